@@ -1,0 +1,105 @@
+"""Errors about fields, worded as the Kubernetes API words them.
+
+A validation yields `FieldError`s; the request path turns them into one 422 Status with a cause for each. The wording
+is part of the wire contract: people and tools match on it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class ErrorType(Enum):
+    """value = (reason in `details.causes`, words in the message)."""
+
+    REQUIRED = ("FieldValueRequired", "Required value")
+    INVALID = ("FieldValueInvalid", "Invalid value")
+    NOT_SUPPORTED = ("FieldValueNotSupported", "Unsupported value")
+    FORBIDDEN = ("FieldValueForbidden", "Forbidden")
+    DUPLICATE = ("FieldValueDuplicate", "Duplicate value")
+    NOT_FOUND = ("FieldValueNotFound", "Not found")
+    TOO_LONG = ("FieldValueTooLong", "Too long")
+    TOO_MANY = ("FieldValueTooMany", "Too many")
+    TYPE_INVALID = ("FieldValueTypeInvalid", "Invalid value")
+    INTERNAL = ("InternalError", "Internal error")
+
+
+# Types whose message carries no value: naming the value would add nothing, or would be too long.
+_WITHOUT_VALUE = {ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG, ErrorType.INTERNAL}
+
+
+def quote(text: str) -> str:
+    """A string as Go's %q prints it (for the characters that occur in API values)."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def render(value: Any) -> str:
+    """A value inside a message: strings quoted, numbers plain, anything else as compact JSON."""
+    if isinstance(value, str):
+        return quote(value)
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One thing that is wrong with one field."""
+
+    type: ErrorType
+    path: str
+    value: Any = None
+    detail: str = ""
+
+    @property
+    def reason(self) -> str:
+        return str(self.type.value[0])
+
+    @property
+    def body(self) -> str:
+        """The message without its path, as `details.causes[].message` has it."""
+        words = str(self.type.value[1])
+        if self.type not in _WITHOUT_VALUE:
+            words += f": {render(self.value)}"
+        return f"{words}: {self.detail}" if self.detail else words
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.body}"
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    return FieldError(ErrorType.REQUIRED, path, "", detail)
+
+
+def invalid(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError(ErrorType.INVALID, path, value, detail)
+
+
+def not_supported(path: str, value: Any, supported: list[str]) -> FieldError:
+    """`supported` is printed in the order given; the API sorts it in most places, so callers do too."""
+    return FieldError(ErrorType.NOT_SUPPORTED, path, value, "supported values: " + ", ".join(quote(s) for s in supported))
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    return FieldError(ErrorType.FORBIDDEN, path, "", detail)
+
+
+def duplicate(path: str, value: Any) -> FieldError:
+    return FieldError(ErrorType.DUPLICATE, path, value)
+
+
+def not_found(path: str, value: Any) -> FieldError:
+    return FieldError(ErrorType.NOT_FOUND, path, value)
+
+
+def too_long(path: str, maximum: int) -> FieldError:
+    return FieldError(ErrorType.TOO_LONG, path, "", f"may not be more than {maximum} bytes")
+
+
+def too_many(path: str, actual: int, maximum: int) -> FieldError:
+    return FieldError(ErrorType.TOO_MANY, path, actual, f"must have at most {maximum} items")
+
+
+def type_invalid(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError(ErrorType.TYPE_INVALID, path, value, detail)

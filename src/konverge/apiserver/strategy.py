@@ -1,0 +1,106 @@
+"""What a kind says about itself: its `Strategy`.
+
+The request path is one for all kinds. Wherever kinds differ, it asks the kind's strategy, and a kind that says nothing
+gets the behaviour of a plain object. Objects are plain dicts here, as decoded from JSON: a server must keep what it is
+given, and its rules are about fields, not about classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from konverge.apiserver.fielderrors import FieldError
+
+Obj = dict[str, Any]
+
+
+class Context(Protocol):
+    """What a strategy or an admission plugin may know of the request, and ask of the server."""
+
+    operation: Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+    subresource: str
+    namespace: str
+    name: str
+    username: str
+    groups: tuple[str, ...]
+    dry_run: bool
+
+    def lookup(self, group: str, plural: str, namespace: str, name: str) -> Obj | None:
+        """The present state of another object, or None. A fresh copy: change it freely."""
+
+    def scan(self, group: str, plural: str, namespace: str = "") -> Iterable[Obj]:
+        """The present state of a collection."""
+
+    def warn(self, text: str) -> None:
+        """Add a Warning header to the answer (duplicates are dropped)."""
+
+
+def _nothing(obj: Obj) -> None:
+    """A kind without defaults."""
+
+
+def _prepare_nothing(obj: Obj, context: Context) -> None:
+    """A kind whose objects are stored as they come."""
+
+
+def _prepare_update_nothing(obj: Obj, old: Obj, context: Context) -> None:
+    """A kind whose updates need no preparation."""
+
+
+def _valid(obj: Obj, context: Context) -> Iterable[FieldError]:
+    return ()
+
+
+def _valid_update(obj: Obj, old: Obj, context: Context) -> Iterable[FieldError]:
+    return ()
+
+
+def _no_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusRules:
+    """The /status subresource. By default all but `status` (and metadata, for built-in kinds) is kept from the store."""
+
+    prepare: Callable[[Obj, Obj, Context], None] = _prepare_update_nothing
+    validate: Callable[[Obj, Obj, Context], Iterable[FieldError]] = _valid_update
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy:
+    """The declarations of one kind.
+
+    Order on a create: `defaults` (on the decoded body) → metadata rules → `prepare_create` → admission → `defaults`
+    again (admission may have added parts) → metadata validation → `validate_create` → stored. On an update:
+    `defaults` → `prepare_update` → admission → `defaults` → `validate_update`. `prepare_*` clears what the caller may
+    not set (status on the main resource) and sets what the server owns. Validation never changes an object.
+    """
+
+    defaults: Callable[[Obj], None] = _nothing
+    prepare_create: Callable[[Obj, Context], None] = _prepare_nothing
+    prepare_update: Callable[[Obj, Obj, Context], None] = _prepare_update_nothing
+    validate_create: Callable[[Obj, Context], Iterable[FieldError]] = _valid
+    validate_update: Callable[[Obj, Obj, Context], Iterable[FieldError]] = _valid_update
+    warnings: Callable[[Obj, Obj | None, Context], Iterable[str]] = _no_warnings
+
+    status: StatusRules | None = None
+    """Present when the kind has /status: then the main resource ignores `.status`."""
+    generation: bool = False
+    """metadata.generation: 1 at creation, +1 when anything but metadata and status changes."""
+    name_check: Callable[[str, bool], list[str]] | None = None
+    """(name, is a generateName prefix) -> complaints; None is the RFC 1123 subdomain rule."""
+    create_on_update: bool = False
+    unconditional_update: bool = True
+    """PUT without a resourceVersion is allowed."""
+    returns_deleted: bool = False
+    """DELETE answers with the object in place of a Status."""
+    default_propagation: Literal["Background", "Orphan"] = "Background"
+    grace_period: Callable[[Obj, int | None], int] | None = None
+    """Graceful deletion (pods): (object, asked seconds) -> seconds; 0 removes at once."""
+    field_selectors: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict)
+    """Beyond metadata.name and metadata.namespace."""
+    on_removed: Callable[[Obj, Context], None] | None = None
+    """Frees what the server had allocated for the object (cluster IPs, node ports)."""

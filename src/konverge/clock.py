@@ -1,0 +1,59 @@
+"""The only source of time and of randomness.
+
+Everything else asks this module, and this module asks the running event loop first: a simulated loop carries a wall
+clock and a seeded generator of its own, so that one seed gives one history. Outside of a simulation the answers are
+those of the operating system. Waiting is asyncio's business (`asyncio.sleep`, `asyncio.timeout`), which is loop time
+by nature.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import uuid
+from datetime import UTC, datetime
+from typing import Protocol, cast
+
+_process_rng = random.Random()  # noqa: S311 - jitter and names, never secrets
+
+
+class SimulatedLoop(Protocol):
+    """What an event loop offers when it also owns wall time and randomness."""
+
+    def wall_time(self) -> float: ...
+
+    @property
+    def rng(self) -> random.Random: ...
+
+
+def _simulated() -> SimulatedLoop | None:
+    loop = asyncio._get_running_loop()
+    return cast("SimulatedLoop", loop) if hasattr(loop, "wall_time") else None
+
+
+def now() -> float:
+    """Seconds since the epoch."""
+    loop = _simulated()
+    return time.time() if loop is None else loop.wall_time()
+
+
+def monotonic() -> float:
+    """Seconds that never go backwards; the loop's own time where a loop runs."""
+    loop = asyncio._get_running_loop()
+    return time.monotonic() if loop is None else loop.time()
+
+
+def utc_now() -> datetime:
+    return datetime.fromtimestamp(now(), UTC)
+
+
+def rng() -> random.Random:
+    """The generator for jitter, names and choices. Not for secrets: those come from `secrets`."""
+    loop = _simulated()
+    return _process_rng if loop is None else loop.rng
+
+
+def new_uid() -> str:
+    """A random (version 4) UUID, replayable in a simulation."""
+    return str(uuid.UUID(int=rng().getrandbits(128), version=4))

@@ -1,0 +1,168 @@
+"""The vocabulary of both sides of the wire: requests, responses, streams, and the two-method transport.
+
+A `Transport` is whatever can answer a request: a pool of connections, or a server in this very process. A `Handler`
+is the other side: a coroutine function that turns a request into a response. Both use the same `Request`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from typing import Protocol
+
+
+class Headers:
+    """Header fields in the order of the wire, looked up without regard to case.
+
+    Decoding is put off until somebody looks: most answers are read for their status and body alone.
+    """
+
+    __slots__ = ("_raw",)
+
+    def __init__(self, raw: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        self._raw: list[tuple[bytes, bytes]] = raw if isinstance(raw, list) else list(raw)
+
+    @classmethod
+    def of(cls, fields: dict[str, str]) -> Headers:
+        return cls([(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in fields.items()])
+
+    def get(self, name: str, default: str = "") -> str:
+        """The first value of a field, or the default."""
+        wanted = name.lower().encode("latin-1")
+        for key, value in self._raw:
+            if key == wanted or key.lower() == wanted:
+                return value.decode("latin-1")
+        return default
+
+    def get_all(self, name: str) -> list[str]:
+        wanted = name.lower().encode("latin-1")
+        return [value.decode("latin-1") for key, value in self._raw if key.lower() == wanted]
+
+    def add(self, name: str, value: str) -> None:
+        self._raw.append((name.lower().encode("latin-1"), value.encode("latin-1")))
+
+    def __contains__(self, name: str) -> bool:
+        wanted = name.lower().encode("latin-1")
+        return any(key.lower() == wanted for key, _ in self._raw)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return ((key.decode("latin-1").lower(), value.decode("latin-1")) for key, value in self._raw)
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def __repr__(self) -> str:
+        # Values may be credentials, so only the names are shown.
+        return f"Headers({', '.join(name for name, _ in self)})"
+
+    @property
+    def raw(self) -> list[tuple[bytes, bytes]]:
+        return self._raw
+
+
+class Peer:
+    """Who is at the other end of a server connection: its address and its client certificate (DER), if any."""
+
+    __slots__ = ("address", "certificate")
+
+    def __init__(self, address: str = "", certificate: bytes | None = None) -> None:
+        self.address = address
+        self.certificate = certificate
+
+
+LOCAL_PEER = Peer("in-process")
+
+
+class Request:
+    """One request. `target` is the path with its query, percent-encoded, as it stands on the request line."""
+
+    __slots__ = ("body", "headers", "method", "peer", "target", "timeout")
+
+    def __init__(
+        self,
+        method: str,
+        target: str,
+        headers: Headers | None = None,
+        body: bytes = b"",
+        *,
+        timeout: float | None = None,
+        peer: Peer = LOCAL_PEER,
+    ) -> None:
+        self.method = method
+        self.target = target
+        self.headers = headers if headers is not None else Headers()
+        self.body = body
+        self.timeout = timeout
+        self.peer = peer
+
+    def __repr__(self) -> str:
+        return f"Request({self.method} {self.target}, {len(self.body)} bytes)"
+
+
+class Sink(Protocol):
+    """Where a streaming handler writes. `write` never blocks; a slow reader shows in `buffered`."""
+
+    def write(self, data: bytes) -> None:
+        """Send one chunk. Ignored once the reader has gone (`closed`)."""
+
+    async def drain(self) -> None:
+        """Wait until the reader has taken most of what was written. Raises ConnectionError when it has gone."""
+
+    @property
+    def buffered(self) -> int:
+        """Bytes written and not yet taken."""
+
+    @property
+    def closed(self) -> bool: ...
+
+
+Producer = Callable[[Sink], Awaitable[None]]
+"""Writes a streaming body; the stream ends when it returns, and is cut off when it raises."""
+
+
+class Response:
+    """One answer: a whole body, or a producer that streams one."""
+
+    __slots__ = ("body", "headers", "producer", "status")
+
+    def __init__(
+        self,
+        status: int,
+        headers: Headers | None = None,
+        body: bytes = b"",
+        *,
+        producer: Producer | None = None,
+    ) -> None:
+        self.status = status
+        self.headers = headers if headers is not None else Headers()
+        self.body = body
+        self.producer = producer
+
+    def __repr__(self) -> str:
+        return f"Response({self.status}, {'stream' if self.producer else f'{len(self.body)} bytes'})"
+
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class Stream(Protocol):
+    """A streaming answer on the client's side. Iterate over it for chunks; close it when done (idempotent)."""
+
+    status: int
+    headers: Headers
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    async def read(self) -> bytes:
+        """The rest of the body."""
+
+    async def aclose(self) -> None: ...
+
+
+class Transport(Protocol):
+    """Anything that answers requests."""
+
+    async def send(self, request: Request) -> Response:
+        """One exchange with the whole body in memory."""
+
+    async def stream(self, request: Request) -> Stream:
+        """One exchange whose body is read as it comes. Reading slowly slows the sender down."""
