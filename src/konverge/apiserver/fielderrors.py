@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 from typing import Any
 
@@ -31,16 +32,40 @@ class ErrorType(Enum):
 _WITHOUT_VALUE = {ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG, ErrorType.INTERNAL}
 
 
+OMIT: Any = object()
+"""The value of an error whose message names no value (the API omits objects and lists that a rule refuses)."""
+
+
 def quote(text: str) -> str:
     """A string as Go's %q prints it (for the characters that occur in API values)."""
     return json.dumps(text, ensure_ascii=False)
 
 
+def number(value: float) -> str:
+    """A float as Go's %v prints it: no trailing `.0`, an exponent only for the very large and the very small."""
+    if value == 0 or 1e-4 <= abs(value) < 1e21:
+        return str(int(value)) if value == int(value) else format(Decimal(repr(value)), "f")
+    mantissa, _, exponent = repr(value).partition("e")
+    return f"{mantissa.removesuffix('.0')}e{int(exponent):+03d}" if exponent else mantissa
+
+
 def render(value: Any) -> str:
-    """A value inside a message: strings quoted, numbers plain, anything else as compact JSON."""
+    """A value inside a message: strings quoted, numbers plain, anything else as compact JSON with Go's escapes."""
     if isinstance(value, str):
         return quote(value)
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
+    if isinstance(value, float):
+        return number(value)
+    text = json.dumps(_plain(value), separators=(",", ":"), ensure_ascii=False, default=str)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _plain(value: Any) -> Any:
+    """Whole floats as integers: that is how Go's encoder writes them."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return int(value) if isinstance(value, float) and value == int(value) and abs(value) < 1e21 else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +85,7 @@ class FieldError:
     def body(self) -> str:
         """The message without its path, as `details.causes[].message` has it."""
         words = str(self.type.value[1])
-        if self.type not in _WITHOUT_VALUE:
+        if self.type not in _WITHOUT_VALUE and self.value is not OMIT:
             words += f": {render(self.value)}"
         return f"{words}: {self.detail}" if self.detail else words
 
@@ -78,7 +103,9 @@ def invalid(path: str, value: Any, detail: str) -> FieldError:
 
 def not_supported(path: str, value: Any, supported: list[str]) -> FieldError:
     """`supported` is printed in the order given; the API sorts it in most places, so callers do too."""
-    return FieldError(ErrorType.NOT_SUPPORTED, path, value, "supported values: " + ", ".join(quote(s) for s in supported))
+    return FieldError(
+        ErrorType.NOT_SUPPORTED, path, value, "supported values: " + ", ".join(quote(s) for s in supported)
+    )
 
 
 def forbidden(path: str, detail: str) -> FieldError:
@@ -94,11 +121,14 @@ def not_found(path: str, value: Any) -> FieldError:
 
 
 def too_long(path: str, maximum: int) -> FieldError:
-    return FieldError(ErrorType.TOO_LONG, path, "", f"may not be more than {maximum} bytes")
+    return FieldError(
+        ErrorType.TOO_LONG, path, "", f"may not be more than {maximum} {'byte' if maximum == 1 else 'bytes'}"
+    )
 
 
 def too_many(path: str, actual: int, maximum: int) -> FieldError:
-    return FieldError(ErrorType.TOO_MANY, path, actual, f"must have at most {maximum} items")
+    noun = "item" if maximum == 1 else "items"
+    return FieldError(ErrorType.TOO_MANY, path, actual, f"must have at most {maximum} {noun}")
 
 
 def type_invalid(path: str, value: Any, detail: str) -> FieldError:
