@@ -1,0 +1,232 @@
+"""How tests run here.
+
+- `async def` tests and async-generator fixtures run on one asyncio loop per test, in debug mode.
+- After a test no task and no socket may be left behind, and no single callback may have used the loop's thread for
+  longer than half a second of CPU time; a call that blocks the loop (sleep, name lookup, a blocking connect) is an
+  error at the place where it happens.
+- Every test has a time limit. `@pytest.mark.spec("R-07")` names what it proves; the run ends with the lines of the
+  specification that no passing test names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import inspect
+import re
+import signal
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+LIMIT = 60.0
+REAL_LIMIT = 600.0
+HOLD_LIMIT = 0.5
+
+
+class Blocked(AssertionError):
+    """The event loop was held by a call that waits."""
+
+
+def _refuse_blocking(event: str, args: tuple[Any, ...]) -> None:
+    if event not in ("socket.getaddrinfo", "socket.connect") or asyncio._get_running_loop() is None:
+        return
+    if event == "socket.connect" and args[0].gettimeout() == 0:
+        return
+    if event == "socket.getaddrinfo" and _numeric(args[0]):
+        return
+    raise Blocked(f"{event}{args[1:]} blocks the event loop: await the asynchronous way of doing it")
+
+
+def _numeric(host: Any) -> bool:
+    return host is None or bool(re.fullmatch(r"[0-9a-fA-F:.]+", host if isinstance(host, str) else ""))
+
+
+_sleep = time.sleep
+
+
+def _refuse_sleep(seconds: float) -> None:
+    if asyncio._get_running_loop() is not None:
+        raise Blocked("time.sleep blocks the event loop: await asyncio.sleep")
+    _sleep(seconds)
+
+
+sys.addaudithook(_refuse_blocking)
+time.sleep = _refuse_sleep
+
+
+class Holds:
+    """Measures how long single callbacks hold the loop, in CPU time, so that a busy machine changes nothing."""
+
+    def __init__(self) -> None:
+        self.worst = 0.0
+        self.what = ""
+        self._run = asyncio.Handle._run
+
+    def __enter__(self) -> Holds:
+        original = self._run
+
+        def timed(handle: asyncio.Handle) -> None:
+            start = time.thread_time()
+            original(handle)
+            spent = time.thread_time() - start
+            if spent > self.worst:
+                self.worst, self.what = spent, repr(handle)
+
+        asyncio.Handle._run = timed  # type: ignore[method-assign]
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        asyncio.Handle._run = self._run  # type: ignore[method-assign]
+
+
+def _open_sockets() -> set[str]:
+    folder = Path("/proc/self/fd")
+    if not folder.is_dir():
+        return set()
+    found = set()
+    for entry in folder.iterdir():
+        try:
+            target = str(entry.readlink())
+        except OSError:
+            continue
+        if target.startswith("socket:"):
+            found.add(target)
+    return found
+
+
+@pytest.fixture
+def runner(request: pytest.FixtureRequest) -> Iterator[asyncio.Runner]:
+    """The loop of this test; async fixtures and the test itself run on it."""
+    before = _open_sockets()
+    with asyncio.Runner(debug=True) as runner:
+        loop = runner.get_loop()
+        loop.slow_callback_duration = 10.0  # wall time says nothing on a busy machine; `Holds` measures CPU time
+        with Holds() as holds:
+            yield runner
+            left = [task for task in asyncio.all_tasks(loop) if not task.done()]
+            runner.run(asyncio.sleep(0))
+    assert not left, f"tasks left behind: {left}"
+    gc.collect()
+    after = _open_sockets() - before
+    assert not after, f"{len(after)} sockets left open"
+    if request.node.get_closest_marker("blocking") is None:
+        assert holds.worst < HOLD_LIMIT, f"the loop was held for {holds.worst:.2f} s of CPU time by {holds.what}"
+
+
+def _inner(function: Any) -> Any:
+    return function.hypothesis.inner_test if hasattr(function, "hypothesis") else function
+
+
+def _each_on_its_own_loop(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    @functools.wraps(function)
+    def example(*args: Any, **kwargs: Any) -> None:
+        asyncio.run(function(*args, **kwargs))
+
+    return example
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if not isinstance(item, pytest.Function):
+            continue
+        if hasattr(item.obj, "hypothesis") and inspect.iscoroutinefunction(_inner(item.obj)):
+            item.obj.hypothesis.inner_test = _each_on_its_own_loop(_inner(item.obj))
+        elif inspect.iscoroutinefunction(item.obj):
+            item.fixturenames.insert(0, "runner")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = pyfuncitem._fixtureinfo.argnames
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+    runner: asyncio.Runner = pyfuncitem.funcargs["runner"]
+    runner.run(pyfuncitem.obj(**arguments))
+    return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Generator[None, Any, Any]:
+    function = fixturedef.func
+    if inspect.isasyncgenfunction(function):
+        runner: asyncio.Runner = request.getfixturevalue("runner")
+        fixturedef.func = _driven(function, runner)
+        try:
+            return (yield)
+        finally:
+            fixturedef.func = function
+    return (yield)
+
+
+def _driven(function: Callable[..., AsyncGenerator[Any, None]], runner: asyncio.Runner) -> Callable[..., Iterator[Any]]:
+    @functools.wraps(function)
+    def fixture(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        generator = function(*args, **kwargs)
+        yield runner.run(_first(generator))
+        runner.run(_finish(generator))
+
+    return fixture
+
+
+async def _first(generator: AsyncGenerator[Any, None]) -> Any:
+    return await anext(generator)
+
+
+async def _finish(generator: AsyncGenerator[Any, None]) -> None:
+    async for _ in generator:
+        raise AssertionError("an async fixture yields once")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    mark = item.get_closest_marker("limit")
+    seconds = mark.args[0] if mark else REAL_LIMIT if item.get_closest_marker("real") else LIMIT
+
+    def expired(number: int, frame: Any) -> None:
+        pytest.fail(f"not finished within its limit of {seconds:.0f} s")
+
+    previous = signal.signal(signal.SIGALRM, expired)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+# ------------------------------------------------------------------ the specification
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.when == "call":
+        # As user_properties, because these also travel from xdist's workers to the reporting process.
+        report.user_properties.extend(("spec", name) for mark in item.iter_markers("spec") for name in mark.args)
+    return report
+
+
+def _specified() -> list[str]:
+    text = (ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
+    return re.findall(r"^\| ([A-Z]-\d\d) ", text, re.MULTILINE)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    passed = terminalreporter.stats.get("passed", [])
+    proven = {value for report in passed for name, value in report.user_properties if name == "spec"}
+    known = _specified()
+    for name in sorted(proven - set(known)):
+        terminalreporter.write_line(f"a test names {name}, which docs/spec.md does not have", red=True)
+    open_lines = [name for name in known if name not in proven]
+    if len(passed) > 50 and open_lines:
+        terminalreporter.section("specification")
+        terminalreporter.write_line(f"{len(known) - len(open_lines)} of {len(known)} lines are named by a passing test")
+        terminalreporter.write_line("not named: " + " ".join(open_lines))
