@@ -61,8 +61,9 @@ def unpack(packed: Path, target: Path) -> None:
     for source in sorted(packed.iterdir()):
         name = source.name.removesuffix(".xz")
         partial = target / f".{name}.{os.getpid()}"
-        with source.open("rb") as raw, partial.open("wb") as out:
-            shutil.copyfileobj(lzma.open(raw) if source.suffix == ".xz" else raw, out)
+        opened = lzma.open(source, "rb") if source.suffix == ".xz" else source.open("rb")
+        with opened as raw, partial.open("wb") as out:
+            shutil.copyfileobj(raw, out)
         partial.chmod(0o755)
         partial.rename(target / name)
 

@@ -1,0 +1,51 @@
+# The commands of this project. `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV ?= .venv
+BENCH_VENV ?= .venv-bench
+BIN := $(VENV)/bin
+JOBS ?= 2
+
+.PHONY: help venv up test real lint bench bench-venv clean
+
+help: ## list the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+venv: $(VENV)/.ready ## install the project and its development tools into .venv
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+up: venv ## start the embedded API server and print how to reach it (Ctrl-C ends it)
+	$(BIN)/konverge apiserver --kubeconfig konverge.kubeconfig
+
+test: venv ## the fast suite: in process, deterministic
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not real"
+
+real: venv ## the suite against real parts (kube-apiserver, kubectl, helm …); says what it skips and why
+	$(BIN)/python -m pytest -m real
+
+lint: venv ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench-venv: $(BENCH_VENV)/.ready ## install the peers that the benchmarks compare with
+
+$(BENCH_VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	@touch $@
+
+bench: bench-venv ## run every benchmark, side by side with the peers
+	$(BENCH_VENV)/bin/python -m bench all
+
+clean: ## remove what these commands made
+	rm -rf $(VENV) $(BENCH_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
