@@ -1,0 +1,21 @@
+"""Image references: just enough of their grammar to know the default pull policy."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_NAME = re.compile(
+    r"(?:(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?|[A-Za-z0-9-]+:[0-9]+|\[[0-9a-fA-F:]+\](?::[0-9]+)?)/)?"
+    r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*)*"
+    r"(?::(?P<tag>\w[\w.-]{0,127}))?(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?"
+)
+
+
+@lru_cache(maxsize=1024)
+def default_pull_policy(image: str) -> str:
+    """Always for `:latest` and for no tag at all; a reference that is no reference counts as tagged."""
+    match = _NAME.fullmatch(image)
+    if match and (match["tag"] == "latest" or not (match["tag"] or match["digest"])):
+        return "Always"
+    return "IfNotPresent"

@@ -1,0 +1,49 @@
+"""Filling in defaults.
+
+    def defaults(obj: Obj) -> None:
+        spec = section_of(obj, "spec")
+        fill(spec, {"replicas": 1, "strategy": …})
+
+A default is set where the field is absent: missing, null, or (for a text) empty. Values that are containers are given
+as functions, so that no two objects share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+Default = Any | Callable[[], Any]
+
+
+def fill(obj: dict[str, Any], values: Mapping[str, Any]) -> None:
+    """Set what is absent; a callable makes the value."""
+    for name, value in values.items():
+        if name not in obj or obj[name] is None or obj[name] == "":
+            obj[name] = value() if callable(value) else value
+
+
+def fill_numbers(obj: dict[str, Any], values: Mapping[str, int]) -> None:
+    """Set what is absent or zero: a number that is not a pointer in Go."""
+    for name, value in values.items():
+        if not obj.get(name):
+            obj[name] = value
+
+
+def section_of(obj: dict[str, Any], name: str) -> dict[str, Any]:
+    """The struct at `name`, made if it is absent (a struct that is not a pointer in Go is always there)."""
+    found = obj.get(name)
+    if found is None:
+        found = obj[name] = {}
+    return found
+
+
+def each(obj: Mapping[str, Any], name: str) -> Iterable[dict[str, Any]]:
+    """The elements of a list that may be absent."""
+    return obj.get(name) or ()
+
+
+def drop(obj: dict[str, Any], *names: str) -> None:
+    """Remove fields, whether they are there or not."""
+    for name in names:
+        obj.pop(name, None)

@@ -1,0 +1,129 @@
+"""Rules about IP addresses and CIDRs.
+
+Old fields (`ip_legacy`, `cidr_legacy`) once took what Go's parser took (leading zeros: `010.1.2.3`) and still take any
+spelling that is not ambiguous; new ones want the canonical form. What is stored stays valid: callers skip these rules
+for values that the old object had.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.kinds.declare import Report
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+BAD_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+BAD_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+
+
+def _without_zeros(text: str) -> str:
+    return ".".join(part.lstrip("0") or "0" if part.isdigit() and len(part) < 4 else part for part in text.split("."))
+
+
+def parse_ip(text: str) -> Address | None:
+    """As Go's sloppy parser reads it; an IPv4-mapped IPv6 address is the IPv4 address."""
+    try:
+        found = ipaddress.ip_address(text if ":" in text else _without_zeros(text))
+    except ValueError:
+        return None
+    if "%" in text:
+        return None
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped:
+        return found.ipv4_mapped
+    return found
+
+
+def parse_cidr(text: str) -> tuple[Address, Network] | None:
+    """(the address as written, its network), or None."""
+    host, slash, bits = text.partition("/")
+    address = parse_ip(host)
+    if not slash or address is None or not bits.isdigit() or int(bits) > address.max_prefixlen:
+        return None
+    return address, ipaddress.ip_network(f"{address}/{int(bits)}", strict=False)
+
+
+def _is_strict(text: str) -> bool:
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return not (isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped)
+
+
+def ip_legacy(value: Any, path: str, report: Report) -> bool:
+    """An IP in an old field: new values may not be ambiguous, but need not be canonical."""
+    address = parse_ip(value)
+    if address is None:
+        return report.invalid(path, value, BAD_IP)
+    if ":" in value and address.version == 4:
+        return report.invalid(path, value, "must not be an IPv4-mapped IPv6 address")
+    return _is_strict(value) or report.invalid(path, value, "must not have leading 0s")
+
+
+def ip_strict(value: Any, path: str, report: Report) -> bool:
+    """An IP in canonical form."""
+    if not ip_legacy(value, path, report):
+        return False
+    canonical = str(parse_ip(value))
+    return value == canonical or report.invalid(path, value, f"must be in canonical form ({quote(canonical)})")
+
+
+def cidr_legacy(value: Any, path: str, report: Report) -> bool:
+    """A CIDR in an old field."""
+    parsed = parse_cidr(value)
+    if parsed is None:
+        return report.invalid(path, value, BAD_CIDR)
+    address, network = parsed
+    host, _, bits = value.partition("/")
+    if ":" in host and address.version == 4:
+        return report.invalid(path, value, "must not have an IPv4-mapped IPv6 address")
+    if not _is_strict(host) or bits != str(int(bits)):
+        return report.invalid(path, value, "must not have leading 0s in IP or prefix length")
+    matches = address == network.network_address
+    return matches or report.invalid(path, value, "must not have bits set beyond the prefix length")
+
+
+def cidr_strict(value: Any, path: str, report: Report) -> bool:
+    """A CIDR in canonical form."""
+    parsed = parse_cidr(value)
+    if not cidr_legacy(value, path, report) or parsed is None:
+        return False
+    canonical = str(parsed[1])
+    return value == canonical or report.invalid(path, value, f"must be in canonical form ({quote(canonical)})")
+
+
+def ip_warnings(path: str, value: str) -> list[str]:
+    """What the API says about an accepted but odd IP."""
+    address = parse_ip(value)
+    if address is None:
+        return []
+    if not _is_strict(value):
+        return [f"{path}: non-standard IP address {quote(value)} is invalid: use {quote(str(address))}"]
+    if address.version == 6 and str(address) != value:
+        return [f"{path}: IPv6 address {quote(value)} should be in RFC 5952 canonical format ({quote(str(address))})"]
+    return []
+
+
+def cidr_warnings(path: str, value: str) -> list[str]:
+    """What the API says about an accepted but odd CIDR."""
+    parsed = parse_cidr(value)
+    if parsed is None:
+        return []
+    address, network = parsed
+    found = []
+    if address != network.network_address:
+        single = f"{address}/{address.max_prefixlen}"
+        hint = f"(should be {quote(str(network))} or {quote(single)}?)"
+        found.append(f"{path}: CIDR value {quote(value)} is ambiguous in this context {hint}")
+    host, _, bits = value.partition("/")
+    if not _is_strict(host) or bits != str(int(bits)):
+        found.append(f"{path}: non-standard CIDR value {quote(value)} is invalid: use {quote(str(network))}")
+    if not found and address.version == 6 and f"{address}/{int(bits)}" != value:
+        found.append(
+            f"{path}: IPv6 CIDR value {quote(value)} should be in RFC 5952 canonical format ({quote(str(network))})"
+        )
+    return found

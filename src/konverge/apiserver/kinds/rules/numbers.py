@@ -1,0 +1,62 @@
+"""Rules about numbers: ranges, ports, ids, and "a number or a percentage"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.apiserver.kinds.declare import Report, Rule
+from konverge.apiserver.kinds.rules.names import percent_complaints, port_name_complaints
+
+NEGATIVE = "must be greater than or equal to 0"
+NOT_POSITIVE = "must be greater than zero"
+MAX_INT32 = 2**31 - 1
+
+
+def inclusive(low: int, high: int) -> str:
+    return f"must be between {low} and {high}, inclusive"
+
+
+def within(low: int, high: int, detail: str = "") -> Rule:
+    """low ≤ value ≤ high."""
+    words = detail or inclusive(low, high)
+
+    def check(value: Any, path: str, report: Report) -> bool:
+        return low <= value <= high or report.invalid(path, value, words)
+
+    return check
+
+
+def at_least(low: int, detail: str = "") -> Rule:
+    words = detail or f"must be greater than or equal to {low}"
+
+    def check(value: Any, path: str, report: Report) -> bool:
+        return bool(value >= low) or report.invalid(path, value, words)
+
+    return check
+
+
+not_negative = at_least(0)
+positive = at_least(1, NOT_POSITIVE)
+port_number = within(1, 65535)
+user_id = within(0, MAX_INT32)
+group_id = within(0, MAX_INT32)
+
+
+def port_number_or_name(value: Any, path: str, report: Report) -> bool:
+    """An IntOrString that means a port."""
+    if isinstance(value, int):
+        return port_number(value, path, report)
+    complaints = port_name_complaints(value)
+    for detail in complaints:
+        report.invalid(path, value, detail)
+    return not complaints
+
+
+def count_or_percent(value: Any, path: str, report: Report) -> bool:
+    """An IntOrString that is not negative, or a percentage."""
+    if isinstance(value, int):
+        return not_negative(value, path, report)
+    complaints = percent_complaints(value)
+    for detail in complaints:
+        report.invalid(path, value, detail)
+    return not complaints

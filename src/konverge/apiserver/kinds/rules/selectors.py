@@ -1,0 +1,52 @@
+"""Label selectors: their rules, and whether they select."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from konverge.apiserver.kinds.declare import Report, field, items, struct
+from konverge.apiserver.kinds.rules.names import label_value, labels, qualified_name
+
+
+def _operator_and_values(value: Any, path: str, report: Report) -> bool:
+    operator, values = value.get("operator", ""), value.get("values")
+    if operator in ("In", "NotIn"):
+        words = "must be specified when `operator` is 'In' or 'NotIn'"
+        return bool(values) or report.required(f"{path}.values", words)
+    if operator in ("Exists", "DoesNotExist"):
+        words = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        return not values or report.forbidden(f"{path}.values", words)
+    return report.invalid(f"{path}.operator", operator, "not a valid selector operator")
+
+
+def _key(value: Any, path: str, report: Report) -> bool:
+    return qualified_name(value.get("key", ""), f"{path}.key", report)
+
+
+REQUIREMENT = struct(_operator_and_values, _key, field("values", items(label_value)))
+
+label_selector = struct(field("matchLabels", labels), field("matchExpressions", items(REQUIREMENT)))
+"""A metav1.LabelSelector: `field("selector", present, label_selector)`."""
+
+
+def is_empty(selector: Mapping[str, Any] | None) -> bool:
+    """Neither labels nor expressions: selects everything."""
+    return not selector or not (selector.get("matchLabels") or selector.get("matchExpressions"))
+
+
+def selects(selector: Mapping[str, Any], found: Mapping[str, str]) -> bool:
+    """Does the (valid) selector select an object with these labels?"""
+    if any(found.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
+        return False
+    return all(_holds(expression, found) for expression in selector.get("matchExpressions") or ())
+
+
+def _holds(expression: Mapping[str, Any], found: Mapping[str, str]) -> bool:
+    key, operator, values = expression["key"], expression["operator"], expression.get("values") or ()
+    if operator == "Exists":
+        return key in found
+    if operator == "DoesNotExist":
+        return key not in found
+    inside = key in found and found[key] in values
+    return inside if operator == "In" else not inside
