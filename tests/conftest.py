@@ -4,6 +4,7 @@
 - After a test no task and no socket may be left behind, and no single callback may have used the loop's thread for
   longer than half a second of CPU time; a call that blocks the loop (sleep, name lookup, a blocking connect) is an
   error at the place where it happens.
+- `@pytest.mark.virtual` (with a seed, if wanted) runs it in virtual time: hours pass in microseconds.
 - Every test has a time limit. `@pytest.mark.spec("R-07")` names what it proves; the run ends with the lines of the
   specification that no passing test names.
 """
@@ -23,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from konverge.sim.loop import VirtualLoop
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 60.0
@@ -105,7 +108,9 @@ def _open_sockets() -> set[str]:
 def runner(request: pytest.FixtureRequest) -> Iterator[asyncio.Runner]:
     """The loop of this test; async fixtures and the test itself run on it."""
     before = _open_sockets()
-    with asyncio.Runner(debug=True) as runner:
+    virtual = request.node.get_closest_marker("virtual")
+    factory = functools.partial(VirtualLoop, *virtual.args) if virtual else None
+    with asyncio.Runner(debug=True, loop_factory=factory) as runner:
         loop = runner.get_loop()
         loop.slow_callback_duration = 10.0  # wall time says nothing on a busy machine; `Holds` measures CPU time
         with Holds() as holds:

@@ -61,7 +61,7 @@ def unpack(packed: Path, target: Path) -> None:
     for source in sorted(packed.iterdir()):
         name = source.name.removesuffix(".xz")
         partial = target / f".{name}.{os.getpid()}"
-        opened = lzma.open(source, "rb") if source.suffix == ".xz" else source.open("rb")
+        opened = lzma.open(source) if source.suffix == ".xz" else source.open("rb")  # noqa: SIM115 - closed by `with`
         with opened as raw, partial.open("wb") as out:
             shutil.copyfileobj(raw, out)
         partial.chmod(0o755)

@@ -1,0 +1,71 @@
+"""An event loop on virtual time: no thread, no file descriptor, no wall clock.
+
+When nothing is ready to run, time jumps to the next timer. So three minutes of backoff pass in microseconds, and a
+program that draws its time and randomness from its loop (see `konverge.clock`) has one history per seed, bit for bit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any, NoReturn
+
+EPOCH = 1_767_225_600.0
+"""Where simulated wall time begins: 2026-01-01T00:00:00Z."""
+
+
+class Deadlock(RuntimeError):
+    """Nothing is ready, nothing is scheduled, and somebody still waits: it would wait for ever."""
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """An asyncio loop whose time is a number.
+
+    >>> async def nap() -> float:
+    ...     await asyncio.sleep(3600)
+    ...     return asyncio.get_running_loop().time()
+    >>> with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+    ...     runner.run(nap())
+    3600.0
+    """
+
+    _scheduled: list[asyncio.TimerHandle]  # BaseEventLoop's heap of timers, which typeshed does not know
+
+    def __init__(self, seed: int = 0, *, epoch: float = EPOCH) -> None:
+        super().__init__()
+        self._now = 0.0
+        self._epoch = epoch
+        self._clock_resolution = 1e-9
+        self._selector = self  # BaseEventLoop asks its selector how long to wait; here that is ourselves
+        self.rng = random.Random(seed)  # noqa: S311 - a simulation must be replayable
+        self.seed = seed
+
+    def time(self) -> float:
+        return self._now
+
+    def wall_time(self) -> float:
+        """Seconds since the epoch, as `konverge.clock.now` tells them."""
+        return self._epoch + self._now
+
+    def jump_wall_clock(self, seconds: float) -> None:
+        """Set the wall clock forwards or back, as an administrator or a suspended laptop does. Timers do not notice."""
+        self._epoch += seconds
+
+    def select(self, timeout: float | None) -> list[Any]:
+        """Called by the loop when it would sleep: time passes at once."""
+        if timeout is None:
+            self._deadlock()
+        if timeout > 0:
+            # The exact time of the timer, not now + timeout: sums of floats drift.
+            self._now = max(self._now, self._scheduled[0].when())
+        return []
+
+    def _deadlock(self) -> NoReturn:
+        waiting = sorted(task.get_name() for task in asyncio.all_tasks(self))
+        raise Deadlock(f"nothing will ever wake {', '.join(waiting) or 'anybody'}: virtual time has no next event")
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        """There are no file descriptors, hence no events of theirs."""
+
+    def _write_to_self(self) -> None:
+        """Nobody sleeps in a system call, so nobody needs to be woken."""

@@ -1,0 +1,17 @@
+"""Work queues: FIFO with dedup, delays, rate limits, priority with ageing, fairness between tenants."""
+
+from konverge.workqueue.fair import PATIENCE, FairQueue
+from konverge.workqueue.queue import Item, QueueMetrics, ShutDown, WorkQueue
+from konverge.workqueue.ratelimit import Backoff, RateLimiter, TokenBucket
+
+__all__ = [
+    "PATIENCE",
+    "Backoff",
+    "FairQueue",
+    "Item",
+    "QueueMetrics",
+    "RateLimiter",
+    "ShutDown",
+    "TokenBucket",
+    "WorkQueue",
+]

@@ -1,0 +1,295 @@
+"""The work queue: which keys need work, who works on what, and when a key comes back.
+
+Three collections, as in client-go, each with one meaning:
+
+- `_ready`   keys that wait for a worker (a `FairQueue`: priority with ageing, tenants in turn);
+- `_working` keys in the hands of a worker, each in one pair of hands only;
+- `_dirty`   keys that were added while in work: they come back, once, when their worker is done.
+
+Delayed keys are a heap beside them with one loop timer for the earliest. Every key carries the reasons for which it was
+added, merged: a worker learns why it runs, which a queue that only dedups cannot tell (controller-runtime#1997).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from konverge.workqueue.fair import FairQueue
+from konverge.workqueue.ratelimit import RateLimiter
+
+K = TypeVar("K", bound=Hashable)
+
+MAX_REASONS = 16
+"""Reasons kept per key; a key that changes a thousand times before its turn remembers the first and the latest."""
+
+
+class ShutDown(Exception):
+    """Raised by `get` when the queue is shut down and nothing is left to hand out."""
+
+
+class QueueMetrics(Protocol):
+    """What a queue tells about itself. Times are seconds."""
+
+    def added(self, depth: int) -> None: ...
+
+    def handed_out(self, waited: float, depth: int) -> None: ...
+
+    def finished(self, worked: float) -> None: ...
+
+    def retried(self) -> None: ...
+
+
+class NoMetrics:
+    """The default: tell nobody."""
+
+    def added(self, depth: int) -> None: ...
+
+    def handed_out(self, waited: float, depth: int) -> None: ...
+
+    def finished(self, worked: float) -> None: ...
+
+    def retried(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Item(Generic[K]):
+    """A key in a worker's hands."""
+
+    key: K
+    priority: int
+    reasons: tuple[object, ...]
+    waited: float
+
+
+class _Entry:
+    """What is remembered of a waiting or dirty key."""
+
+    __slots__ = ("priority", "reasons", "since")
+
+    def __init__(self, since: float, priority: int) -> None:
+        self.since = since
+        self.priority = priority
+        self.reasons: list[object] = []
+
+    def because(self, reason: object) -> None:
+        if reason is None or reason in self.reasons:
+            return
+        if len(self.reasons) == MAX_REASONS:
+            self.reasons.pop()
+        self.reasons.append(reason)
+
+
+class _Delayed(Generic[K]):
+    """A key that is not due yet. Ordered by its time alone; of two for one key the heap may keep the stale one."""
+
+    __slots__ = ("due", "key", "priority", "reason")
+
+    def __init__(self, due: float, key: K, priority: int, reason: object) -> None:
+        self.due = due
+        self.key = key
+        self.priority = priority
+        self.reason = reason
+
+    def __lt__(self, other: _Delayed[K]) -> bool:
+        return self.due < other.due
+
+
+class WorkQueue(Generic[K]):
+    """A queue of keys for any number of workers on one event loop.
+
+    >>> async def work() -> list[str]:
+    ...     queue: WorkQueue[str] = WorkQueue()
+    ...     queue.add("a"); queue.add("b"); queue.add("a")
+    ...     queue.shut_down()
+    ...     seen = []
+    ...     try:
+    ...         while True:
+    ...             item = await queue.get()
+    ...             seen.append(item.key)
+    ...             queue.done(item.key)
+    ...     except ShutDown:
+    ...         return seen
+    >>> asyncio.run(work())
+    ['a', 'b']
+    """
+
+    def __init__(
+        self,
+        *,
+        limiter: RateLimiter | None = None,
+        tenant: Callable[[K], Hashable] = lambda key: getattr(key, "namespace", None),
+        metrics: QueueMetrics | None = None,
+    ) -> None:
+        self._limiter = limiter or RateLimiter()
+        self._metrics = metrics or NoMetrics()
+        self._loop = asyncio.get_running_loop()
+        self._ready: FairQueue[K] = FairQueue(tenant)
+        self._entries: dict[K, _Entry] = {}  # of the keys in `_ready`
+        self._dirty: dict[K, _Entry] = {}
+        self._working: dict[K, float] = {}  # key -> when its work began
+        self._due: dict[K, _Delayed[K]] = {}
+        self._heap: list[_Delayed[K]] = []  # may hold entries that `_due` has since replaced
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._drained: asyncio.Future[None] | None = None
+        self._closing = False
+
+    def __len__(self) -> int:
+        """Keys that wait for a worker (not those in work, nor those delayed)."""
+        return len(self._ready)
+
+    # -------------------------------------------------------------- adding
+
+    def add(self, key: K, *, priority: int = 0, reason: object = None) -> None:
+        """Ask for work on a key. However often it is added, it is handed out once."""
+        if self._closing:
+            return
+        if key in self._working:
+            self._remember(self._dirty, key, priority).because(reason)
+            return
+        entry = self._remember(self._entries, key, priority)
+        entry.because(reason)
+        if self._ready.push(key, priority):
+            self._metrics.added(len(self._ready))
+            self._wake_one()
+
+    def add_after(self, key: K, delay: float, *, priority: int = 0, reason: object = None) -> None:
+        """Add a key after `delay` seconds. Of several delays for one key the earliest wins."""
+        if self._closing:
+            return
+        if delay <= 0:
+            self.add(key, priority=priority, reason=reason)
+            return
+        due = self._loop.time() + delay
+        present = self._due.get(key)
+        if present is not None and present.due <= due:
+            return
+        delayed = _Delayed(due, key, priority, reason)
+        self._due[key] = delayed
+        heapq.heappush(self._heap, delayed)
+        self._set_timer()
+
+    def add_rate_limited(self, key: K, *, priority: int = 0, reason: object = None) -> float:
+        """Add a key that failed, after its backoff; returns the delay."""
+        delay = self._limiter.when(key, self._loop.time())
+        self._metrics.retried()
+        self.add_after(key, delay, priority=priority, reason=reason)
+        return delay
+
+    def num_requeues(self, key: K) -> int:
+        """Failures of the key since it was last forgotten."""
+        return self._limiter.failures(key)
+
+    def forget(self, key: K) -> None:
+        """The key succeeded (or was given up): its next failure starts from the base delay."""
+        self._limiter.forget(key)
+
+    # -------------------------------------------------------------- handing out
+
+    async def get(self) -> Item[K]:
+        """Wait for the next key. Raises ShutDown when there will be none. Every item must be given back by `done`."""
+        while not self._ready:
+            if self._closing:
+                raise ShutDown
+            await self._wait()
+        key, priority = self._ready.pop()
+        entry = self._entries.pop(key)
+        now = self._loop.time()
+        self._working[key] = now
+        waited = now - entry.since
+        self._metrics.handed_out(waited, len(self._ready))
+        return Item(key, priority, tuple(entry.reasons), waited)
+
+    def done(self, key: K) -> None:
+        """The worker is through with the key. If it was added meanwhile, it waits again."""
+        began = self._working.pop(key)
+        self._metrics.finished(self._loop.time() - began)
+        entry = self._dirty.pop(key, None)
+        if entry is not None:
+            self._entries[key] = entry
+            self._ready.push(key, entry.priority)
+            self._metrics.added(len(self._ready))
+            self._wake_one()
+        self._tell_drained()
+
+    # -------------------------------------------------------------- ending
+
+    @property
+    def shutting_down(self) -> bool:
+        return self._closing
+
+    def shut_down(self) -> None:
+        """Take no new keys. What waits is still handed out; what is delayed is dropped."""
+        self._closing = True
+        self._due.clear()
+        self._heap.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._waiters:
+            self._wake_one()
+
+    async def shut_down_with_drain(self) -> None:
+        """Shut down and wait until every key that waits or is in work has been done."""
+        self.shut_down()
+        while self._ready or self._working:
+            if self._drained is None or self._drained.done():
+                self._drained = self._loop.create_future()
+            await asyncio.shield(self._drained)
+
+    # -------------------------------------------------------------- inside
+
+    def _remember(self, where: dict[K, _Entry], key: K, priority: int) -> _Entry:
+        entry = where.get(key)
+        if entry is None:
+            entry = where[key] = _Entry(self._loop.time(), priority)
+        elif priority > entry.priority:
+            entry.priority = priority
+        return entry
+
+    async def _wait(self) -> None:
+        waiter = self._loop.create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            if not waiter.cancelled():
+                self._wake_one()  # the wake-up was ours, but we will not use it: pass it on
+            elif waiter in self._waiters:
+                self._waiters.remove(waiter)
+            raise
+
+    def _wake_one(self) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    def _set_timer(self) -> None:
+        due = self._heap[0].due
+        if self._timer is not None:
+            if self._timer.when() <= due:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(due, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        now = self._loop.time()
+        while self._heap and self._heap[0].due <= now:
+            delayed = heapq.heappop(self._heap)
+            if self._due.get(delayed.key) is delayed:
+                del self._due[delayed.key]
+                self.add(delayed.key, priority=delayed.priority, reason=delayed.reason)
+        if self._heap:
+            self._set_timer()
+
+    def _tell_drained(self) -> None:
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)

@@ -1,0 +1,184 @@
+"""The work queue: no lost key, no key in two hands, delays, shutdown."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from konverge.sim.loop import VirtualLoop
+from konverge.workqueue import Backoff, RateLimiter, ShutDown, WorkQueue
+
+virtual = pytest.mark.virtual
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@virtual
+@pytest.mark.spec("R-13")
+async def test_a_key_added_often_is_handed_out_once() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    for _ in range(3):
+        queue.add("a", reason="changed")
+    item = await queue.get()
+    assert (item.key, item.reasons, len(queue)) == ("a", ("changed",), 0)
+
+
+@virtual
+@pytest.mark.spec("R-13")
+async def test_a_key_added_while_in_work_comes_back_once_when_done() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a")
+    await queue.get()
+    queue.add("a", reason="first")
+    queue.add("a", reason="second")
+    assert len(queue) == 0
+    queue.done("a")
+    assert (await queue.get()).reasons == ("first", "second")
+    queue.done("a")
+    assert len(queue) == 0
+
+
+@virtual
+@pytest.mark.spec("R-14")
+async def test_of_several_delays_the_earliest_wins() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add_after("a", 30)
+    queue.add_after("a", 10)
+    queue.add_after("a", 20)
+    await queue.get()
+    assert now() == 10
+    queue.done("a")
+    waiting = asyncio.create_task(queue.get())
+    await asyncio.sleep(100)
+    assert not waiting.done()
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+
+
+@virtual
+@pytest.mark.spec("R-15")
+async def test_failures_back_off_and_success_forgets() -> None:
+    queue: WorkQueue[str] = WorkQueue(limiter=RateLimiter(Backoff(1, 60)))
+    assert [queue.add_rate_limited("a") for _ in range(3)] == [1, 2, 4]
+    assert queue.num_requeues("a") == 3
+    queue.forget("a")
+    assert queue.num_requeues("a") == 0
+
+
+@virtual
+@pytest.mark.spec("R-17")
+async def test_shut_down_hands_out_what_waits_and_takes_nothing_new() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a")
+    queue.add_after("later", 5)
+    queue.shut_down()
+    queue.add("b")
+    assert (await queue.get()).key == "a"
+    with pytest.raises(ShutDown):
+        await queue.get()
+
+
+@virtual
+@pytest.mark.spec("R-17")
+async def test_drain_waits_for_work_in_progress() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a")
+    item = await queue.get()
+    queue.add("a")  # dirty: it must still be worked on
+    drain = asyncio.create_task(queue.shut_down_with_drain())
+    await asyncio.sleep(1)
+    queue.done(item.key)
+    again = await queue.get()
+    await asyncio.sleep(1)
+    assert not drain.done()
+    queue.done(again.key)
+    await drain
+
+
+@virtual
+async def test_shut_down_wakes_every_waiting_worker() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    workers = [asyncio.create_task(queue.get()) for _ in range(5)]
+    await asyncio.sleep(0)
+    queue.shut_down()
+    results = await asyncio.gather(*workers, return_exceptions=True)
+    assert all(isinstance(result, ShutDown) for result in results)
+
+
+@virtual
+async def test_a_cancelled_worker_passes_its_wake_up_on() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    first = asyncio.create_task(queue.get())
+    second = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    queue.add("a")  # wakes the first …
+    first.cancel()  # … which is cancelled before it runs
+    assert (await second).key == "a"
+    assert first.cancelled() or await asyncio.gather(first, return_exceptions=True)
+
+
+# ------------------------------------------------------------------ any program
+
+actions = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(0, 4), st.sampled_from([0, -100])),
+        st.tuples(st.just("after"), st.integers(0, 4), st.integers(0, 50)),
+        st.tuples(st.just("fail"), st.integers(0, 4), st.just(0)),
+        st.tuples(st.just("sleep"), st.integers(0, 30), st.just(0)),
+    ),
+    max_size=60,
+)
+
+
+@pytest.mark.spec("R-13", "R-14")
+@settings(max_examples=150)
+@given(actions, st.integers(1, 4), st.integers(0, 2**16))
+def test_no_key_is_lost_and_none_is_in_two_hands(program: list[tuple[str, int, int]], workers: int, seed: int) -> None:
+    """Whatever is added is worked on after it was added; and never by two at a time."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        queue: WorkQueue[int] = WorkQueue(limiter=RateLimiter(Backoff(1, 64), None))
+        in_hand: set[int] = set()
+        wanted: dict[int, float] = {}  # key -> latest time by which work must begin after
+        began: dict[int, float] = {}
+
+        async def work() -> None:
+            while True:
+                try:
+                    item = await queue.get()
+                except ShutDown:
+                    return
+                assert item.key not in in_hand
+                in_hand.add(item.key)
+                began[item.key] = loop.time()
+                await asyncio.sleep(loop.rng.choice([0, 0, 1, 7]))
+                in_hand.discard(item.key)
+                queue.done(item.key)
+
+        tasks = [asyncio.create_task(work()) for _ in range(workers)]
+        for action, number, extra in program:
+            if action == "sleep":
+                await asyncio.sleep(number)
+                continue
+            wanted[number] = loop.time()
+            if action == "add":
+                queue.add(number, priority=extra)
+            elif action == "after":
+                queue.add_after(number, extra)
+            else:
+                queue.add_rate_limited(number)
+        await asyncio.sleep(1000)
+        await queue.shut_down_with_drain()
+        await asyncio.gather(*tasks)
+        for key, since in wanted.items():
+            assert began[key] >= since
+
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(seed)) as runner:
+        runner.run(main())
