@@ -11,8 +11,8 @@ which have other names and no JSON tags. Both are read from the struct declarati
     internal: {"apps.DeploymentStrategy": [["Type", "type", "", "s"], …]}
 
 A field is [JSON name, flags, type] in the first, [Go name, JSON name, flags, type] in the second. Flags: `o` omitempty,
-`z` omitzero. A type is a run of `*` (pointer), `[]` (list), `{}` (map) and then a struct's name or `s` string, `i` integer, `b` boolean,
-`f` float, `y` bytes, `Q` quantity, `T` time, `P` IntOrString, `?` anything else.
+`z` omitzero. A type is a run of `*` (pointer), `[]` (list), `{}` (map) and then a struct's name or `s` string,
+`i` integer, `b` boolean, `f` float, `y` bytes, `Q` quantity, `T` time, `P` IntOrString, `?` anything else.
 """
 
 from __future__ import annotations
