@@ -1,0 +1,204 @@
+"""The store: the present state of one resource, with indexes, and what each step changed.
+
+Pure: no I/O, no clock. Every method that takes something in returns the `Change`s it made, in order; an informer hands
+those to its handlers. Completeness is by construction: a relist is a `Replacement` that is compared with what is here,
+so an object deleted while nobody watched comes out as a DELETED change with its last known state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from konverge.cache.record import Key, Meta, Record
+
+IndexFunction = Callable[[Record, Meta], Iterable[str]]
+"""The values under which an object is found. Decode `record.raw` for more than metadata."""
+
+
+class ChangeType(Enum):
+    ADDED = "added"
+    UPDATED = "updated"
+    DELETED = "deleted"
+
+
+@dataclass(slots=True, frozen=True)
+class Change:
+    """One object became another. `old` is None for ADDED, `new` is None for DELETED."""
+
+    type: ChangeType
+    key: Key
+    old: Record | None
+    new: Record | None
+    initial: bool = False
+    """Part of a first list: nothing happened to the object, we only came to know it."""
+
+    @property
+    def latest(self) -> Record:
+        """The new state, or the last known one of a deleted object."""
+        found = self.new or self.old
+        assert found is not None
+        return found
+
+
+def by_owner(record: Record, meta: Meta) -> Iterable[str]:
+    """An index function: the uid of every owner."""
+    return [owner.uid for owner in meta.owner_references]
+
+
+def by_label(name: str) -> IndexFunction:
+    """An index function: the value of one label."""
+
+    def values(record: Record, meta: Meta) -> Iterable[str]:
+        value = meta.labels.get(name)
+        return () if value is None else (value,)
+
+    return values
+
+
+class _Index:
+    """value -> keys, and key -> values, so that an update can be undone without decoding the old object."""
+
+    __slots__ = ("function", "keys", "values")
+
+    def __init__(self, function: IndexFunction) -> None:
+        self.function = function
+        self.keys: dict[str, dict[Key, None]] = {}
+        self.values: dict[Key, tuple[str, ...]] = {}
+
+    def put(self, key: Key, record: Record, meta: Meta) -> None:
+        found = tuple(self.function(record, meta))
+        if self.values.get(key, ()) == found:
+            return
+        self.drop(key)
+        if found:
+            self.values[key] = found
+            for value in found:
+                self.keys.setdefault(value, {})[key] = None
+
+    def drop(self, key: Key) -> None:
+        for value in self.values.pop(key, ()):
+            keys = self.keys[value]
+            keys.pop(key, None)
+            if not keys:
+                del self.keys[value]
+
+
+class Store:
+    """All objects of one resource that a watch covers.
+
+    >>> store = Store()
+    >>> store.count
+    0
+    """
+
+    def __init__(self, indexes: Mapping[str, IndexFunction] | None = None) -> None:
+        self._spaces: dict[str, dict[str, Record]] = {}
+        self._indexes = {name: _Index(function) for name, function in (indexes or {}).items()}
+        self.count = 0
+        self.version = 0
+        """The newest resourceVersion known to be reflected here, objects and bookmarks alike."""
+
+    # -------------------------------------------------------------- reading
+
+    def get(self, key: Key) -> Record | None:
+        space = self._spaces.get(key.namespace)
+        return None if space is None else space.get(key.name)
+
+    def items(self, namespace: str | None = None) -> Iterator[tuple[Key, Record]]:
+        """All objects, or those of one namespace. Safe while the store changes: it walks a copy of the names."""
+        if namespace is not None:
+            space = self._spaces.get(namespace, {})
+            return iter([(Key(namespace, name), record) for name, record in space.items()])
+        return iter([(Key(ns, name), record) for ns, space in self._spaces.items() for name, record in space.items()])
+
+    def keys_by_index(self, index: str, value: str) -> list[Key]:
+        try:
+            return list(self._indexes[index].keys.get(value, ()))
+        except KeyError:
+            declared = ", ".join(sorted(self._indexes)) or "none"
+            raise KeyError(
+                f"no index {index!r} (declared: {declared}); declare it where the informer is made"
+            ) from None
+
+    def add_index(self, name: str, function: IndexFunction) -> None:
+        """Declare an index; what is here already is indexed at once."""
+        index = self._indexes[name] = _Index(function)
+        for key, record in self.items():
+            index.put(key, record, record.meta)
+
+    # -------------------------------------------------------------- changing
+
+    def apply(self, key: Key, record: Record, meta: Meta, *, initial: bool = False) -> Change | None:
+        """An object was added or modified. An echo of what is here, or of something older, changes nothing."""
+        space = self._spaces.setdefault(key.namespace, {})
+        old = space.get(key.name)
+        if old is not None and old.uid == record.uid and 0 < record.version <= old.version:
+            return None
+        space[key.name] = record
+        for index in self._indexes.values():
+            index.put(key, record, meta)
+        if old is None:
+            self.count += 1
+            return Change(ChangeType.ADDED, key, None, record, initial)
+        return Change(ChangeType.UPDATED, key, old, record, initial)
+
+    def delete(self, key: Key) -> Change | None:
+        space = self._spaces.get(key.namespace)
+        old = space.pop(key.name, None) if space is not None else None
+        if old is None or space is None:
+            return None
+        if not space:
+            del self._spaces[key.namespace]
+        for index in self._indexes.values():
+            index.drop(key)
+        self.count -= 1
+        return Change(ChangeType.DELETED, key, old, None)
+
+    def replacement(self) -> Replacement:
+        return Replacement(self)
+
+
+@dataclass(slots=True)
+class Replacement:
+    """A list in progress. Nothing is visible until `commit`, which yields the difference to what was known.
+
+    Objects that did not change keep the bytes they had, so a relist of an unchanged collection needs no second copy.
+    """
+
+    store: Store
+    seen: dict[Key, tuple[Record, Meta]] = field(default_factory=dict)
+
+    def add(self, key: Key, record: Record, meta: Meta) -> None:
+        known = self.store.get(key)
+        if known is not None and known.raw == record.raw:
+            record = known
+        self.seen[key] = (record, meta)
+
+    def commit(self, version: int, *, initial: bool = False) -> list[Change]:
+        """Make the list the truth. Deletes come first: a name that was freed and taken again is both."""
+        gone = [key for key, record in self.store.items() if self._is_gone(key, record)]
+        changes = [change for key in gone if (change := self.store.delete(key))]
+        for key, (record, meta) in self.seen.items():
+            known = self.store.get(key)
+            if known is not None and known.version > record.version:
+                # The server's history went back (a restored backup): what it says now is the truth.
+                self.store.delete(key)
+            change = self.store.apply(key, record, meta, initial=initial)
+            if change is not None:
+                changes.append(_against(change, known))
+        self.store.version = version
+        self.seen.clear()
+        return changes
+
+    def _is_gone(self, key: Key, record: Record) -> bool:
+        found = self.seen.get(key)
+        return found is None or found[0].uid != record.uid
+
+
+def _against(change: Change, known: Record | None) -> Change:
+    """An object that went back in time was replaced, not added."""
+    if known is None or change.type is not ChangeType.ADDED:
+        return change
+    return Change(ChangeType.UPDATED, change.key, known, change.new, change.initial)

@@ -1,0 +1,248 @@
+"""The cache equals the server, whatever happens to the stream between them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from konverge.cache.record import Key, receive
+from konverge.cache.store import Change, ChangeType, Store, by_label, by_owner
+from konverge.cache.watching import INITIAL_EVENTS_END, WatchError, Watching
+
+
+def make(
+    name: str, version: int, uid: str = "", *, labels: dict[str, str] | None = None, **more: Any
+) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "ns", "uid": uid or f"uid-{name}", "resourceVersion": str(version)}
+    if labels:
+        metadata["labels"] = labels
+    return {"metadata": {**metadata, **more}, "data": {"v": str(version)}}
+
+
+def line(kind: str, obj: dict[str, Any]) -> bytes:
+    return json.dumps({"type": kind, "object": obj}).encode() + b"\n"
+
+
+def bookmark(version: int, *, ends_list: bool = False) -> bytes:
+    annotations = {"annotations": {INITIAL_EVENTS_END: "true"}} if ends_list else {}
+    return line("BOOKMARK", {"kind": "ConfigMap", "metadata": {"resourceVersion": str(version), **annotations}})
+
+
+@dataclass
+class Server:
+    """A history: every write is an event with the next version."""
+
+    version: int = 0
+    present: dict[str, dict[str, Any]] = field(default_factory=dict)
+    history: list[tuple[int, bytes]] = field(default_factory=list)
+    born: int = 0
+
+    def write(self, name: str) -> None:
+        self.version += 1
+        known = self.present.get(name)
+        if known is None:
+            self.born += 1
+        uid = known["metadata"]["uid"] if known else f"uid-{self.born}"
+        labels = {"parity": "odd" if self.version % 2 else "even"}
+        self.present[name] = make(name, self.version, uid, labels=labels)
+        self.history.append((self.version, line("MODIFIED" if known else "ADDED", self.present[name])))
+
+    def delete(self, name: str) -> None:
+        if name in self.present:
+            self.version += 1
+            gone = self.present.pop(name)
+            gone["metadata"]["resourceVersion"] = str(self.version)
+            self.history.append((self.version, line("DELETED", gone)))
+
+    def initial(self) -> bytes:
+        events = [line("ADDED", obj) for _, obj in sorted(self.present.items())]
+        return b"".join(events) + bookmark(self.version, ends_list=True)
+
+    def since(self, version: int) -> list[bytes]:
+        return [event for at, event in self.history if at > version]
+
+
+class Client:
+    """What an informer does with a stream, on a wire that misbehaves. Rebuilds the state from changes alone."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.watching = Watching(Store({"parity": by_label("parity"), "owner": by_owner}))
+        self.told: dict[Key, int] = {}
+        self.connected_at = 0
+
+    def relist(self) -> None:
+        self.watching.reset_stream()
+        self.watching.begin_list()
+        self.take(self.watching.feed(self.server.initial()))
+
+    def resume(self, *, duplicate: bool, cut: int) -> None:
+        """A new watch from our position; perhaps it repeats old events, perhaps it breaks in the middle of a line."""
+        self.watching.reset_stream()
+        since = max(0, self.watching.position - 3) if duplicate else self.watching.position
+        stream = b"".join(self.server.since(since))
+        if cut:
+            stream = stream[: len(stream) * (cut % 10) // 10]
+        self.take(self.watching.feed(stream))
+
+    def take(self, changes: list[Change]) -> None:
+        for change in changes:
+            if change.type is ChangeType.DELETED:
+                assert change.old is not None
+                assert self.told.pop(change.key) == change.old.version
+            else:
+                assert change.new is not None
+                assert (change.type is ChangeType.ADDED) == (change.key not in self.told)
+                self.told[change.key] = change.new.version
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.sampled_from("abcd")),
+        st.tuples(st.just("delete"), st.sampled_from("abcd")),
+        st.tuples(st.just("resume"), st.integers(0, 19)),
+        st.tuples(st.just("relist"), st.just(0)),
+    ),
+    max_size=80,
+)
+
+
+@pytest.mark.spec("R-08")
+@settings(max_examples=300)
+@given(steps)
+def test_store_and_handlers_equal_the_server_after_any_faults(program: list[tuple[str, Any]]) -> None:
+    server = Server()
+    client = Client(server)
+    client.relist()
+    for action, argument in program:
+        if action == "write":
+            server.write(argument)
+        elif action == "delete":
+            server.delete(argument)
+        elif action == "relist":
+            client.relist()
+        else:
+            client.resume(duplicate=argument >= 10, cut=argument % 10)
+    client.resume(duplicate=False, cut=0)
+    expected = {Key("ns", name): int(obj["metadata"]["resourceVersion"]) for name, obj in server.present.items()}
+    store = client.watching.store
+    assert {key: record.version for key, record in store.items()} == expected
+    assert client.told == expected
+    assert store.count == len(expected)
+    for value in ("odd", "even"):
+        labelled = {key for key, version in expected.items() if ("odd" if version % 2 else "even") == value}
+        assert set(store.keys_by_index("parity", value)) == labelled
+
+
+@pytest.mark.spec("R-07")
+@given(st.lists(st.integers(1, 200), max_size=30))
+def test_any_cutting_of_the_stream_gives_the_same_changes(cuts: list[int]) -> None:
+    server = Server()
+    for name in "abc":
+        server.write(name)
+    stream = server.initial() + line("MODIFIED", make("a", 9, "uid-1")) + bookmark(12)
+    whole, parts = Watching(Store()), Watching(Store())
+    whole.begin_list()
+    parts.begin_list()
+    expected = whole.feed(stream)
+    got: list[Change] = []
+    at = 0
+    for size in [*cuts, len(stream)]:
+        got += parts.feed(stream[at : at + size])
+        at += size
+    assert got == expected
+    assert parts.position == whole.position == 12
+
+
+@pytest.mark.spec("R-08")
+def test_an_object_deleted_while_nobody_watched_is_told_with_its_last_state() -> None:
+    server = Server()
+    server.write("a")
+    client = Client(server)
+    client.relist()
+    known = client.watching.store.get(Key("ns", "a"))
+    server.delete("a")
+    client.watching.begin_list()
+    (change,) = client.watching.feed(server.initial())
+    assert (change.type, change.old, change.initial) == (ChangeType.DELETED, known, False)
+
+
+@pytest.mark.spec("R-08")
+def test_a_name_taken_again_meanwhile_is_a_delete_and_an_add() -> None:
+    server = Server()
+    server.write("a")
+    client = Client(server)
+    client.relist()
+    server.delete("a")
+    server.write("a")
+    client.watching.begin_list()
+    changes = client.watching.feed(server.initial())
+    assert [change.type for change in changes] == [ChangeType.DELETED, ChangeType.ADDED]
+
+
+@pytest.mark.spec("R-08")
+def test_a_history_that_went_back_is_believed() -> None:
+    watching = Watching(Store())
+    watching.begin_list()
+    watching.feed(line("ADDED", make("a", 50)) + bookmark(50, ends_list=True))
+    watching.begin_list()
+    (change,) = watching.feed(line("ADDED", make("a", 7)) + bookmark(8, ends_list=True))
+    assert change.type is ChangeType.UPDATED
+    assert watching.position == watching.store.version == 8
+
+
+def test_a_list_that_breaks_off_changes_nothing() -> None:
+    server = Server()
+    server.write("a")
+    client = Client(server)
+    client.relist()
+    server.delete("a")
+    client.watching.begin_list()
+    client.watching.feed(line("ADDED", make("b", 5)))
+    client.watching.reset_stream()
+    assert [key.name for key, _ in client.watching.store.items()] == ["a"]
+
+
+@pytest.mark.spec("R-07")
+def test_errors_in_the_stream_say_whether_to_list_again() -> None:
+    watching = Watching(Store())
+    gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version: 5 (403)"}
+    with pytest.raises(WatchError, match="too old") as caught:
+        watching.feed(line("ERROR", gone))
+    assert caught.value.expired
+    busy = {"kind": "Status", "code": 429, "reason": "TooManyRequests", "details": {"retryAfterSeconds": 7}}
+    with pytest.raises(WatchError) as caught:
+        watching.feed(line("ERROR", busy))
+    assert (caught.value.expired, caught.value.retry_after) == (False, 7)
+
+
+@pytest.mark.spec("R-10")
+def test_managed_fields_are_cut_out_wherever_they_stand() -> None:
+    managed = [{"manager": "m", "fieldsV1": {"f:data": {"f:v": {}}}}]
+    for metadata in (
+        {"managedFields": managed, "name": "a", "uid": "u"},
+        {"name": "a", "managedFields": managed, "uid": "u"},
+        {"name": "a", "uid": "u", "managedFields": managed},
+    ):
+        key, record, _ = receive(json.dumps({"metadata": metadata, "data": {}}, separators=(",", ":")).encode())
+        assert json.loads(record.raw) == {"metadata": {"name": "a", "uid": "u"}, "data": {}}
+        assert key == Key("", "a")
+
+
+@pytest.mark.spec("R-10")
+def test_indexes_follow_updates_and_unknown_ones_are_named() -> None:
+    store = Store({"owner": by_owner})
+    owner = {"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": "o-1", "controller": True}
+    store.apply(*receive(json.dumps(make("a", 1, ownerReferences=[owner])).encode()))
+    assert store.keys_by_index("owner", "o-1") == [Key("ns", "a")]
+    store.add_index("label", by_label("x"))
+    store.apply(*receive(json.dumps(make("a", 2, labels={"x": "1"})).encode()))
+    assert store.keys_by_index("owner", "o-1") == []
+    assert store.keys_by_index("label", "1") == [Key("ns", "a")]
+    with pytest.raises(KeyError, match=r"no index 'nope' \(declared: label, owner\)"):
+        store.keys_by_index("nope", "")
