@@ -82,8 +82,8 @@ def method_not_allowed() -> ApiError:
     )
 
 
-def not_acceptable(message: str) -> ApiError:
-    return ApiError(406, "NotAcceptable", message)
+def not_acceptable(message: str, details: dict[str, Any] | None = None) -> ApiError:
+    return ApiError(406, "NotAcceptable", message, details)
 
 
 def already_exists(group: str, plural: str, name: str) -> ApiError:
@@ -107,13 +107,13 @@ def too_large(limit: int) -> ApiError:
     return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
 
 
-def unsupported_media_type(message: str) -> ApiError:
-    return ApiError(415, "UnsupportedMediaType", message)
+def unsupported_media_type(message: str, details: dict[str, Any] | None = None) -> ApiError:
+    return ApiError(415, "UnsupportedMediaType", message, details)
 
 
 def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> ApiError:
-    """422: `details.kind` is the Kind here, not the resource."""
-    texts = [str(error) for error in errors]
+    """422: `details.kind` is the Kind here, not the resource. The message says a thing once, the causes say it all."""
+    texts = list(dict.fromkeys(str(error) for error in errors))
     joined = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     causes = [{"reason": e.reason, "message": e.body, "field": e.path} for e in errors]
     qualified = f"{kind}.{group}" if group else kind
