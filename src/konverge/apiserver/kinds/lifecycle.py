@@ -10,10 +10,9 @@ DEPLOYMENT = Strategy(
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from konverge.apiserver.gotypes import shaper, zero
-from konverge.apiserver.kinds.declare import Report, Rule, Transition
+from konverge.apiserver.kinds.declare import Report, Transition
 from konverge.apiserver.strategy import Context, Obj
 
 
@@ -55,28 +54,6 @@ def metadata_kept(obj: Obj, old: Obj, context: Context) -> None:
             obj["metadata"][name] = old["metadata"][name]
         else:
             obj["metadata"].pop(name, None)
-
-
-def numbers(*names: str, rule: Rule) -> Rule:
-    """The same rule for several members, where they are present."""
-
-    def check(value: Any, path: str, report: Report) -> bool:
-        for name in names:
-            if value.get(name) is not None:
-                rule(value[name], f"{path}.{name}", report)
-        return True
-
-    return check
-
-
-def not_above(name: str, limit: str, detail: str) -> Rule:
-    """One number of a struct is at most another one; an absent number is 0."""
-
-    def check(value: Any, path: str, report: Report) -> bool:
-        found = value.get(name) or 0
-        return found <= (value.get(limit) or 0) or report.invalid(f"{path}.{name}", found, detail)
-
-    return check
 
 
 def never_less(name: str, detail: str = "cannot be decremented") -> Transition:

@@ -1,0 +1,158 @@
+"""autoscaling: HorizontalPodAutoscaler, stored as v2 and served as v1 too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from konverge.apiserver.fielderrors import FieldError
+from konverge.apiserver.kinds.autoscaling.metrics import any_odd_described_version, metric
+from konverge.apiserver.kinds.autoscaling.references import reference
+from konverge.apiserver.kinds.autoscaling.v1 import from_v2, to_v2
+from konverge.apiserver.kinds.conversion import Conversion
+from konverge.apiserver.kinds.declare import Report, as_created, field, items, one_of, required, section, struct, update
+from konverge.apiserver.kinds.declare import required_saying as saying
+from konverge.apiserver.kinds.lifecycle import shaped, status_cleared, status_kept
+from konverge.apiserver.kinds.rules.members import number, same_rule, text
+from konverge.apiserver.kinds.rules.numbers import NOT_POSITIVE, at_least, not_negative
+from konverge.apiserver.kinds.rules.quantities import quantity_not_negative
+from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+
+DEFAULT_UTILIZATION = 80
+_SCALE_UP = {"stabilizationWindowSeconds": 0, "selectPolicy": "Max"}
+_UP_POLICIES = (("Pods", 4), ("Percent", 100))
+_SCALE_DOWN = {"selectPolicy": "Max"}
+_DOWN_POLICIES = (("Percent", 100),)
+
+
+def _default_rules(behavior: Obj, name: str, scalars: Obj, policies: tuple[tuple[str, int], ...]) -> None:
+    rules = behavior.get(name) or {}
+    behavior[name] = {**scalars, **rules}
+    if rules.get("policies") is None:
+        behavior[name]["policies"] = [{"type": kind, "value": value, "periodSeconds": 15} for kind, value in policies]
+
+
+def _defaults(obj: Obj) -> None:
+    spec = obj["spec"]
+    if spec.get("minReplicas") is None:
+        spec["minReplicas"] = 1
+    if not spec.get("metrics"):
+        target = {"type": "Utilization", "averageUtilization": DEFAULT_UTILIZATION}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    behavior = spec.get("behavior")
+    if behavior is not None:
+        _default_rules(behavior, "scaleUp", _SCALE_UP, _UP_POLICIES)
+        _default_rules(behavior, "scaleDown", _SCALE_DOWN, _DOWN_POLICIES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the stored object excuses in its update."""
+
+    target: tuple[str, str] | None = None
+    any_described_version: bool = False
+
+
+def _target(value: Any, path: str, report: Report) -> bool:
+    target = value.get("scaleTargetRef") or {}
+    kind = target.get("kind", "")
+    checked = (target.get("apiVersion", ""), kind) != report.scope.target
+    grouped = kind != "ReplicationController"
+    return reference(target, f"{path}.scaleTargetRef", report, version_checked=checked, group_required=grouped)
+
+
+def _at_most(maximum: int, low: int, words: str) -> Any:
+    """Two complaints of their own: too small, too large."""
+
+    def check(value: Any, path: str, report: Report) -> bool:
+        if value < low:
+            report.invalid(path, value, words)
+        return value <= maximum or report.invalid(path, value, f"must be less than or equal to {maximum}")
+
+    return check
+
+
+_SCALING_POLICY = struct(
+    text("type", one_of("Percent", "Pods")),
+    number("value", at_least(1, NOT_POSITIVE)),
+    number("periodSeconds", _at_most(1800, 1, NOT_POSITIVE)),
+)
+_SCALING_RULES = struct(
+    field("stabilizationWindowSeconds", _at_most(3600, 0, "must be greater than or equal to zero")),
+    field("selectPolicy", one_of("Disabled", "Max", "Min")),
+    field("policies", saying("must specify at least one Policy"), items(_SCALING_POLICY)),
+    field("tolerance", quantity_not_negative),
+)
+
+
+def _scale_to_zero(value: Any, path: str, report: Report) -> bool:
+    if value.get("minReplicas") != 0:
+        return True
+    found = any(entry.get("type") in ("Object", "External") for entry in value.get("metrics") or ())
+    words = "must specify at least one Object or External metric to support scaling to zero replicas"
+    return found or report.forbidden(f"{path}.metrics", words)
+
+
+def _max_not_below_min(value: Any, path: str, report: Report) -> bool:
+    maximum, minimum = value.get("maxReplicas") or 0, value.get("minReplicas")
+    fits = minimum is None or maximum >= minimum
+    return fits or report.invalid(f"{path}.maxReplicas", maximum, "must be greater than or equal to `minReplicas`")
+
+
+_SPEC = section(
+    "spec",
+    _max_not_below_min,
+    _target,
+    field("metrics", items(metric)),
+    _scale_to_zero,
+    field("behavior", struct(field("scaleUp", _SCALING_RULES), field("scaleDown", _SCALING_RULES))),
+    field("minReplicas", not_negative),
+    number("maxReplicas", required, at_least(1)),
+)
+_RULES = struct(_SPEC)
+
+
+def _create(obj: Obj, context: Context) -> list[FieldError]:
+    report = Report(context, _Known())
+    _RULES(obj, "", report)
+    return report.errors
+
+
+def _update(obj: Obj, old: Obj, context: Context) -> list[FieldError]:
+    spec = old["spec"]
+    target = spec.get("scaleTargetRef") or {}
+    known = _Known(
+        (target.get("apiVersion", ""), target.get("kind", "")), any_odd_described_version(spec.get("metrics"))
+    )
+    report = Report(context, known)
+    _RULES(obj, "", report)
+    return report.errors
+
+
+_STATUS = section(
+    "status",
+    field("conditions", items(struct(field("observedGeneration", not_negative)))),
+    same_rule(("currentReplicas", "desiredReplicas"), not_negative),
+)
+
+STRATEGIES = {
+    "HorizontalPodAutoscaler": Strategy(
+        defaults=shaped("autoscaling/v2.HorizontalPodAutoscaler", _defaults),
+        prepare_create=status_cleared("autoscaling/v2.HorizontalPodAutoscalerStatus"),
+        prepare_update=status_kept,
+        validate_create=_create,
+        validate_update=_update,
+        generation=True,
+        status=StatusRules(validate=update(as_created(_STATUS))),
+    )
+}
+
+CONVERSIONS = {
+    "HorizontalPodAutoscaler": Conversion(
+        table="autoscaling/horizontalpodautoscalers",
+        storage_version="autoscaling/v2",
+        to_storage=to_v2,
+        from_storage=from_v2,
+        reported_group="autoscaling",
+    )
+}

@@ -1,0 +1,31 @@
+"""References to objects of any version (CrossVersionObjectReference)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.apiserver.kinds.declare import Report, required
+from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.kinds.rules.names import path_segment_complaints, worded
+
+_segment = worded(path_segment_complaints)
+_kind = text("kind", required, _segment)
+_name = text("name", required, _segment)
+
+
+def api_version_complaint(version: str, *, group_required: bool) -> str:
+    """What is wrong with an apiVersion, or an empty text."""
+    if version.count("/") > 1:
+        return f"unexpected GroupVersion string: {version}"
+    if group_required and "/" not in version.strip("/"):
+        return "apiVersion must specify API group"
+    return ""
+
+
+def reference(value: Any, path: str, report: Report, *, version_checked: bool, group_required: bool) -> bool:
+    """Kind and name are path segments; the version is checked unless the stored object had the same."""
+    _kind(value, path, report)
+    _name(value, path, report)
+    version = value.get("apiVersion", "")
+    complaint = api_version_complaint(version, group_required=group_required) if version_checked else ""
+    return not complaint or report.invalid(f"{path}.apiVersion", version, complaint)

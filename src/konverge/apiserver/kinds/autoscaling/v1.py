@@ -1,0 +1,261 @@
+"""autoscaling/v1 of a HorizontalPodAutoscaler, and back.
+
+v1 has one number, the target of the CPU. Everything else of v2 travels in annotations, so that a client of v1 which
+reads and writes an object loses nothing of it: the other metrics and the conditions in v1's own (older) field names,
+the behaviour as the server's internal struct.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from konverge.apiserver.fielderrors import render
+from konverge.apiserver.gotypes import internal, ordered, shaper
+from konverge.apiserver.strategy import Obj
+
+_METRICS = "autoscaling.alpha.kubernetes.io/metrics"
+_CURRENT = "autoscaling.alpha.kubernetes.io/current-metrics"
+_CONDITIONS = "autoscaling.alpha.kubernetes.io/conditions"
+_BEHAVIOR = "autoscaling.alpha.kubernetes.io/behavior"
+_TRAVELLING = (
+    _METRICS,
+    _CURRENT,
+    _CONDITIONS,
+    _BEHAVIOR,
+    "autoscaling.alpha.kubernetes.io/scale-down-tolerance",
+    "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
+)
+
+# (v1 name, path in v2) of each kind of source; `target` and `current` say what v1 spreads over several fields.
+_SPEC_FIELDS = {
+    "object": (
+        ("target", "describedObject"),
+        ("metricName", "metric.name"),
+        ("selector", "metric.selector"),
+        ("targetValue", "target.value"),
+        ("averageValue", "target.averageValue"),
+    ),
+    "pods": (
+        ("metricName", "metric.name"),
+        ("selector", "metric.selector"),
+        ("targetAverageValue", "target.averageValue"),
+    ),
+    "resource": (
+        ("name", "name"),
+        ("targetAverageUtilization", "target.averageUtilization"),
+        ("targetAverageValue", "target.averageValue"),
+    ),
+    "containerResource": (
+        ("name", "name"),
+        ("container", "container"),
+        ("targetAverageUtilization", "target.averageUtilization"),
+        ("targetAverageValue", "target.averageValue"),
+    ),
+    "external": (
+        ("metricName", "metric.name"),
+        ("metricSelector", "metric.selector"),
+        ("targetValue", "target.value"),
+        ("targetAverageValue", "target.averageValue"),
+    ),
+}
+_STATUS_FIELDS = {
+    "object": (
+        ("target", "describedObject"),
+        ("metricName", "metric.name"),
+        ("selector", "metric.selector"),
+        ("currentValue", "current.value"),
+        ("averageValue", "current.averageValue"),
+    ),
+    "pods": (
+        ("metricName", "metric.name"),
+        ("selector", "metric.selector"),
+        ("currentAverageValue", "current.averageValue"),
+    ),
+    "resource": (
+        ("name", "name"),
+        ("currentAverageUtilization", "current.averageUtilization"),
+        ("currentAverageValue", "current.averageValue"),
+    ),
+    "containerResource": (
+        ("name", "name"),
+        ("container", "container"),
+        ("currentAverageUtilization", "current.averageUtilization"),
+        ("currentAverageValue", "current.averageValue"),
+    ),
+    "external": (
+        ("metricName", "metric.name"),
+        ("metricSelector", "metric.selector"),
+        ("currentValue", "current.value"),
+        ("currentAverageValue", "current.averageValue"),
+    ),
+}
+_Fields = dict[str, tuple[tuple[str, str], ...]]
+
+
+def _dig(obj: Obj, path: str) -> Any:
+    found: Any = obj
+    for key in path.split("."):
+        found = (found or {}).get(key)
+    return found
+
+
+def _put(obj: Obj, path: str, value: Any) -> None:
+    *way, last = path.split(".")
+    for key in way:
+        obj = obj.setdefault(key, {})
+    obj[last] = value
+
+
+def _older(metric: Obj, fields: _Fields) -> Obj:
+    """A metric of v2 with v1's names."""
+    made: Obj = {"type": metric.get("type", "")}
+    for source, names in fields.items():
+        if metric.get(source) is not None:
+            found = ((name, _dig(metric[source], path)) for name, path in names)
+            made[source] = {name: value for name, value in found if value is not None}
+    return made
+
+
+def _newer(metric: Obj, fields: _Fields) -> Obj:
+    """A metric of v1 with v2's names."""
+    made: Obj = {"type": metric.get("type", "")}
+    for source, names in fields.items():
+        if metric.get(source) is not None:
+            made[source] = {}
+            for name, path in names:
+                if metric[source].get(name) is not None:
+                    _put(made[source], path, metric[source][name])
+            if fields is _SPEC_FIELDS:
+                _add_target_type(made[source], source)
+    return made
+
+
+def _add_target_type(source: Obj, kind: str) -> None:
+    """v1 does not say what kind of target it means: it follows from what is set."""
+    target = source.setdefault("target", {})
+    if kind in ("resource", "containerResource"):
+        target["type"] = "AverageValue" if target.get("averageUtilization") is None else "Utilization"
+    elif kind == "object":
+        target["type"] = "Value" if target.get("averageValue") is None else "AverageValue"
+        if target["type"] == "AverageValue" and target.get("value") == "0":
+            del target["value"]
+    elif kind == "external":
+        target["type"] = "AverageValue" if target.get("value") is None else "Value"
+    else:
+        target["type"] = "AverageValue"
+
+
+def _is_cpu_target(metric: Obj) -> bool:
+    resource = metric.get("resource") or {}
+    utilization = (resource.get("target") or {}).get("averageUtilization")
+    return metric.get("type") == "Resource" and resource.get("name") == "cpu" and utilization is not None
+
+
+def _text(kind: str, values: list[Obj]) -> str:
+    for value in values:
+        shaper(kind)(value)
+    return render([ordered(kind, value) for value in values])
+
+
+def from_v2(obj: Obj) -> Obj:
+    """What a client of autoscaling/v1 sees."""
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    notes = _without_travellers(obj)
+    metrics = spec.pop("metrics", None) or []
+    cpu = [metric["resource"]["target"]["averageUtilization"] for metric in metrics if _is_cpu_target(metric)]
+    if cpu:
+        spec["targetCPUUtilizationPercentage"] = cpu[0]
+    others = [_older(metric, _SPEC_FIELDS) for metric in metrics if not _is_cpu_target(metric)]
+    if others:
+        notes[_METRICS] = _text("autoscaling/v1.MetricSpec", others)
+    behavior = spec.pop("behavior", None)
+    if behavior is not None:
+        notes[_BEHAVIOR] = render(internal("autoscaling.HorizontalPodAutoscalerBehavior", behavior))
+    _status_from_v2(status, notes)
+    if notes:
+        obj["metadata"]["annotations"] = notes
+    return obj
+
+
+def _status_from_v2(status: Obj, notes: dict[str, str]) -> None:
+    status.setdefault("currentReplicas", 0)
+    current = status.pop("currentMetrics", None) or []
+    for metric in current:
+        utilization = _dig(metric, "resource.current.averageUtilization")
+        if metric.get("type") == "Resource" and _dig(metric, "resource.name") == "cpu" and utilization is not None:
+            status["currentCPUUtilizationPercentage"] = utilization
+    if current:
+        older = [_older(metric, _STATUS_FIELDS) for metric in current]
+        notes[_CURRENT] = _text("autoscaling/v1.MetricStatus", older)
+    conditions = status.pop("conditions", None)
+    if conditions:
+        notes[_CONDITIONS] = _text("autoscaling/v1.HorizontalPodAutoscalerCondition", conditions)
+
+
+def to_v2(obj: Obj) -> Obj:
+    """What is stored of an object in autoscaling/v1."""
+    spec, status = obj.setdefault("spec", {}), obj.setdefault("status", {})
+    notes = (obj.get("metadata") or {}).get("annotations") or {}
+    metrics = [_newer(metric, _SPEC_FIELDS) for metric in _listed(notes.get(_METRICS))]
+    cpu = spec.pop("targetCPUUtilizationPercentage", None)
+    if cpu is not None or not metrics:
+        target = {"type": "Utilization", "averageUtilization": 80 if cpu is None else cpu}
+        metrics.append({"type": "Resource", "resource": {"name": "cpu", "target": target}})
+    spec["metrics"] = metrics
+    behavior = _behavior(notes.get(_BEHAVIOR))
+    if behavior:
+        spec["behavior"] = behavior
+    _status_to_v2(status, notes)
+    _without_travellers(obj)
+    return obj
+
+
+def _status_to_v2(status: Obj, notes: dict[str, str]) -> None:
+    utilization = status.pop("currentCPUUtilizationPercentage", None)
+    current = [_newer(metric, _STATUS_FIELDS) for metric in _listed(notes.get(_CURRENT))]
+    if not current and utilization is not None:
+        source = {"name": "cpu", "current": {"averageUtilization": utilization}}
+        current = [{"type": "Resource", "resource": source}]
+    if current:
+        status["currentMetrics"] = current
+    conditions = _listed(notes.get(_CONDITIONS))
+    if conditions:
+        status["conditions"] = conditions
+
+
+def _without_travellers(obj: Obj) -> dict[str, str]:
+    """Takes the travelling annotations off the object, and returns what is left of its annotations."""
+    metadata = obj.setdefault("metadata", {})
+    notes = {name: text for name, text in (metadata.get("annotations") or {}).items() if name not in _TRAVELLING}
+    if notes:
+        metadata["annotations"] = notes
+    else:
+        metadata.pop("annotations", None)
+    return notes
+
+
+def _listed(text: str | None) -> list[Obj]:
+    """The objects of an annotation; one that cannot be read is ignored, as anyone may have written it."""
+    try:
+        found = json.loads(text or "[]")
+    except ValueError:
+        return []
+    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+
+
+def _behavior(text: str | None) -> Obj | None:
+    """The behaviour, whose members have Go's names in the annotation."""
+    try:
+        found = json.loads(text or "null")
+    except ValueError:
+        return None
+    return _lowered(found) if isinstance(found, dict) else None
+
+
+def _lowered(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_lowered(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {name[:1].lower() + name[1:]: _lowered(member) for name, member in value.items() if member is not None}
