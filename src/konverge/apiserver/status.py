@@ -112,10 +112,10 @@ def unsupported_media_type(message: str, details: dict[str, Any] | None = None) 
 
 
 def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> ApiError:
-    """422: `details.kind` is the Kind here, not the resource. The message says a thing once, the causes say it all."""
-    texts = list(dict.fromkeys(str(error) for error in errors))
-    joined = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
-    causes = [{"reason": e.reason, "message": e.body, "field": e.path} for e in errors]
+    """422: `details.kind` is the Kind here, not the resource. Two rules that say the same thing say it once."""
+    said = {str(error): error for error in errors}
+    joined = next(iter(said)) if len(said) == 1 else "[" + ", ".join(said) + "]"
+    causes = [{"reason": e.reason, "message": e.body, "field": e.path} for e in said.values()]
     qualified = f"{kind}.{group}" if group else kind
     details = _details(group, kind, name, causes=causes)
     return ApiError(422, "Invalid", f'{qualified} "{name}" is invalid: {joined}', details)
