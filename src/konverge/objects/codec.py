@@ -1,0 +1,71 @@
+"""JSON and plain data to models and back.
+
+Decoders are made once per class. `Quantity` is the only type that msgspec does not know, so these functions (and not
+msgspec's own) are the way in and out. An empty `status` is not sent: it belongs to the status subresource, and sending
+it in an apply would claim it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from konverge.objects.quantity import Quantity
+
+_T = TypeVar("_T")
+
+_EMPTY_STATUS = b'"status":{}}'
+
+
+def encode_hook(value: Any) -> Any:
+    """What msgspec should encode in place of a type that it does not know."""
+    if isinstance(value, Quantity):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form; give a model, a Quantity or plain data")
+
+
+def decode_hook(wanted: type[Any], value: Any) -> Any:
+    """A value of a type that msgspec does not know, from decoded JSON."""
+    if wanted is Quantity and isinstance(value, str | int | float) and not isinstance(value, bool):
+        return Quantity(value.strip() if isinstance(value, str) else value)
+    raise ValueError(f"Expected a `{wanted.__name__}`, got `{type(value).__name__}`")
+
+
+_encode = msgspec.json.Encoder(enc_hook=encode_hook).encode
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+
+
+def decoder(cls: type[_T]) -> msgspec.json.Decoder[_T]:
+    """The decoder of a class, made at its first use and kept."""
+    found = _decoders.get(cls)
+    if found is None:
+        found = _decoders[cls] = msgspec.json.Decoder(cls, dec_hook=decode_hook)
+    return found
+
+
+def from_json(cls: type[_T], data: bytes | bytearray | memoryview | str) -> _T:
+    """A model from JSON. Raises `msgspec.ValidationError` with the path of what does not fit."""
+    return decoder(cls).decode(data)
+
+
+def to_json(value: Any) -> bytes:
+    """A model or plain data as compact JSON."""
+    data = _encode(value)
+    if data.endswith(_EMPTY_STATUS):
+        return data[: -len(_EMPTY_STATUS)].rstrip(b",") + b"}"
+    return data
+
+
+def from_dict(cls: type[_T], data: Mapping[str, Any]) -> _T:
+    """A model from plain data with the names of the wire."""
+    return msgspec.convert(data, cls, dec_hook=decode_hook)
+
+
+def to_dict(value: Any) -> dict[str, Any]:
+    """A model as plain data with the names of the wire; nothing in it is shared with the model."""
+    data: dict[str, Any] = msgspec.to_builtins(value, enc_hook=encode_hook)
+    if data.get("status") == {}:
+        del data["status"]
+    return data

@@ -1,0 +1,190 @@
+"""The parts that all API objects share: metadata, owners, conditions, selectors, lists, statuses."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
+
+from msgspec import Meta
+
+from konverge.objects.model import Model, NullableList, field, nulls_to_empty, required
+from konverge.objects.resource import Resource
+
+
+class OwnerReference(Model):
+    """An owner in the same namespace (or without one); its deletion takes the owned object along."""
+
+    api_version: str = required(str)
+    kind: str = required(str)
+    name: str = required(str)
+    uid: str = required(str)
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ManagedFieldsEntry(Model):
+    """Which manager owns which fields."""
+
+    manager: str = ""
+    operation: str = ""
+    api_version: str = ""
+    time: str | None = None
+    fields_type: str = ""
+    fields_v1: dict[str, Any] | None = None
+    subresource: str = ""
+
+
+class ObjectMeta(Model):
+    """The metadata of an object. Times are RFC 3339 texts (see `konverge.objects.times`)."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    self_link: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: list[OwnerReference] = []
+    finalizers: list[str] = []
+    managed_fields: list[ManagedFieldsEntry] = []
+
+
+class Object(Model):
+    """The base of kinds. A kind fills in its own `api_version` and `kind`."""
+
+    resource: ClassVar[Resource]
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+
+
+class PartialObjectMetadata(Object):
+    """Any object, of which only the metadata is known."""
+
+
+class ListMeta(Model):
+    """The metadata of a list."""
+
+    resource_version: str = ""
+    continue_: str = field(default="", name="continue")
+    remaining_item_count: int | None = None
+    self_link: str = ""
+    shard_info: dict[str, Any] | None = None
+
+
+_T = TypeVar("_T")
+
+
+class ObjectList(Model, Generic[_T]):
+    """A list of objects of one kind: `from_json(ObjectList[Deployment], data)`."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ListMeta = field(default_factory=ListMeta)
+    items: NullableList[_T] = []
+
+    def __post_init__(self) -> None:
+        nulls_to_empty(self, "items")
+
+
+def _schema(**keywords: Any) -> Meta:
+    """Keywords for the schema of a custom resource that decoding does not check: the server's word is enough."""
+    return Meta(extra_json_schema=keywords)
+
+
+_TYPE_PATTERN = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+)
+
+
+class Condition(Model):
+    """One aspect of an object's state, as custom resources and newer kinds report it."""
+
+    type: Annotated[str, _schema(maxLength=316, pattern=_TYPE_PATTERN)] = required(str)
+    status: Annotated[str, _schema(enum=["True", "False", "Unknown"])] = required(str)
+    observed_generation: Annotated[int | None, _schema(minimum=0)] = None
+    last_transition_time: Annotated[str, _schema(format="date-time")] = required(str)
+    reason: Annotated[
+        str, _schema(minLength=1, maxLength=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
+    ] = required(str)
+    message: Annotated[str, _schema(maxLength=32768)] = required(str)
+
+
+class LabelSelectorRequirement(Model):
+    """A key, an operator (In, NotIn, Exists, DoesNotExist) and its values."""
+
+    key: str = required(str)
+    operator: str = required(str)
+    values: list[str] = []
+
+
+class LabelSelector(Model):
+    """Labels and expressions that must all hold. `konverge.objects.labels.from_selector` makes it a matcher."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: list[LabelSelectorRequirement] = []
+
+
+class FieldSelectorRequirement(Model):
+    """A field, an operator and its values."""
+
+    key: str = required(str)
+    operator: str = required(str)
+    values: list[str] = []
+
+
+class Preconditions(Model):
+    """What must still be true of an object for a deletion to happen."""
+
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+class DeleteOptions(Model):
+    """How to delete."""
+
+    api_version: str = field(default_factory=lambda: "v1")
+    kind: str = field(default_factory=lambda: "DeleteOptions")
+    grace_period_seconds: int | None = None
+    ignore_store_read_error_with_cluster_breaking_potential: bool | None = None
+    orphan_dependents: bool | None = None
+    preconditions: Preconditions | None = None
+    propagation_policy: str | None = None
+    dry_run: list[str] = []
+
+
+class StatusCause(Model):
+    """One reason for a failure, usually about one field."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class StatusDetails(Model):
+    """What a failure is about."""
+
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: list[StatusCause] = []
+    retry_after_seconds: int = 0
+
+
+class Status(Model):
+    """The API's answer about an operation, mostly a failed one."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ListMeta = field(default_factory=ListMeta)
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    details: StatusDetails | None = None
+    code: int = 0

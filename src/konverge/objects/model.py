@@ -1,0 +1,58 @@
+"""`Model`: the base of everything that travels as JSON.
+
+A model is a msgspec Struct with keyword arguments, snake_case in Python and camelCase on the wire; what has its default
+value is not sent and what the class does not know is ignored. Three kinds of fields:
+
+- optional: `replicas: int | None = None`, `env: list[EnvVar] = []`;
+- required of the author, forgiven of the server: `name: str = required(str)`. A type checker asks for it, it is always
+  sent, and an object without it still decodes (a server of another version must never stop a watch);
+- lists and maps that some servers send as null: `rules: NullableList[PolicyRule] = []` with `nulls_to_empty` in
+  `__post_init__`. They read as empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
+
+import msgspec
+from msgspec import field
+
+__all__ = ["Model", "ModelMeta", "NullableList", "NullableMap", "field", "nulls_to_empty", "required"]
+
+_T = TypeVar("_T")
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+if TYPE_CHECKING:
+    NullableList = list[_T]
+    NullableMap = dict[_K, _V]
+else:
+    NullableList = list[_T] | None
+    NullableMap = dict[_K, _V] | None
+
+
+def required(factory: Callable[[], _T], *, name: str | None = None) -> Any:
+    """A field that an author must give. `factory` makes the zero value that stands in where a server omits it."""
+    return msgspec.field(default_factory=factory, name=name)
+
+
+class ModelMeta(msgspec.StructMeta):
+    """Makes every model keyword-only, which msgspec asks for class by class."""
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> ModelMeta:
+        config.setdefault("kw_only", True)
+        return super().__new__(mcls, name, bases, namespace, **config)
+
+
+# The transform stands on the base class because msgspec has its own there, and type checkers take the nearest.
+@dataclass_transform(kw_only_default=True, field_specifiers=(field, required))
+class Model(msgspec.Struct, metaclass=ModelMeta, omit_defaults=True, rename="camel"):
+    """The base of API objects and their parts."""
+
+
+def nulls_to_empty(model: Model, *names: str, empty: Callable[[], Any] = list) -> None:
+    """Turn the nulls of these fields into empty lists (or maps)."""
+    for name in names:
+        if getattr(model, name) is None:
+            setattr(model, name, empty())

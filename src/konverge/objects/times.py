@@ -1,0 +1,43 @@
+"""Timestamps. On the wire and in the model they are text; here are the ways to and from `datetime`.
+
+Why text: see docs/adr/0003-timestamps-are-text.md. `Time` has whole seconds, `MicroTime` has exactly six decimals, and
+the API server refuses a MicroTime without them. Texts of one kind in UTC sort by time.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from konverge import clock
+
+
+def parse_time(text: str) -> datetime:
+    """The moment that an RFC 3339 text means, in UTC.
+
+    >>> parse_time("2026-01-02T03:04:05Z").isoformat()
+    '2026-01-02T03:04:05+00:00'
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} is not an RFC 3339 time: it has no zone (end it with Z)")
+    return moment.astimezone(UTC)
+
+
+def format_time(moment: datetime) -> str:
+    """A `Time`: whole seconds, in UTC."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def format_micro_time(moment: datetime) -> str:
+    """A `MicroTime`: six decimals, in UTC."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def now() -> str:
+    """This second, as a `Time`."""
+    return format_time(clock.utc_now())
+
+
+def micro_now() -> str:
+    """This microsecond, as a `MicroTime`."""
+    return format_micro_time(clock.utc_now())
