@@ -1,0 +1,131 @@
+"""The types of the built-in kinds, out of the generated files, as they are asked for.
+
+A file holds the structs of one group-version, a line each (tools/generate_schema.py describes the form). Reading a file
+only indexes its lines; a struct's line is parsed when a kind that reaches it is looked up for the first time.
+"""
+
+from __future__ import annotations
+
+import gzip
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
+
+from konverge.apiserver.schema.node import DEDUCED, UNTYPED, Field, Kind, TypeNode
+
+_DATA = Path(__file__).resolve().parent.parent / "data" / "schema"
+_OMIT: tuple[Literal["", "omitempty", "omitzero"], ...] = ("", "omitempty", "omitzero")
+_KIND, _ATOMIC = 1, 2
+_POINTER = 4
+_GO_NAMES = {
+    "bytes": "[]uint8",
+    "quantity": "resource.Quantity",
+    "time": "v1.Time",
+    "microtime": "v1.MicroTime",
+    "intOrString": "intstr.IntOrString",
+    "rawExtension": "runtime.RawExtension",
+    "fieldsV1": "v1.FieldsV1",
+}
+_structs: dict[str, TypeNode] = {}
+
+
+@cache
+def lookup(group: str, version: str, kind: str) -> TypeNode | None:
+    """The type of a built-in kind, or None. Options and other kinds of no group are in `meta.k8s.io`, v1."""
+    chunk = f"{group.partition('.')[0] or 'core'}_{version}"
+    line = _lines(chunk).get(kind)
+    if line is None or not (line[0] & _KIND or chunk == "meta_v1"):
+        return None
+    return _struct(f"{chunk}.{kind}")
+
+
+def object_meta() -> TypeNode:
+    """metadata, as every kind has it."""
+    return _struct("meta_v1.ObjectMeta")
+
+
+@cache
+def _lines(chunk: str) -> dict[str, tuple[int, bytes]]:
+    """Struct name -> (flags, its line)."""
+    try:
+        data = gzip.decompress((_DATA / f"{chunk}.json.gz").read_bytes())
+    except FileNotFoundError:
+        return {}
+    found = {}
+    for line in data.split(b"\n"):
+        name, _, text = line.partition(b" ")
+        found[name.decode()] = (text[1] - ord("0"), text)
+    return found
+
+
+def _struct(ref: str) -> TypeNode:
+    """The struct `chunk.Name`; made before its fields are, since types may contain themselves."""
+    node = _structs.get(ref)
+    if node is None:
+        chunk, _, name = ref.partition(".")
+        flags, line = _lines(chunk)[name]
+        package = chunk.rpartition("_")[2]
+        node = _structs[ref] = TypeNode(Kind.STRUCT, go=f"{package}.{name}", atomic=bool(flags & _ATOMIC))
+        for entry in msgspec.json.decode(line)[1]:
+            node.fields[entry[0]] = _field(entry)
+        if not node.fields:
+            node.element = DEDUCED
+    return node
+
+
+def _field(entry: list[Any]) -> Field:
+    name, type_, flags, embedded, strategy, merge_key = entry + ["", "", 0, "", "", ""][len(entry) :]
+    omit = _OMIT[flags & 3]
+    pointer = bool(flags & _POINTER)
+    return Field(
+        name, _type(type_), omit=omit, pointer=pointer, embedded=embedded, strategy=strategy, merge_key=merge_key
+    )
+
+
+def _type(entry: Any) -> TypeNode:
+    if isinstance(entry, str):
+        if entry.startswith("@!"):
+            return _atomic(entry[2:])
+        return _struct(entry[1:]) if entry[0] == "@" else _scalar(entry)
+    if entry[0] == "map":
+        return _map(*entry[1:])
+    return _list(*entry[1:])
+
+
+def _map(element: Any, atomic: int, go: str = "") -> TypeNode:
+    node = _type(element)
+    return TypeNode(Kind.MAP, go=go or f"map[string]{node.go}", element=node, atomic=bool(atomic))
+
+
+def _list(element: Any, relation: str = "atomic", keys: Any = (), defaults: Any = None, go: str = "") -> TypeNode:
+    node = _type(element)
+    return TypeNode(
+        Kind.LIST,
+        go=go or f"[]{node.go}",
+        element=node,
+        atomic=relation == "atomic",
+        list_type=cast("Literal['atomic', 'set', 'map']", relation),
+        map_keys=tuple(keys),
+        key_defaults=defaults,
+    )
+
+
+@cache
+def _atomic(ref: str) -> TypeNode:
+    """A struct that is owned as a whole in this place only."""
+    node = _struct(ref)
+    return TypeNode(Kind.STRUCT, go=node.go, fields=node.fields, element=node.element, atomic=True)
+
+
+@cache
+def _scalar(entry: str) -> TypeNode:
+    scalar, _, go = entry.partition(":")
+    if scalar == "rawExtension":
+        return TypeNode(Kind.ANY, scalar=scalar, go=_GO_NAMES[scalar], atomic=True, element=UNTYPED)
+    if scalar in ("json", "schemaOrArray", "schemaOrBool", "schemaOrStrings"):
+        return TypeNode(Kind.ANY, scalar=scalar, go="v1.JSON", element=DEDUCED)
+    if scalar == "fieldsV1":
+        return TypeNode(Kind.MAP, scalar=scalar, go="v1.FieldsV1", element=DEDUCED)
+    return TypeNode(Kind.SCALAR, scalar=scalar, go=go or _GO_NAMES.get(scalar, scalar))
