@@ -67,6 +67,10 @@ class Server:
         return [event for at, event in self.history if at > version]
 
 
+def feed(watching: Watching, chunk: bytes) -> list[Change]:
+    return [change for changes in watching.feed(chunk) for change in changes]
+
+
 class Client:
     """What an informer does with a stream, on a wire that misbehaves. Rebuilds the state from changes alone."""
 
@@ -79,7 +83,7 @@ class Client:
     def relist(self) -> None:
         self.watching.reset_stream()
         self.watching.begin_list()
-        self.take(self.watching.feed(self.server.initial()))
+        self.take(feed(self.watching, self.server.initial()))
 
     def resume(self, *, duplicate: bool, cut: int) -> None:
         """A new watch from our position; perhaps it repeats old events, perhaps it breaks in the middle of a line."""
@@ -88,7 +92,7 @@ class Client:
         stream = b"".join(self.server.since(since))
         if cut:
             stream = stream[: len(stream) * (cut % 10) // 10]
-        self.take(self.watching.feed(stream))
+        self.take(feed(self.watching, stream))
 
     def take(self, changes: list[Change]) -> None:
         for change in changes:
@@ -149,11 +153,11 @@ def test_any_cutting_of_the_stream_gives_the_same_changes(cuts: list[int]) -> No
     whole, parts = Watching(Store()), Watching(Store())
     whole.begin_list()
     parts.begin_list()
-    expected = whole.feed(stream)
+    expected = feed(whole, stream)
     got: list[Change] = []
     at = 0
     for size in [*cuts, len(stream)]:
-        got += parts.feed(stream[at : at + size])
+        got += feed(parts, stream[at : at + size])
         at += size
     assert got == expected
     assert parts.position == whole.position == 12
@@ -168,7 +172,7 @@ def test_an_object_deleted_while_nobody_watched_is_told_with_its_last_state() ->
     known = client.watching.store.get(Key("ns", "a"))
     server.delete("a")
     client.watching.begin_list()
-    (change,) = client.watching.feed(server.initial())
+    (change,) = feed(client.watching, server.initial())
     assert (change.type, change.old, change.initial) == (ChangeType.DELETED, known, False)
 
 
@@ -181,7 +185,7 @@ def test_a_name_taken_again_meanwhile_is_a_delete_and_an_add() -> None:
     server.delete("a")
     server.write("a")
     client.watching.begin_list()
-    changes = client.watching.feed(server.initial())
+    changes = feed(client.watching, server.initial())
     assert [change.type for change in changes] == [ChangeType.DELETED, ChangeType.ADDED]
 
 
@@ -189,9 +193,9 @@ def test_a_name_taken_again_meanwhile_is_a_delete_and_an_add() -> None:
 def test_a_history_that_went_back_is_believed() -> None:
     watching = Watching(Store())
     watching.begin_list()
-    watching.feed(line("ADDED", make("a", 50)) + bookmark(50, ends_list=True))
+    feed(watching, line("ADDED", make("a", 50)) + bookmark(50, ends_list=True))
     watching.begin_list()
-    (change,) = watching.feed(line("ADDED", make("a", 7)) + bookmark(8, ends_list=True))
+    (change,) = feed(watching, line("ADDED", make("a", 7)) + bookmark(8, ends_list=True))
     assert change.type is ChangeType.UPDATED
     assert watching.position == watching.store.version == 8
 
@@ -203,7 +207,7 @@ def test_a_list_that_breaks_off_changes_nothing() -> None:
     client.relist()
     server.delete("a")
     client.watching.begin_list()
-    client.watching.feed(line("ADDED", make("b", 5)))
+    feed(client.watching, line("ADDED", make("b", 5)))
     client.watching.reset_stream()
     assert [key.name for key, _ in client.watching.store.items()] == ["a"]
 
@@ -213,11 +217,11 @@ def test_errors_in_the_stream_say_whether_to_list_again() -> None:
     watching = Watching(Store())
     gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version: 5 (403)"}
     with pytest.raises(WatchError, match="too old") as caught:
-        watching.feed(line("ERROR", gone))
+        feed(watching, line("ERROR", gone))
     assert caught.value.expired
     busy = {"kind": "Status", "code": 429, "reason": "TooManyRequests", "details": {"retryAfterSeconds": 7}}
     with pytest.raises(WatchError) as caught:
-        watching.feed(line("ERROR", busy))
+        feed(watching, line("ERROR", busy))
     assert (caught.value.expired, caught.value.retry_after) == (False, 7)
 
 

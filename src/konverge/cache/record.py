@@ -78,9 +78,8 @@ _incoming = msgspec.json.Decoder(_IncomingHead)
 _MANAGED = b'"managedFields":'
 
 
-def receive(raw: bytes | memoryview | msgspec.Raw, *, keep_managed_fields: bool = False) -> tuple[Key, Record, Meta]:
+def receive(data: bytes, *, keep_managed_fields: bool = False) -> tuple[Key, Record, Meta]:
     """Turn an object as it came from the wire into what is stored."""
-    data = bytes(raw)
     meta = _incoming.decode(data).metadata
     if not keep_managed_fields and meta.managed_fields:
         data = _without_managed_fields(data, bytes(meta.managed_fields))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeVar
 
 from konverge.cache.record import Key, Meta, Record
 
@@ -160,6 +161,10 @@ class Store:
         return Replacement(self)
 
 
+SLICE = 500
+"""Objects handled between two pauses of a large list: the loop is never held for more than a millisecond or two."""
+
+
 @dataclass(slots=True)
 class Replacement:
     """A list in progress. Nothing is visible until `commit`, which yields the difference to what was known.
@@ -168,37 +173,43 @@ class Replacement:
     """
 
     store: Store
-    seen: dict[Key, tuple[Record, Meta]] = field(default_factory=dict)
+    seen: dict[Key, Record] = field(default_factory=dict)
 
-    def add(self, key: Key, record: Record, meta: Meta) -> None:
+    def add(self, key: Key, record: Record) -> None:
         known = self.store.get(key)
         if known is not None and known.raw == record.raw:
             record = known
-        self.seen[key] = (record, meta)
+        self.seen[key] = record
 
-    def commit(self, version: int, *, initial: bool = False) -> list[Change]:
-        """Make the list the truth. Deletes come first: a name that was freed and taken again is both."""
-        gone = [key for key, record in self.store.items() if self._is_gone(key, record)]
-        changes = [change for key in gone if (change := self.store.delete(key))]
-        for key, (record, meta) in self.seen.items():
-            known = self.store.get(key)
-            if known is not None and known.version > record.version:
-                # The server's history went back (a restored backup): what it says now is the truth.
-                self.store.delete(key)
-            change = self.store.apply(key, record, meta, initial=initial)
-            if change is not None:
-                changes.append(_against(change, known))
+    def commit(self, version: int) -> Iterator[list[Change]]:
+        """Make the list the truth, in slices. Deletes come first: a name that was freed and taken again is both."""
+        for some in _slices(list(self.store.items())):
+            gone = [key for key, record in some if self._is_gone(key, record)]
+            yield [change for key in gone if (change := self.store.delete(key))]
+        for listed in _slices(list(self.seen.items())):
+            yield [change for key, record in listed if (change := self._put(key, record))]
         self.store.version = version
         self.seen.clear()
-        return changes
+
+    def _put(self, key: Key, record: Record) -> Change | None:
+        known = self.store.get(key)
+        if known is record:
+            return None
+        if known is not None and known.version >= record.version:
+            # The server's history went back (a restored backup): what it says now is the truth.
+            self.store.delete(key)
+        change = self.store.apply(key, record, record.meta)
+        if change is None or known is None:
+            return change
+        return Change(ChangeType.UPDATED, key, known, record)
 
     def _is_gone(self, key: Key, record: Record) -> bool:
         found = self.seen.get(key)
-        return found is None or found[0].uid != record.uid
+        return found is None or found.uid != record.uid
 
 
-def _against(change: Change, known: Record | None) -> Change:
-    """An object that went back in time was replaced, not added."""
-    if known is None or change.type is not ChangeType.ADDED:
-        return change
-    return Change(ChangeType.UPDATED, change.key, known, change.new, change.initial)
+T = TypeVar("T")
+
+
+def _slices(items: list[T]) -> Iterator[list[T]]:
+    return (items[start : start + SLICE] for start in range(0, len(items), SLICE))

@@ -12,12 +12,14 @@ client-go's:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
 
 from konverge.cache.record import Key, Meta, Record, number, receive
-from konverge.cache.store import Change, Replacement, Store
+from konverge.cache.store import SLICE, Change, Replacement, Store
+from konverge.client.watch import Lines, split_event
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -35,11 +37,6 @@ class WatchError(Exception):
     def expired(self) -> bool:
         """History is gone: a new list is needed."""
         return self.code == 410 or self.reason in ("Expired", "Gone", "ResourceExpired")
-
-
-class _Event(msgspec.Struct, gc=False):
-    type: str
-    object: msgspec.Raw
 
 
 class _BookmarkMeta(msgspec.Struct, rename="camel", gc=False):
@@ -62,115 +59,118 @@ class _Status(msgspec.Struct, gc=False):
     details: _Details | None = None
 
 
-_event = msgspec.json.Decoder(_Event)
 _bookmark = msgspec.json.Decoder(_Bookmark)
 _status = msgspec.json.Decoder(_Status)
+
+Receive = Callable[[bytes], tuple[Key, Record, Meta]]
 
 
 @dataclass(slots=True)
 class Watching:
-    """Where a watch stands: the store it feeds, the list in progress if there is one, and how far the stream has
-    come.
-    """
+    """Where a watch stands: the store it feeds, the list in progress, and how far the stream has come."""
 
     store: Store
-    keep_managed_fields: bool = False
+    receive: Receive = receive
     synced: bool = False
     """The first list is complete: from now on the store has been the truth of some moment."""
     position: int = 0
     """The newest version seen on the stream; 0 means that a list is needed."""
+    bookmarks: int = 0
+    """Bookmarks seen on this connection: a server that sends them is never silent for long."""
+    _listing: bool = False
     _list: Replacement | None = None
-    _partial: list[bytes] = field(default_factory=list)
+    _lines: Lines = field(default_factory=Lines)
 
     # -------------------------------------------------------------- listing
 
     def begin_list(self) -> None:
-        """Init: what comes next is a whole list, until `end_list` or the bookmark that ends the initial events."""
-        self._list = self.store.replacement()
+        """Init: what comes next is a whole list, until `end_list` or the bookmark that ends the initial events.
+
+        The very first list goes straight into the empty store: nobody reads it before it has synced, and twenty
+        thousand objects need not exist twice. Any later one is compared with what is known.
+        """
+        self._listing = True
+        self._list = None if self.store.count == 0 and not self.synced else self.store.replacement()
         self.position = 0
 
-    def add_to_list(self, raw: bytes | msgspec.Raw) -> None:
+    def add_to_list(self, raw: bytes) -> Change | None:
         """InitApply."""
-        assert self._list is not None
-        self._list.add(*self._receive(raw))
+        key, record, meta = self.receive(raw)
+        if self._list is None:
+            return self.store.apply(key, record, meta, initial=True)
+        self._list.add(key, record)
+        return None
 
-    def end_list(self, version: int) -> list[Change]:
-        """InitDone: the difference to what was known becomes visible."""
-        assert self._list is not None
-        changes = self._list.commit(version, initial=not self.synced)
+    def end_list(self, version: int) -> Iterator[list[Change]]:
+        """InitDone: the difference to what was known becomes visible, in slices."""
+        if self._list is not None:
+            yield from self._list.commit(version)
+        self._listing = False
         self._list = None
         self.synced = True
-        self.position = version
-        return changes
+        self.position = self.store.version = version
 
     @property
     def listing(self) -> bool:
-        return self._list is not None
+        return self._listing
 
     # -------------------------------------------------------------- watching
 
     def reset_stream(self) -> None:
         """A new connection: half a line of the old one means nothing, and neither does half a list."""
-        self._partial.clear()
+        self._lines = Lines()
+        self._listing = False
         self._list = None
+        self.bookmarks = 0
 
-    def feed(self, chunk: bytes) -> list[Change]:
-        """Bytes from the stream, cut anywhere. Raises WatchError when the server ends the watch with an error."""
-        if b"\n" not in chunk:
-            self._partial.append(chunk)
-            return []
-        if self._partial:
-            self._partial.append(chunk)
-            chunk = b"".join(self._partial)
-            self._partial.clear()
-        *lines, rest = chunk.split(b"\n")
-        if rest:
-            self._partial.append(rest)
+    def feed(self, chunk: bytes) -> Iterator[list[Change]]:
+        """Bytes from the stream, cut anywhere; the changes they make, in slices with room for others between them.
+
+        Raises WatchError when the server ends the watch with an error.
+        """
         changes: list[Change] = []
-        for line in lines:
-            if line and not line.isspace():
-                self._line(line, changes)
-        return changes
+        for line in self._lines.feed(chunk):
+            kind, raw = split_event(line)
+            if kind == "BOOKMARK":
+                yield changes
+                changes = []
+                yield from self._on_bookmark(raw)
+            elif kind == "ERROR":
+                yield changes
+                raise _error(raw)
+            else:
+                change = self.add_to_list(raw) if self._listing else self._on_event(kind, raw)
+                if change is not None:
+                    changes.append(change)
+                    if len(changes) >= SLICE:
+                        yield changes
+                        changes = []
+        yield changes
 
-    def _line(self, line: bytes, changes: list[Change]) -> None:
-        event = _event.decode(line)
-        if event.type == "BOOKMARK":
-            changes.extend(self._on_bookmark(event.object))
-        elif event.type == "ERROR":
-            raise _error(event.object)
-        elif self._list is not None:
-            self.add_to_list(event.object)
-        else:
-            change = self._on_event(event)
-            if change is not None:
-                changes.append(change)
-
-    def _on_event(self, event: _Event) -> Change | None:
-        key, record, meta = self._receive(event.object)
-        if record.version and record.version <= self.position:
+    def _on_event(self, kind: str, raw: bytes) -> Change | None:
+        key, record, meta = self.receive(raw)
+        if 0 < record.version <= self.position:
             return None
         self._advance(record.version)
-        if event.type == "DELETED":
+        if kind == "DELETED":
             return self.store.delete(key)
         return self.store.apply(key, record, meta)
 
-    def _on_bookmark(self, raw: msgspec.Raw) -> list[Change]:
+    def _on_bookmark(self, raw: bytes) -> Iterator[list[Change]]:
         meta = _bookmark.decode(raw).metadata
         version = number(meta.resource_version)
-        if self._list is not None and meta.annotations.get(INITIAL_EVENTS_END) == "true":
-            return self.end_list(version)
-        self._advance(version)
-        return []
+        self.bookmarks += 1
+        if not self._listing:
+            self._advance(version)
+        elif meta.annotations.get(INITIAL_EVENTS_END) == "true":
+            yield from self.end_list(version)
 
     def _advance(self, version: int) -> None:
         self.position = max(self.position, version)
         self.store.version = max(self.store.version, version)
 
-    def _receive(self, raw: bytes | msgspec.Raw) -> tuple[Key, Record, Meta]:
-        return receive(raw, keep_managed_fields=self.keep_managed_fields)
 
-
-def _error(raw: msgspec.Raw) -> WatchError:
+def _error(raw: bytes) -> WatchError:
     status = _status.decode(raw)
     retry_after = status.details.retry_after_seconds if status.details else 0
     return WatchError(status.code, status.reason, status.message, retry_after)
