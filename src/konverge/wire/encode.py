@@ -1,0 +1,109 @@
+"""Requests and answers as bytes: one join per head, and no line break that a caller did not mean.
+
+Header values often carry other people's text (names, warnings, user agents). A line break in one of them would let
+that text write header fields or a whole second message, so each block is counted after it was joined: two scans by
+the C library are cheaper than looking at each value.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from http import HTTPStatus
+
+from konverge import clock
+from konverge.wire.message import Headers, Request
+
+_TARGET = re.compile(r"[!-~]+").fullmatch
+_METHOD = re.compile(r"[A-Z]+(-[A-Z]+)*").fullmatch
+_BODY_EXPECTED = frozenset(("POST", "PUT", "PATCH"))
+_FRAMING = frozenset((b"content-length", b"transfer-encoding"))
+_SPECIAL = _FRAMING | {b"host", b"accept-encoding"}
+_STATUS_LINES: dict[int, bytes] = {
+    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
+}
+
+JOIN_LIMIT = 64 * 1024
+"""A body up to this size travels in the same write as its head; copying a larger one costs more than a second write."""
+
+
+def _joined(parts: list[bytes], lines: int) -> bytes:
+    head = b"".join(parts)
+    if head.count(b"\n") != lines or head.count(b"\r") != lines or b"\0" in head:
+        raise ValueError("a header field contains a line break or a NUL byte; remove it before sending")
+    return head
+
+
+class RequestEncoder:
+    """Turns requests for one server into bytes."""
+
+    __slots__ = ("_accept", "_always", "_host", "_prefix")
+
+    def __init__(self, host: str, *, prefix: str = "", gzip: bool = True, extra: bytes = b"") -> None:
+        self._prefix = prefix
+        self._host = b"host: %b\r\n" % host.encode("ascii")
+        self._accept = b"accept-encoding: gzip\r\n" if gzip else b""
+        self._always = extra
+
+    def encode(self, request: Request) -> bytes:
+        """The request's head. Framing fields are ours; whatever else the caller set goes out as it is."""
+        method, target = request.method, self._prefix + request.target
+        if _METHOD(method) is None or _TARGET(target) is None:
+            raise ValueError(f"{method!r} {target!r} is no request line; percent-encode the target")
+        host, accept = self._host, self._accept
+        parts = [f"{method} {target} HTTP/1.1\r\n".encode("ascii"), b"", b"", self._always]
+        fields = 0
+        for name, value in request.headers.raw:
+            lowered = name.lower()
+            if lowered in _SPECIAL:
+                if lowered in _FRAMING:
+                    continue
+                if lowered == b"host":
+                    host = b""
+                else:
+                    accept = b""
+            parts += (name, b": ", value, b"\r\n")
+            fields += 1
+        parts[1], parts[2] = host, accept
+        if request.body or method in _BODY_EXPECTED:
+            parts.append(b"content-length: %d\r\n\r\n" % len(request.body))
+            fields += 1
+        else:
+            parts.append(b"\r\n")
+        lines = fields + 2 + (host != b"") + (accept != b"") + (1 if self._always else 0)
+        return _joined(parts, lines)
+
+
+def response_head(status: int, headers: Headers, framing: bytes, connection: bytes) -> bytes:
+    """An answer's head. `framing` and `connection` are whole lines, or empty."""
+    line = _STATUS_LINES.get(status)
+    if line is None:
+        line = b"HTTP/1.1 %d Unknown\r\n" % status
+    parts = [line, _date_line()]
+    lines = 3 + (framing != b"") + (connection != b"")
+    for name, value in headers.raw:
+        if name.lower() in _FRAMING:
+            continue
+        parts += (name, b": ", value, b"\r\n")
+        lines += 1
+    parts += (framing, connection, b"\r\n")
+    return _joined(parts, lines)
+
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_date: tuple[int, bytes] = (-1, b"")
+
+
+def _date_line() -> bytes:
+    """The date field, made once a second."""
+    global _date
+    second = int(clock.now())
+    if _date[0] != second:
+        t = time.gmtime(second)
+        text = (
+            f"date: {_DAYS[t.tm_wday]}, {t.tm_mday:02} {_MONTHS[t.tm_mon - 1]} {t.tm_year} "
+            f"{t.tm_hour:02}:{t.tm_min:02}:{t.tm_sec:02} GMT\r\n"
+        )
+        _date = (second, text.encode("ascii"))
+    return _date[1]

@@ -1,0 +1,321 @@
+"""One connection of the server: an asyncio protocol that answers requests in their order.
+
+`RequestReader` makes requests and refusals of the bytes. One task at a time works through them and ends when there
+are none left, so an idle connection has no task and a pipelined burst has one. Reading pauses when many requests
+wait, and no request is begun while the peer does not take its answers.
+
+A peer that closes its sending side may still wait for its answer, so a handler goes on; a stream has no end to wait
+for, so its producer is cancelled. A lost connection cancels whatever works for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol, cast
+
+from konverge.wire.alarm import Alarm
+from konverge.wire.answer import Refusal, answer, log
+from konverge.wire.encode import JOIN_LIMIT, response_head
+from konverge.wire.limits import ServerLimits
+from konverge.wire.message import Handler, Headers, Peer, Producer, Response
+from konverge.wire.request_reader import HEAD, IDLE, STOPPED, Incoming, Refused, RequestReader
+from konverge.wire.sink import ChunkSink
+
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_CLOSE = b"connection: close\r\n"
+_KEEP_ALIVE = b"connection: keep-alive\r\n"
+_CHUNKED = b"transfer-encoding: chunked\r\n"
+
+
+class Host(Protocol):
+    """The server, as its connections see it."""
+
+    handler: Handler
+    refusal: Refusal
+    limits: ServerLimits
+
+    def admit(self, connection: ServerConnection) -> bool:
+        """Count a new connection; False when there are too many."""
+
+    def forget(self, connection: ServerConnection) -> None:
+        """The connection is closed and nothing works for it any more."""
+
+
+class ServerConnection(asyncio.Protocol):
+    """A client's socket."""
+
+    __slots__ = (
+        "_admitted",
+        "_alarm",
+        "_deaf",
+        "_half_closed",
+        "_host",
+        "_last",
+        "_loop",
+        "_lost",
+        "_read_paused",
+        "_reader",
+        "_sink",
+        "_task",
+        "_timed",
+        "_transport",
+        "_writable",
+        "_write_paused",
+    )
+
+    def __init__(self, host: Host, loop: asyncio.AbstractEventLoop) -> None:
+        self._host = host
+        self._loop = loop
+        self._alarm = Alarm(loop, self._on_alarm)
+        self._task: asyncio.Task[None] | None = None
+        self._sink: ChunkSink | None = None
+        self._writable: asyncio.Future[None] | None = None
+        self._timed = IDLE
+        self._admitted = True
+        self._lost = self._last = self._deaf = self._half_closed = False
+        self._read_paused = self._write_paused = False
+
+    # --- for the server -------------------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        """Close as soon as what was begun is answered."""
+        self._last = True
+        if self._task is None and self._reader.phase in (IDLE, STOPPED):
+            self._close()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    # --- asyncio.Protocol -----------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        limits = self._host.limits
+        self._transport.set_write_buffer_limits(high=limits.write_buffer)
+        self._reader = RequestReader(limits, _peer(self._transport))
+        self._admitted = self._host.admit(self)
+        self._alarm.set(self._loop.time() + limits.head_time)
+
+    def data_received(self, data: bytes) -> None:
+        if self._deaf:
+            return
+        if self._admitted:
+            self._reader.feed(data)
+        else:  # answered only now, since an answer before the question confuses clients
+            self._reader.refuse(503, "this server has too many connections; try again later")
+        self._proceed()
+
+    def eof_received(self) -> bool:
+        if self._task is None or self._sink is not None or self._transport.get_extra_info("sslcontext") is not None:
+            return False
+        self._last = self._half_closed = True
+        return True
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._lost = True
+        self._alarm.cancel()
+        self._reader.stop()
+        self._reader.items.clear()
+        if self._sink is not None:
+            self._sink.close()
+        self.resume_writing()
+        if self._task is None:
+            self._host.forget(self)
+        else:
+            self._task.cancel()
+
+    def pause_writing(self) -> None:
+        self._write_paused = True
+        if self._sink is not None:
+            self._sink.pause()
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        if self._sink is not None:
+            self._sink.resume()
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+
+    # --- the work -------------------------------------------------------------------------------------------------
+
+    def _proceed(self) -> None:
+        """After bytes came: begin to work, or wait for more, with the time that what we wait for may take."""
+        reader = self._reader
+        if reader.items:
+            if self._task is None:
+                self._task = self._loop.create_task(self._work(), name="konverge.wire.server")
+            if len(reader.items) > self._host.limits.pipeline and not self._read_paused:
+                self._read_paused = True
+                self._transport.pause_reading()
+        elif self._task is None:
+            if reader.wants_continue:
+                reader.wants_continue = False
+                self._transport.write(_CONTINUE)
+            if reader.phase != self._timed:
+                self._set_alarm()
+
+    async def _work(self) -> None:
+        items = self._reader.items
+        try:
+            while items and not self._deaf:
+                item = items.popleft()
+                if isinstance(item, Refused):
+                    self._refuse(item)
+                else:
+                    await self._answer(item)
+                if self._write_paused:
+                    await self._until_writable()
+        finally:
+            self._task = None
+            self._rest()
+
+    def _rest(self) -> None:
+        """Nothing to do: wait for the next request, or go."""
+        if self._lost:
+            self._host.forget(self)
+        elif self._deaf:
+            return
+        elif self._reader.items:  # the work was cut off by an exception of no known kind
+            self._transport.abort()
+        elif self._last or self._reader.phase == STOPPED:
+            self._close()
+        else:
+            if self._read_paused:
+                self._read_paused = False
+                self._transport.resume_reading()
+            self._set_alarm()
+            self._proceed()
+
+    async def _answer(self, item: Incoming) -> None:
+        host = self._host
+        done = False
+        try:
+            response = await answer(host.handler, item.request, host.refusal)
+            if not self._lost:
+                await self._write(item, response)
+            done = True
+        finally:
+            if not done and not self._lost:
+                self._deaf = True  # the handler was cancelled by its own side: there is no answer to give
+                self._transport.abort()
+
+    async def _write(self, item: Incoming, response: Response) -> None:
+        keep = item.keep and not self._last and response.headers.get("connection").lower() != "close"
+        if not keep:
+            self._last = True
+        connection = (_KEEP_ALIVE if item.http_1_0 else b"") if keep else _CLOSE
+        if response.producer is not None:
+            await self._write_stream(item, response, connection)
+        else:
+            self._write_whole(item, response, connection)
+
+    def _write_whole(self, item: Incoming, response: Response, connection: bytes) -> None:
+        body = response.body
+        head = self._head(response, _length(response, item), connection)
+        if item.request.method == "HEAD" or response.status in (204, 304):
+            self._transport.write(head)
+        elif len(body) <= JOIN_LIMIT:
+            self._transport.write(head + body)
+        else:
+            self._transport.write(head)
+            self._transport.write(body)
+
+    async def _write_stream(self, item: Incoming, response: Response, connection: bytes) -> None:
+        chunked = not item.http_1_0
+        if not chunked:
+            self._last, connection = True, _CLOSE
+        self._transport.write(self._head(response, _CHUNKED if chunked else b"", connection))
+        if item.request.method == "HEAD" or self._half_closed:
+            return
+        sink = self._sink = ChunkSink(self._transport, chunked=chunked, paused=self._write_paused)
+        try:
+            await cast(Producer, response.producer)(sink)
+        except Exception:  # the boundary between wire and user code, as for handlers
+            self._cut_off(sink, item)
+        else:
+            if chunked and not sink.closed:
+                self._transport.write(b"0\r\n\r\n")
+        finally:
+            sink.close()
+            self._sink = None
+
+    def _cut_off(self, sink: ChunkSink, item: Incoming) -> None:
+        """A producer failed: end the stream so that its reader notices."""
+        if sink.closed:
+            return
+        log.exception("the stream of %s %s failed", item.request.method, item.request.target.partition("?")[0])
+        self._last = True
+        if item.http_1_0:
+            self._transport.abort()  # a plain close would look like the regular end
+
+    def _head(self, response: Response, framing: bytes, connection: bytes) -> bytes:
+        """The head; the connection field that the handler set gives way to ours."""
+        headers = response.headers
+        if "connection" in headers:
+            headers = Headers([(name, value) for name, value in headers.raw if name.lower() != b"connection"])
+        return response_head(response.status, headers, framing, connection)
+
+    # --- refusing, closing, waiting -------------------------------------------------------------------------------
+
+    def _refuse(self, item: Refused) -> None:
+        response = self._host.refusal(item.status, item.text)
+        framing = b"content-length: %d\r\n" % len(response.body)
+        self._transport.write(self._head(response, framing, _CLOSE) + response.body)
+        self._linger()
+
+    def _linger(self) -> None:
+        """Drop what still comes until the peer has seen the refusal: an immediate close could reset it away."""
+        self._deaf = True
+        if self._half_closed:
+            self._transport.close()
+            return
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        if self._read_paused:
+            self._transport.resume_reading()
+        self._alarm.set(self._loop.time() + self._host.limits.linger)
+
+    def _close(self) -> None:
+        self._deaf = True
+        self._transport.close()
+        self._alarm.set(self._loop.time() + self._host.limits.write_time)
+
+    async def _until_writable(self) -> None:
+        self._writable = self._loop.create_future()
+        self._alarm.set(self._loop.time() + self._host.limits.write_time)
+        try:
+            await self._writable
+        finally:
+            self._writable = None
+
+    def _set_alarm(self) -> None:
+        limits, phase = self._host.limits, self._reader.phase
+        self._timed = phase
+        limit = limits.idle if phase == IDLE else limits.head_time if phase == HEAD else limits.body_time
+        self._alarm.set(self._loop.time() + limit)
+
+    def _on_alarm(self) -> None:
+        if self._deaf or self._writable is not None:
+            self._transport.abort()
+        elif self._task is not None:
+            return  # handlers take the time they need; the alarm is set again after them
+        elif self._reader.phase == IDLE:
+            self._close()
+        else:
+            self._reader.refuse(408, "the request took too long to arrive")
+            self._proceed()
+
+
+def _length(response: Response, item: Incoming) -> bytes:
+    if response.status in (204, 304):
+        return b""
+    if item.request.method == "HEAD" and (stated := response.headers.get("content-length")):
+        return f"content-length: {stated}\r\n".encode("latin-1")
+    return b"content-length: %d\r\n" % len(response.body)
+
+
+def _peer(transport: asyncio.Transport) -> Peer:
+    name = transport.get_extra_info("peername")
+    address = f"{name[0]}:{name[1]}" if isinstance(name, tuple) and len(name) >= 2 else str(name or "")
+    tls = transport.get_extra_info("ssl_object")
+    return Peer(address, tls.getpeercert(True) if tls is not None else None)

@@ -1,0 +1,67 @@
+"""Where a streaming handler writes, over a socket: chunks for HTTP/1.1, plain bytes until the close for HTTP/1.0."""
+
+from __future__ import annotations
+
+import asyncio
+
+_FAIRNESS = 64 * 1024
+"""After so many bytes `drain` lets others run, even when the socket takes everything at once."""
+
+
+class ChunkSink:
+    """See `konverge.wire.message.Sink`."""
+
+    __slots__ = ("_chunked", "_closed", "_paused", "_transport", "_waiters", "_written")
+
+    def __init__(self, transport: asyncio.Transport, *, chunked: bool, paused: bool) -> None:
+        self._transport = transport
+        self._chunked = chunked
+        self._paused = paused
+        self._closed = False
+        self._written = 0
+        self._waiters: list[asyncio.Future[None]] = []
+
+    def write(self, data: bytes) -> None:
+        if self._closed or not data:  # an empty chunk would end the stream
+            return
+        self._written += len(data)
+        if self._chunked:
+            data = b"%x\r\n%b\r\n" % (len(data), data)
+        self._transport.write(data)
+
+    async def drain(self) -> None:
+        if self._paused and not self._closed:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+        elif self._written >= _FAIRNESS:
+            await asyncio.sleep(0)
+        self._written = 0
+        if self._closed:
+            raise ConnectionResetError("the reader of this stream has gone; stop writing")
+
+    @property
+    def buffered(self) -> int:
+        return 0 if self._closed else self._transport.get_write_buffer_size()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def pause(self) -> None:
+        self._paused = True
+
+    def resume(self) -> None:
+        self._paused = False
+        self._wake()
+
+    def close(self) -> None:
+        """The reader has gone, or the stream has ended: later writes go nowhere."""
+        self._closed = True
+        self._wake()
+
+    def _wake(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()

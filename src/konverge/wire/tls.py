@@ -1,0 +1,72 @@
+"""TLS settings as data, turned into contexts once.
+
+Certificates come as files or as PEM bytes (kubeconfigs carry both). The ssl module loads a client key from a path
+only, so bytes pass through a file that nobody else may read and that is gone when the call returns.
+"""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsOptions:
+    """How a client trusts a server and shows itself. PEM bytes win over files."""
+
+    ca_file: str = ""
+    ca_data: bytes = b""
+    certificate_file: str = ""
+    certificate_data: bytes = b""
+    key_file: str = ""
+    key_data: bytes = field(default=b"", repr=False)
+    server_name: str = ""
+    """The name to ask for and to verify, when it is not the host of the URL."""
+    insecure: bool = False
+    """Trust any certificate. For a laptop, never for production."""
+
+    def context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if self.insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        else:
+            _trust(context, self.ca_file, self.ca_data)
+        if self.certificate_data or self.certificate_file:
+            certificate = self.certificate_data or Path(self.certificate_file).read_bytes()
+            key = self.key_data or (Path(self.key_file).read_bytes() if self.key_file else b"")
+            load_chain(context, certificate, key)
+        return context
+
+
+def server_context(
+    certificate: bytes, key: bytes, *, client_ca: bytes = b"", require_client: bool = False
+) -> ssl.SSLContext:
+    """A server's context from PEM bytes. With `client_ca` clients may, or must, show a certificate signed by it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    load_chain(context, certificate, key)
+    if client_ca:
+        context.load_verify_locations(cadata=client_ca.decode("ascii"))
+        context.verify_mode = ssl.CERT_REQUIRED if require_client else ssl.CERT_OPTIONAL
+    return context
+
+
+def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Load a certificate chain and its key from PEM bytes; an empty key means that it is in the same PEM."""
+    with tempfile.NamedTemporaryFile(prefix="konverge-", suffix=".pem") as file:  # made with mode 0600
+        file.write(certificate + b"\n" + key)
+        file.flush()
+        context.load_cert_chain(file.name, password="")  # without a password an encrypted key would ask the terminal
+
+
+def _trust(context: ssl.SSLContext, file: str, data: bytes) -> None:
+    if data:
+        context.load_verify_locations(cadata=data.decode("ascii"))
+    elif file:
+        context.load_verify_locations(cafile=file)
+    else:
+        context.load_default_certs()
