@@ -14,7 +14,7 @@ from typing import Any
 
 from konverge.apiserver.kinds.core.images import default_pull_policy
 from konverge.apiserver.kinds.rules.defaults import each, fill, fill_numbers, section_of
-from konverge.apiserver.kinds.rules.quantities import NANO, amount, written
+from konverge.apiserver.kinds.rules.quantities import MILLI, amount, rounded_to_milli
 
 Obj = dict[str, Any]
 
@@ -29,15 +29,15 @@ _CONTAINER = {"terminationMessagePath": "/dev/termination-log", "terminationMess
 _PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
 _HTTP = {"path": "/", "scheme": "HTTP"}
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_MILLI = NANO // 1000
 
 
 def default_resource_list(resources: Obj | None) -> None:
     """Amounts finer than a thousandth are rounded up to one."""
-    for name, value in (resources or {}).items():
-        nano = amount(value)
-        if nano % _MILLI:
-            resources[name] = written(-(-nano // _MILLI) * _MILLI)  # type: ignore[index]
+    if not resources:
+        return
+    for name, value in resources.items():
+        if amount(value) % MILLI:
+            resources[name] = rounded_to_milli(value)
 
 
 def default_resources(resources: Obj) -> None:

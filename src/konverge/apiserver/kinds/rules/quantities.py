@@ -1,52 +1,40 @@
 """Quantities as numbers: what rules compare.
 
-`amount` reads the text of a quantity as an exact number of nano-units (Kubernetes keeps no more precision). Objects
-arrive here with quantities in canonical form, which the decoder sees to.
+`amount` is the exact number of nano-units (Kubernetes keeps no finer ones) as an int, because comparing ints is what
+validation does all day. Objects arrive here with quantities in canonical form, which the decoder sees to.
 """
 
 from __future__ import annotations
 
-import re
-from fractions import Fraction
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from konverge.apiserver.kinds.declare import Report
 from konverge.apiserver.kinds.rules.numbers import NEGATIVE, NOT_POSITIVE
+from konverge.objects.quantity import Quantity, QuantityError
 
 NANO = 10**9
-
-_SHAPE = re.compile(r"([+-]?[0-9.]+)(?:([eE][+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i)?)")
-_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+MILLI = 10**6
 
 
 @lru_cache(maxsize=4096)
 def _of_text(text: str) -> int:
-    match = _SHAPE.fullmatch(text)
-    if not match:
+    try:
+        return Quantity(text).scaled(-9)
+    except QuantityError:
         return 0
-    number, exponent, suffix = match.groups()
-    scale = Fraction(10) ** int(exponent[1:]) if exponent else _scale(suffix or "")
-    exact = Fraction(number) * scale * NANO
-    return -(-exact.numerator // exact.denominator)
-
-
-def _scale(suffix: str) -> Fraction:
-    if suffix in _BINARY:
-        return Fraction(1 << _BINARY[suffix])
-    return Fraction(10) ** _DECIMAL[suffix]
 
 
 def amount(value: Any) -> int:
     """The quantity in nano-units; a number stands for itself, nothing is 0."""
     if isinstance(value, str):
         return _of_text(value)
-    return int(value * NANO) if value else 0
+    return _of_text(str(value)) if value else 0
 
 
 def is_whole(value: Any) -> bool:
-    """No fraction of a unit (the API looks at thousandths)."""
+    """No fraction of a unit."""
     return amount(value) % NANO == 0
 
 
@@ -63,10 +51,30 @@ def shown(value: Any) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def written(nano: int) -> str:
-    """A decimal quantity in canonical form: the largest unit in which it is whole."""
-    for suffix, exponent in reversed(_DECIMAL.items()):
-        unit = 10 ** (exponent + 9)
-        if nano % unit == 0 and (nano or not suffix):
-            return f"{nano // unit}{suffix}"
-    return str(nano)
+def rounded_to_milli(value: Any) -> str:
+    """The next whole number of thousandths."""
+    quantity = Quantity(value)
+    return str(Quantity.of(quantity.milli, -3, quantity.format))
+
+
+def added(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, str]:
+    """Two resource lists added up."""
+    total = {name: str(value) for name, value in one.items()}
+    for name, value in other.items():
+        total[name] = str(Quantity(total[name]) + Quantity(value)) if name in total else str(value)
+    return total
+
+
+def largest(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, str]:
+    """The larger amount of every resource in two lists."""
+    found = {name: str(value) for name, value in one.items()}
+    for name, value in other.items():
+        if name not in found or amount(value) > amount(found[name]):
+            found[name] = str(value)
+    return found
+
+
+def same_amounts(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
+    """The same resources with equal amounts, however they are written."""
+    one, other = one or {}, other or {}
+    return one.keys() == other.keys() and all(amount(one[name]) == amount(other[name]) for name in one)

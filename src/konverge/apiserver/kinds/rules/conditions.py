@@ -1,0 +1,63 @@
+"""Conditions of a status: the standard ones (metav1.Condition), which all kinds since 2020 have."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from konverge.apiserver.kinds.declare import (
+    Report,
+    Rule,
+    field,
+    items,
+    one_of,
+    present,
+    required,
+    required_saying,
+    struct,
+)
+from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.kinds.rules.names import explained, qualified_name, worded
+from konverge.apiserver.kinds.rules.numbers import at_least
+
+_REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
+_REASON_WORDS = (
+    "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
+    "characters or '_,:', and must end with an alphanumeric character or '_'"
+)
+
+
+def reason_complaints(value: str) -> list[str]:
+    if re.fullmatch(_REASON, value):
+        return []
+    return [explained(_REASON_WORDS, _REASON, "my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB")]
+
+
+def longest(maximum: int) -> Rule:
+    """A text of at most so many bytes."""
+
+    def check(value: Any, path: str, report: Report) -> bool:
+        return len(value.encode()) <= maximum or report.too_long(path, maximum)
+
+    return check
+
+
+def _unique_type(value: Any, path: str, report: Report) -> bool:
+    seen, kind = report.seen.setdefault("type", set()), value.get("type", "")
+    if kind in seen:
+        report.duplicate(path, kind)
+    seen.add(kind)
+    return True
+
+
+CONDITION = struct(
+    text("type", required_saying("is required"), qualified_name),
+    text("status", required, one_of("False", "True", "Unknown")),
+    field("observedGeneration", at_least(0, "must be greater than or equal to zero")),
+    field("lastTransitionTime", present),
+    text("reason", required, worded(reason_complaints), longest(1024)),
+    field("message", longest(32768)),
+)
+
+conditions = items(_unique_type, CONDITION)
+"""`field("conditions", conditions)`."""
