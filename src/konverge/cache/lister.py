@@ -1,0 +1,48 @@
+"""The lister: typed reads from a cache. Never the network, and never the cache's own memory: every object is decoded
+afresh, so changing one changes nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+from konverge.cache.informer import Informer
+from konverge.cache.record import Key, Record
+from konverge.objects.labels import Selector
+
+T = TypeVar("T")
+
+
+class Lister(Generic[T]):
+    """Reads of one resource.
+
+    `decode` turns the JSON of an object into what is returned; `lister.raw` gives the record itself.
+    """
+
+    def __init__(self, informer: Informer, decode: Callable[[bytes], T]) -> None:
+        self.informer = informer
+        self._decode = decode
+
+    def get(self, name: str, namespace: str = "") -> T | None:
+        """The object as the cache has it, or None."""
+        record = self.informer.get(Key(namespace, name))
+        return None if record is None else self._decode(record.raw)
+
+    def list(self, namespace: str | None = None, selector: Selector | None = None) -> Sequence[T]:
+        """All objects, or those of a namespace and with the labels asked for, in the order of their names."""
+        return [self._decode(record.raw) for _, record in sorted(self._select(namespace, selector))]
+
+    def by_index(self, index: str, value: str) -> Sequence[T]:
+        """The objects under a value of a declared index."""
+        records = (self.informer.get(key) for key in sorted(self.informer.keys_by_index(index, value)))
+        return [self._decode(record.raw) for record in records if record is not None]
+
+    def raw(self, name: str, namespace: str = "") -> Record | None:
+        return self.informer.get(Key(namespace, name))
+
+    def _select(self, namespace: str | None, selector: Selector | None) -> Iterator[tuple[Key, Record]]:
+        items = self.informer.items(namespace)
+        if selector is None:
+            return items
+        return ((key, record) for key, record in items if selector.matches(record.meta.labels))

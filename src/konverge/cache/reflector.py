@@ -1,0 +1,259 @@
+"""The reflector: keeps one `Watching` fed, for as long as it runs.
+
+It never goes quiet. Every watch has a server-side time limit with jitter, so that a fleet does not reconnect at once,
+and a client-side one, so that a connection that died without a word is noticed. Whatever goes wrong leads to one of
+three next steps: resume from the last version, list again, or wait and try the same. Nothing but cancellation ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+import msgspec
+
+from konverge import clock
+from konverge.cache.record import number
+from konverge.cache.store import Change
+from konverge.cache.watching import WatchError, Watching
+from konverge.client.call import Call, Caller
+from konverge.client.errors import ApiStatusError, BadRequest, ClientError, Expired, Invalid, TimedOut, TooManyRequests
+from konverge.objects.resource import Resource
+from konverge.wire.errors import WireError
+from konverge.wire.message import Stream
+
+# client-go's numbers: at worst one list per 30 s and reflector when a server is down; a watch that held for two
+# minutes counts as healthy and starts from the first delay again.
+FIRST_DELAY = 0.8
+MAX_DELAY = 30.0
+HEALTHY_AFTER = 120.0
+JITTER = 0.5
+
+WATCH_SECONDS = (300, 600)
+GRACE = 5.0
+"""A stream that outlives the server's own limit by this much is dead."""
+BOOKMARK_SILENCE = 150.0
+"""Servers that send bookmarks do so every minute: two missing ones mean that nobody is there."""
+PAGE = 500
+
+PARTIAL_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+PARTIAL_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+
+
+class Restart(Enum):
+    """Why a watch was begun anew; counted by reason."""
+
+    TIMEOUT = "timeout"
+    EXPIRED = "expired"
+    SILENT = "silent"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What a reflector watches."""
+
+    resource: Resource
+    namespace: str = ""
+    label_selector: str = ""
+    field_selector: str = ""
+    metadata_only: bool = False
+
+    def query(self) -> dict[str, str]:
+        query = {}
+        if self.label_selector:
+            query["labelSelector"] = self.label_selector
+        if self.field_selector:
+            query["fieldSelector"] = self.field_selector
+        return query
+
+
+@dataclass(slots=True)
+class Health:
+    """What a reflector tells about itself: for readiness messages, metrics and the console."""
+
+    last_event: float = 0.0
+    """Loop time of the last sign of life."""
+    restarts: dict[Restart, int] = field(default_factory=lambda: dict.fromkeys(Restart, 0))
+    lists: int = 0
+    failures: int = 0
+    """In a row."""
+    error: str = ""
+    """The last failure, until the watch is well again."""
+
+
+class _ListMeta(msgspec.Struct, rename="camel", gc=False):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _List(msgspec.Struct, gc=False):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+_list_decoder = msgspec.json.Decoder(_List)
+
+
+class Reflector:
+    """Feeds a store from a list and a watch. `run` never returns; cancel it."""
+
+    def __init__(
+        self,
+        caller: Caller,
+        scope: Scope,
+        watching: Watching,
+        on_changes: Callable[[list[Change]], None],
+        *,
+        list_timeout: float = 60.0,
+        streaming: bool = True,
+    ) -> None:
+        self.scope = scope
+        self.watching = watching
+        self.health = Health()
+        self._caller = caller
+        self._on_changes = on_changes
+        self._list_timeout = list_timeout
+        self._streaming = streaming
+        self._list_version = "0"  # any state the server has at hand will do; after a 410, only the newest
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.health.last_event = loop.time()
+        while True:
+            began = loop.time()
+            try:
+                await self._once()
+                self._well(Restart.TIMEOUT)
+            except (WatchError, Expired) as error:
+                if isinstance(error, Expired) or error.expired:
+                    self._forget_position()
+                    self._well(Restart.EXPIRED)
+                else:
+                    await self._failed(error, error.retry_after)
+            except (ClientError, WireError) as error:
+                await self._failed(error, (error.retry_after or 0) if isinstance(error, TooManyRequests) else 0)
+            except TimeoutError:  # after the wire's errors, some of which are also this
+                self._well(Restart.SILENT)
+            if loop.time() - began > HEALTHY_AFTER:
+                self.health.failures = 0
+            elif self.health.failures == 0 and loop.time() - began < 1.0:
+                # A server that ends every watch at once must not be asked a thousand times a second.
+                await asyncio.sleep(FIRST_DELAY)
+
+    # -------------------------------------------------------------- one round
+
+    async def _once(self) -> None:
+        """Until the stream ends: the state if it is not known, then what changes it."""
+        self.watching.reset_stream()
+        if self.watching.position:
+            await self._watch({"resourceVersion": str(self.watching.position)})
+            return
+        self.health.lists += 1
+        if self._streaming:
+            try:
+                self.watching.begin_list()
+                await self._watch({"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"})
+                return
+            except (BadRequest, Invalid):
+                # An older server, or one without the feature: it says so, and pages do as well.
+                self._streaming = False
+                self.watching.reset_stream()
+        await self._list_in_time()
+        await self._watch({"resourceVersion": str(self.watching.position)})
+
+    async def _watch(self, query: dict[str, str]) -> None:
+        seconds = clock.rng().randint(*WATCH_SECONDS)
+        query = {
+            **self.scope.query(),
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(seconds),
+            **query,
+        }
+        call = Call(
+            "watch",
+            self.scope.resource,
+            self.scope.namespace,
+            query=query,
+            accept=PARTIAL_METADATA if self.scope.metadata_only else "application/json",
+        )
+        stream = await self._caller.stream(call)
+        try:
+            await self._read(stream, seconds + GRACE)
+        finally:
+            await stream.aclose()
+
+    async def _read(self, stream: Stream, limit: float) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + limit
+        async with asyncio.timeout_at(end) as alarm:
+            async for chunk in stream:
+                self.health.last_event = loop.time()
+                self.health.error = ""
+                await self._take(chunk)
+                if self.watching.bookmarks:
+                    alarm.reschedule(min(end, loop.time() + BOOKMARK_SILENCE))
+
+    async def _take(self, chunk: bytes) -> None:
+        first = True
+        for changes in self.watching.feed(chunk):
+            if not first:
+                await asyncio.sleep(0)
+            first = False
+            self._on_changes(changes)
+
+    async def _list_in_time(self) -> None:
+        try:
+            async with asyncio.timeout(self._list_timeout):
+                await self._list()
+        except TimeoutError:
+            raise TimedOut(f"the list took longer than {self._list_timeout:g} s: raise LIST_TIMEOUT") from None
+
+    async def _list(self) -> None:
+        """The state in pages, for servers that cannot stream it."""
+        self.watching.begin_list()
+        query = {**self.scope.query(), "limit": str(PAGE), "resourceVersion": self._list_version}
+        version = 0
+        while True:
+            accept = PARTIAL_METADATA_LIST if self.scope.metadata_only else "application/json"
+            call = Call("list", self.scope.resource, self.scope.namespace, query=query, accept=accept)
+            page = _list_decoder.decode((await self._caller.call(call)).body)
+            version = version or number(page.metadata.resource_version)
+            self._deliver_page(page.items or [])
+            if not page.metadata.continue_:
+                break
+            query = {**self.scope.query(), "limit": str(PAGE), "continue": page.metadata.continue_}
+        for changes in self.watching.end_list(version):
+            self._on_changes(changes)
+            await asyncio.sleep(0)
+        self._on_changes([])  # even an empty list is news: the cache has synced
+        self._list_version = "0"
+
+    def _deliver_page(self, items: list[msgspec.Raw]) -> None:
+        changes = [change for item in items if (change := self.watching.add_to_list(bytes(item)))]
+        self._on_changes(changes)
+
+    # -------------------------------------------------------------- what follows
+
+    def _forget_position(self) -> None:
+        self.watching.position = 0
+        self._list_version = ""
+
+    def _well(self, why: Restart) -> None:
+        self.health.restarts[why] += 1
+        self.health.failures = 0
+        self.health.error = ""
+
+    async def _failed(self, error: Exception, retry_after: float) -> None:
+        if isinstance(error, ApiStatusError) and "Too large resource version" in str(error):
+            # We are ahead of a server that was restored or is another replica: only a fresh list helps.
+            self._forget_position()
+        self.health.restarts[Restart.ERROR] += 1
+        self.health.failures += 1
+        self.health.error = str(error)
+        delay = min(FIRST_DELAY * 2.0 ** min(self.health.failures - 1, 10), MAX_DELAY)
+        delay *= 1 + JITTER * clock.rng().random()
+        await asyncio.sleep(max(delay, retry_after))
