@@ -1,0 +1,107 @@
+"""From what the caller names (a class, a Resource, a word) to what the wire needs: a `Binding`.
+
+A binding knows the resource's paths and how to decode its objects and lists; it is made once per kind and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import msgspec
+
+from konverge.client.errors import MalformedAnswer
+from konverge.objects.codec import decoder
+from konverge.objects.meta import Object, ObjectList
+from konverge.objects.resource import Resource
+
+Obj: TypeAlias = dict[str, Any]
+"""A dynamic object: plain JSON."""
+
+
+K = TypeVar("K", bound=Object)
+T = TypeVar("T")
+
+
+class Listing(ObjectList[T], Generic[T]):
+    """A list as the server gave it: the items, and the metadata that a watch or the next page begins from.
+
+    pods = await client.list(Pod, "shop")
+    for pod in pods: ...
+    async for event in client.watch(Pod, "shop", resource_version=pods.metadata.resource_version): ...
+    """
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: int) -> T:
+        return self.items[index]
+
+
+class Binding(Generic[T]):
+    """One kind, ready for use."""
+
+    __slots__ = ("_list", "_object", "fill", "resource")
+
+    def __init__(self, resource: Resource, decoded: Any, *, fill: bool = False) -> None:
+        self.resource = resource
+        self._object: Callable[[bytes], T] = decoder(decoded).decode
+        self._list: Callable[[bytes], Listing[T]] = decoder(Listing[decoded]).decode
+        # The items of a built-in kind's list have no kind and apiVersion of their own; a dict needs them to be
+        # of any use on its own.
+        self.fill = fill
+
+    def decode(self, body: bytes) -> T:
+        try:
+            return self._object(body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._malformed(error) from error
+
+    def decode_list(self, body: bytes) -> Listing[T]:
+        try:
+            found = self._list(body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._malformed(error) from error
+        if self.fill:
+            for item in found.items:
+                _fill_in(item, self.resource)
+        return found
+
+    def _malformed(self, error: Exception) -> MalformedAnswer:
+        return MalformedAnswer(
+            f"the answer does not fit {self.resource.kind} ({self.resource.api_version}): {error}. "
+            "Ask for it by its Resource to get a plain dict"
+        )
+
+
+def _fill_in(item: Any, resource: Resource) -> None:
+    item.setdefault("apiVersion", resource.api_version)
+    item.setdefault("kind", resource.kind)
+
+
+_known: dict[Any, Binding[Any]] = {}
+
+
+def bind_class(kind: type[K]) -> Binding[K]:
+    found = _known.get(kind)
+    if found is None:
+        resource = getattr(kind, "resource", None)
+        if not isinstance(resource, Resource):
+            raise TypeError(f"{kind!r} is no kind: it has no `resource`")
+        found = _known[kind] = Binding(resource, kind)
+    return found
+
+
+def bind_resource(resource: Resource) -> Binding[Obj]:
+    found = _known.get(resource)
+    if found is None:
+        found = _known[resource] = Binding(resource, dict[str, Any], fill=True)
+    return found
+
+
+def known(kind: Any) -> Binding[Any] | None:
+    """The binding of a class or Resource that was used before."""
+    return _known.get(kind)

@@ -1,0 +1,225 @@
+"""What the server serves, as a mapper from the words that people use to a `Resource`.
+
+Aggregated discovery (`apidiscovery.k8s.io/v2`) tells everything in two requests; servers without it are asked group by
+group. The result is kept; a word that is not in it makes the mapper look again, because custom kinds come and go. With
+the ETag of the last answer, looking again costs the server nothing.
+
+    mapper = client.mapper
+    await mapper.find("deploy")              # short name
+    await mapper.find("deployments.apps")    # resource.group, as kubectl writes it
+    await mapper.find("Deployment")          # kind
+    await mapper.find("deployments.v1.apps") # resource.version.group
+    await mapper.kind("apps/v1", "Deployment")
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from konverge.client.call import JSON, Call, Caller
+from konverge.client.errors import MalformedAnswer, NotAcceptable, NotFound, UnknownKind
+from konverge.objects.resource import Resource
+
+AGGREGATED = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+class Served(msgspec.Struct, frozen=True, kw_only=True):
+    """One resource of the server, with its names and what can be done with it."""
+
+    resource: Resource
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    preferred: bool = True
+    """Whether this version is the one its group prefers."""
+
+    def names(self) -> Iterable[str]:
+        found = {self.resource.plural, self.singular, self.resource.kind.lower(), *self.short_names}
+        return found - {""}
+
+
+class Mapper:
+    """Finds resources by name. One per client; safe to share."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self._lock = asyncio.Lock()
+        self._pages: dict[str, tuple[str, list[Served]]] = {}
+        self._by_name: dict[str, list[Served]] | None = None
+        self._looks = 0
+
+    async def find(self, name: str) -> Resource:
+        """The resource of a word; the core group, then the preferred version, win where several have it."""
+        return (await self.served(name)).resource
+
+    async def kind(self, api_version: str, kind: str) -> Resource:
+        """The resource of an object's own `apiVersion` and `kind`."""
+        group, _, version = api_version.rpartition("/")
+        return (await self.served(f"{kind}.{version}.{group}")).resource
+
+    async def served(self, name: str) -> Served:
+        """Like `find`, with everything discovery says of it."""
+        seen = self._looks
+        found = self._pick(name) if self._by_name is not None else None
+        if found is None:
+            await self._refresh(seen)
+            found = self._pick(name)
+        if found is None:
+            raise UnknownKind(
+                f"the server serves nothing called {name!r}; `kubectl api-resources` lists what it serves "
+                "(is the CustomResourceDefinition installed?)"
+            )
+        return found
+
+    async def all(self) -> list[Served]:
+        """Everything that is served, in the server's order."""
+        if self._by_name is None:
+            await self._refresh(self._looks)
+        return [served for _, page in self._pages.values() for served in page]
+
+    def invalidate(self) -> None:
+        """Look again before the next answer."""
+        self._by_name = None
+
+    # ------------------------------------------------------------ choosing
+
+    def _pick(self, name: str) -> Served | None:
+        word, _, rest = name.lower().partition(".")
+        candidates = (self._by_name or {}).get(word, [])
+        exact = [served for served in candidates if _qualifies(served.resource, rest)]
+        return min(exact, key=_rank) if exact else None
+
+    # ------------------------------------------------------------ fetching
+
+    async def _refresh(self, seen: int) -> None:
+        async with self._lock:
+            if self._looks != seen and self._by_name is not None:
+                return  # somebody else looked while we waited
+            for root in ("/api", "/apis"):
+                await self._read(root)
+            self._looks += 1
+            self._by_name = _index(served for _, page in self._pages.values() for served in page)
+
+    async def _read(self, root: str) -> None:
+        etag = self._pages.get(root, ("", []))[0]
+        headers = (("if-none-match", etag),) if etag else ()
+        try:
+            response = await self._caller.call(
+                Call("get", None, path=root, accept=f"{AGGREGATED},{JSON}", headers=headers)
+            )
+        except (NotAcceptable, NotFound):
+            self._pages[root] = ("", await self._read_by_group(root, None))
+            return
+        if response.status == 304:
+            return
+        document = _decoded(response.body, root)
+        if document.get("kind") == "APIGroupDiscoveryList":
+            self._pages[root] = (response.headers.get("etag"), _from_aggregated(document))
+        else:
+            self._pages[root] = ("", await self._read_by_group(root, document))
+
+    async def _read_by_group(self, root: str, document: dict[str, Any] | None) -> list[Served]:
+        """One request per group and version, for servers without aggregated discovery."""
+        if document is None:
+            document = _decoded((await self._caller.call(Call("get", None, path=root))).body, root)
+        found: list[Served] = []
+        for api_version, preferred in _versions(document):
+            path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+            try:
+                response = await self._caller.call(Call("get", None, path=path))
+            except NotFound:
+                continue  # removed since the list of groups was made
+            found += _from_resource_list(_decoded(response.body, path), api_version, preferred)
+        return found
+
+
+def _qualifies(resource: Resource, rest: str) -> bool:
+    """Whether what follows the first dot (`apps`, `v1.apps`, `v1.`) fits."""
+    return rest in ("", resource.group, f"{resource.version}.{resource.group}")
+
+
+def _rank(served: Served) -> tuple[bool, bool]:
+    return (served.resource.group != "", not served.preferred)
+
+
+def _index(every: Iterable[Served]) -> dict[str, list[Served]]:
+    found: dict[str, list[Served]] = {}
+    for served in every:
+        for name in served.names():
+            found.setdefault(name, []).append(served)
+    return found
+
+
+def _decoded(body: bytes, path: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedAnswer(f"discovery at {path} is not JSON: {error}") from error
+
+
+def _from_aggregated(document: dict[str, Any]) -> list[Served]:
+    found = []
+    for group in document.get("items", []):
+        name = group.get("metadata", {}).get("name", "")
+        for index, version in enumerate(group.get("versions", [])):
+            found += [
+                _aggregated_entry(name, version["version"], entry, preferred=index == 0)
+                for entry in version.get("resources", [])
+                # A resource whose group is temporarily unreachable comes without a kind.
+                if entry.get("responseKind", {}).get("kind")
+            ]
+    return found
+
+
+def _aggregated_entry(group: str, version: str, entry: dict[str, Any], *, preferred: bool) -> Served:
+    return Served(
+        resource=Resource(
+            group, version, entry["responseKind"]["kind"], entry["resource"], entry["scope"] == "Namespaced"
+        ),
+        singular=entry.get("singularResource", ""),
+        short_names=tuple(entry.get("shortNames", ())),
+        categories=tuple(entry.get("categories", ())),
+        verbs=tuple(entry.get("verbs", ())),
+        subresources=tuple(sub["subresource"] for sub in entry.get("subresources", ())),
+        preferred=preferred,
+    )
+
+
+def _versions(document: dict[str, Any]) -> list[tuple[str, bool]]:
+    """The group-versions of `APIVersions` or `APIGroupList`, and whether each is preferred."""
+    if document.get("kind") == "APIVersions":
+        return [(version, True) for version in document.get("versions", [])]
+    return [
+        (version["groupVersion"], version == group.get("preferredVersion"))
+        for group in document.get("groups", [])
+        for version in group.get("versions", [])
+    ]
+
+
+def _from_resource_list(document: dict[str, Any], api_version: str, preferred: bool) -> list[Served]:
+    group, _, version = api_version.rpartition("/")
+    entries = document.get("resources", [])
+    subresources: dict[str, list[str]] = {}
+    for entry in entries:
+        parent, slash, name = entry["name"].partition("/")
+        if slash:
+            subresources.setdefault(parent, []).append(name)
+    return [
+        Served(
+            resource=Resource(group, version, entry["kind"], entry["name"], entry["namespaced"]),
+            singular=entry.get("singularName", ""),
+            short_names=tuple(entry.get("shortNames", ())),
+            categories=tuple(entry.get("categories", ())),
+            verbs=tuple(entry.get("verbs", ())),
+            subresources=tuple(subresources.get(entry["name"], ())),
+            preferred=preferred,
+        )
+        for entry in entries
+        if "/" not in entry["name"]
+    ]

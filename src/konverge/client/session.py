@@ -1,0 +1,174 @@
+"""`Session`: the bottom `Caller`. It turns calls into requests and puts the client's manners around the transport.
+
+In the order of one call: rate limit, credential, headers, exchange, warnings, errors, and on failure either a new
+credential (once, after a 401) or a wait and another try as `RetryPolicy` says. The good case is a straight line.
+
+Leases have a lane of their own: another transport where there is one, and never the rate limit. A leader that cannot
+renew because its own controllers fill the pool loses the leadership for no good reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from konverge.client.call import Call
+from konverge.client.config import Impersonation
+from konverge.client.credentials import ANONYMOUS, Credential, Credentials
+from konverge.client.errors import (
+    ApiStatusError,
+    ConnectionFailed,
+    ConnectionLost,
+    NotConnected,
+    TimedOut,
+    Unauthorized,
+    error_from_answer,
+)
+from konverge.client.ratelimit import TokenBucket
+from konverge.client.retry import Attempts, RetryPolicy
+from konverge.client.warnings import LogOnce, WarningHandler, parse_warnings
+from konverge.wire.errors import NotSent, WireError
+from konverge.wire.message import Headers, Request, Response, Stream, Transport
+
+LEASE_GROUP = "coordination.k8s.io"
+T = TypeVar("T")
+
+
+class Session:
+    """Calls over a transport. `Client` makes one; wrappers stand on top of it."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        lease_transport: Transport | None = None,
+        credentials: Credentials = ANONYMOUS,
+        impersonate: Impersonation | None = None,
+        retry: RetryPolicy | None = None,
+        rate_limit: TokenBucket | None = None,
+        on_warning: WarningHandler | None = None,
+        user_agent: str = "konverge",
+        server: str = "the API server",
+    ) -> None:
+        self._transport = transport
+        self._lease_transport = lease_transport or transport
+        self._credentials = credentials
+        self._retry = retry or RetryPolicy()
+        self._rate_limit = rate_limit
+        self._on_warning = on_warning or LogOnce()
+        self._server = server
+        self._common = [("user-agent", user_agent), *(impersonate.headers() if impersonate else ())]
+        self._headers: dict[tuple[str, str], Headers] = {}
+        self._headers_of: Credential | None = None
+
+    async def call(self, call: Call) -> Response:
+        return await self._repeat(call, self._send)
+
+    async def stream(self, call: Call) -> Stream:
+        return await self._repeat(call, self._open)
+
+    async def _repeat(self, call: Call, exchange: Callable[[Call, Credential], Awaitable[T]]) -> T:
+        attempts: Attempts | None = None
+        renewed = False
+        while True:
+            if self._rate_limit is not None and not _is_lease(call):
+                await self._rate_limit.take()
+            credential = self._credentials.current() or await self._credentials.renew()
+            try:
+                return await exchange(call, credential)
+            except (ApiStatusError, ConnectionFailed) as error:
+                if isinstance(error, Unauthorized) and not renewed:
+                    renewed = True
+                    if await self._credentials.renew(credential) is credential:
+                        raise
+                    continue
+                attempts = attempts or self._retry.begin(reads=not call.writes)
+                delay = attempts.delay(error)
+                if delay is None:
+                    raise
+            await asyncio.sleep(delay)
+
+    async def _send(self, call: Call, credential: Credential) -> Response:
+        request = self._request(call, credential)
+        try:
+            response = await self._lane(call).send(request)
+        except WireError as error:
+            raise self._lost(error, request) from error
+        headers = response.headers
+        self._notice(headers)
+        if response.status < 300 or response.status == 304:
+            return response
+        raise _refusal(request, response.status, headers, response.body)
+
+    async def _open(self, call: Call, credential: Credential) -> Stream:
+        request = self._request(call, credential)
+        try:
+            stream = await self._lane(call).stream(request)
+            self._notice(stream.headers)
+            if stream.status < 300:
+                return stream
+            try:
+                body = await stream.read()
+            finally:
+                await stream.aclose()
+        except WireError as error:
+            raise self._lost(error, request) from error
+        raise _refusal(request, stream.status, stream.headers, body)
+
+    def _lane(self, call: Call) -> Transport:
+        return self._lease_transport if _is_lease(call) else self._transport
+
+    def _request(self, call: Call, credential: Credential) -> Request:
+        call.check()
+        if credential is not self._headers_of:
+            self._headers.clear()
+            self._headers_of = credential
+        headers = self._headers.get((call.accept, call.content_type))
+        if headers is None:
+            headers = self._make_headers(call, credential)
+        if call.headers:
+            headers = Headers([*headers.raw, *Headers.of(dict(call.headers)).raw])
+        return Request(call.method, call.target(), headers, call.body, timeout=call.timeout)
+
+    def _make_headers(self, call: Call, credential: Credential) -> Headers:
+        headers = Headers()
+        for name, value in self._common:
+            headers.add(name, value)
+        headers.add("accept", call.accept)
+        if call.content_type:
+            headers.add("content-type", call.content_type)
+        if credential.authorization:
+            headers.add("authorization", credential.authorization)
+        self._headers[call.accept, call.content_type] = headers
+        return headers
+
+    def _notice(self, headers: Headers) -> None:
+        for name, value in headers.raw:
+            if len(name) == 7 and name.lower() == b"warning":
+                for warning in parse_warnings(value.decode("utf-8", "replace")):
+                    self._on_warning(warning)
+
+    def _lost(self, error: WireError, request: Request) -> ConnectionFailed:
+        """The wire's errors, mapped once. The request is named without its query: selectors may be long."""
+        what = f"{request.method} {request.target.partition('?')[0]} at {self._server}: {error}"
+        if isinstance(error, NotSent):
+            return NotConnected(what)
+        if isinstance(error, TimeoutError):
+            return TimedOut(what)
+        return ConnectionLost(what)
+
+
+def _is_lease(call: Call) -> bool:
+    return call.resource is not None and call.resource.group == LEASE_GROUP
+
+
+def _refusal(request: Request, status: int, headers: Headers, body: bytes) -> ApiStatusError:
+    line = f"{request.method} {request.target.partition('?')[0]}"
+    return error_from_answer(status, body, request=line, retry_after=_retry_after(headers))
+
+
+def _retry_after(headers: Headers) -> float | None:
+    """Seconds only: the API server never sends a date."""
+    value = headers.get("retry-after").strip()
+    return float(value) if value.isascii() and value.isdigit() else None
