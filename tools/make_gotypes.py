@@ -1,18 +1,15 @@
-"""Makes data/gotypes-external.json.gz and data/gotypes-internal.json.gz: how Go writes the built-in types.
+"""Makes src/konverge/apiserver/data/gotypes.json.gz: the server's internal structs, as error messages print them.
 
     python tools/make_gotypes.py <folder of the Go module cache, with k8s.io/api@… and k8s.io/kubernetes@… in it>
 
-The API's JSON depends on facts that no OpenAPI document tells: whether a field is a pointer (a zero is kept) or a value
-(a zero is omitted), and whether it is written when empty. And error messages print the server's *internal* structs,
-which have other names and no JSON tags. Both are read from the struct declarations of the Kubernetes modules
-(Apache-2.0).
+A refusal of a whole struct prints the internal Go struct, which has no JSON tags: Go's names, in Go's order, with every
+field. That is read from the struct declarations of the Kubernetes modules (Apache-2.0).
 
-    external: {"apps/v1.Deployment": [["spec", "", "apps/v1.DeploymentSpec"], …]}
-    internal: {"apps.DeploymentStrategy": [["Type", "type", "", "s"], …]}
+    {"apps.DeploymentStrategy": [["Type", "type", "", "s"], …], "meta.LabelSelector": […]}
 
-A field is [JSON name, flags, type] in the first, [Go name, JSON name, flags, type] in the second. Flags: `o` omitempty,
-`z` omitzero. A type is a run of `*` (pointer), `[]` (list), `{}` (map) and then a struct's name or `s` string,
-`i` integer, `b` boolean, `f` float, `y` bytes, `Q` quantity, `T` time, `P` IntOrString, `?` anything else.
+A field is [name in messages, JSON name, flags, type]. Flags: `o` omitempty, `z` omitzero. A type is a run of `*`
+(pointer), `[]` (list), `{}` (map) and then a struct's name or `s` string, `i` integer, `b` boolean, `f` float,
+`y` bytes, `Q` quantity, `T` time, `P` IntOrString, `?` anything else.
 """
 
 from __future__ import annotations
@@ -23,7 +20,7 @@ import re
 import sys
 from pathlib import Path
 
-TARGET = Path(__file__).parent.parent / "src/konverge/apiserver/data"
+TARGET = Path(__file__).parent.parent / "src/konverge/apiserver/data/gotypes.json.gz"
 GROUPS = """
     admissionregistration apps autoscaling batch certificates coordination core discovery events flowcontrol networking
     node policy rbac resource scheduling storage
@@ -123,16 +120,7 @@ class Packages:
         return self.type(owner, owner.named[name]) if name in owner.named else "?"
 
 
-def external(packages: Packages) -> dict[str, list[list[str]]]:
-    found: dict[str, list[list[str]]] = {}
-    for package in (*packages.external.values(), packages.meta):
-        for name in package.structs:
-            if not name.endswith("List") and (package is not packages.meta or name in META):
-                found[f"{package.label}.{name}"] = _external_fields(packages, package, name)
-    return found
-
-
-def _external_fields(packages: Packages, package: Package, struct: str) -> list[list[str]]:
+def _tagged_fields(packages: Packages, package: Package, struct: str) -> list[list[str]]:
     fields: list[list[str]] = []
     for name, tag, expression in package.structs[struct]:
         json_name, _, options = tag.partition(",")
@@ -140,7 +128,7 @@ def _external_fields(packages: Packages, package: Package, struct: str) -> list[
             continue
         if not name and not json_name:
             owner, plain = packages.resolve(package, expression.lstrip("*"))
-            fields += _external_fields(packages, owner, plain)
+            fields += _tagged_fields(packages, owner, plain)
             continue
         fields.append([json_name or name, _flags(options), packages.type(package, expression)])
     return fields
@@ -151,12 +139,16 @@ def _flags(options: str) -> str:
 
 
 def internal(packages: Packages) -> dict[str, list[list[str]]]:
-    found: dict[str, list[list[str]]] = {}
+    found = {f"meta.{name}": _meta_fields(packages, name) for name in META}
     for group, package in packages.internal.items():
         for name in package.structs:
             if not name.endswith("List"):
                 found[f"{group}.{name}"] = _internal_fields(packages, package, name)
     return found
+
+
+def _meta_fields(packages: Packages, struct: str) -> list[list[str]]:
+    return [[name, name, flags, kind] for name, flags, kind in _tagged_fields(packages, packages.meta, struct)]
 
 
 def _internal_fields(packages: Packages, package: Package, struct: str) -> list[list[str]]:
@@ -165,7 +157,7 @@ def _internal_fields(packages: Packages, package: Package, struct: str) -> list[
         if not name and not tag.split(",")[0]:
             owner, plain = packages.resolve(package, expression.lstrip("*"))
             if owner is packages.meta:
-                fields += [[at, at, flags, type_] for at, flags, type_ in _external_fields(packages, owner, plain)]
+                fields += _meta_fields(packages, plain)
             else:
                 fields += _internal_fields(packages, owner, plain)
             continue
@@ -187,11 +179,10 @@ def _json_name(packages: Packages, group: str, struct: str, name: str) -> str:
 
 def main() -> None:
     packages = Packages(Path(sys.argv[1]))
-    for name, types in (("external", external(packages)), ("internal", internal(packages))):
-        text = json.dumps(types, separators=(",", ":"), sort_keys=True).encode()
-        target = TARGET / f"gotypes-{name}.json.gz"
-        target.write_bytes(gzip.compress(text, 9, mtime=0))
-        print(f"{target}: {target.stat().st_size} bytes, {len(types)} types")
+    types = internal(packages)
+    text = json.dumps(types, separators=(",", ":"), sort_keys=True).encode()
+    TARGET.write_bytes(gzip.compress(text, 9, mtime=0))
+    print(f"{TARGET}: {TARGET.stat().st_size} bytes, {len(types)} types")
 
 
 if __name__ == "__main__":

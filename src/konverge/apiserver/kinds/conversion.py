@@ -6,8 +6,8 @@ storage table, so a write through one is seen through the other.
 
 The request path asks `conversion(group, version, kind)` when it builds a served resource. With a `Conversion` it
 
-1. decodes the body in the served version, and calls `to_storage` before the kind's strategy sees it (the strategy,
-   and so every error path, speaks of the stored form);
+1. decodes the body in the served version, calls `defaults` on it, and `to_storage` before the kind's strategy sees it
+   (the strategy, and so the path in every error, speaks of the stored form);
 2. calls `from_storage` on whatever it answers: objects, list items, watch events;
 3. computes patches and managedFields on the served form, as the real server does;
 4. stores under `table` and names `reported_group` in 422 answers.
@@ -33,6 +33,8 @@ class Conversion:
     """`group/plural` of the stored kind."""
     storage_version: str
     """apiVersion of the stored form."""
+    defaults: Callable[[Obj], None]
+    """Defaults of the served form, in place of the strategy's."""
     to_storage: Callable[[Obj], Obj]
     from_storage: Callable[[Obj], Obj]
     reported_group: str

@@ -1,8 +1,7 @@
 """What kinds with a spec and a status share: their parts of a `Strategy`.
 
 DEPLOYMENT = Strategy(
-    defaults=shaped("apps/v1.Deployment", default_deployment),
-    prepare_create=status_cleared("apps/v1.DeploymentStatus"),
+    prepare_create=status_cleared("apps", "v1", "Deployment"),
     prepare_update=status_kept,
     …)
 """
@@ -10,33 +9,36 @@ DEPLOYMENT = Strategy(
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from konverge.apiserver.gotypes import shaper, zero
+from konverge.apiserver import schema
 from konverge.apiserver.kinds.declare import Report, Transition
+from konverge.apiserver.schema.zero import zero
 from konverge.apiserver.strategy import Context, Obj
 
 
-def shaped(kind: str, *steps: Callable[[Obj], None]) -> Callable[[Obj], None]:
-    """Defaults of a kind: the object gets the form in which Go writes it, then the steps.
-
-    After shaping, every struct that is not a pointer in Go is there, so that the steps need not make it.
-    """
-
-    def defaults(obj: Obj) -> None:
-        shaper(kind)(obj)
-        for step in steps:
-            step(obj)
-
-    return defaults
+def empty_status(group: str, version: str, kind: str) -> Any:
+    """The status that nobody has written yet, as Go writes it."""
+    node = schema.lookup(group, version, kind)
+    return zero(node.fields["status"].node) if node is not None else {}
 
 
-def status_cleared(kind: str) -> Callable[[Obj, Context], None]:
+def status_cleared(group: str, version: str, kind: str) -> Callable[[Obj, Context], None]:
     """On create: what the caller says about the status does not count."""
 
     def prepare(obj: Obj, context: Context) -> None:
-        obj["status"] = zero(kind)
+        obj["status"] = empty_status(group, version, kind)
 
     return prepare
+
+
+def first_generation(obj: Obj, context: Context) -> None:
+    """On create: a kind whose generation begins at 1, but does not follow every change (see its `prepare_update`)."""
+    obj["metadata"]["generation"] = 1
+
+
+def next_generation(obj: Obj, old: Obj) -> None:
+    obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
 def status_kept(obj: Obj, old: Obj, context: Context) -> None:

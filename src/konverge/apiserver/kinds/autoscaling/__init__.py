@@ -8,11 +8,11 @@ from typing import Any
 from konverge.apiserver.fielderrors import FieldError
 from konverge.apiserver.kinds.autoscaling.metrics import any_odd_described_version, metric
 from konverge.apiserver.kinds.autoscaling.references import reference
-from konverge.apiserver.kinds.autoscaling.v1 import from_v2, to_v2
+from konverge.apiserver.kinds.autoscaling.v1 import default_v1, from_v2, to_v2
 from konverge.apiserver.kinds.conversion import Conversion
 from konverge.apiserver.kinds.declare import Report, as_created, field, items, one_of, required, section, struct, update
 from konverge.apiserver.kinds.declare import required_saying as saying
-from konverge.apiserver.kinds.lifecycle import shaped, status_cleared, status_kept
+from konverge.apiserver.kinds.lifecycle import status_cleared, status_kept
 from konverge.apiserver.kinds.rules.members import number, same_rule, text
 from konverge.apiserver.kinds.rules.numbers import NOT_POSITIVE, at_least, not_negative
 from konverge.apiserver.kinds.rules.quantities import quantity_not_negative
@@ -137,8 +137,8 @@ _STATUS = section(
 
 STRATEGIES = {
     "HorizontalPodAutoscaler": Strategy(
-        defaults=shaped("autoscaling/v2.HorizontalPodAutoscaler", _defaults),
-        prepare_create=status_cleared("autoscaling/v2.HorizontalPodAutoscalerStatus"),
+        defaults=_defaults,
+        prepare_create=status_cleared("autoscaling", "v2", "HorizontalPodAutoscaler"),
         prepare_update=status_kept,
         validate_create=_create,
         validate_update=_update,
@@ -151,6 +151,7 @@ CONVERSIONS = {
     "HorizontalPodAutoscaler": Conversion(
         table="autoscaling/horizontalpodautoscalers",
         storage_version="autoscaling/v2",
+        defaults=default_v1,
         to_storage=to_v2,
         from_storage=from_v2,
         reported_group="autoscaling",

@@ -8,10 +8,11 @@ the behaviour as the server's internal struct.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from konverge.apiserver.fielderrors import render
-from konverge.apiserver.gotypes import internal, ordered, shaper
+from konverge.apiserver.gotypes import internal
 from konverge.apiserver.strategy import Obj
 
 _METRICS = "autoscaling.alpha.kubernetes.io/metrics"
@@ -27,70 +28,63 @@ _TRAVELLING = (
     "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
 )
 
-# (v1 name, path in v2) of each kind of source; `target` and `current` say what v1 spreads over several fields.
+# (v1 name, path in v2, what v1 writes when it is absent) of each kind of source, in the order of v1's structs.
+_OBJECT: tuple[tuple[str, str, Any], ...] = (("target", "describedObject", {}), ("metricName", "metric.name", ""))
+_SELECTOR = ("selector", "metric.selector", None)
 _SPEC_FIELDS = {
     "object": (
-        ("target", "describedObject"),
-        ("metricName", "metric.name"),
-        ("selector", "metric.selector"),
-        ("targetValue", "target.value"),
-        ("averageValue", "target.averageValue"),
+        *_OBJECT,
+        ("targetValue", "target.value", "0"),
+        _SELECTOR,
+        ("averageValue", "target.averageValue", None),
     ),
-    "pods": (
-        ("metricName", "metric.name"),
-        ("selector", "metric.selector"),
-        ("targetAverageValue", "target.averageValue"),
-    ),
+    "pods": (("metricName", "metric.name", ""), ("targetAverageValue", "target.averageValue", "0"), _SELECTOR),
     "resource": (
-        ("name", "name"),
-        ("targetAverageUtilization", "target.averageUtilization"),
-        ("targetAverageValue", "target.averageValue"),
+        ("name", "name", ""),
+        ("targetAverageUtilization", "target.averageUtilization", None),
+        ("targetAverageValue", "target.averageValue", None),
     ),
     "containerResource": (
-        ("name", "name"),
-        ("container", "container"),
-        ("targetAverageUtilization", "target.averageUtilization"),
-        ("targetAverageValue", "target.averageValue"),
+        ("name", "name", ""),
+        ("targetAverageUtilization", "target.averageUtilization", None),
+        ("targetAverageValue", "target.averageValue", None),
+        ("container", "container", ""),
     ),
     "external": (
-        ("metricName", "metric.name"),
-        ("metricSelector", "metric.selector"),
-        ("targetValue", "target.value"),
-        ("targetAverageValue", "target.averageValue"),
+        ("metricName", "metric.name", ""),
+        ("metricSelector", "metric.selector", None),
+        ("targetValue", "target.value", None),
+        ("targetAverageValue", "target.averageValue", None),
     ),
 }
 _STATUS_FIELDS = {
     "object": (
-        ("target", "describedObject"),
-        ("metricName", "metric.name"),
-        ("selector", "metric.selector"),
-        ("currentValue", "current.value"),
-        ("averageValue", "current.averageValue"),
+        *_OBJECT,
+        ("currentValue", "current.value", "0"),
+        _SELECTOR,
+        ("averageValue", "current.averageValue", None),
     ),
-    "pods": (
-        ("metricName", "metric.name"),
-        ("selector", "metric.selector"),
-        ("currentAverageValue", "current.averageValue"),
-    ),
+    "pods": (("metricName", "metric.name", ""), ("currentAverageValue", "current.averageValue", "0"), _SELECTOR),
     "resource": (
-        ("name", "name"),
-        ("currentAverageUtilization", "current.averageUtilization"),
-        ("currentAverageValue", "current.averageValue"),
+        ("name", "name", ""),
+        ("currentAverageUtilization", "current.averageUtilization", None),
+        ("currentAverageValue", "current.averageValue", "0"),
     ),
     "containerResource": (
-        ("name", "name"),
-        ("container", "container"),
-        ("currentAverageUtilization", "current.averageUtilization"),
-        ("currentAverageValue", "current.averageValue"),
+        ("name", "name", ""),
+        ("currentAverageUtilization", "current.averageUtilization", None),
+        ("currentAverageValue", "current.averageValue", "0"),
+        ("container", "container", ""),
     ),
     "external": (
-        ("metricName", "metric.name"),
-        ("metricSelector", "metric.selector"),
-        ("currentValue", "current.value"),
-        ("currentAverageValue", "current.averageValue"),
+        ("metricName", "metric.name", ""),
+        ("metricSelector", "metric.selector", None),
+        ("currentValue", "current.value", "0"),
+        ("currentAverageValue", "current.averageValue", None),
     ),
 }
-_Fields = dict[str, tuple[tuple[str, str], ...]]
+_CONDITION = ("type", "status", "lastTransitionTime", "reason", "message", "observedGeneration")
+_Fields = Mapping[str, tuple[tuple[str, str, Any], ...]]
 
 
 def _dig(obj: Obj, path: str) -> Any:
@@ -112,8 +106,9 @@ def _older(metric: Obj, fields: _Fields) -> Obj:
     made: Obj = {"type": metric.get("type", "")}
     for source, names in fields.items():
         if metric.get(source) is not None:
-            found = ((name, _dig(metric[source], path)) for name, path in names)
-            made[source] = {name: value for name, value in found if value is not None}
+            found = ((name, _dig(metric[source], path), empty) for name, path, empty in names)
+            written = ((name, empty if value is None else value) for name, value, empty in found)
+            made[source] = {name: value for name, value in written if value is not None}
     return made
 
 
@@ -123,7 +118,7 @@ def _newer(metric: Obj, fields: _Fields) -> Obj:
     for source, names in fields.items():
         if metric.get(source) is not None:
             made[source] = {}
-            for name, path in names:
+            for name, path, _ in names:
                 if metric[source].get(name) is not None:
                     _put(made[source], path, metric[source][name])
             if fields is _SPEC_FIELDS:
@@ -152,10 +147,10 @@ def _is_cpu_target(metric: Obj) -> bool:
     return metric.get("type") == "Resource" and resource.get("name") == "cpu" and utilization is not None
 
 
-def _text(kind: str, values: list[Obj]) -> str:
-    for value in values:
-        shaper(kind)(value)
-    return render([ordered(kind, value) for value in values])
+def default_v1(obj: Obj) -> None:
+    """Defaults of the served form."""
+    if obj["spec"].get("minReplicas") is None:
+        obj["spec"]["minReplicas"] = 1
 
 
 def from_v2(obj: Obj) -> Obj:
@@ -168,7 +163,7 @@ def from_v2(obj: Obj) -> Obj:
         spec["targetCPUUtilizationPercentage"] = cpu[0]
     others = [_older(metric, _SPEC_FIELDS) for metric in metrics if not _is_cpu_target(metric)]
     if others:
-        notes[_METRICS] = _text("autoscaling/v1.MetricSpec", others)
+        notes[_METRICS] = render(others)
     behavior = spec.pop("behavior", None)
     if behavior is not None:
         notes[_BEHAVIOR] = render(internal("autoscaling.HorizontalPodAutoscalerBehavior", behavior))
@@ -186,11 +181,10 @@ def _status_from_v2(status: Obj, notes: dict[str, str]) -> None:
         if metric.get("type") == "Resource" and _dig(metric, "resource.name") == "cpu" and utilization is not None:
             status["currentCPUUtilizationPercentage"] = utilization
     if current:
-        older = [_older(metric, _STATUS_FIELDS) for metric in current]
-        notes[_CURRENT] = _text("autoscaling/v1.MetricStatus", older)
+        notes[_CURRENT] = render([_older(metric, _STATUS_FIELDS) for metric in current])
     conditions = status.pop("conditions", None)
     if conditions:
-        notes[_CONDITIONS] = _text("autoscaling/v1.HorizontalPodAutoscalerCondition", conditions)
+        notes[_CONDITIONS] = render([{n: one.get(n) for n in _CONDITION if n in one} for one in conditions])
 
 
 def to_v2(obj: Obj) -> Obj:

@@ -1,0 +1,87 @@
+"""coordination.k8s.io: Lease, LeaseCandidate."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from konverge.apiserver.kinds.declare import Report, as_created, creation, field, required, section, unchanged, update
+from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.kinds.rules.names import config_key_complaints, qualified_name
+from konverge.apiserver.kinds.rules.numbers import at_least, not_negative
+from konverge.apiserver.strategy import Strategy
+
+_OLDEST = "OldestEmulationVersion"
+_SEMVER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
+
+
+def _strategy_name(value: Any, path: str, report: Report) -> bool:
+    """The known strategy, or a qualified name of someone else's; the path has `strategy` twice on the real server."""
+    if "/" in value:
+        return qualified_name(value, f"{path}.strategy", report)
+    return value == _OLDEST or report.not_supported(f"{path}.strategy", value, [_OLDEST])
+
+
+def _preferred_holder(value: Any, path: str, report: Report) -> bool:
+    fine = not value.get("preferredHolder") or bool(value.get("strategy"))
+    return fine or report.forbidden(f"{path}.preferredHolder", "may only be specified if `strategy` is defined")
+
+
+_LEASE = section(
+    "spec",
+    field("leaseDurationSeconds", at_least(1, "must be greater than 0")),
+    field("leaseTransitions", not_negative),
+    field("strategy", _strategy_name),
+    _preferred_holder,
+)
+
+
+def _version(text_of: str) -> tuple[int, ...] | None:
+    match = _SEMVER.fullmatch(text_of)
+    return tuple(int(part) for part in match.groups()[:3]) if match else None
+
+
+def _semantic(value: Any, path: str, report: Report) -> bool:
+    return _version(value) is not None or report.invalid(path, value, "must be a valid semantic version")
+
+
+def _versions(value: Any, path: str, report: Report) -> bool:
+    binary, emulated = value.get("binaryVersion") or "", value.get("emulationVersion") or ""
+    older = (_version(binary) or (0,)) < (_version(emulated) or (0,))
+    if binary and emulated and older:
+        report.invalid(f"{path}.binaryVersion", binary, "must be greater than or equal to `emulationVersion`")
+    return True
+
+
+def _emulation_needed(value: Any, path: str, report: Report) -> bool:
+    if value.get("strategy") != _OLDEST or any(_version(value.get("emulationVersion") or "") or ()):
+        return True
+    return report.required(f"{path}.emulationVersion", f"must be specified when `strategy` is '{_OLDEST}'")
+
+
+_CANDIDATE = section(
+    "spec",
+    text("leaseName", required),
+    field("emulationVersion", _semantic),
+    text("binaryVersion", required, _semantic),
+    _versions,
+    _emulation_needed,
+    text("strategy", required, _strategy_name),
+)
+
+STRATEGIES = {
+    "Lease": Strategy(
+        validate_create=creation(_LEASE),
+        validate_update=update(as_created(_LEASE)),
+        create_on_update=True,
+        unconditional_update=False,
+    ),
+    "LeaseCandidate": Strategy(
+        validate_create=creation(_CANDIDATE),
+        validate_update=update(as_created(_CANDIDATE), unchanged("spec.leaseName")),
+        name_check=lambda name, is_prefix: config_key_complaints(name),
+        create_on_update=True,
+        unconditional_update=False,
+        field_selectors={"spec.leaseName": lambda obj: str((obj.get("spec") or {}).get("leaseName") or "")},
+    ),
+}

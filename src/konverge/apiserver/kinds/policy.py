@@ -1,0 +1,51 @@
+"""policy: PodDisruptionBudget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.apiserver.gotypes import internal
+from konverge.apiserver.kinds.declare import Report, as_created, creation, field, one_of, section, update
+from konverge.apiserver.kinds.lifecycle import status_cleared, status_kept
+from konverge.apiserver.kinds.rules.conditions import conditions
+from konverge.apiserver.kinds.rules.members import same_rule
+from konverge.apiserver.kinds.rules.names import path_segment_name
+from konverge.apiserver.kinds.rules.numbers import count_or_percent, not_negative
+from konverge.apiserver.kinds.rules.percentages import within_hundred_percent
+from konverge.apiserver.kinds.rules.selectors import label_selector
+from konverge.apiserver.strategy import StatusRules, Strategy
+
+
+def _not_both(value: Any, path: str, report: Report) -> bool:
+    if value.get("minAvailable") is None or value.get("maxUnavailable") is None:
+        return True
+    shown = internal("policy.PodDisruptionBudgetSpec", value)
+    return report.invalid(path, shown, "minAvailable and maxUnavailable cannot be both set")
+
+
+_SPEC = section(
+    "spec",
+    _not_both,
+    field("minAvailable", count_or_percent, within_hundred_percent),
+    field("maxUnavailable", count_or_percent, within_hundred_percent),
+    field("selector", label_selector),
+    field("unhealthyPodEvictionPolicy", one_of("AlwaysAllow", "IfHealthyBudget")),
+)
+_STATUS = section(
+    "status",
+    field("conditions", conditions),
+    same_rule(("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), not_negative),
+)
+
+STRATEGIES = {
+    "PodDisruptionBudget": Strategy(
+        prepare_create=status_cleared("policy", "v1", "PodDisruptionBudget"),
+        prepare_update=status_kept,
+        validate_create=creation(_SPEC),
+        validate_update=update(as_created(_SPEC)),
+        status=StatusRules(validate=update(as_created(_STATUS))),
+        generation=True,
+        name_check=path_segment_name,
+        unconditional_update=False,
+    )
+}

@@ -1,0 +1,155 @@
+"""rbac.authorization.k8s.io: the shape of roles and bindings. Whether the caller may grant them is for `auth`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.apiserver.gotypes import internal
+from konverge.apiserver.kinds.declare import (
+    IMMUTABLE,
+    Field,
+    Part,
+    Report,
+    Rule,
+    as_created,
+    creation,
+    field,
+    items,
+    one_of,
+    required,
+    required_saying,
+    section,
+    struct,
+    update,
+)
+from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.kinds.rules.names import dns_subdomain, path_segment_complaints, path_segment_name, worded
+from konverge.apiserver.kinds.rules.selectors import label_selector
+from konverge.apiserver.strategy import Obj, Strategy
+
+GROUP = "rbac.authorization.k8s.io"
+_SUBJECTS = ("ServiceAccount", "User", "Group")
+
+
+def _rule(namespaced: bool) -> Rule:
+    """A PolicyRule: about resources, or (in a ClusterRole) about URLs, never about both."""
+
+    def check(value: Any, path: str, report: Report) -> bool:
+        urls = value.get("nonResourceURLs")
+        if not urls:
+            if not value.get("apiGroups"):
+                report.required(f"{path}.apiGroups", "resource rules must supply at least one api group")
+            return bool(value.get("resources")) or report.required(
+                f"{path}.resources", "resource rules must supply at least one resource"
+            )
+        if namespaced:
+            report.invalid(f"{path}.nonResourceURLs", urls, "namespaced rules cannot apply to non-resource URLs")
+        if value.get("apiGroups") or value.get("resources") or value.get("resourceNames"):
+            words = "rules cannot apply to both regular resources and non-resource URLs"
+            report.invalid(f"{path}.nonResourceURLs", urls, words)
+        return True
+
+    return check
+
+
+_VERBS = field("rules", items(struct(field("verbs", required))))
+"""Reported after everything else, as the real server's declarative rules are."""
+
+
+def _aggregation_selector(value: Any, path: str, report: Report) -> bool:
+    before = len(report.errors)
+    label_selector(value, path, report)
+    return len(report.errors) == before or report.invalid(path, None, "invalid label selector.")
+
+
+_AGGREGATION = struct(
+    field(
+        "clusterRoleSelectors",
+        required_saying("at least one clusterRoleSelector required if aggregationRule is non-nil"),
+        items(_aggregation_selector),
+    )
+)
+
+
+def _subject(namespaced: bool) -> Rule:
+    def check(value: Any, path: str, report: Report) -> bool:
+        kind, group = value.get("kind", ""), value.get("apiGroup", "")
+        if kind not in _SUBJECTS:
+            return report.not_supported(f"{path}.kind", kind, _SUBJECTS)
+        if kind != "ServiceAccount":
+            return group == GROUP or report.not_supported(f"{path}.apiGroup", group, [GROUP])
+        if value.get("name"):
+            dns_subdomain(value["name"], f"{path}.name", report)
+        if group:
+            report.not_supported(f"{path}.apiGroup", group, [""])
+        return namespaced or bool(value.get("namespace")) or report.required(f"{path}.namespace")
+
+    return check
+
+
+def _binding(namespaced: bool, *kinds: str) -> tuple[Part, ...]:
+    return (
+        section(
+            "roleRef",
+            text("apiGroup", one_of(GROUP)),
+            text("kind", one_of(*kinds)),
+            field("name", worded(path_segment_complaints)),
+        ),
+        field("subjects", items(_subject(namespaced))),
+    )
+
+
+def _names_given() -> tuple[Field, ...]:
+    """Reported last."""
+    return (
+        field("subjects", items(struct(text("name", required)))),
+        section("roleRef", text("name", required)),
+    )
+
+
+def _role_ref_kept(shown: bool) -> Any:
+    """The role of a binding is immutable; the message shows it for one of the two kinds only."""
+
+    def check(new: Obj, old: Obj, path: str, report: Report) -> bool:
+        if new["roleRef"] == old["roleRef"]:
+            return True
+        return report.invalid("roleRef", internal("rbac.RoleRef", new["roleRef"]) if shown else None, IMMUTABLE)
+
+    return check
+
+
+def _default_binding(obj: Obj) -> None:
+    if not obj["roleRef"].get("apiGroup"):
+        obj["roleRef"]["apiGroup"] = GROUP
+    for subject in obj.get("subjects") or ():
+        if not subject.get("apiGroup") and subject.get("kind") in ("User", "Group"):
+            subject["apiGroup"] = GROUP
+
+
+def _default_nothing(obj: Obj) -> None:
+    """Roles come as they are."""
+
+
+def _strategy(kind: str, parts: tuple[Part, ...], late: tuple[Field, ...], *more: Any) -> Strategy:
+    return Strategy(
+        defaults=_default_binding if kind.endswith("Binding") else _default_nothing,
+        validate_create=creation(*parts, *late),
+        validate_update=update(as_created(*parts), *more, as_created(*late)),
+        name_check=path_segment_name,
+        create_on_update=True,
+    )
+
+
+_ROLE = (field("rules", items(_rule(True))),)
+_CLUSTER_ROLE = (field("rules", items(_rule(False))), field("aggregationRule", _AGGREGATION))
+
+STRATEGIES = {
+    "Role": _strategy("Role", _ROLE, (_VERBS,)),
+    "ClusterRole": _strategy("ClusterRole", _CLUSTER_ROLE, (_VERBS,)),
+    "RoleBinding": _strategy(
+        "RoleBinding", _binding(True, "Role", "ClusterRole"), _names_given(), _role_ref_kept(True)
+    ),
+    "ClusterRoleBinding": _strategy(
+        "ClusterRoleBinding", _binding(False, "ClusterRole"), _names_given(), _role_ref_kept(False)
+    ),
+}

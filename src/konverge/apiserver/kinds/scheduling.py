@@ -1,0 +1,51 @@
+"""scheduling.k8s.io: PriorityClass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.apiserver.kinds.declare import Report, creation, field, one_of, unchanged, update
+from konverge.apiserver.kinds.lifecycle import first_generation
+from konverge.apiserver.strategy import Obj, Strategy
+
+HIGHEST_USER_PRIORITY = 1_000_000_000
+SYSTEM = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+_RESERVED = "priority class names with 'system-' prefix are reserved for system use only. error: "
+
+
+def _defaults(obj: Obj) -> None:
+    if obj.get("preemptionPolicy") is None:
+        obj["preemptionPolicy"] = "PreemptLowerPriority"
+
+
+def _system_complaint(name: str, value: int, is_default: bool) -> str:
+    """Why this is not one of the two classes that Kubernetes has itself."""
+    if name not in SYSTEM:
+        return f"{name} is not a known system priority class"
+    if value != SYSTEM[name]:
+        return f"value of {name} PriorityClass must be {SYSTEM[name]}"
+    return f"globalDefault of {name} PriorityClass must be false" if is_default else ""
+
+
+def _value(obj: Any, path: str, report: Report) -> bool:
+    name, value = obj["metadata"].get("name", ""), obj.get("value") or 0
+    if name.startswith("system-"):
+        complaint = _system_complaint(name, value, bool(obj.get("globalDefault")))
+        return not complaint or report.forbidden("metadata.name", _RESERVED + complaint)
+    words = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
+    return value <= HIGHEST_USER_PRIORITY or report.forbidden("value", words)
+
+
+def _value_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    same = (new.get("value") or 0) == (old.get("value") or 0)
+    return same or report.forbidden("value", "may not be changed in an update.")
+
+
+STRATEGIES = {
+    "PriorityClass": Strategy(
+        defaults=_defaults,
+        validate_create=creation(_value, field("preemptionPolicy", one_of("PreemptLowerPriority", "Never"))),
+        validate_update=update(_value_kept, unchanged("preemptionPolicy")),
+        prepare_create=first_generation,
+    )
+}
