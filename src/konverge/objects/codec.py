@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from konverge.objects.meta import Object
 from konverge.objects.quantity import Quantity
 
 _T = TypeVar("_T")
@@ -53,7 +54,7 @@ def from_json(cls: type[_T], data: bytes | bytearray | memoryview | str) -> _T:
 def to_json(value: Any) -> bytes:
     """A model or plain data as compact JSON."""
     data = _encode(value)
-    if data.endswith(_EMPTY_STATUS):
+    if data.endswith(_EMPTY_STATUS) and isinstance(value, Object):
         return data[: -len(_EMPTY_STATUS)].rstrip(b",") + b"}"
     return data
 
@@ -66,6 +67,6 @@ def from_dict(cls: type[_T], data: Mapping[str, Any]) -> _T:
 def to_dict(value: Any) -> dict[str, Any]:
     """A model as plain data with the names of the wire; nothing in it is shared with the model."""
     data: dict[str, Any] = msgspec.to_builtins(value, enc_hook=encode_hook)
-    if data.get("status") == {}:
+    if data.get("status") == {} and isinstance(value, Object):
         del data["status"]
     return data

@@ -148,8 +148,8 @@ class Preconditions(Model):
 class DeleteOptions(Model):
     """How to delete."""
 
-    api_version: str = field(default_factory=lambda: "v1")
-    kind: str = field(default_factory=lambda: "DeleteOptions")
+    api_version: str = ""
+    kind: str = ""
     grace_period_seconds: int | None = None
     ignore_store_read_error_with_cluster_breaking_potential: bool | None = None
     orphan_dependents: bool | None = None

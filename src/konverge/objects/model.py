@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 import msgspec
 from msgspec import field
 
-__all__ = ["Model", "ModelMeta", "NullableList", "NullableMap", "field", "nulls_to_empty", "required"]
+__all__ = ["Model", "ModelMeta", "NullableList", "NullableMap", "Required", "field", "nulls_to_empty", "required"]
 
 _T = TypeVar("_T")
 _K = TypeVar("_K")
@@ -32,9 +32,22 @@ else:
     NullableMap = dict[_K, _V] | None
 
 
-def required(factory: Callable[[], _T], *, name: str | None = None) -> Any:
+class Required:
+    """Makes the zero value of a required field. A class of its own, so that msgspec never takes the value for a default
+    and so that a schema can tell the field from an optional one."""
+
+    __slots__ = ("factory",)
+
+    def __init__(self, factory: Callable[..., Any]) -> None:
+        self.factory = factory
+
+    def __call__(self) -> Any:
+        return self.factory()
+
+
+def required(factory: Callable[..., Any], *, name: str | None = None) -> Any:
     """A field that an author must give. `factory` makes the zero value that stands in where a server omits it."""
-    return msgspec.field(default_factory=factory, name=name)
+    return msgspec.field(default_factory=Required(factory), name=name)
 
 
 class ModelMeta(msgspec.StructMeta):
