@@ -201,40 +201,37 @@ class ServerConnection(asyncio.Protocol):
 
     async def _write(self, item: Incoming, response: Response) -> None:
         keep = item.keep and not self._last and response.headers.get("connection").lower() != "close"
-        if not keep:
-            self._last = True
+        if item.http_1_0 and response.producer is not None:
+            keep = False  # only the close ends such a body
+        self._last = not keep
         connection = (_KEEP_ALIVE if item.http_1_0 else b"") if keep else _CLOSE
-        if response.producer is not None:
-            await self._write_stream(item, response, connection)
-        else:
-            self._write_whole(item, response, connection)
-
-    def _write_whole(self, item: Incoming, response: Response, connection: bytes) -> None:
-        body = response.body
-        head = self._head(response, _length(response, item), connection)
+        try:
+            head = _head(response, _framing(response, item), connection)
+        except (TypeError, ValueError):
+            log.exception("the answer to %s has a header field that cannot be sent", item.request)
+            response = self._host.refusal(500, "the server made an answer that cannot be sent; its log says why")
+            head = _head(response, _framing(response, item), connection)
         if item.request.method == "HEAD" or response.status in (204, 304):
             self._transport.write(head)
-        elif len(body) <= JOIN_LIMIT:
-            self._transport.write(head + body)
+        elif response.producer is not None:
+            await self._write_stream(item, head, response.producer)
+        elif len(response.body) <= JOIN_LIMIT:
+            self._transport.write(head + response.body)
         else:
             self._transport.write(head)
-            self._transport.write(body)
+            self._transport.write(response.body)
 
-    async def _write_stream(self, item: Incoming, response: Response, connection: bytes) -> None:
-        chunked = not item.http_1_0
-        if not chunked:
-            self._last, connection = True, _CLOSE
-        self._transport.write(self._head(response, _CHUNKED if chunked else b"", connection))
-        if item.request.method == "HEAD" or self._half_closed:
-            return
-        sink = self._sink = ChunkSink(self._transport, chunked=chunked, paused=self._write_paused)
+    async def _write_stream(self, item: Incoming, head: bytes, producer: Producer) -> None:
+        self._transport.write(head)
+        if self._half_closed:
+            return  # nobody waits for the end of a stream with one ear closed
+        sink = self._sink = ChunkSink(self._transport, chunked=not item.http_1_0, paused=self._write_paused)
         try:
-            await cast(Producer, response.producer)(sink)
+            await producer(sink)
         except Exception:  # the boundary between wire and user code, as for handlers
             self._cut_off(sink, item)
         else:
-            if chunked and not sink.closed:
-                self._transport.write(b"0\r\n\r\n")
+            sink.finish()
         finally:
             sink.close()
             self._sink = None
@@ -248,19 +245,12 @@ class ServerConnection(asyncio.Protocol):
         if item.http_1_0:
             self._transport.abort()  # a plain close would look like the regular end
 
-    def _head(self, response: Response, framing: bytes, connection: bytes) -> bytes:
-        """The head; the connection field that the handler set gives way to ours."""
-        headers = response.headers
-        if "connection" in headers:
-            headers = Headers([(name, value) for name, value in headers.raw if name.lower() != b"connection"])
-        return response_head(response.status, headers, framing, connection)
-
     # --- refusing, closing, waiting -------------------------------------------------------------------------------
 
     def _refuse(self, item: Refused) -> None:
         response = self._host.refusal(item.status, item.text)
         framing = b"content-length: %d\r\n" % len(response.body)
-        self._transport.write(self._head(response, framing, _CLOSE) + response.body)
+        self._transport.write(_head(response, framing, _CLOSE) + response.body)
         self._linger()
 
     def _linger(self) -> None:
@@ -306,9 +296,19 @@ class ServerConnection(asyncio.Protocol):
             self._proceed()
 
 
-def _length(response: Response, item: Incoming) -> bytes:
+def _head(response: Response, framing: bytes, connection: bytes) -> bytes:
+    """The head; a connection field that the handler set gives way to ours."""
+    headers = response.headers
+    if "connection" in headers:
+        headers = Headers([(name, value) for name, value in headers.raw if name.lower() != b"connection"])
+    return response_head(response.status, headers, framing, connection)
+
+
+def _framing(response: Response, item: Incoming) -> bytes:
     if response.status in (204, 304):
         return b""
+    if response.producer is not None:
+        return b"" if item.http_1_0 else _CHUNKED
     if item.request.method == "HEAD" and (stated := response.headers.get("content-length")):
         return f"content-length: {stated}\r\n".encode("latin-1")
     return b"content-length: %d\r\n" % len(response.body)

@@ -55,6 +55,11 @@ class ChunkSink:
         self._paused = False
         self._wake()
 
+    def finish(self) -> None:
+        """The producer has returned: the stream ends as it should."""
+        if self._chunked and not self._closed:
+            self._transport.write(b"0\r\n\r\n")
+
     def close(self) -> None:
         """The reader has gone, or the stream has ended: later writes go nowhere."""
         self._closed = True
