@@ -1,0 +1,90 @@
+"""The client's contract against the real kube-apiserver."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from itertools import count
+
+import pytest
+
+from konverge.client import Client, Forbidden, Impersonation, Namespaced, Static, TooManyRequests, Unauthorized
+from konverge.client.config import Config, TlsSettings, load_config
+from konverge.objects.kinds.core_v1 import Namespace, Pod
+from konverge.objects.meta import ObjectMeta
+from tests.client import contract
+from tools.control_plane import ControlPlane
+
+_numbers = count()
+
+
+@pytest.fixture
+async def client(real_server: ControlPlane) -> AsyncIterator[Client]:
+    async with Client.connect(load_config(kubeconfig=real_server.kubeconfig)) as client:
+        yield client
+
+
+@pytest.fixture
+async def namespace(client: Client) -> AsyncIterator[str]:
+    name = f"contract-{next(_numbers)}"
+    await client.create(Namespace(metadata=ObjectMeta(name=name)))
+    yield name  # noqa: PT022 - async fixtures are generators here
+
+
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+async def test_contract(client: Client, namespace: str, check: contract.Check) -> None:
+    await check(client, namespace)
+
+
+def with_token(server: ControlPlane, token: str, impersonate: Impersonation | None = None) -> Client:
+    return Client.connect(
+        Config(
+            server=server.url,
+            credentials=Static.bearer(token),
+            tls=TlsSettings(ca_file=str(server.ca_file)),
+            impersonate=impersonate,
+        )
+    )
+
+
+async def test_a_wrong_token(real_server: ControlPlane) -> None:
+    async with with_token(real_server, "wrong") as client:
+        with pytest.raises(Unauthorized, match="kubectl auth whoami"):
+            await client.list(Pod)
+
+
+async def test_somebody_without_rights_is_told_the_rule(real_server: ControlPlane) -> None:
+    jane = Impersonation(user="jane", groups=("system:authenticated",))
+    async with with_token(real_server, real_server.token, jane) as client:
+        with pytest.raises(Forbidden) as refused:
+            await client.list(Pod, "default")
+    assert "kubectl auth can-i list pods -n default --as=jane" in str(refused.value)
+    assert '{apiGroups: [""], resources: ["pods"], verbs: ["list"]}' in str(refused.value)
+
+
+async def test_tokens_evictions_and_logs(client: Client, namespace: str) -> None:
+    space = Namespaced(client, namespace)
+    await space.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
+    issued = await space.request_token("default", seconds=600)
+    assert issued.token.count(".") == 2
+    assert issued.token not in repr(issued)
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "labels": {"app": "p"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    await space.create(pod)
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"{namespace}-node"}}
+    await client.create(node)
+    await space.bind_pod("p", f"{namespace}-node")
+    assert (await space.get(Pod, "p")).spec.node_name == f"{namespace}-node"
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "b"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "p"}}},
+    }
+    await space.create(budget)
+    await space.patch(Pod, "p", contract.MergePatch({"status": {"phase": "Running"}}), subresource="status")
+    with pytest.raises(TooManyRequests):
+        await space.evict("p")
