@@ -77,9 +77,7 @@ def no_such_resource() -> ApiError:
 
 
 def method_not_allowed() -> ApiError:
-    return ApiError(
-        405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {}
-    )
+    return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
 
 
 def not_acceptable(message: str, details: dict[str, Any] | None = None) -> ApiError:

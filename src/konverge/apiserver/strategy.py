@@ -7,7 +7,7 @@ given, and its rules are about fields, not about classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -23,9 +23,23 @@ class Context(Protocol):
     subresource: str
     namespace: str
     name: str
-    username: str
-    groups: tuple[str, ...]
     dry_run: bool
+
+    @property
+    def username(self) -> str: ...
+
+    @property
+    def groups(self) -> tuple[str, ...]: ...
+
+    @property
+    def verb(self) -> str:
+        """create, update, patch, …: the operation says UPDATE for the last two."""
+
+    @property
+    def user_uid(self) -> str: ...
+
+    @property
+    def user_extra(self) -> Mapping[str, Sequence[str]]: ...
 
     def lookup(self, group: str, plural: str, namespace: str, name: str) -> Obj | None:
         """The present state of another object, or None. A fresh copy: change it freely."""
@@ -63,7 +77,11 @@ def _no_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusRules:
-    """The /status subresource. By default all but `status` (and metadata, for built-in kinds) is kept from the store."""
+    """The /status subresource, and others that are an update of a part of the object.
+
+    On /status the request path keeps all but `status` and `metadata` from the store; what of the metadata may change
+    is for `prepare` to say. For the subresources in `Strategy.subresources`, `prepare` says it all.
+    """
 
     prepare: Callable[[Obj, Obj, Context], None] = _prepare_update_nothing
     validate: Callable[[Obj, Obj, Context], Iterable[FieldError]] = _valid_update
@@ -73,10 +91,11 @@ class StatusRules:
 class Strategy:
     """The declarations of one kind.
 
-    Order on a create: `defaults` (on the decoded body) → metadata rules → `prepare_create` → admission → `defaults`
-    again (admission may have added parts) → metadata validation → `validate_create` → stored. On an update:
-    `defaults` → `prepare_update` → admission → `defaults` → `validate_update`. `prepare_*` clears what the caller may
-    not set (status on the main resource) and sets what the server owns. Validation never changes an object.
+    Order on a create, as in the real server: `defaults` (on the decoded body) → managedFields → mutating admission →
+    uid, times and name → `prepare_create` → metadata validation → `validate_create` → validating admission → stored.
+    On an update: `defaults` → managedFields → mutating admission → `prepare_update` → generation → validation →
+    validating admission. `prepare_*` clears what the caller may not set (status on the main resource) and sets what
+    the server owns. Validation never changes an object.
     """
 
     defaults: Callable[[Obj], None] = _nothing
@@ -88,6 +107,8 @@ class Strategy:
 
     status: StatusRules | None = None
     """Present when the kind has /status: then the main resource ignores `.status`."""
+    subresources: Mapping[str, StatusRules] = field(default_factory=dict)
+    """Other subresources that update the object: finalize, approval, ephemeralcontainers, …"""
     generation: bool = False
     """metadata.generation: 1 at creation, +1 when anything but metadata and status changes."""
     name_check: Callable[[str, bool], list[str]] | None = None
@@ -97,10 +118,15 @@ class Strategy:
     """PUT without a resourceVersion is allowed."""
     returns_deleted: bool = False
     """DELETE answers with the object in place of a Status."""
-    default_propagation: Literal["Background", "Orphan"] = "Background"
+    default_propagation: Literal["Background", "Orphan", "Unsupported"] = "Background"
+    """Unsupported (events): no propagation policy ever adds a finalizer."""
     grace_period: Callable[[Obj, int | None], int] | None = None
     """Graceful deletion (pods): (object, asked seconds) -> seconds; 0 removes at once."""
     field_selectors: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict)
     """Beyond metadata.name and metadata.namespace."""
+    held: Callable[[Obj], bool] | None = None
+    """Whether something besides metadata.finalizers holds a deleted object (the spec.finalizers of a namespace)."""
+    on_marked: Callable[[Obj, Context], None] | None = None
+    """Changes the object when its deletion begins and something holds it (the phase of a namespace)."""
     on_removed: Callable[[Obj, Context], None] | None = None
     """Frees what the server had allocated for the object (cluster IPs, node ports)."""

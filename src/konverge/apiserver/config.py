@@ -1,0 +1,31 @@
+"""The settings of a server, each with its default and the reason for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from konverge.apiserver.storage import HistoryLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchLimits:
+    """Times in seconds, sizes in bytes."""
+
+    minimum: float = 1800.0
+    """A watch that names no timeout ends after this, up to twice as long: so that clients spread over restarts."""
+    bookmark_every: float = 60.0
+    bookmark_before_end: float = 2.0
+    """A last bookmark shortly before the end lets a client resume where it was."""
+    buffered: int = 8 * 1024 * 1024
+    """A reader who is so far behind is ended: it will resume, and others must not pay for it."""
+    pending: int = 20_000
+    """Events kept for a watcher who is still taking its initial state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    history: HistoryLimits = field(default_factory=HistoryLimits)
+    watch: WatchLimits = field(default_factory=WatchLimits)
+    request_timeout: float = 60.0
+    """For everything but watches; a request may ask for less by `?timeout=`."""
+    service_cluster_ips: str = "10.96.0.0/16"

@@ -1,0 +1,205 @@
+"""DELETE of one object: preconditions, finalizers, graceful periods, and what is answered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from konverge import clock
+from konverge.apiserver import status
+from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.http import bodies, reads, render, writes
+from konverge.apiserver.http.options import DeleteOptions, delete_options
+from konverge.apiserver.registry import Served
+from konverge.apiserver.storage import Mismatch, Missing, Record
+from konverge.apiserver.strategy import Obj
+from konverge.wire.message import Response
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.call import Call
+
+_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+
+
+class Deleted(NamedTuple):
+    """`record` is the last state, or the present one where the object stays for now."""
+
+    record: Record
+    gone: bool
+
+
+def read_options(call: Call) -> DeleteOptions:
+    """The options of a delete: from the body if there is one, else from the query."""
+    body = bodies.checked_body(call)
+    if not body:
+        return delete_options(call.query, None)
+    media = bodies.media_type(call)
+    if media != "application/json":
+        if media not in ("application/yaml", "application/vnd.kubernetes.protobuf"):
+            return delete_options(call.query, None)
+        body = bodies.to_json(call, media, body)
+    obj, error = bodies.parse(body)
+    if error:
+        raise status.bad_request(f"couldn't get version/kind; json parse error: {error}")
+    kind = obj.get("kind") or "DeleteOptions"
+    if kind != "DeleteOptions":
+        version = obj.get("apiVersion") or call.resource.resource.api_version
+        raise status.bad_request(
+            f"no kind {quote(kind)} is registered for version {quote(version)} in scheme {quote(bodies.SCHEME)}"
+        )
+    return delete_options(call.query, obj)
+
+
+async def delete(call: Call) -> Response:
+    served = call.resource
+    call.negotiate(custom=served.custom)
+    options = read_options(call)
+    found = reads.find(call)
+    result = await remove(call, served, found.key, options)
+    if result.gone and not served.strategy.returns_deleted:
+        return call.answer(200, success(served, result.record))
+    code = 202 if options.orphan is False and not result.gone else 200
+    return reads.answer(call, code, served, result.record)
+
+
+def success(served: Served, record: Record) -> Obj:
+    """The Status of a delete that is done."""
+    resource = served.resource
+    details: Obj = {"name": record.name}
+    if resource.group:
+        details["group"] = resource.group
+    details["kind"] = resource.plural
+    details["uid"] = record.decode()["metadata"].get("uid", "")
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+
+async def remove(call: Call, served: Served, key: str, options: DeleteOptions) -> Deleted:
+    """Delete an object as far as it can be deleted now."""
+    call.operation, call.dry_run = "DELETE", options.dry_run
+    while True:
+        record = call.server.store.get(served.table, key)
+        if record is None:
+            raise status.not_found(served.resource.group, served.resource.plural, key.rpartition("/")[2])
+        try:
+            return await _remove_once(call, served, record, options)
+        except (Mismatch, Missing):
+            continue
+
+
+async def _remove_once(call: Call, served: Served, record: Record, options: DeleteOptions) -> Deleted:
+    obj = record.decode()
+    _check_preconditions(served, record, obj, options)
+    request = writes.admission_request(call, served, None, render.restored(served, record), options.body(), record.name)
+    request.namespace = record.namespace
+    await call.server.admission.admit(request)
+    await call.server.admission.validate(request)
+    if options.grace_period is not None and options.grace_period < 0:
+        options = replace(options, grace_period=1)
+    grace = _grace(served, obj, options)
+    if grace is None:
+        return Deleted(record, gone=False)
+    metadata = obj["metadata"]
+    metadata["finalizers"] = _finalizers(served, metadata.get("finalizers") or [], options)
+    if not metadata["finalizers"]:
+        del metadata["finalizers"]
+    if grace == 0 and not metadata.get("finalizers") and not writes.held(served, obj):
+        return await _take_out(call, served, record, obj)
+    _mark(obj, grace, graceful=served.strategy.grace_period is not None and grace != 0)
+    if served.strategy.on_marked is not None:
+        served.strategy.on_marked(obj, call)
+    return await _keep(call, served, record, obj)
+
+
+def _check_preconditions(served: Served, record: Record, obj: Obj, options: DeleteOptions) -> None:
+    resource = served.resource
+    uid, version = obj["metadata"].get("uid", ""), str(record.revision)
+    if options.uid is not None and options.uid != uid:
+        why = (
+            f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). "
+            "The object might have been deleted and then recreated"
+        )
+        raise status.conflict(resource.group, resource.kind, record.name, why)
+    if options.resource_version is not None and options.resource_version != version:
+        why = (
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match the ResourceVersion "
+            f"in record ({version}). The object might have been modified"
+        )
+        raise status.conflict(resource.group, resource.kind, record.name, why)
+
+
+def _grace(served: Served, obj: Obj, options: DeleteOptions) -> int | None:
+    """The seconds that the object still has; None when its deletion is already under way and stays as it is."""
+    strategy, metadata = served.strategy, obj["metadata"]
+    if strategy.grace_period is None:
+        return 0
+    if not metadata.get("deletionTimestamp"):
+        return strategy.grace_period(obj, options.grace_period)
+    present = metadata.get("deletionGracePeriodSeconds") or 0
+    if present == 0:
+        return 0
+    if options.grace_period is None or options.grace_period >= present:
+        return None
+    return options.grace_period
+
+
+def _finalizers(served: Served, present: list[str], options: DeleteOptions) -> list[str]:
+    """The finalizers after the propagation policy has added or removed its own."""
+    default = served.strategy.default_propagation
+    orphan = foreground = False
+    if default == "Unsupported":
+        pass
+    elif options.orphan is not None:
+        orphan = options.orphan
+    elif options.propagation is not None:
+        orphan, foreground = options.propagation == "Orphan", options.propagation == "Foreground"
+    elif "orphan" in present or "foregroundDeletion" in present:
+        orphan, foreground = "orphan" in present, "foregroundDeletion" in present
+    else:
+        orphan = default == "Orphan"
+    if {"orphan", "foregroundDeletion"} & set(present) == {
+        name for name, wanted in (("orphan", orphan), ("foregroundDeletion", foreground)) if wanted
+    }:
+        return present
+    kept = [name for name in present if name not in ("orphan", "foregroundDeletion")]
+    return kept + ["orphan"] * orphan + ["foregroundDeletion"] * foreground
+
+
+def _mark(obj: Obj, grace: int, *, graceful: bool) -> None:
+    """Write down that, and when, the object goes."""
+    metadata = obj["metadata"]
+    now = datetime.fromtimestamp(int(clock.now()), UTC)
+    before = metadata.get("deletionTimestamp")
+    if not before and metadata.get("generation", 0) > 0:
+        metadata["generation"] += 1
+    if graceful and before:
+        then = datetime.strptime(before, _FORMAT).replace(tzinfo=UTC)
+        moved = then - timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0) + timedelta(seconds=grace)
+        if moved < now:
+            moved, grace = now, 1 if grace else 0
+        metadata["deletionTimestamp"] = moved.strftime(_FORMAT)
+    elif graceful or not before or datetime.strptime(before, _FORMAT).replace(tzinfo=UTC) > now:
+        metadata["deletionTimestamp"] = (now + timedelta(seconds=grace)).strftime(_FORMAT)
+    metadata["deletionGracePeriodSeconds"] = grace
+
+
+async def _take_out(call: Call, served: Served, record: Record, obj: Obj) -> Deleted:
+    if call.dry_run:
+        return Deleted(record, gone=True)
+    store = call.server.store
+    last = store.remove(store.table(served.table), record.key, expected=record.revision)
+    writes.released(call, served, obj)
+    await store.settled(last.revision)
+    return Deleted(last, gone=True)
+
+
+async def _keep(call: Call, served: Served, record: Record, obj: Obj) -> Deleted:
+    obj["metadata"]["resourceVersion"] = str(record.revision)
+    if obj == record.decode():
+        return Deleted(record, gone=False)
+    if call.dry_run:
+        return Deleted(writes.unstored(obj), gone=False)
+    store = call.server.store
+    marked = store.put(store.table(served.table), obj, expected=record.revision)
+    await store.settled(marked.revision)
+    return Deleted(marked, gone=False)

@@ -1,0 +1,93 @@
+"""Which form the client wants its answer in: JSON or YAML, the object itself, a table of it, or its metadata alone.
+
+The answer depends on the Accept header and on what the resource can do, so it is remembered by these: a client sends
+the same header all its life.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from konverge.apiserver import status
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+BUILTIN_TYPES = (JSON, YAML, PROTOBUF)
+
+Form = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
+
+
+class Accepted(NamedTuple):
+    """A form of answer. `version` is that of meta.k8s.io for tables and metadata."""
+
+    media: str = JSON
+    form: Form = ""
+    version: str = "v1"
+    pretty: bool = False
+
+
+PLAIN_JSON = Accepted()
+
+
+class Clause(NamedTuple):
+    media: str
+    params: dict[str, str]
+
+
+def clauses(header: str) -> list[Clause]:
+    """The alternatives of an Accept header, best first (by q, then by their order)."""
+    found: list[tuple[float, int, Clause]] = []
+    for index, part in enumerate(header.split(",")):
+        media, *fields = (piece.strip() for piece in part.split(";"))
+        params = {key.strip(): value.strip().strip('"') for key, _, value in (f.partition("=") for f in fields)}
+        try:
+            quality = float(params.pop("q", "1"))
+        except ValueError:
+            quality = 0.0
+        found.append((-quality, index, Clause(media.lower(), params)))
+    return [clause for _, _, clause in sorted(found, key=lambda entry: entry[:2])]
+
+
+@lru_cache(maxsize=512)
+def negotiate(header: str, *, custom: bool = False, tables: bool = True) -> Accepted:
+    """Choose a form, or raise 406. Protobuf is answered by JSON for built-in kinds: all its clients read both."""
+    if not header:
+        return PLAIN_JSON
+    parsed = clauses(header)
+    if not any(clause.media in BUILTIN_TYPES or clause.media == "*/*" for clause in parsed):
+        raise status.not_acceptable(
+            f"406: Not Acceptable\n\nAvailable representations: {', '.join(BUILTIN_TYPES)}", details={}
+        )
+    for clause in parsed:
+        accepted = _accept(clause, custom, tables)
+        if accepted is not None:
+            return accepted
+    raise status.not_acceptable(f"only the following media types are accepted: {', '.join(BUILTIN_TYPES)}")
+
+
+def _accept(clause: Clause, custom: bool, tables: bool) -> Accepted | None:
+    media = JSON if clause.media in ("*/*", "application/*") else clause.media
+    if media not in BUILTIN_TYPES:
+        return None
+    params = clause.params
+    form, version = params.get("as", ""), params.get("v", "")
+    if form or version or "g" in params:
+        if params.get("g", "") != "meta.k8s.io" or version not in ("v1", "v1beta1"):
+            return None
+        if form == "Table":
+            if not tables or media == PROTOBUF:
+                return None
+        elif form not in ("PartialObjectMetadata", "PartialObjectMetadataList"):
+            return None
+    elif media == PROTOBUF and custom:
+        return None
+    if media == PROTOBUF:
+        media = JSON
+    return Accepted(media, form, version or "v1", params.get("pretty") == "1")  # type: ignore[arg-type]
+
+
+def is_human(user_agent: str) -> bool:
+    """Whether the client is one that people look at, so that JSON is indented for them."""
+    return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))

@@ -1,0 +1,257 @@
+"""The options of requests: read from the query (and from the body of a delete), and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from konverge.apiserver import fielderrors, status
+from konverge.apiserver.fielderrors import FieldError
+from konverge.apiserver.http.request_info import Query
+
+Validation = Literal["Ignore", "Warn", "Strict"]
+_MANAGER_LIMIT = 128
+
+
+def flag(query: Query, name: str) -> bool:
+    """A boolean parameter: everything but "0" and "false" is true, even an empty value."""
+    values = query.get(name)
+    return values is not None and values[0].lower() not in ("0", "false")
+
+
+def optional_flag(query: Query, name: str) -> bool | None:
+    return flag(query, name) if name in query else None
+
+
+def number(query: Query, name: str) -> int | None:
+    values = query.get(name)
+    if values is None:
+        return None
+    text = values[0]
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not (digits.isascii() and digits.isdigit()):
+        raise status.bad_request(f"strconv.ParseInt: parsing {fielderrors.quote(text)}: invalid syntax")
+    value = int(text)
+    if not -(1 << 63) <= value < 1 << 63:
+        raise status.bad_request(f"strconv.ParseInt: parsing {fielderrors.quote(text)}: value out of range")
+    return value
+
+
+def text(query: Query, name: str) -> str:
+    values = query.get(name)
+    return values[0] if values else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """Of a create, an update or a patch."""
+
+    kind: str
+    dry_run: bool = False
+    field_manager: str = ""
+    field_validation: Validation = "Warn"
+    force: bool | None = None
+
+    def body(self) -> dict[str, Any]:
+        """As admission webhooks see them."""
+        found: dict[str, Any] = {"kind": self.kind, "apiVersion": "meta.k8s.io/v1"}
+        if self.dry_run:
+            found["dryRun"] = ["All"]
+        if self.force is not None:
+            found["force"] = self.force
+        if self.field_manager:
+            found["fieldManager"] = self.field_manager
+        found["fieldValidation"] = self.field_validation
+        return found
+
+
+_PLAIN = {kind: WriteOptions(kind=kind) for kind in ("CreateOptions", "UpdateOptions", "PatchOptions")}
+
+
+def write_options(query: Query, kind: str, *, apply: bool = False) -> WriteOptions:
+    if not query and not apply:
+        return _PLAIN[kind]
+    manager, validation = text(query, "fieldManager"), text(query, "fieldValidation")
+    force = optional_flag(query, "force") if kind == "PatchOptions" else None
+    errors: list[FieldError] = []
+    if apply and not manager:
+        errors.append(fielderrors.required("fieldManager", "is required for apply patch"))
+    if not apply and force is not None:
+        errors.append(fielderrors.forbidden("force", "may not be specified for non-apply patch"))
+    errors += manager_errors(manager, "fieldManager")
+    errors += dry_run_errors(query.get("dryRun", []))
+    if validation not in ("", "Ignore", "Strict", "Warn"):
+        errors.append(fielderrors.not_supported("fieldValidation", validation, ["", "Ignore", "Strict", "Warn"]))
+    if errors:
+        raise status.invalid("meta.k8s.io", kind, "", errors)
+    return WriteOptions(
+        kind=kind,
+        dry_run="dryRun" in query,
+        field_manager=manager,
+        field_validation=validation or "Warn",  # type: ignore[arg-type]
+        force=force,
+    )
+
+
+def manager_errors(manager: str, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if len(manager.encode()) > _MANAGER_LIMIT:
+        errors.append(fielderrors.too_long(path, _MANAGER_LIMIT))
+    position = 0
+    for character in manager:
+        if not (character.isprintable() and (character == " " or not character.isspace())):
+            detail = f"invalid character U+{ord(character):04X} (at position {position})"
+            errors.append(fielderrors.invalid(path, manager, detail))
+        position += len(character.encode())
+    return errors
+
+
+def dry_run_errors(values: list[str]) -> list[FieldError]:
+    if all(value == "All" for value in values):
+        return []
+    return [fielderrors.not_supported("dryRun", values, ["All"])]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOptions:
+    """Of a list, a watch or a deletecollection."""
+
+    label_selector: str = ""
+    field_selector: str = ""
+    limit: int = 0
+    continue_: str = ""
+    resource_version: str = ""
+    match: str = ""
+    watch: bool = False
+    timeout: int | None = None
+    bookmarks: bool = False
+    send_initial_events: bool | None = None
+
+
+NO_LIST_OPTIONS = ListOptions()
+
+
+def list_options(query: Query, *, watch: bool) -> ListOptions:
+    if not query and not watch:
+        return NO_LIST_OPTIONS
+    options = ListOptions(
+        label_selector=text(query, "labelSelector"),
+        field_selector=text(query, "fieldSelector"),
+        limit=number(query, "limit") or 0,
+        continue_=text(query, "continue"),
+        resource_version=text(query, "resourceVersion"),
+        match=text(query, "resourceVersionMatch"),
+        watch=watch,
+        timeout=number(query, "timeoutSeconds"),
+        bookmarks=flag(query, "allowWatchBookmarks"),
+        send_initial_events=optional_flag(query, "sendInitialEvents"),
+    )
+    errors = _watch_errors(options) if watch else _list_errors(options)
+    if errors:
+        raise status.invalid("meta.k8s.io", "ListOptions", "", errors)
+    return options
+
+
+_MATCH = "resourceVersionMatch"
+
+
+def _list_errors(options: ListOptions) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if options.match:
+        if not options.resource_version:
+            words = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+            errors.append(fielderrors.forbidden(_MATCH, words))
+        if options.continue_:
+            errors.append(fielderrors.forbidden(_MATCH, "resourceVersionMatch is forbidden when continue is provided"))
+        if options.match not in ("Exact", "NotOlderThan"):
+            errors.append(fielderrors.not_supported(_MATCH, options.match, ["Exact", "NotOlderThan", ""]))
+        if options.match == "Exact" and options.resource_version == "0":
+            words = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+            errors.append(fielderrors.forbidden(_MATCH, words))
+    if options.send_initial_events is not None:
+        errors.append(fielderrors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    return errors
+
+
+def _watch_errors(options: ListOptions) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if options.send_initial_events is not None and options.match != "NotOlderThan":
+        words = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        errors.append(fielderrors.forbidden(_MATCH, words))
+    if options.match:
+        if options.send_initial_events is None:
+            words = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            errors.append(fielderrors.forbidden(_MATCH, words))
+        if options.match != "NotOlderThan":
+            errors.append(fielderrors.not_supported(_MATCH, options.match, ["NotOlderThan"]))
+        if options.continue_:
+            errors.append(fielderrors.forbidden(_MATCH, "resourceVersionMatch is forbidden when continue is provided"))
+    return errors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOptions:
+    """Of a delete or a deletecollection."""
+
+    dry_run: bool = False
+    grace_period: int | None = None
+    propagation: str | None = None
+    orphan: bool | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+
+    def body(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
+        if self.grace_period is not None:
+            found["gracePeriodSeconds"] = self.grace_period
+        conditions = {"uid": self.uid, "resourceVersion": self.resource_version}
+        if any(value is not None for value in conditions.values()):
+            found["preconditions"] = {key: value for key, value in conditions.items() if value is not None}
+        if self.orphan is not None:
+            found["orphanDependents"] = self.orphan
+        if self.propagation is not None:
+            found["propagationPolicy"] = self.propagation
+        if self.dry_run:
+            found["dryRun"] = ["All"]
+        return found
+
+
+_POLICIES = ["Foreground", "Background", "Orphan", "nil"]
+
+
+def delete_options(query: Query, body: dict[str, Any] | None) -> DeleteOptions:
+    """From the body where there is one, else from the query."""
+    if body is None:
+        dry_run = query.get("dryRun", [])
+        options = DeleteOptions(
+            dry_run=bool(dry_run),
+            grace_period=number(query, "gracePeriodSeconds"),
+            propagation=query["propagationPolicy"][0] if "propagationPolicy" in query else None,
+            orphan=optional_flag(query, "orphanDependents"),
+        )
+    else:
+        conditions = body.get("preconditions") or {}
+        dry_run = body.get("dryRun") or []
+        options = DeleteOptions(
+            dry_run=bool(dry_run),
+            grace_period=body.get("gracePeriodSeconds"),
+            propagation=body.get("propagationPolicy"),
+            orphan=body.get("orphanDependents"),
+            uid=conditions.get("uid"),
+            resource_version=conditions.get("resourceVersion"),
+        )
+    errors = _delete_errors(options, dry_run)
+    if errors:
+        raise status.invalid("meta.k8s.io", "DeleteOptions", "", errors)
+    return options
+
+
+def _delete_errors(options: DeleteOptions, dry_run: list[str]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    policy = options.propagation
+    if options.orphan is not None and policy is not None:
+        words = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(fielderrors.invalid("propagationPolicy", policy, words))
+    if policy is not None and policy not in _POLICIES[:3]:
+        errors.append(fielderrors.not_supported("propagationPolicy", policy, _POLICIES))
+    return errors + dry_run_errors(dry_run)

@@ -1,0 +1,71 @@
+"""The way of every request: read it, identify, authorize, route, answer; errors become Status answers here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from konverge.apiserver import status
+from konverge.apiserver.http import respond
+from konverge.apiserver.http.call import Call
+from konverge.apiserver.http.request_info import request_info, split_target
+from konverge.apiserver.http.routing import PageNotFound, route
+from konverge.apiserver.http.seams import ANONYMOUS
+from konverge.objects.durations import DurationError, parse_duration
+from konverge.wire.message import Request, Response
+
+if TYPE_CHECKING:
+    from konverge.apiserver.server import ApiServer
+
+log = logging.getLogger("konverge.apiserver")
+
+
+async def handle(server: ApiServer, request: Request) -> Response:
+    path, query = split_target(request.target)
+    info = request_info(request.method, path, query)
+    call = Call(server, request, info, query, ANONYMOUS)
+    try:
+        return await _answer(call)
+    except status.ApiError as error:
+        return call.answer_error(error)
+    except PageNotFound:
+        return call.answer_text(404, "404 page not found\n")
+    except TimeoutError:
+        return call.answer_error(_too_slow())
+    except Exception:  # the boundary: a fault of ours is a 500 with a line in the log, not a broken connection
+        log.exception("%s %s failed", request.method, path)
+        return call.answer_error(status.internal("the server failed; its log says why"))
+
+
+async def _answer(call: Call) -> Response:
+    gate = call.server.gate
+    call.user = gate.identify(call.request, call.info)
+    gate.authorize(call.user, call.info)
+    seconds = _time_limit(call)
+    handler = route(call)
+    if call.info.verb == "watch":
+        return await handler(call)
+    async with asyncio.timeout(seconds):
+        response = await handler(call)
+        if len(response.body) > respond.GZIP_FROM:
+            response = await respond.compressed(call, response)
+        return response
+
+
+def _time_limit(call: Call) -> float:
+    """Seconds that the request may take; 400 for a time that cannot be read."""
+    limit = call.server.config.request_timeout
+    asked = call.query.get("timeout")
+    if not asked or not asked[0]:
+        return limit
+    try:
+        seconds = parse_duration(asked[0]) / 1e9
+    except DurationError as error:
+        raise status.bad_request(f"invalid timeout specified in the request URL - {error}") from None
+    return min(seconds, limit) if seconds > 0 else limit
+
+
+def _too_slow() -> status.ApiError:
+    message = "Timeout: request did not complete within the allotted timeout"
+    return status.ApiError(504, "Timeout", message, {})

@@ -1,0 +1,81 @@
+"""GET of one object, and of a collection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from konverge.apiserver import status
+from konverge.apiserver.http import pages, render
+from konverge.apiserver.http.options import list_options
+from konverge.apiserver.http.selection import select
+from konverge.apiserver.registry import Served
+from konverge.apiserver.storage import Record
+from konverge.wire.message import Response
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.call import Call
+
+
+def key_of(call: Call) -> str:
+    info = call.info
+    return f"{info.namespace}/{info.name}" if call.resource.resource.namespaced else info.name
+
+
+def find(call: Call) -> Record:
+    """The stored object that the path names, or 404."""
+    served = call.resource
+    record = call.server.store.get(served.table, key_of(call))
+    if record is None:
+        raise status.not_found(served.resource.group, served.resource.plural, call.info.name)
+    return record
+
+
+async def get(call: Call) -> Response:
+    served = call.resource
+    call.negotiate(custom=served.custom)
+    version = call.query.get("resourceVersion")
+    if version and version[0]:
+        try:
+            revision = pages.parse_version(version[0])
+        except ValueError as error:
+            raise status.plain_500(str(error)) from None
+        await pages.wait_for(call.server.store, revision)
+    record = find(call)
+    store = call.server.store
+    if record.revision > store.durable:
+        await store.settled(record.revision)
+    return answer(call, 200, served, record)
+
+
+def answer(call: Call, code: int, served: Served, record: Record) -> Response:
+    """A record in the negotiated form."""
+    accepted = call.accepted
+    if accepted.form:
+        return call.answer(code, render.one(call, served, record, accepted))
+    return call.answer_bytes(code, render.plain(served, record))
+
+
+async def list_(call: Call) -> Response:
+    served = call.resource
+    accepted = call.negotiate(custom=served.custom)
+    options = list_options(call.query, watch=False)
+    namespace = call.info.namespace if served.resource.namespaced else ""
+    selection = select(served, namespace, options)
+    store = call.server.store
+    page = await pages.page(store, store.table(served.table), selection, options)
+    metadata = page.metadata(selection.scope)
+    if not accepted.form:
+        return call.answer_bytes(200, render.list_of(served, page.records, metadata))
+    objects = (render.restored(served, record) for record in page.records)
+    if accepted.form == "Table":
+        include = render.include_object(call)
+        return call.answer(200, render.table(call.server.tables, served, objects, metadata, accepted.version, include))
+    return call.answer(
+        200,
+        {
+            "kind": "PartialObjectMetadataList",
+            "apiVersion": f"meta.k8s.io/{accepted.version}",
+            "metadata": metadata,
+            "items": [render.partial(obj, accepted.version) for obj in objects],
+        },
+    )

@@ -1,0 +1,119 @@
+"""Records as answers: objects, lists, metadata alone, tables.
+
+The plain form is the stored bytes behind a constant prefix. The others are made from the decoded object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from konverge.apiserver import fielderrors, status
+from konverge.apiserver.http.negotiate import Accepted
+from konverge.apiserver.registry import Served
+from konverge.apiserver.storage import Record
+from konverge.apiserver.strategy import Obj
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.http.seams import TableMaker
+
+
+def plain(served: Served, record: Record) -> bytes:
+    """One object as JSON."""
+    if served.conversion is None:
+        return served.prefix + record.data[1:]
+    return msgspec.json.encode(restored(served, record))
+
+
+def restored(served: Served, record: Record) -> Obj:
+    """One object as a dict, in the version that is served, with its kind."""
+    obj = record.decode()
+    if served.conversion is not None:
+        obj = served.conversion.from_storage(obj)
+    return with_kind(served, obj)
+
+
+def with_kind(served: Served, obj: Obj) -> Obj:
+    return {"kind": served.resource.kind, "apiVersion": served.resource.api_version, **obj}
+
+
+def item(served: Served, record: Record) -> bytes:
+    """One item of a list: without its kind, unless it is a custom resource."""
+    if served.custom:
+        return served.prefix + record.data[1:]
+    if served.conversion is None:
+        return record.data
+    return msgspec.json.encode(served.conversion.from_storage(record.decode()))
+
+
+def list_of(served: Served, records: Sequence[Record], metadata: Obj) -> bytes:
+    """A whole list: the stored bytes, joined."""
+    head = (
+        f'{{"kind":"{served.list_kind}","apiVersion":"{served.resource.api_version}",'
+        f'"metadata":{msgspec.json.encode(metadata).decode()},"items":['
+    )
+    if served.custom:
+        prefix = served.prefix
+        items = [prefix + record.data[1:] for record in records]
+    elif served.conversion is None:
+        items = [record.data for record in records]
+    else:
+        items = [item(served, record) for record in records]
+    return b"".join((head.encode(), b",".join(items), b"]}"))
+
+
+def partial(obj: Obj, version: str) -> Obj:
+    """An object's metadata alone."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": f"meta.k8s.io/{version}",
+        "metadata": obj.get("metadata", {}),
+    }
+
+
+def include_object(call: Call) -> str:
+    """How much of each object a table's rows carry."""
+    wanted = (call.query.get("includeObject") or [""])[0]
+    if wanted not in ("", "Metadata", "None", "Object"):
+        error = fielderrors.invalid("includeObject", wanted, "must be 'Metadata', 'Object', 'None', or empty")
+        raise status.bad_request(f"Unable to convert to Table as requested: {error}")
+    return wanted or "Metadata"
+
+
+def table(
+    maker: TableMaker,
+    served: Served,
+    objects: Iterable[Obj],
+    metadata: Obj,
+    version: str,
+    include: str,
+    head: bool = True,
+) -> Obj:
+    """Objects as rows under the kind's columns."""
+    rows: list[Any] = []
+    for obj in objects:
+        row: Obj = {"cells": maker.cells(served, obj)}
+        row["object"] = row_object(obj, version, include)
+        rows.append(row)
+    found: Obj = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
+    found["columnDefinitions"] = maker.columns(served) if head else []
+    found["rows"] = rows
+    return found
+
+
+def row_object(obj: Obj, version: str, include: str) -> Any:
+    if include == "None":
+        return None
+    return obj if include == "Object" else partial(obj, version)
+
+
+def one(call: Call, served: Served, record: Record, accepted: Accepted) -> Any:
+    """One object in a form other than the plain one."""
+    obj = restored(served, record)
+    if accepted.form == "Table":
+        metadata = {"resourceVersion": str(record.revision)}
+        return table(call.server.tables, served, [obj], metadata, accepted.version, include_object(call))
+    return partial(obj, accepted.version)

@@ -1,0 +1,91 @@
+"""From an object to the bytes of an answer: JSON or YAML, indented for people, compressed when large."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from konverge import clock
+from konverge.apiserver.http import negotiate
+from konverge.apiserver.http.negotiate import Accepted
+from konverge.wire.message import Headers, Response
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.call import Call
+
+# Below this the real server does not compress: the time would cost more than the bytes.
+GZIP_FROM = 128 * 1024
+
+_CONTENT_TYPE = {
+    negotiate.JSON: (b"content-type", b"application/json"),
+    negotiate.YAML: (b"content-type", b"application/yaml"),
+}
+_CACHE = (b"cache-control", b"no-cache, private")
+
+
+def encode(obj: Any, accepted: Accepted) -> bytes:
+    """An object in the form of the answer."""
+    if accepted.media == negotiate.YAML:
+        return _yaml(obj)
+    data = msgspec.json.encode(obj)
+    return msgspec.json.format(data, indent=2) + b"\n" if accepted.pretty else data + b"\n"
+
+
+def reformat(data: bytes, accepted: Accepted) -> bytes:
+    """JSON bytes, as stored, in the form of the answer."""
+    if accepted.media == negotiate.YAML:
+        return _yaml(msgspec.json.decode(data))
+    return msgspec.json.format(data, indent=2) + b"\n" if accepted.pretty else data
+
+
+def _yaml(obj: Any) -> bytes:
+    import yaml
+
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(obj, Dumper=dumper, default_flow_style=False, allow_unicode=True, width=1 << 20)
+    return text.encode()
+
+
+def headers(call: Call, content_type: tuple[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+    """The fields of every answer."""
+    found = [(b"audit-id", call.audit_id.encode("latin-1", "replace")), _CACHE, content_type]
+    found += [(b"warning", text.encode("utf-8")) for text in call.warning_headers()]
+    found += call.server.flow_headers
+    return found
+
+
+def whole(call: Call, code: int, body: bytes, media: str = negotiate.JSON) -> Response:
+    """An answer whose body is complete."""
+    return Response(code, Headers(headers(call, _CONTENT_TYPE[media])), body)
+
+
+def text(call: Call, code: int, body: str) -> Response:
+    return Response(code, Headers(headers(call, (b"content-type", b"text/plain; charset=utf-8"))), body.encode())
+
+
+async def compressed(call: Call, response: Response) -> Response:
+    """Compress a large answer for a client that can read it; off the loop, as it takes long."""
+    if (
+        len(response.body) > GZIP_FROM
+        and response.producer is None
+        and "gzip" in call.request.headers.get("accept-encoding")
+    ):
+        response.body = await asyncio.to_thread(gzip.compress, response.body, 1)
+        response.headers.add("content-encoding", "gzip")
+        response.headers.add("vary", "Accept-Encoding")
+    return response
+
+
+_second = (0, "")
+
+
+def timestamp() -> str:
+    """Now, as metadata has it: whole seconds in UTC."""
+    global _second
+    now = int(clock.now())
+    if _second[0] != now:
+        _second = (now, clock.utc_now().strftime("%Y-%m-%dT%H:%M:%SZ"))
+    return _second[1]

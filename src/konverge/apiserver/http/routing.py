@@ -1,0 +1,148 @@
+"""Which handler answers a request, or why none does.
+
+There are two kinds of 404: the text that a web server gives for paths nobody has heard of, and the Status for a
+resource that is missing in a group which exists. Clients tell from it whether a group is there at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from konverge.apiserver import status
+from konverge.apiserver.http import create, delete, deletecollection, patch, reads, subresources, update, watch
+from konverge.apiserver.http.request_info import RequestInfo
+from konverge.apiserver.registry import Served
+from konverge.wire.message import Response
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.call import Call
+
+Handler = Callable[["Call"], Awaitable[Response]]
+
+_COLLECTION = {"GET": ("list", "watch"), "POST": ("create",), "DELETE": ("deletecollection",)}
+_OBJECT = {"GET": ("get",), "PUT": ("update",), "PATCH": ("patch",), "DELETE": ("delete",)}
+HANDLERS: dict[str, Handler] = {
+    "get": reads.get,
+    "list": reads.list_,
+    "watch": watch.watch,
+    "create": create.create,
+    "update": update.update,
+    "patch": patch.patch,
+    "delete": delete.delete,
+    "deletecollection": deletecollection.delete_collection,
+}
+_ACROSS_NAMESPACES = ("list", "watch")
+_DEEP = ("proxy",)
+"""Subresources below which any path is allowed."""
+
+
+class PageNotFound(Exception):
+    """The 404 of a path nobody has heard of."""
+
+
+def route(call: Call) -> Handler:
+    info = call.info
+    if not info.is_resource:
+        return _nonresource(call)
+    registry = call.server.registry
+    served = registry.find(info.group, info.version, info.plural)
+    if served is None:
+        if registry.is_builtin(info.group) and (info.prefix == "api") is not bool(info.group):
+            raise status.no_such_resource()
+        raise PageNotFound
+    if (info.prefix == "api") is bool(info.group):
+        raise PageNotFound
+    call.served = served
+    return _custom(call, served) if served.custom else _builtin(call, served)
+
+
+def _nonresource(call: Call) -> Handler:
+    path = call.info.path
+    routes = call.server.routes
+    found = routes.get(path) or routes.get(path.rstrip("/"))
+    if found is None:
+        prefix = path
+        while found is None and prefix:
+            prefix = prefix.rpartition("/")[0]
+            found = routes.get(f"{prefix}/")
+    if found is None:
+        raise PageNotFound
+    return found
+
+
+def _builtin(call: Call, served: Served) -> Handler:
+    info = call.info
+    if not _well_formed(info, served):
+        raise status.no_such_resource()
+    if info.subresource:
+        return _subresource(call, served)
+    if info.legacy_watch:
+        return _legacy_watch(call, served)
+    across = served.resource.namespaced and not info.in_namespace
+    if across and info.name_in_path:
+        raise status.no_such_resource()
+    methods = _OBJECT if info.name_in_path else _COLLECTION
+    verb = info.verb
+    if verb not in methods.get(info.method, ()) or verb not in served.verbs:
+        raise status.method_not_allowed()
+    if across and verb not in _ACROSS_NAMESPACES and not _is_cluster_create(served):
+        raise status.method_not_allowed()
+    return call.server.specials.get((info.group, info.plural, "")) or HANDLERS[verb]
+
+
+def _is_cluster_create(served: Served) -> bool:
+    return served.resource.plural == "bindings"
+
+
+def _well_formed(info: RequestInfo, served: Served) -> bool:
+    if "" in info.parts or (info.in_namespace and not served.resource.namespaced):
+        return False
+    return len(info.parts) <= 3 or info.subresource in _DEEP
+
+
+def _legacy_watch(call: Call, served: Served) -> Handler:
+    if call.info.method != "GET" or "watch" not in served.verbs:
+        raise status.method_not_allowed()
+    return watch.watch
+
+
+def _subresource(call: Call, served: Served) -> Handler:
+    info = call.info
+    found = served.subresources.get(info.subresource)
+    if found is None or (served.resource.namespaced and not info.in_namespace):
+        raise status.no_such_resource()
+    verb = info.verb
+    if verb not in found.verbs or info.method == "HEAD":
+        raise status.method_not_allowed()
+    special = call.server.specials.get((info.group, info.plural, info.subresource))
+    return special or subresources.handler(call, served, found)
+
+
+def _custom(call: Call, served: Served) -> Handler:
+    """Custom resources are served by another handler of the real server, with manners of its own."""
+    info, resource = call.info, served.resource
+    if resource.namespaced is not info.in_namespace and not (
+        resource.namespaced and info.verb in _ACROSS_NAMESPACES and not info.name_in_path
+    ):
+        raise PageNotFound
+    if info.subresource:
+        found = served.subresources.get(info.subresource)
+        if found is None or len(info.parts) > 3:
+            raise status.not_found(resource.group, resource.plural, info.name)
+        if info.verb not in found.verbs:
+            raise _unsupported(served, info.verb)
+        return subresources.handler(call, served, found)
+    methods = _OBJECT if info.name_in_path else _COLLECTION
+    if info.legacy_watch:
+        return _legacy_watch(call, served)
+    if info.verb not in methods.get(info.method, ()) or info.verb not in served.verbs:
+        raise _unsupported(served, info.verb)
+    return HANDLERS[info.verb]
+
+
+def _unsupported(served: Served, verb: str) -> status.ApiError:
+    resource = served.resource
+    details = {"group": resource.group, "kind": resource.plural}
+    message = f'{verb} is not supported on resources of kind "{resource.group_resource}"'
+    return status.ApiError(405, "MethodNotAllowed", message, details)

@@ -1,0 +1,116 @@
+"""Where other parts of the server plug into the request path: tiny protocols with plain defaults.
+
+The defaults make a server that works on its own: one administrator's token, no admission but the existence of
+namespaces, no tables. `ApiServer` replaces them by the real parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hmac import compare_digest
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from konverge.apiserver import status
+from konverge.apiserver.http.request_info import RequestInfo
+from konverge.apiserver.strategy import Obj
+from konverge.wire.message import Request
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.registry import Served
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who makes a request."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: dict[str, list[str]] = field(default_factory=dict)
+
+
+ANONYMOUS = User("system:anonymous", groups=("system:unauthenticated",))
+ADMIN = User("admin", groups=("system:masters", "system:authenticated"))
+
+
+class Gate(Protocol):
+    """Authentication and authorization; both are synchronous, as they run on every request."""
+
+    def identify(self, request: Request, info: RequestInfo) -> User:
+        """Who it is, impersonation included. Raises 401 or 403."""
+
+    def authorize(self, user: User, info: RequestInfo) -> None:
+        """Raises 403 unless the user may do this."""
+
+
+class TokenGate:
+    """The plain gate: one administrator's token; others see health and version."""
+
+    OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
+
+    def __init__(self, token: str) -> None:
+        self._header = f"Bearer {token}".encode()
+
+    def identify(self, request: Request, info: RequestInfo) -> User:
+        header = request.headers.get("authorization")
+        if not header:
+            return ANONYMOUS
+        if compare_digest(header.encode(), self._header):
+            return ADMIN
+        raise status.unauthorized()
+
+    def authorize(self, user: User, info: RequestInfo) -> None:
+        if "system:masters" in user.groups or info.path.rstrip("/") in self.OPEN_PATHS:
+            return
+        if not info.is_resource:
+            raise status.forbidden("", "", "", f'User "{user.name}" cannot {info.verb} path "{info.path}"')
+        resource = f"{info.plural}/{info.subresource}" if info.subresource else info.plural
+        where = f'in the namespace "{info.namespace}"' if info.namespace else "at the cluster scope"
+        why = f'User "{user.name}" cannot {info.verb} resource "{resource}" in API group "{info.group}" {where}'
+        raise status.forbidden(info.group, info.plural, info.name, why)
+
+
+@dataclass(slots=True)
+class AdmissionRequest:
+    """What admission sees of a write. `obj` may be changed or replaced by `admit`; it is None for a deletion."""
+
+    call: Call
+    served: Served
+    operation: Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+    subresource: str
+    namespace: str
+    name: str
+    obj: Obj | None
+    old: Obj | None
+    options: Obj
+    dry_run: bool
+    user: User
+
+
+class Admission(Protocol):
+    async def admit(self, request: AdmissionRequest) -> None:
+        """Change or refuse a write, before the kind's own preparation."""
+
+    async def validate(self, request: AdmissionRequest) -> None:
+        """Refuse a write, after the kind's own validation."""
+
+
+class TableMaker(Protocol):
+    """The columns of a kind, and the cells of an object under them."""
+
+    def columns(self, served: Served) -> list[Obj]: ...
+    def cells(self, served: Served, obj: Obj) -> list[Any]: ...
+
+
+class NameAndAge:
+    """Tables of two columns, for kinds without declarations."""
+
+    def columns(self, served: Served) -> list[Obj]:
+        return [
+            {"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0},
+            {"name": "Created At", "type": "date", "format": "", "description": "", "priority": 0},
+        ]
+
+    def cells(self, served: Served, obj: Obj) -> list[Any]:
+        return [obj["metadata"]["name"], obj["metadata"].get("creationTimestamp")]

@@ -1,0 +1,64 @@
+"""PUT of a whole object, or of its status."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from konverge.apiserver.http import bodies, reads, writes
+from konverge.apiserver.http.options import write_options
+from konverge.apiserver.meta import system
+from konverge.apiserver.strategy import Obj, StatusRules
+from konverge.wire.message import Response
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.call import Call
+
+
+async def update(call: Call) -> Response:
+    served = call.resource
+    call.negotiate(custom=served.custom)
+    bodies.check_media(call, served)
+    body = bodies.checked_body(call)
+    options = write_options(call.query, "UpdateOptions")
+    obj = bodies.read(call, served, body, options.field_validation)
+    metadata = obj.setdefault("metadata", {})
+    system.match_namespace(metadata, call.info.namespace if served.resource.namespaced else "")
+    system.match_name(metadata, call.info.name)
+    served.defaults(obj)
+    system.drop_duplicate_owners(obj["metadata"], call, after_admission=False)
+    pristine = msgspec.json.encode(obj)
+    first = True
+
+    def change(live: Obj | None) -> Obj:
+        nonlocal obj, first
+        if not first:  # another write came between: begin again with the body as it was sent
+            obj = msgspec.json.decode(pristine)
+        first = False
+        if live is not None and call.subresource == "status":
+            keep_all_but_status(obj, live)
+        call.server.fields.track(call, served, live, obj, options)
+        return obj
+
+    written = await writes.update(call, served, change, options, rules=rules_of(call))
+    return reads.answer(call, 201 if written.created else 200, served, written.record)
+
+
+def rules_of(call: Call) -> StatusRules | None:
+    """The rules of the subresource that is written, None for the object itself."""
+    strategy = call.resource.strategy
+    if not call.subresource:
+        return None
+    if call.subresource == "status":
+        return strategy.status or StatusRules()
+    return strategy.subresources.get(call.subresource, StatusRules())
+
+
+def keep_all_but_status(obj: Obj, live: Obj) -> None:
+    for key in obj.keys() | live.keys():
+        if key not in ("status", "metadata", "kind", "apiVersion"):
+            if key in live:
+                obj[key] = live[key]
+            else:
+                del obj[key]

@@ -1,0 +1,213 @@
+"""Watches: the present state if asked for, then every change, each exactly once and in order.
+
+A watcher is told of changes synchronously by the store and writes them without waiting. While it is still sending the
+initial state, changes queue up; a reader who falls too far behind is ended, and resumes from what it saw last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from konverge import clock
+from konverge.apiserver import status
+from konverge.apiserver.config import WatchLimits
+from konverge.apiserver.http import frames, pages, render, respond
+from konverge.apiserver.http.options import ListOptions, list_options
+from konverge.apiserver.http.selection import Selection, Test, select
+from konverge.apiserver.storage import Event, Record, Store, Table
+from konverge.apiserver.storage.records import restamped
+from konverge.wire.message import Headers, Response, Sink
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.call import Call
+
+INITIAL_END = {"k8s.io/initial-events-end": "true"}
+_BATCH = 64 * 1024
+
+
+class WatchStream:
+    """One watcher of a table."""
+
+    __slots__ = ("_framer", "_limits", "_pending", "_sink", "_test", "ended")
+
+    def __init__(self, framer: frames.Framer, test: Test | None, limits: WatchLimits, sink: Sink) -> None:
+        self._framer = framer
+        self._test = test
+        self._limits = limits
+        self._sink = sink
+        self._pending: list[Event] | None = []
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def deliver(self, event: Event) -> None:
+        if self._pending is not None:
+            self._pending.append(event)
+            if len(self._pending) > self._limits.pending:
+                self.end()
+            return
+        frame = self.frame(event)
+        if frame:
+            self._sink.write(frame)
+            if self._sink.buffered > self._limits.buffered:
+                self.end()
+
+    def frame(self, event: Event) -> bytes:
+        """The event as this watcher sees it, or nothing."""
+        test = self._test
+        now = event.record is not None and (test is None or test(event.record))
+        before = event.old is not None and (test is None or test(event.old))
+        if now:
+            assert event.record is not None
+            return self._encoded(event, "MODIFIED" if before else "ADDED", event.record)
+        if not before:
+            return b""
+        if event.final is not None:
+            return self._encoded(event, "DELETED", event.final)
+        assert event.old is not None
+        return self._encoded(event, "DELETED", restamped(event.old, event.revision))
+
+    def _encoded(self, event: Event, type_: str, record: Record) -> bytes:
+        shared, key = event.frames, self._framer.key
+        if shared is None or key is None:
+            return self._framer.frame(type_, record)
+        found = shared.get((key, type_))
+        if found is None:
+            found = shared[key, type_] = self._framer.frame(type_, record)
+        return found
+
+    def go_live(self) -> None:
+        """From now on changes are written as they come, those that queued up first."""
+        queued, self._pending = self._pending or [], None
+        for event in queued:
+            self.deliver(event)
+
+    def end(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+
+async def watch(call: Call) -> Response:
+    served = call.resource
+    accepted = call.negotiate(custom=served.custom)
+    options = list_options(call.query, watch=True)
+    namespace = call.info.namespace if served.resource.namespaced else ""
+    selection = select(served, namespace, options)
+    if call.info.legacy_watch and call.info.name:
+        selection = Selection(f"{namespace}/{call.info.name}" if namespace else call.info.name, selection.test)
+    try:
+        since = pages.parse_version(options.resource_version)
+    except ValueError as error:
+        raise status.plain_500(str(error)) from None
+    include = render.include_object(call) if accepted.form == "Table" else ""
+    framer = frames.framer(served, accepted, call.server.tables, include)
+    watching = _Watching(call, selection, options, since, framer)
+    headers = respond.headers(call, (b"content-type", b"application/json"))
+    return Response(200, Headers(headers), producer=watching.produce)
+
+
+class _Watching:
+    """The course of one watch."""
+
+    def __init__(
+        self, call: Call, selection: Selection, options: ListOptions, since: int, framer: frames.Framer
+    ) -> None:
+        self._server = call.server
+        self._store: Store = call.server.store
+        self._table: Table = self._store.table(call.resource.table)
+        self._selection, self._options, self._since, self._framer = selection, options, since, framer
+        self._limits = call.server.config.watch
+
+    @property
+    def _wants_state(self) -> bool:
+        wanted = self._options.send_initial_events
+        return wanted if wanted is not None else self._since == 0
+
+    async def produce(self, sink: Sink) -> None:
+        if not self._wants_state and 0 < self._since < self._store.compacted:
+            sink.write(self._too_old())
+            return
+        if self._options.send_initial_events and self._since > self._store.durable:
+            try:
+                await pages.wait_for(self._store, self._since)
+            except status.ApiError as error:
+                sink.write(frames.line("ERROR", error.status()))
+                return
+        stream = WatchStream(self._framer, self._selection.test, self._limits, sink)
+        stop = self._table.watch(self._selection.scope, stream)
+        self._server.streams.add(stream)
+        try:
+            await self._run(stream, sink)
+        except ConnectionError:
+            pass  # the reader has gone: there is nobody to tell
+        finally:
+            stop()
+            self._server.streams.discard(stream)
+
+    async def _run(self, stream: WatchStream, sink: Sink) -> None:
+        seconds = self._options.timeout or self._limits.minimum * (1 + clock.rng().random())
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        if self._wants_state:
+            await self._initial(stream, sink)
+        else:
+            for event in self._missed():
+                sink.write(stream.frame(event))
+        stream.go_live()
+        await self._until(stream, sink, deadline)
+
+    def _missed(self) -> list[Event]:
+        """What happened between the asked revision and now (without what is still on its way to the disk)."""
+        since = self._since or self._store.durable
+        return [
+            event for event in self._table.since(since) if event.revision <= self._store.durable and self._sees(event)
+        ]
+
+    def _sees(self, event: Event) -> bool:
+        scope = self._selection.scope
+        return not scope or event.key == scope or (scope.endswith("/") and event.key.startswith(scope))
+
+    def _state(self) -> Iterator[Record]:
+        """The durable state in the order of its keys."""
+        table, selection = self._table, self._selection
+        undone = table.undone(self._store.durable) if table.revision > self._store.durable else {}
+        prefix = "" if selection.single else selection.scope
+        keys = [selection.scope] if selection.single else table.keys(prefix)
+        if undone:
+            keys = sorted({*keys, *(key for key in undone if key.startswith(prefix) and not selection.single)})
+        snapshot = [undone[key] if key in undone else table.records.get(key) for key in keys]
+        return (r for r in snapshot if r is not None and (selection.test is None or selection.test(r)))
+
+    async def _initial(self, stream: WatchStream, sink: Sink) -> None:
+        revision = self._store.durable
+        batch: list[bytes] = []
+        size = 0
+        for record in self._state():
+            batch.append(self._framer.frame("ADDED", record))
+            size += len(batch[-1])
+            if size > _BATCH:
+                sink.write(b"".join(batch))
+                batch, size = [], 0
+                await sink.drain()
+        if self._options.send_initial_events and self._options.bookmarks:
+            batch.append(self._framer.bookmark(revision, INITIAL_END))
+        sink.write(b"".join(batch))
+
+    async def _until(self, stream: WatchStream, sink: Sink, deadline: float) -> None:
+        """Wait for the end, with bookmarks on the way."""
+        loop, limits = asyncio.get_running_loop(), self._limits
+        if not self._options.bookmarks:
+            await asyncio.wait([stream.ended], timeout=deadline - loop.time())
+            return
+        last = deadline - limits.bookmark_before_end
+        while True:
+            now = loop.time()
+            upcoming = min(now + limits.bookmark_every, last if now < last else deadline)
+            done, _ = await asyncio.wait([stream.ended], timeout=upcoming - now)
+            if done or sink.closed or loop.time() >= deadline:
+                return
+            sink.write(self._framer.bookmark(self._store.durable, None))
+
+    def _too_old(self) -> bytes:
+        error = status.expired(f"too old resource version: {self._since} ({self._store.compacted})")
+        return frames.line("ERROR", error.status())

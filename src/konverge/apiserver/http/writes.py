@@ -1,0 +1,285 @@
+"""The way of a write, one for all kinds: admission, the kind's preparation, validation, storage.
+
+Between reading the stored object and writing the new one others may have written (admission may wait for webhooks);
+the store tells, and the write begins again with what is there now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from konverge.apiserver import fielderrors, status
+from konverge.apiserver.fielderrors import FieldError
+from konverge.apiserver.http import render, respond
+from konverge.apiserver.http.options import WriteOptions
+from konverge.apiserver.http.pages import parse_version
+from konverge.apiserver.http.seams import AdmissionRequest
+from konverge.apiserver.meta import system, validate
+from konverge.apiserver.registry import Served
+from konverge.apiserver.storage import Exists, Mismatch, Missing, Record
+from konverge.apiserver.storage.records import encode
+from konverge.apiserver.strategy import Obj, StatusRules
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.call import Call
+
+_NAME_TRIES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    record: Record
+    created: bool = False
+
+
+def unstored(obj: Obj) -> Record:
+    """What a dry run answers with: the object as it would have been stored, at no revision."""
+    metadata = obj["metadata"]
+    data = encode({key: value for key, value in obj.items() if key not in ("kind", "apiVersion")})
+    return Record(metadata.get("namespace", ""), metadata["name"], 0, data)
+
+
+def admission_request(
+    call: Call, served: Served, obj: Obj | None, old: Obj | None, options: Obj, name: str
+) -> AdmissionRequest:
+    namespace = call.info.namespace if served.resource.namespaced else ""
+    return AdmissionRequest(
+        call, served, call.operation, call.subresource, namespace, name, obj, old, options, call.dry_run, call.user
+    )
+
+
+def refuse(served: Served, name: str, errors: list[FieldError]) -> status.ApiError:
+    group = served.resource.group if served.conversion is None else served.conversion.reported_group
+    return status.invalid(group, served.resource.kind, name, errors)
+
+
+def stored_form(served: Served, obj: Obj) -> Obj:
+    return obj if served.conversion is None else served.conversion.to_storage(obj)
+
+
+# --- create
+
+
+async def create(call: Call, served: Served, obj: Obj, options: WriteOptions) -> Record:
+    """Store a new object; `obj` is decoded, defaulted and in the version of the path."""
+    call.operation, call.dry_run = "CREATE", options.dry_run
+    metadata = obj["metadata"]
+    name = metadata.get("name") or ""
+    request = admission_request(call, served, obj, None, options.body(), name)
+    await call.server.admission.admit(request)
+    assert request.obj is not None
+    obj = stored_form(served, request.obj)
+    metadata = obj["metadata"]
+    system.drop_duplicate_owners(metadata, call, after_admission=True)
+    generated = not metadata.get("name") and bool(metadata.get("generateName"))
+    for _ in range(_NAME_TRIES if generated else 1):
+        if generated:
+            metadata["name"] = system.generate_name(metadata["generateName"])
+        request.obj, request.name = obj, metadata.get("name") or ""
+        await _prepare_new(call, served, obj, request)
+        try:
+            return await _store_new(call, served, obj)
+        except Exists:
+            continue
+    raise _taken(call, served, metadata["name"], generated)
+
+
+async def _prepare_new(call: Call, served: Served, obj: Obj, request: AdmissionRequest) -> None:
+    strategy, metadata = served.strategy, obj["metadata"]
+    system.fill(metadata, respond.timestamp())
+    call.name = metadata.get("name") or ""
+    if strategy.generation:
+        metadata["generation"] = 1
+    strategy.prepare_create(obj, call)
+    errors = validate.on_create(
+        metadata, namespaced=served.resource.namespaced, name_check=strategy.name_check, builtin=not served.custom
+    )
+    errors += strategy.validate_create(obj, call)
+    if errors:
+        raise refuse(served, call.name, errors)
+    for text in strategy.warnings(obj, None, call):
+        call.warn(text)
+    await call.server.admission.validate(request)
+    if metadata.get("resourceVersion"):
+        raise status.plain_500("resourceVersion should not be set on objects to be created")
+    metadata.pop("resourceVersion", None)
+
+
+async def _store_new(call: Call, served: Served, obj: Obj) -> Record:
+    store = call.server.store
+    if call.dry_run:
+        if store.get(served.table, unstored(obj).key) is not None:
+            raise Exists
+        return unstored(obj)
+    record = store.put(store.table(served.table), obj, expected=0)
+    await store.settled(record.revision)
+    return record
+
+
+def _taken(call: Call, served: Served, name: str, generated: bool) -> status.ApiError:
+    resource = served.resource
+    error = status.already_exists(resource.group, resource.plural, name)
+    if generated:
+        error.message += ", the server was not able to generate a unique name for the object"
+        error.details = {**(error.details or {}), "retryAfterSeconds": 1}
+        error.headers["Retry-After"] = "1"
+    key = f"{call.info.namespace}/{name}" if resource.namespaced else name
+    record = call.server.store.get(served.table, key)
+    if record is not None and record.decode()["metadata"].get("deletionTimestamp"):
+        error.message = f"object is being deleted: {error.message}"
+    return error
+
+
+# --- update
+
+Change = Callable[[Obj | None], Obj]
+"""Makes the new object out of the present one (None: there is none yet), both in the version of the path."""
+
+
+async def update(
+    call: Call,
+    served: Served,
+    change: Change,
+    options: WriteOptions,
+    *,
+    rules: StatusRules | None = None,
+    creates: bool = False,
+) -> Written:
+    """Write a changed object. `rules` are those of a subresource; `creates` allows a new object (apply)."""
+    call.dry_run = options.dry_run
+    store, name = call.server.store, call.info.name
+    key = f"{call.info.namespace}/{name}" if served.resource.namespaced else name
+    while True:
+        record = store.get(served.table, key)
+        try:
+            if record is None:
+                return await _create_on_update(call, served, change, options, creates=creates)
+            return Written(await _update_once(call, served, record, change, options, rules))
+        except (Mismatch, Missing, Exists):
+            continue
+
+
+async def _create_on_update(
+    call: Call, served: Served, change: Change, options: WriteOptions, *, creates: bool
+) -> Written:
+    if not creates and not (served.strategy.create_on_update and not call.subresource):
+        raise status.not_found(served.resource.group, served.resource.plural, call.info.name)
+    obj = change(None)
+    system.wipe(obj["metadata"])
+    obj["metadata"].pop("resourceVersion", None)
+    return Written(await create(call, served, obj, options), created=True)
+
+
+async def _update_once(
+    call: Call, served: Served, record: Record, change: Change, options: WriteOptions, rules: StatusRules | None
+) -> Record:
+    call.operation = "UPDATE"
+    live = render.restored(served, record)
+    obj = change(live)
+    _preconditions(call, served, record, obj, live)
+    request = admission_request(call, served, obj, live, options.body(), call.info.name)
+    await call.server.admission.admit(request)
+    assert request.obj is not None
+    obj, old = stored_form(served, request.obj), record.decode()
+    system.drop_duplicate_owners(obj["metadata"], call, after_admission=True)
+    _prepare_changed(call, served, obj, old, rules)
+    request.obj = obj
+    await call.server.admission.validate(request)
+    return await _store_changed(call, served, record, obj, old)
+
+
+def _preconditions(call: Call, served: Served, record: Record, obj: Obj, live: Obj) -> None:
+    """Optimistic locking by the resourceVersion and the uid in the new object."""
+    metadata, resource, name = obj["metadata"], served.resource, call.info.name
+    uid = metadata.get("uid")
+    if uid and uid != live["metadata"].get("uid"):
+        why = (
+            f"StorageError: invalid object, Code: 4, Key: {storage_path(served, record)}, ResourceVersion: 0, "
+            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
+            f"UID in object meta: {live['metadata'].get('uid')}"
+        )
+        raise status.conflict(resource.group, resource.plural, name, why)
+    version = metadata.get("resourceVersion") or ""
+    try:
+        wanted = parse_version(version)
+    except ValueError as error:
+        raise status.plain_500(str(error)) from None
+    if not wanted:
+        if not served.strategy.unconditional_update:
+            missing = fielderrors.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise status.invalid(resource.group, resource.plural, name, [missing])
+        metadata["resourceVersion"] = str(record.revision)
+    elif wanted != record.revision:
+        raise status.conflict(resource.group, resource.plural, name, status.MODIFIED)
+
+
+def storage_path(served: Served, record: Record) -> str:
+    """Where the real server keeps it; some of its messages say so."""
+    group, _, plural = served.table.rpartition("/")
+    inside = f"/{group}" if served.custom else ""
+    return f"/registry{inside}/{plural}/{record.key}"
+
+
+def _prepare_changed(call: Call, served: Served, obj: Obj, old: Obj, rules: StatusRules | None) -> None:
+    strategy, metadata, before = served.strategy, obj["metadata"], old["metadata"]
+    system.match_namespace(metadata, before.get("namespace", ""))
+    system.set_generation(metadata, before.get("generation", 0))
+    if rules is None:
+        strategy.prepare_update(obj, old, call)
+        if strategy.generation and system.changed_beyond_metadata(obj, old, status_too=strategy.status is None):
+            metadata["generation"] = before.get("generation", 0) + 1
+    else:
+        rules.prepare(obj, old, call)
+    system.keep(metadata, before)
+    errors = validate.on_update(metadata, before, namespaced=served.resource.namespaced, builtin=not served.custom)
+    errors += strategy.validate_update(obj, old, call) if rules is None else rules.validate(obj, old, call)
+    if errors:
+        raise refuse(served, call.info.name, errors)
+    if rules is None:
+        for text in strategy.warnings(obj, old, call):
+            call.warn(text)
+
+
+def finished(metadata: Obj, before: Obj) -> bool:
+    """Whether the last finalizer of a deleted object has just gone."""
+    return (
+        not metadata.get("finalizers")
+        and bool(before.get("deletionTimestamp"))
+        and not before.get("deletionGracePeriodSeconds")
+    )
+
+
+async def _store_changed(call: Call, served: Served, record: Record, obj: Obj, old: Obj) -> Record:
+    store = call.server.store
+    table = store.table(served.table)
+    obj = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
+    deleting = finished(obj["metadata"], old["metadata"]) and not held(served, obj)
+    if deleting:
+        if not call.dry_run:
+            last = store.remove(
+                table, record.key, expected=record.revision, final=dict(obj, metadata=dict(obj["metadata"]))
+            )
+            await store.settled(last.revision)
+            released(call, served, obj)
+        return unstored(obj)
+    obj["metadata"]["resourceVersion"] = str(record.revision)
+    if obj == old:
+        await store.settled(record.revision)
+        return record
+    if call.dry_run:
+        return unstored(obj)
+    written = store.put(table, obj, expected=record.revision)
+    await store.settled(written.revision)
+    return written
+
+
+def held(served: Served, obj: Obj) -> bool:
+    """Whether the kind itself keeps a deleted object, finalizers apart."""
+    return served.strategy.held is not None and served.strategy.held(obj)
+
+
+def released(call: Call, served: Served, obj: Obj) -> None:
+    if served.strategy.on_removed is not None:
+        served.strategy.on_removed(obj, call)

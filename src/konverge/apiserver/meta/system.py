@@ -1,0 +1,105 @@
+"""The metadata that belongs to the server: identity, times, names made up, and what an update may not change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge import clock
+from konverge.apiserver import status
+from konverge.apiserver.strategy import Context, Obj
+
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels and no look-alikes: generated names spell nothing
+_SUFFIX = 5
+_LONGEST_BASE = 63 - _SUFFIX
+
+_WIPED = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+
+
+def wipe(metadata: Obj) -> None:
+    """Drop what a creator may not choose."""
+    for name in _WIPED:
+        metadata.pop(name, None)
+
+
+def fill(metadata: Obj, now: str) -> None:
+    """Give a new object its identity."""
+    metadata["uid"] = clock.new_uid()
+    metadata["creationTimestamp"] = now
+
+
+def generate_name(base: str) -> str:
+    return base[:_LONGEST_BASE] + "".join(clock.rng().choices(_ALPHABET, k=_SUFFIX))
+
+
+def match_namespace(metadata: Obj, namespace: str) -> None:
+    """The namespace of a body must be that of the path, or absent."""
+    given = metadata.get("namespace") or ""
+    if given == namespace:
+        return
+    if not given:
+        metadata["namespace"] = namespace
+    elif not namespace:
+        del metadata["namespace"]
+    else:
+        raise status.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+
+
+def match_name(metadata: Obj, name: str) -> None:
+    """The name of a body must be that of the path."""
+    given = metadata.get("name") or ""
+    if not given:
+        raise status.bad_request(
+            f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )
+    if given != name:
+        raise status.bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
+
+
+def keep(metadata: Obj, old: Obj) -> None:
+    """What an update takes over from the stored object, whatever its body says."""
+    if not metadata.get("uid") and "uid" in old:
+        metadata["uid"] = old["uid"]
+    for name in ("creationTimestamp", "deletionTimestamp"):
+        if name in old:
+            metadata[name] = old[name]
+    if "deletionGracePeriodSeconds" in old and metadata.get("deletionGracePeriodSeconds") is None:
+        metadata["deletionGracePeriodSeconds"] = old["deletionGracePeriodSeconds"]
+
+
+def set_generation(metadata: Obj, generation: int) -> None:
+    if generation:
+        metadata["generation"] = generation
+    else:
+        metadata.pop("generation", None)
+
+
+def changed_beyond_metadata(obj: Obj, old: Obj, *, status_too: bool) -> bool:
+    """Whether anything changed that `generation` counts."""
+    skipped = ("metadata", "kind", "apiVersion") if status_too else ("metadata", "kind", "apiVersion", "status")
+    return any(obj.get(key) != old.get(key) for key in obj.keys() | old.keys() if key not in skipped)
+
+
+_DUPLICATES = (
+    ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may "
+    "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
+)
+
+
+def drop_duplicate_owners(metadata: Obj, context: Context, *, after_admission: bool) -> None:
+    """Equal owner references are kept once, with a warning."""
+    owners: list[Any] = metadata.get("ownerReferences") or []
+    if len(owners) < 2:
+        return
+    kept: list[Any] = []
+    duplicates: list[str] = []
+    for owner in owners:
+        if owner in kept:
+            duplicates.append(str(owner.get("uid", "")))
+        else:
+            kept.append(owner)
+    if duplicates:
+        when = " after mutating admission happens" if after_admission else ""
+        context.warn(_DUPLICATES.format(when=when, uids=", ".join(duplicates)))
+        metadata["ownerReferences"] = kept

@@ -1,0 +1,180 @@
+"""What is wrong with an object's metadata, on creation and on update."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from konverge.apiserver import fielderrors
+from konverge.apiserver.fielderrors import FieldError, forbidden, invalid, quote, required
+from konverge.apiserver.http.options import manager_errors
+from konverge.apiserver.kinds.rules.names import dns_label_complaints, dns_subdomain_complaints, named
+from konverge.apiserver.strategy import Obj
+from konverge.objects.names import label_key_errors, label_value_errors
+
+NameCheck = Callable[[str, bool], list[str]]
+
+_ANNOTATIONS_LIMIT = 256 * 1024
+_SUBRESOURCE_LIMIT = 256
+_subdomain = named(dns_subdomain_complaints)
+
+STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
+
+
+def on_create(metadata: Obj, *, namespaced: bool, name_check: NameCheck | None, builtin: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
+    check = name_check or _subdomain
+    base = metadata.get("generateName")
+    if base:
+        errors += [invalid("metadata.generateName", base, words) for words in check(base, True)]
+    name = metadata.get("name")
+    if not name:
+        errors.append(required("metadata.name", "name or generateName is required"))
+    else:
+        errors += [invalid("metadata.name", name, words) for words in check(name, False)]
+    return errors + _common(metadata, namespaced=namespaced, builtin=builtin)
+
+
+def _common(metadata: Obj, *, namespaced: bool, builtin: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
+    namespace = metadata.get("namespace")
+    if namespaced:
+        if not namespace:
+            errors.append(required("metadata.namespace"))
+        else:
+            errors += [invalid("metadata.namespace", namespace, words) for words in dns_label_complaints(namespace)]
+    elif namespace:
+        errors.append(forbidden("metadata.namespace", "not allowed on this type"))
+    if metadata.get("generation", 0) < 0:
+        errors.append(_negative(metadata["generation"]))
+    errors += label_errors(metadata.get("labels"), "metadata.labels")
+    errors += annotation_errors(metadata.get("annotations"), "metadata.annotations")
+    errors += owner_errors(metadata.get("ownerReferences"), "metadata.ownerReferences")
+    errors += finalizer_errors(metadata.get("finalizers"), "metadata.finalizers", builtin=builtin)
+    return errors + managed_field_errors(metadata.get("managedFields"))
+
+
+def _negative(value: int) -> FieldError:
+    return invalid("metadata.generation", value, "must be greater than or equal to 0")
+
+
+def on_update(metadata: Obj, old: Obj, *, namespaced: bool, builtin: bool) -> list[FieldError]:
+    """`metadata` has been through `system.keep`, so that only real attempts at changing it are seen."""
+    errors: list[FieldError] = []
+    if old.get("deletionTimestamp"):
+        errors += _new_finalizers(metadata, old)
+    if not metadata.get("resourceVersion"):
+        errors.append(invalid("metadata.resourceVersion", "", "must be specified for an update"))
+    for field in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        if metadata.get(field) != old.get(field):
+            errors.append(invalid(f"metadata.{field}", metadata.get(field), "field is immutable"))
+    for field, check in (
+        ("labels", label_errors),
+        ("annotations", annotation_errors),
+        ("ownerReferences", owner_errors),
+    ):
+        if metadata.get(field) != old.get(field):
+            errors += check(metadata.get(field), f"metadata.{field}")
+    if metadata.get("finalizers") != old.get("finalizers"):
+        errors += finalizer_errors(metadata.get("finalizers"), "metadata.finalizers", builtin=builtin)
+    return errors + managed_field_errors(metadata.get("managedFields"))
+
+
+def _new_finalizers(metadata: Obj, old: Obj) -> list[FieldError]:
+    extra = sorted(set(metadata.get("finalizers") or ()) - set(old.get("finalizers") or ()))
+    if not extra:
+        return []
+    listed = ", ".join(quote(name) for name in extra)
+    words = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
+    return [forbidden("metadata.finalizers", words)]
+
+
+def label_errors(value: dict[str, str] | None, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for key in sorted(value or ()):
+        errors += [invalid(path, key, words) for words in label_key_errors(key)]
+        text = (value or {})[key]
+        errors += [invalid(path, text, words) for words in label_value_errors(text)]
+    return errors
+
+
+def annotation_errors(value: dict[str, str] | None, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    size = 0
+    for key in sorted(value or ()):
+        errors += [invalid(path, key, words) for words in label_key_errors(key.lower())]
+        size += len(key.encode()) + len((value or {})[key].encode())
+    if size > _ANNOTATIONS_LIMIT:
+        errors.append(fielderrors.too_long(path, _ANNOTATIONS_LIMIT))
+    return errors
+
+
+def owner_errors(value: list[Any] | None, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    controller = ""
+    for index, owner in enumerate(value or ()):
+        errors += _owner(owner, f"{path}[{index}]")
+        if owner.get("controller"):
+            name = f"{owner.get('kind', '')}/{owner.get('name', '')}"
+            if controller:
+                words = (
+                    "Only one reference can have Controller set to true. "
+                    f'Found "true" in references for {controller} and {name}'
+                )
+                errors.append(invalid(path, value, words))
+            else:
+                controller = name
+    return errors
+
+
+def _owner(owner: Obj, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    version = owner.get("apiVersion") or ""
+    if not version:
+        errors.append(required(f"{path}.apiVersion", "must not be empty"))
+    elif version.count("/") > 1 or version.endswith("/"):
+        errors.append(invalid(f"{path}.apiVersion", version, "must be <group>/<version> or <version>"))
+    errors += [
+        required(f"{path}.{field}", "must not be empty") for field in ("kind", "name", "uid") if not owner.get(field)
+    ]
+    if (version, owner.get("kind")) == ("v1", "Event"):
+        errors.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
+    return errors
+
+
+def finalizer_errors(value: list[str] | None, path: str, *, builtin: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
+    names = value or []
+    for name in names:
+        errors += [invalid(path, name, words) for words in label_key_errors(name)]
+    if "orphan" in names and "foregroundDeletion" in names:
+        errors.append(invalid(path, names, "finalizer orphan and foregroundDeletion cannot be both set"))
+    if builtin:
+        for index, name in enumerate(names):
+            errors += _qualified_finalizer(name, f"{path}[{index}]")
+    return errors
+
+
+def _qualified_finalizer(name: str, path: str) -> list[FieldError]:
+    errors = [invalid(path, name, words) for words in label_key_errors(name)]
+    if not errors and "/" not in name and name not in STANDARD_FINALIZERS:
+        errors.append(invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified"))
+    return errors
+
+
+def managed_field_errors(entries: list[Obj] | None) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for index, entry in enumerate(entries or ()):
+        path = f"metadata.managedFields[{index}]"
+        operation = entry.get("operation") or ""
+        if not operation:
+            errors.append(required(f"{path}.operation", "must not be empty"))
+        elif operation not in ("Apply", "Update"):
+            errors.append(fielderrors.not_supported(f"{path}.operation", operation, ["Apply", "Update"]))
+        fields_type = entry.get("fieldsType") or ""
+        if fields_type not in ("", "FieldsV1"):
+            errors.append(invalid(f"{path}.fieldsType", fields_type, "must be `FieldsV1`"))
+        errors += manager_errors(entry.get("manager") or "", f"{path}.manager")
+        if len(entry.get("subresource") or "") > _SUBRESOURCE_LIMIT:
+            errors.append(fielderrors.too_long(f"{path}.subresource", _SUBRESOURCE_LIMIT))
+    return errors

@@ -1,0 +1,204 @@
+"""What the server serves: the built-in resources from a data file, custom ones as their definitions come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import resources
+from typing import Any
+
+import msgspec
+
+from konverge.apiserver import kinds, schema
+from konverge.apiserver.kinds.conversion import Conversion, conversion
+from konverge.apiserver.schema.decode import Decoded
+from konverge.apiserver.schema.node import TypeNode
+from konverge.apiserver.strategy import Obj, Strategy
+from konverge.objects.resource import Resource
+
+# Resources of two groups that are one in the store: (group, plural) -> storage table.
+_SHARED_TABLES = {("events.k8s.io", "events"): "/events"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subresource:
+    """A path below an object: its verbs, and the kind it speaks (which may be of another group)."""
+
+    name: str
+    kind: str
+    verbs: frozenset[str]
+    group: str = ""
+    version: str = ""
+
+
+@dataclass(kw_only=True, eq=False)
+class Served:
+    """One resource in one version.
+
+    `table` names where its objects are stored; the versions of a kind share one. `conversion` says how this version is
+    stored in another one; None where the bytes are the same.
+    """
+
+    resource: Resource
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    verbs: frozenset[str] = frozenset()
+    subresources: dict[str, Subresource] = field(default_factory=dict)
+    storage_hash: str = ""
+    table: str = ""
+    custom: bool = False
+    list_kind: str = ""
+    reader: Callable[[bytes, str], Decoded] | None = None
+    """How a custom kind reads a JSON body under a `fieldValidation`; built-in kinds go by their type."""
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    """The entries of discovery for the resource and its subresources, as they are listed."""
+
+    def __post_init__(self) -> None:
+        self.table = self.table or f"{self.resource.group}/{self.resource.plural}"
+        self.list_kind = self.list_kind or f"{self.resource.kind}List"
+        head = f'{{"kind":"{self.resource.kind}","apiVersion":"{self.resource.api_version}",'
+        self.prefix = head.encode()
+        """What a stored object's bytes begin with on the wire, in place of their opening brace."""
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        return kinds.lookup(self.resource.group, self.resource.kind)
+
+    @cached_property
+    def conversion(self) -> Conversion | None:
+        resource = self.resource
+        return None if self.custom else conversion(resource.group, resource.version, resource.kind)
+
+    @cached_property
+    def defaults(self) -> Callable[[Obj], None]:
+        """Defaults of this version: of the stored form, unless this one is converted."""
+        return self.strategy.defaults if self.conversion is None else self.conversion.defaults
+
+    @cached_property
+    def field_selectors(self) -> Mapping[str, Callable[[Obj], str]]:
+        """By the names of the served version; the values are read from the stored object."""
+        found = dict(self.strategy.field_selectors)
+        if self.conversion is not None:
+            found |= {name: found[stored] for name, stored in self.conversion.field_labels.items() if stored in found}
+        return found
+
+    @property
+    def field_refusal(self) -> str:
+        """What is said about a field that cannot be selected by."""
+        return "field label not supported: {field}"
+
+    @cached_property
+    def typing(self) -> TypeNode | None:
+        """The type tree for decoding, strategic merge and apply; custom kinds set their own."""
+        resource = self.resource
+        return None if self.custom else schema.lookup(resource.group, resource.version, resource.kind)
+
+    def __repr__(self) -> str:
+        return f"Served({self.resource.group_resource}, {self.resource.version})"
+
+
+class Registry:
+    """All served resources, by group and version."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[str, dict[str, Served]]] = {}
+        self._builtin_groups: frozenset[str] = frozenset()
+        self.generation = 0
+        """Changes when resources come or go: what is derived from the registry is made anew then."""
+
+    @classmethod
+    def builtin(cls) -> Registry:
+        registry = cls()
+        for served in _builtin():
+            registry.add(served)
+        registry._builtin_groups = frozenset(registry._groups)
+        return registry
+
+    def add(self, served: Served) -> None:
+        """Serve a resource (in place of an earlier one of the same name)."""
+        resource = served.resource
+        versions = self._groups.setdefault(resource.group, {})
+        versions.setdefault(resource.version, {})[resource.plural] = served
+        self.generation += 1
+
+    def remove(self, group: str, version: str, plural: str) -> None:
+        versions = self._groups.get(group, {})
+        if versions.get(version, {}).pop(plural, None) is not None:
+            self.generation += 1
+            if not versions[version]:
+                del versions[version]
+            if not versions:
+                del self._groups[group]
+
+    def find(self, group: str, version: str, plural: str) -> Served | None:
+        try:
+            return self._groups[group][version][plural]
+        except KeyError:
+            return None
+
+    def by_kind(self, group: str, version: str, kind: str) -> Served | None:
+        for served in self._groups.get(group, {}).get(version, {}).values():
+            if served.resource.kind == kind:
+                return served
+        return None
+
+    def any_version(self, group: str, plural: str) -> Served | None:
+        """A resource by its group alone (the preferred version)."""
+        for served_by_plural in self._groups.get(group, {}).values():
+            if plural in served_by_plural:
+                return served_by_plural[plural]
+        return None
+
+    def is_builtin(self, group: str) -> bool:
+        return group in self._builtin_groups
+
+    def groups(self) -> Iterable[str]:
+        return self._groups
+
+    def versions(self, group: str) -> dict[str, dict[str, Served]]:
+        """The versions of a group (preferred first) with their resources by plural."""
+        return self._groups.get(group, {})
+
+    def __iter__(self) -> Iterator[Served]:
+        for versions in self._groups.values():
+            for served_by_plural in versions.values():
+                yield from served_by_plural.values()
+
+
+def _builtin() -> Iterator[Served]:
+    """The resources of data/resources.json."""
+    data = resources.files("konverge.apiserver").joinpath("data/resources.json").read_bytes()
+    for group in msgspec.json.decode(data):
+        for version in group["versions"]:
+            yield from _of_version(group["group"], version["version"], version["resources"])
+
+
+def _of_version(group: str, version: str, entries: list[dict[str, Any]]) -> Iterator[Served]:
+    below: dict[str, list[dict[str, Any]]] = {}
+    for entry in entries:
+        below.setdefault(entry["name"].partition("/")[0], []).append(entry)
+    for plural, listed in below.items():
+        main = listed[0]
+        yield Served(
+            resource=Resource(group, version, main["kind"], plural, main["namespaced"]),
+            singular=main["singularName"],
+            short_names=tuple(main.get("shortNames", ())),
+            categories=tuple(main.get("categories", ())),
+            verbs=frozenset(main["verbs"]),
+            subresources={sub.name: sub for sub in map(_subresource, listed[1:])},
+            storage_hash=main.get("storageVersionHash", ""),
+            table=_SHARED_TABLES.get((group, plural), ""),
+            entries=listed,
+        )
+
+
+def _subresource(entry: dict[str, Any]) -> Subresource:
+    return Subresource(
+        name=entry["name"].partition("/")[2],
+        kind=entry["kind"],
+        verbs=frozenset(entry["verbs"]),
+        group=entry.get("group", ""),
+        version=entry.get("version", ""),
+    )

@@ -1,0 +1,110 @@
+"""`ApiServer`: the parts put together, and its life from start to stop."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from konverge import clock
+from konverge.apiserver import bootstrap
+from konverge.apiserver.config import Config
+from konverge.apiserver.http import health
+from konverge.apiserver.http.call import Call
+from konverge.apiserver.http.fields import FieldTracking
+from konverge.apiserver.http.lifecycle import NamespaceLifecycle
+from konverge.apiserver.http.pipeline import handle
+from konverge.apiserver.http.seams import Admission, Gate, NameAndAge, TableMaker, TokenGate
+from konverge.apiserver.http.watch import WatchStream
+from konverge.apiserver.objects import Objects
+from konverge.apiserver.registry import Registry
+from konverge.apiserver.storage import Store
+from konverge.apiserver.strategy import Obj
+from konverge.wire.direct import Direct
+from konverge.wire.message import Request, Response
+
+if TYPE_CHECKING:
+    from konverge.wire.server import Server
+
+Route = Callable[[Call], Awaitable[Response]]
+
+
+class ApiServer:
+    """One API server. `async with` starts and stops it; `transport` reaches it without sockets."""
+
+    def __init__(self, *, config: Config | None = None, data_dir: Path | None = None, token: str = "") -> None:
+        self.config = config or Config()
+        self.data_dir = data_dir
+        self.token = token or secrets.token_urlsafe(24)
+        """The administrator's."""
+        self.registry = Registry.builtin()
+        self.store = Store(history=self.config.history)
+        self.objects = Objects(self.store)
+        self.gate: Gate = TokenGate(self.token)
+        self.admission: Admission = NamespaceLifecycle()
+        self.fields = FieldTracking()
+        self.tables: TableMaker = NameAndAge()
+        self.routes: dict[str, Route] = {"/version": health.version}
+        self.routes |= dict.fromkeys(("/healthz", "/livez", "/readyz"), health.healthy)
+        self.specials: dict[tuple[str, str, str], Route] = {}
+        self.body_decoders: dict[str, Callable[[bytes], Obj]] = {}
+        self.streams: set[WatchStream] = set()
+        self.flow_headers: list[tuple[bytes, bytes]] = [
+            (b"x-kubernetes-pf-flowschema-uid", clock.new_uid().encode()),
+            (b"x-kubernetes-pf-prioritylevel-uid", clock.new_uid().encode()),
+        ]
+        self.transport = Direct(self.handle)
+        self._listener: Server | None = None
+
+    async def handle(self, request: Request) -> Response:
+        """Answer one request: what sockets and the direct transport call."""
+        return await handle(self, request)
+
+    async def start(self) -> None:
+        network = ipaddress.ip_network(self.config.service_cluster_ips)
+        bootstrap.create_all(self.objects, str(network[1]))
+
+    async def listen(self, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None) -> str:
+        """Serve on a socket as well; the result is the URL."""
+        from konverge.wire.server import Server
+
+        if self._listener is None:
+            self._listener = Server(self.handle)
+        await self._listener.start(host, port, ssl=tls)
+        bound = self._listener.addresses[-1]
+        shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
+        return f"{'https' if tls else 'http'}://{shown}:{bound[1]}"
+
+    async def stop(self) -> None:
+        """End watches, finish what was begun, and make sure that everything is on disk."""
+        for stream in tuple(self.streams):
+            stream.end()
+        if self._listener is not None:
+            await self._listener.close(grace=5.0)
+            self._listener = None
+        await self.transport.aclose()
+        await self.store.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def kubeconfig(self, url: str, **cluster: Any) -> dict[str, Any]:
+        """A kubeconfig for the administrator."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "konverge",
+            "clusters": [{"name": "konverge", "cluster": {"server": url, **cluster}}],
+            "users": [{"name": "admin", "user": {"token": self.token}}],
+            "contexts": [{"name": "konverge", "context": {"cluster": "konverge", "user": "admin"}}],
+        }

@@ -1,0 +1,217 @@
+"""The store: every write takes the next revision, guarded by the revision that the writer saw.
+
+One thread, no waiting: between a check and its write nothing can happen, so optimistic locking is one comparison.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from konverge import clock
+from konverge.apiserver.storage.records import Event, Obj, Record, record_of
+from konverge.apiserver.storage.table import Table
+
+
+class Exists(Exception):
+    """A create of a key that is taken."""
+
+
+class Missing(Exception):
+    """A guarded write of a key that is gone."""
+
+
+class Mismatch(Exception):
+    """The object has changed since the writer read it."""
+
+
+class Compacted(Exception):
+    """The history does not reach back so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryLimits:
+    """How far back old revisions are kept; whichever is reached first."""
+
+    seconds: float = 300.0  # the real server compacts every five minutes
+    events: int = 100_000
+    superseded_bytes: int = 64 * 1024 * 1024  # old states that nothing but the history holds
+
+
+class Journal(Protocol):
+    """Makes events durable, in order, and says how far it has come."""
+
+    def start(self, on_durable: Callable[[int], None]) -> None: ...
+    def append(self, table: str, event: Event) -> None: ...
+    def compact(self, revision: int) -> None: ...
+    async def close(self) -> None: ...
+
+
+class Store:
+    """The state of the whole server."""
+
+    def __init__(self, *, history: HistoryLimits | None = None, journal: Journal | None = None) -> None:
+        self.revision = 1
+        self.compacted = 0
+        """The oldest revision whose state can still be told."""
+        self.durable = 1
+        self.tables: dict[str, Table] = {}
+        self._limits = history or HistoryLimits()
+        self._journal = journal
+        self._log: deque[tuple[Table, Event]] = deque()
+        self._superseded = 0
+        self._unpublished: deque[tuple[Table, Event]] = deque()
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._advances: list[tuple[int, asyncio.Future[None]]] = []
+
+    def table(self, name: str) -> Table:
+        found = self.tables.get(name)
+        if found is None:
+            found = self.tables[name] = Table(name)
+        return found
+
+    def get(self, table: str, key: str) -> Record | None:
+        found = self.tables.get(table)
+        return None if found is None else found.records.get(key)
+
+    def put(self, table: Table, obj: Obj, *, expected: int | None) -> Record:
+        """Write an object. `expected` is the revision it must have now: 0 for none, None for any."""
+        metadata = obj["metadata"]
+        namespace = metadata.get("namespace", "")
+        key = f"{namespace}/{metadata['name']}" if namespace else metadata["name"]
+        old = table.records.get(key)
+        _guard(old, expected)
+        revision = self.revision + 1
+        record = record_of(obj, revision)
+        self._commit(table, Event(revision, key, clock.now(), record, old))
+        return record
+
+    def remove(self, table: Table, key: str, *, expected: int | None, final: Obj | None = None) -> Record:
+        """Take an object out; the result is its last state (`final`, if it changed on the way out)."""
+        old = table.records.get(key)
+        if old is None:
+            raise Missing(key)
+        _guard(old, expected)
+        revision = self.revision + 1
+        last = record_of(old.decode() if final is None else final, revision)
+        self._commit(table, Event(revision, key, clock.now(), None, old, last))
+        return last
+
+    def _commit(self, table: Table, event: Event) -> None:
+        self.revision = event.revision
+        table.apply(event)
+        self._log.append((table, event))
+        if event.old is not None:
+            self._superseded += len(event.old.data)
+        self._trim(event.time)
+        if self._journal is None:
+            self.durable = event.revision
+            table.publish(event)
+            self._advance()
+        else:
+            self._unpublished.append((table, event))
+            self._journal.append(table.name, event)
+
+    # --- durability
+
+    def open(self, revision: int, compacted: int) -> None:
+        """Begin where a journal's state ends."""
+        self.revision = self.durable = max(revision, 1)
+        self.compacted = compacted
+        if self._journal is not None:
+            self._journal.start(self._on_durable)
+
+    def replay(self, table: Table, event: Event) -> None:
+        """Take an event of the journal into the history, without applying it again."""
+        table.events.append(event)
+        table.revision = max(table.revision, event.revision)
+        self._log.append((table, event))
+        if event.old is not None:
+            self._superseded += len(event.old.data)
+
+    def _on_durable(self, revision: int) -> None:
+        self.durable = max(self.durable, revision)
+        while self._unpublished and self._unpublished[0][1].revision <= revision:
+            table, event = self._unpublished.popleft()
+            table.publish(event)
+        while self._waiting and self._waiting[0][0] <= revision:
+            _, waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+        self._advance()
+
+    async def settled(self, revision: int) -> None:
+        """Wait until everything up to a revision is on disk. Without a journal it always is."""
+        if revision > self.durable:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiting.append((revision, waiter))
+            await waiter
+
+    async def reached(self, revision: int) -> None:
+        """Wait until the store itself has come to a revision (the caller brings the time limit)."""
+        while self.durable < revision:
+            waiter = asyncio.get_running_loop().create_future()
+            self._advances.append((revision, waiter))
+            await waiter
+
+    def _advance(self) -> None:
+        if self._advances:
+            ready = [waiter for revision, waiter in self._advances if revision <= self.durable]
+            self._advances = [(r, w) for r, w in self._advances if r > self.durable and not w.done()]
+            for waiter in ready:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    async def close(self) -> None:
+        if self._journal is not None:
+            await self._journal.close()
+
+    # --- history
+
+    def compact(self, revision: int) -> None:
+        """Forget what was before a revision."""
+        revision = min(revision, self.durable)
+        while self._log and self._log[0][1].revision <= revision:
+            self._forget()
+        self._compacted_to(max(revision, self.compacted))
+
+    def _trim(self, now: float) -> None:
+        limits, log = self._limits, self._log
+        horizon, forgotten = now - limits.seconds, 0
+        while len(log) > 1 and (
+            log[0][1].time < horizon or len(log) > limits.events or self._superseded > limits.superseded_bytes
+        ):
+            forgotten = self._forget()
+        if forgotten:
+            self._compacted_to(forgotten)
+
+    def _forget(self) -> int:
+        table, event = self._log.popleft()
+        table.events.popleft()
+        if event.old is not None:
+            self._superseded -= len(event.old.data)
+        return event.revision
+
+    def _compacted_to(self, revision: int) -> None:
+        self.compacted = revision
+        if self._journal is not None:
+            self._journal.compact(revision)
+
+    def subscribe(self, table: str, callback: Callable[[Event], None]) -> None:
+        """Call back with each durable change of a table, synchronously and before the writer is answered."""
+        self.table(table).subscribers.append(callback)
+
+
+def _guard(old: Record | None, expected: int | None) -> None:
+    if expected is None:
+        return
+    if expected == 0:
+        if old is not None:
+            raise Exists(old.key)
+    elif old is None:
+        raise Missing
+    elif old.revision != expected:
+        raise Mismatch(old.key)
