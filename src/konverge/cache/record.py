@@ -50,8 +50,15 @@ class _Head(msgspec.Struct, gc=False):
     metadata: Meta
 
 
+class _Annotations(msgspec.Struct, gc=False):
+    annotations: dict[str, str] = {}
+
+
+class _AnnotatedHead(msgspec.Struct, gc=False):
+    metadata: _Annotations
+
+
 class _Incoming(Meta, gc=False):
-    annotations: msgspec.Raw = msgspec.Raw()
     managed_fields: msgspec.Raw = msgspec.Raw()
 
 
@@ -71,7 +78,12 @@ class Record(msgspec.Struct, gc=False, frozen=True):
     def meta(self) -> Meta:
         return _head.decode(self.raw).metadata
 
+    @property
+    def annotations(self) -> dict[str, str]:
+        return _annotated.decode(self.raw).metadata.annotations
 
+
+_annotated = msgspec.json.Decoder(_AnnotatedHead)
 _head = msgspec.json.Decoder(_Head)
 _incoming = msgspec.json.Decoder(_IncomingHead)
 

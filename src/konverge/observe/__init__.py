@@ -1,0 +1,1 @@
+"""Metrics, health, events, logs, profiles: what an operator tells about itself."""

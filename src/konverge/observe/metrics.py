@@ -1,0 +1,97 @@
+"""The numbers of a controller, as plain attributes.
+
+Counting happens at every event and every reconcile, so it must cost next to nothing: an attribute and an addition. The
+names, labels and texts of Prometheus are put on when somebody scrapes (`konverge.observe.exposition`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+
+from konverge import clock
+
+# The buckets of client-go's work queues and of controller-runtime's reconcile times: dashboards expect these.
+QUEUE_BUCKETS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+RECONCILE_BUCKETS = (
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0,
+    1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
+)  # fmt: skip
+
+
+class Histogram:
+    """Counts per bucket and a sum. Not cumulative inside; exposition adds up."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+
+@dataclass(slots=True)
+class QueueNumbers:
+    """A work queue's numbers; this is the queue's `QueueMetrics`."""
+
+    depth: int = 0
+    adds: int = 0
+    retries: int = 0
+    waiting: Histogram = field(default_factory=lambda: Histogram(QUEUE_BUCKETS))
+    working: Histogram = field(default_factory=lambda: Histogram(QUEUE_BUCKETS))
+
+    def added(self, depth: int) -> None:
+        self.adds += 1
+        self.depth = depth
+
+    def handed_out(self, waited: float, depth: int) -> None:
+        self.waiting.observe(waited)
+        self.depth = depth
+
+    def finished(self, worked: float) -> None:
+        self.working.observe(worked)
+
+    def retried(self) -> None:
+        self.retries += 1
+
+
+@dataclass(slots=True)
+class ControllerNumbers:
+    """A controller's numbers."""
+
+    name: str
+    workers: int = 0
+    results: dict[str, int] = field(
+        default_factory=lambda: {"success": 0, "error": 0, "requeue": 0, "requeue_after": 0}
+    )
+    errors: int = 0
+    terminal_errors: int = 0
+    panics: int = 0
+    """Exceptions that the author of the reconciler did not mean to raise."""
+    timeouts: int = 0
+    given_up: int = 0
+    echoes: int = 0
+    """Own writes that came back and woke nobody."""
+    time: Histogram = field(default_factory=lambda: Histogram(RECONCILE_BUCKETS))
+    event_to_reconcile: Histogram = field(default_factory=lambda: Histogram(RECONCILE_BUCKETS))
+    queue: QueueNumbers = field(default_factory=QueueNumbers)
+    running: dict[object, float] = field(default_factory=dict)
+    """Key -> when its reconcile began: who is at work now, and for how long."""
+
+    @property
+    def longest_running(self) -> float:
+        now = clock.monotonic()
+        return max((now - began for began in self.running.values()), default=0.0)
+
+    @property
+    def unfinished(self) -> float:
+        now = clock.monotonic()
+        return sum(now - began for began in self.running.values())

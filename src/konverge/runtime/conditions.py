@@ -1,0 +1,57 @@
+"""Conditions: the one place where lastTransitionTime moves, and only when the status did."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from konverge import clock
+from konverge.objects.meta import Condition
+from konverge.objects.times import format_time
+
+ConditionStatus = Literal["True", "False", "Unknown"]
+
+
+def set_condition(
+    conditions: list[Condition],
+    type: str,
+    status: ConditionStatus | bool,
+    reason: str,
+    message: str = "",
+    *,
+    observed_generation: int | None = None,
+) -> bool:
+    """Set one condition in place; True when anything changed.
+
+        set_condition(webapp.status.conditions, "Ready", True, "AllReplicasReady", observed_generation=generation)
+
+    `lastTransitionTime` moves only with the status; reason and message may change without it.
+    """
+    word = status if isinstance(status, str) else str(status)
+    present = find_condition(conditions, type)
+    if present is None:
+        now = format_time(clock.utc_now())
+        made = Condition(type=type, status=word, reason=reason, message=message, last_transition_time=now)
+        made.observed_generation = observed_generation
+        conditions.append(made)
+        return True
+    before = (present.status, present.reason, present.message, present.observed_generation)
+    if present.status != word:
+        present.status = word
+        present.last_transition_time = format_time(clock.utc_now())
+    present.reason, present.message = reason, message
+    if observed_generation is not None:
+        present.observed_generation = observed_generation
+    return before != (present.status, present.reason, present.message, present.observed_generation)
+
+
+def find_condition(conditions: list[Condition], type: str) -> Condition | None:
+    return next((condition for condition in conditions if condition.type == type), None)
+
+
+def is_true(conditions: list[Condition], type: str) -> bool:
+    """
+    >>> is_true([], "Ready")
+    False
+    """
+    found = find_condition(conditions, type)
+    return found is not None and found.status == "True"

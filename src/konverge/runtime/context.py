@@ -1,0 +1,203 @@
+"""What a reconciler has in its hands: the object, the caches, and writes that happen only when something differs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from konverge.cache.lister import Lister
+from konverge.cache.record import Key, Record
+from konverge.client import Client, MergePatch, NotFound, merge_between
+from konverge.objects.codec import from_json, to_dict
+from konverge.objects.labels import Selector
+from konverge.objects.meta import Object
+from konverge.runtime.owners import set_controller_reference
+from konverge.runtime.reasons import Reason
+from konverge.runtime.result import Request
+from konverge.runtime.wish import unsatisfied
+
+T = TypeVar("T", bound=Object)
+K = TypeVar("K", bound=Object)
+
+
+class Recorder(Protocol):
+    """Where events about an object go."""
+
+    def event(self, about: Object, type: str, reason: str, message: str) -> None: ...
+
+
+class Caches(Protocol):
+    """The declared caches of a controller."""
+
+    def lister(self, kind: type[K]) -> Lister[K] | None: ...
+
+
+class Context(Generic[T]):
+    """One reconcile of one object.
+
+    `ctx.obj` is this reconcile's own copy: change it freely. Its status is written by `save_status`, as the difference
+    to what it was.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        kind: type[T],
+        record: Record,
+        *,
+        client: Client,
+        caches: Caches,
+        recorder: Recorder,
+        manager: str,
+        reasons: tuple[Reason, ...],
+        log: logging.LoggerAdapter[logging.Logger],
+    ) -> None:
+        self.request = request
+        self.client = client
+        self.reasons = reasons
+        self.log = log
+        self.obj: T = from_json(kind, record.raw)
+        self._kind = kind
+        self._record = record
+        self._caches = caches
+        self._recorder = recorder
+        self._manager = manager
+
+    @property
+    def deleting(self) -> bool:
+        """Deletion of the object has been asked for."""
+        return self.obj.metadata.deletion_timestamp is not None
+
+    # -------------------------------------------------------------- reading
+
+    async def get(self, kind: type[K], name: str, namespace: str | None = None) -> K | None:
+        """Another object, by default in the same namespace: from the cache if the controller declared the kind."""
+        where = self._namespace(kind, namespace)
+        lister = self._caches.lister(kind)
+        if lister is not None:
+            return lister.get(name, where)
+        self._warn_uncached(kind)
+        try:
+            return await self.client.get(kind, name, where)
+        except NotFound:
+            return None
+
+    async def list(self, kind: type[K], namespace: str | None = None, selector: Selector | None = None) -> Sequence[K]:
+        """Other objects, by default of the same namespace: from the cache if the controller declared the kind."""
+        where = self._namespace(kind, namespace)
+        lister = self._caches.lister(kind)
+        if lister is not None:
+            return lister.list(where or None, selector)
+        self._warn_uncached(kind)
+        found = await self.client.list(kind, where, label_selector=selector or "")
+        return found.items
+
+    async def owned(self, kind: type[K]) -> Sequence[K]:
+        """The objects of a kind that this one controls."""
+        lister = self._caches.lister(kind)
+        if lister is None:
+            raise LookupError(f"{kind.__name__} is not cached: declare it with owns=[{kind.__name__}]")
+        return lister.by_index("owner", self.obj.metadata.uid)
+
+    def _namespace(self, kind: type[K], namespace: str | None) -> str:
+        if not kind.resource.namespaced:
+            return ""
+        return self.request.namespace if namespace is None else namespace
+
+    def _warn_uncached(self, kind: type[K]) -> None:
+        self.log.warning(
+            "%s is not declared by this controller: this read goes to the API server (declare it with reads=[…])",
+            kind.__name__,
+        )
+
+    # -------------------------------------------------------------- writing
+
+    async def apply(self, wish: K, *, own: bool = True, force: bool = True) -> bool:
+        """Make the wish true by server-side apply; no request when it is true already. True when it was written.
+
+        With `own` (the default) the object is controlled by the one being reconciled. Of the wish, exactly what is in
+        it is owned: a field left out next time is given up.
+
+            await ctx.apply(deployment_for(ctx.obj))
+        """
+        kind = type(wish)
+        if kind.resource.namespaced and not wish.metadata.namespace:
+            wish.metadata.namespace = self.request.namespace
+        if own:
+            set_controller_reference(self.obj, wish)
+        wanted = to_dict(wish)
+        record = self._cached(kind, Key(wish.metadata.namespace, wish.metadata.name))
+        if record is not None:
+            why = unsatisfied(wanted, msgspec.json.decode(record.raw), self._manager)
+            if not why:
+                return False
+            self.log.debug("%s %s differs at %s", kind.__name__, wish.metadata.name, why)
+        await self.client.apply(wish, field_manager=self._manager, force=force)
+        return True
+
+    async def delete(self, kind: type[K], name: str, namespace: str | None = None) -> bool:
+        """Delete an object; False when it is gone already."""
+        where = self._namespace(kind, namespace)
+        lister = self._caches.lister(kind)
+        if lister is not None and lister.raw(name, where) is None:
+            return False
+        try:
+            await self.client.delete(kind, name, where, propagation="Background")
+        except NotFound:
+            return False
+        return True
+
+    async def save_status(self) -> bool:
+        """Write what changed in `ctx.obj.status`, as a merge patch; no request when nothing did. True when written."""
+        before = to_dict(from_json(self._kind, self._record.raw)).get("status", {})
+        patch = merge_between({"status": before}, {"status": to_dict(self.obj).get("status", {})})
+        if not patch:
+            return False
+        await self._patch(patch, "status")
+        return True
+
+    async def save_metadata(self) -> bool:
+        """Write what changed in labels, annotations and finalizers, guarded by the version that was read."""
+        before = to_dict(from_json(self._kind, self._record.raw))["metadata"]
+        names = ("labels", "annotations", "finalizers")
+        after = to_dict(self.obj)["metadata"]
+        patch = merge_between(
+            {"metadata": {name: before.get(name) for name in names}},
+            {"metadata": {name: after.get(name) for name in names}},
+        )
+        if not patch:
+            return False
+        guarded = dict(patch.body)
+        guarded["metadata"] = {**guarded["metadata"], "resourceVersion": self.obj.metadata.resource_version}
+        await self._patch(MergePatch(guarded), "")
+        return True
+
+    async def _patch(self, patch: MergePatch, subresource: str) -> None:
+        written = await self.client.patch(
+            self._kind,
+            self.request.name,
+            patch,
+            self.request.namespace,
+            subresource=subresource,
+            field_manager=self._manager,
+        )
+        # What was written is what the next difference is taken from.
+        self._record = msgspec.structs.replace(self._record, raw=msgspec.json.encode(to_dict(written)))
+        self.obj.metadata.resource_version = written.metadata.resource_version
+        self.obj.metadata.generation = written.metadata.generation
+
+    def _cached(self, kind: type[Any], key: Key) -> Record | None:
+        lister = self._caches.lister(kind)
+        return None if lister is None else lister.informer.get(key)
+
+    # -------------------------------------------------------------- telling
+
+    def event(self, reason: str, message: str, *, type: str = "Normal", about: Object | None = None) -> None:
+        """Record an event about the object (or another one), as kubectl describe shows it."""
+        self._recorder.event(about or self.obj, type, reason, message)
+
+    def warning(self, reason: str, message: str, *, about: Object | None = None) -> None:
+        self.event(reason, message, type="Warning", about=about)

@@ -1,0 +1,60 @@
+"""Owner references: who controls what, and the two mistakes that the garbage collector would punish."""
+
+from __future__ import annotations
+
+from konverge.objects.meta import Object, OwnerReference
+from konverge.objects.resource import Resource
+from konverge.runtime.result import TerminalError
+
+
+class OwnershipError(TerminalError):
+    """The reference would be refused or would get the object deleted."""
+
+
+def controller_of(obj: Object) -> OwnerReference | None:
+    """The owner that controls an object, if any."""
+    return next((owner for owner in obj.metadata.owner_references if owner.controller), None)
+
+
+def set_controller_reference(owner: Object, owned: Object, *, block_owner_deletion: bool = True) -> None:
+    """Make `owner` the controller of `owned`: its deletion takes the object along, its events lead to the owner.
+
+        set_controller_reference(webapp, deployment)
+
+    Refuses a second controller, and an owner in another namespace (the collector would take it for absent and delete
+    the object).
+    """
+    _check_namespaces(owner, owned)
+    present = controller_of(owned)
+    if present is not None and present.uid != owner.metadata.uid:
+        raise OwnershipError(
+            f"{owned.kind} {owned.metadata.name} is controlled by {present.kind} {present.name} already; "
+            "an object has one controller: remove that reference first, or give the object another name"
+        )
+    reference = OwnerReference(
+        api_version=owner.api_version,
+        kind=owner.kind,
+        name=owner.metadata.name,
+        uid=owner.metadata.uid,
+        controller=True,
+        block_owner_deletion=block_owner_deletion,
+    )
+    others = [other for other in owned.metadata.owner_references if other.uid != owner.metadata.uid]
+    owned.metadata.owner_references = [*others, reference]
+
+
+def _check_namespaces(owner: Object, owned: Object) -> None:
+    resource: Resource = type(owner).resource
+    where, there = owner.metadata.namespace, owned.metadata.namespace
+    if not resource.namespaced:
+        return
+    if not type(owned).resource.namespaced:
+        raise OwnershipError(
+            f"{owned.kind} {owned.metadata.name} is cluster-scoped and cannot be owned by the namespaced "
+            f"{owner.kind} {where}/{owner.metadata.name}; use a finalizer to clean it up"
+        )
+    if there and there != where:
+        raise OwnershipError(
+            f"{owned.kind} {there}/{owned.metadata.name} cannot be owned by {owner.kind} {where}/{owner.metadata.name}:"
+            " owners work within one namespace only; use a finalizer to clean it up"
+        )

@@ -1,0 +1,59 @@
+"""Predicates: which changes are worth a reconcile. Plain functions of a `Change`, combined by `all_of`, `any_of`,
+`not_`.
+
+They are asked at every event, so they look at metadata only, and decode it only when they have to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from konverge.cache.store import Change, ChangeType
+
+Predicate = Callable[[Change], bool]
+
+
+def generation_changed(change: Change) -> bool:
+    """The wish changed, or deletion was asked for; status and metadata alone do not count."""
+    old, new = change.old, change.new
+    return old is None or new is None or old.generation != new.generation or old.uid != new.uid
+
+
+def resource_version_changed(change: Change) -> bool:
+    """Anything changed: everything but a resync."""
+    old, new = change.old, change.new
+    return old is None or new is None or old.version != new.version
+
+
+def labels_changed(change: Change) -> bool:
+    old, new = change.old, change.new
+    return old is None or new is None or old.meta.labels != new.meta.labels
+
+
+def annotations_changed(change: Change) -> bool:
+    old, new = change.old, change.new
+    return old is None or new is None or old.annotations != new.annotations
+
+
+def created(change: Change) -> bool:
+    return change.type is ChangeType.ADDED
+
+
+def deleted(change: Change) -> bool:
+    return change.type is ChangeType.DELETED
+
+
+def all_of(*predicates: Predicate) -> Predicate:
+    return lambda change: all(predicate(change) for predicate in predicates)
+
+
+def any_of(*predicates: Predicate) -> Predicate:
+    """
+    >>> any_of(generation_changed, labels_changed)  # doctest: +ELLIPSIS
+    <function any_of...>
+    """
+    return lambda change: any(predicate(change) for predicate in predicates)
+
+
+def not_(predicate: Predicate) -> Predicate:
+    return lambda change: not predicate(change)

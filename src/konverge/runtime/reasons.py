@@ -1,0 +1,119 @@
+"""Why a reconcile runs. A queue that dedups forgets this, and then nobody can say what an operator is busy with
+(controller-runtime#1997, operator-sdk#3945). Here every key carries the reasons that were merged into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from konverge.cache.record import Key
+from konverge.cache.store import Change, ChangeType
+
+MAX_FIELDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A watched object was added, updated or deleted."""
+
+    kind: str
+    change: Change
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.change.key, self.change.latest.version))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Changed)
+            and self.kind == other.kind
+            and self.change.key == other.change.key
+            and self.change.type is other.change.type
+            and self.change.latest.version == other.change.latest.version
+        )
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields that differ, as paths. Worked out only when somebody asks."""
+        old, new = self.change.old, self.change.new
+        if old is None or new is None:
+            return []
+        return changed_fields(msgspec.json.decode(old.raw), msgspec.json.decode(new.raw))
+
+    def __str__(self) -> str:
+        if self.change.initial:
+            return f"{self.kind} {self.change.key} listed"
+        what = f"{self.kind} {self.change.key} {self.change.type.value}"
+        if self.change.type is not ChangeType.UPDATED:
+            return what
+        fields = self.fields
+        more = f" and {len(fields) - MAX_FIELDS} more" if len(fields) > MAX_FIELDS else ""
+        return f"{what}: {', '.join(fields[:MAX_FIELDS])}{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """The reconciler asked to come back."""
+
+    after: float
+
+    def __str__(self) -> str:
+        return f"asked to come back after {self.after:g} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Resync:
+    """The periodic look at everything."""
+
+    def __str__(self) -> str:
+        return "resync"
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The attempt before failed, or asked for another."""
+
+    attempt: int
+    error: str = ""
+
+    def __str__(self) -> str:
+        return f"retry {self.attempt} after: {self.error}" if self.error else f"retry {self.attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """A source outside of Kubernetes asked for it."""
+
+    source: str
+    key: Key
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.key}"
+
+
+Reason = Changed | Timer | Resync | Retry | External
+
+_NOISE = {"metadata.resourceVersion", "metadata.managedFields"}
+
+
+def changed_fields(old: Any, new: Any) -> list[str]:
+    """The paths at which two JSON values differ, without the noise that every write makes.
+
+    >>> changed_fields({"spec": {"replicas": 1, "a": [1]}}, {"spec": {"replicas": 2, "a": [1]}})
+    ['spec.replicas']
+    """
+    return [path for path in _differences(old, new, "") if path not in _NOISE]
+
+
+def _differences(old: Any, new: Any, path: str) -> Iterator[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in [*old, *(key for key in new if key not in old)]:
+            yield from _differences(old.get(name), new.get(name), f"{path}.{name}" if path else name)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (left, right) in enumerate(zip(old, new, strict=True)):
+            yield from _differences(left, right, f"{path}[{index}]")
+    elif old != new:
+        yield path

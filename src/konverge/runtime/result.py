@@ -1,0 +1,43 @@
+"""What a reconciler is asked, what it answers, and the errors with which it says more than "try again"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from konverge.cache.record import Key
+
+Request = Key
+"""Which object to reconcile: namespace and name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What happens next. The default: nothing, until something changes; the key's failures are forgotten.
+
+    >>> Result(requeue_after=30)
+    Result(requeue=False, requeue_after=30, priority=None)
+    """
+
+    requeue: bool = False
+    """Come back, with the backoff of a failure."""
+    requeue_after: float = 0.0
+    """Come back after so many seconds, whatever happens."""
+    priority: int | None = None
+    """The priority of coming back; by default the one it had."""
+
+
+DONE = Result()
+
+
+class ReconcileError(Exception):
+    """The base of the errors that tell the runtime how to go on."""
+
+
+class TransientError(ReconcileError):
+    """It will pass: retried with backoff, logged in one line without a traceback."""
+
+
+class TerminalError(ReconcileError):
+    """Trying again cannot help: logged, counted and recorded as a Warning event; not retried until the object
+    changes.
+    """

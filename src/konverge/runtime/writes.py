@@ -1,0 +1,180 @@
+"""Reading one's own writes, and not being woken by them.
+
+Two rules for a controller that writes:
+
+- *It never acts on a cache older than its own last write.* The versions of its writes are kept per request; the next
+  reconcile of that request waits until the caches concerned have reached them.
+- *Its own echo does not wake it.* The event of a write comes back through the watch; for the request that wrote, it is
+  no news. It is dropped only when nothing foreign can hide behind it: the object went from the state we knew to the
+  state we wrote, with no other version between (the rules that java-operator-sdk 5.5 arrived at). Other requests that
+  look at the same object are told as ever.
+
+An event may arrive before the answer to the write that caused it. So events of an object with a write under way are
+held back until the answer is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+import msgspec
+
+from konverge.cache.informer import Informer
+from konverge.cache.record import Key, number
+from konverge.cache.store import Change
+from konverge.client.call import Call, Caller
+from konverge.objects.resource import Resource
+from konverge.runtime.result import Request
+from konverge.wire.message import Response, Stream
+
+Deliver = Callable[[Change, "Request | None"], None]
+"""Hands a change on; the request, if given, is the one to leave out."""
+
+
+@dataclass(slots=True)
+class _Object:
+    """What we are doing to one object."""
+
+    base: int = 0
+    """The version that the cache had before our first write that has not come back."""
+    under_way: int = 0
+    written: dict[int, Request] = field(default_factory=dict)
+    held: list[tuple[Change, Deliver]] = field(default_factory=list)
+
+
+class Writes:
+    """The writes of one controller."""
+
+    def __init__(self) -> None:
+        self._objects: dict[tuple[Resource, Key], _Object] = {}
+        self._versions: dict[Request, dict[tuple[Resource, Key], int]] = {}
+        self.informers: dict[Resource, Informer] = {}
+
+    # -------------------------------------------------------------- writing
+
+    def begin(self, resource: Resource, key: Key) -> None:
+        informer = self.informers.get(resource)
+        if informer is None:
+            return
+        state = self._objects.get((resource, key))
+        if state is None:
+            known = informer.get(key)
+            state = self._objects[resource, key] = _Object(known.version if known else 0)
+        state.under_way += 1
+
+    def end(self, resource: Resource, key: Key, request: Request, version: int) -> None:
+        """The answer is there; version 0 when it was no success."""
+        state = self._objects.get((resource, key))
+        if state is None:
+            return
+        state.under_way -= 1
+        if version:
+            self._versions.setdefault(request, {})[resource, key] = version
+            if version > state.base:  # a write that changed nothing has no echo
+                state.written[version] = request
+        if state.under_way == 0:
+            held, state.held = state.held, []
+            for change, deliver in held:
+                self._deliver(resource, state, change, deliver)
+            self._tidy(resource, key, state)
+
+    def created(self, resource: Resource, key: Key, request: Request, version: int) -> None:
+        """A create whose name only the answer told. Its event may have come before: then it was no echo to anybody."""
+        informer = self.informers.get(resource)
+        if informer is None:
+            return
+        self._versions.setdefault(request, {})[resource, key] = version
+        known = informer.get(key)
+        if known is None or known.version < version:
+            state = self._objects.setdefault((resource, key), _Object(known.version if known else 0))
+            state.written[version] = request
+
+    # -------------------------------------------------------------- events
+
+    def route(self, resource: Resource, change: Change, deliver: Deliver) -> None:
+        """Every event of a watched object passes here on its way to the queue."""
+        state = self._objects.get((resource, change.key))
+        if state is None:
+            deliver(change, None)
+        elif state.under_way:
+            state.held.append((change, deliver))
+        else:
+            self._deliver(resource, state, change, deliver)
+            self._tidy(resource, change.key, state)
+
+    def _deliver(self, resource: Resource, state: _Object, change: Change, deliver: Deliver) -> None:
+        before = change.old.version if change.old else 0
+        now = change.new.version if change.new else 0
+        writer = state.written.pop(now, None) if now else None
+        echo = writer is not None and before == state.base
+        state.base = now
+        deliver(change, writer if echo else None)
+
+    def _tidy(self, resource: Resource, key: Key, state: _Object) -> None:
+        for version in [version for version in state.written if version <= state.base]:
+            del state.written[version]
+        if not state.written and not state.under_way:
+            self._objects.pop((resource, key), None)
+
+    # -------------------------------------------------------------- waiting
+
+    async def caught_up(self, request: Request) -> None:
+        """Until every cache shows what the last reconcile of this request wrote."""
+        for (resource, key), version in self._versions.pop(request, {}).items():
+            await self.informers[resource].wait_for_version(key, version)
+
+
+class _VersionMeta(msgspec.Struct, rename="camel", gc=False):
+    resource_version: str = ""
+    name: str = ""
+
+
+class _VersionHead(msgspec.Struct, gc=False):
+    metadata: _VersionMeta = msgspec.field(default_factory=_VersionMeta)
+
+
+_version_head = msgspec.json.Decoder(_VersionHead)
+
+_current: ContextVar[tuple[Writes, Request] | None] = ContextVar("current_reconcile", default=None)
+
+
+def attribute_to(writes: Writes, request: Request) -> None:
+    """From here on, in this task, writes belong to this reconcile."""
+    _current.set((writes, request))
+
+
+class TrackedCalls:
+    """A `Caller` that notes what the reconcile it is called from writes. Everything else passes."""
+
+    def __init__(self, inner: Caller) -> None:
+        self._inner = inner
+
+    async def stream(self, call: Call) -> Stream:
+        return await self._inner.stream(call)
+
+    async def call(self, call: Call) -> Response:
+        current = _current.get()
+        if current is None or not call.writes or call.resource is None or "dryRun" in call.query:
+            return await self._inner.call(call)
+        writes, request = current
+        if not call.name:
+            return await self._create(call, call.resource, writes, request)
+        key = Key(call.namespace, call.name)
+        version = 0
+        writes.begin(call.resource, key)
+        try:
+            response = await self._inner.call(call)
+            if call.verb != "delete" and call.subresource in ("", "status"):
+                version = number(_version_head.decode(response.body).metadata.resource_version)
+            return response
+        finally:
+            writes.end(call.resource, key, request, version)
+
+    async def _create(self, call: Call, resource: Resource, writes: Writes, request: Request) -> Response:
+        response = await self._inner.call(call)
+        if call.verb == "create":
+            made = _version_head.decode(response.body).metadata
+            writes.created(resource, Key(call.namespace, made.name), request, number(made.resource_version))
+        return response
