@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from konverge.apiserver.kinds.core.pods import POD
 from konverge.apiserver.strategy import Strategy
 
-STRATEGIES: dict[str, Strategy] = {}
+STRATEGIES: dict[str, Strategy] = {
+    "Pod": POD,
+}
