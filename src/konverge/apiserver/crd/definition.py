@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from konverge.apiserver.cel.addresses import UrlError, parse_url
-from konverge.apiserver.crd import default_rules, schema_rules, spec_rules, structural, structural_rules
+from konverge.apiserver.crd import default_rules, schema_rules, spec_rules, structural, structural_rules, termination
 from konverge.apiserver.crd.conversion_rules import recognizes
 from konverge.apiserver.crd.formats import effective
 from konverge.apiserver.crd.hub import schema_of
@@ -228,4 +228,6 @@ STRATEGY = Strategy(
     generation=True,
     unconditional_update=False,
     returns_deleted=True,
+    held=termination.holds,
+    on_marked=termination.mark,
 )

@@ -114,3 +114,30 @@ def _in_order(names: Obj) -> Obj:
     """plural and kind are always written, the rest when set."""
     order = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
     return {name: names.get(name) or "" for name in order if names.get(name) or name in ("plural", "kind")}
+
+
+def record_manager(obj: Obj, now: str) -> None:
+    """Who set the status: the server itself, through the status subresource."""
+    status = obj.get("status") or {}
+    names: Obj = {f"f:{name}": {} for name in sorted(status.get("acceptedNames") or {})}
+    members = ("lastTransitionTime", "message", "reason", "status", "type")
+    conditions: Obj = {
+        f'k:{{"type":"{one["type"]}"}}': {".": {}, **{f"f:{member}": {} for member in members}}
+        for one in sorted(status.get("conditions") or (), key=lambda one: one["type"])
+    }
+    fields = {"f:status": {"f:acceptedNames": names, "f:conditions": conditions}}
+    entry = {
+        "manager": "kube-apiserver",
+        "operation": "Update",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "time": now,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+        "subresource": "status",
+    }
+    others = [one for one in obj["metadata"].get("managedFields") or () if not _is_own(one)]
+    obj["metadata"]["managedFields"] = [*others, entry]
+
+
+def _is_own(entry: Obj) -> bool:
+    return entry.get("manager") == "kube-apiserver" and entry.get("subresource") == "status"

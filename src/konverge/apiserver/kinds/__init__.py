@@ -13,6 +13,7 @@ from konverge.apiserver.strategy import Strategy
 MODULES = {
     "": "core",
     "admissionregistration.k8s.io": "admissionregistration",
+    "apiextensions.k8s.io": "apiextensions",
     "apiregistration.k8s.io": "apiregistration",
     "apps": "apps",
     "authentication.k8s.io": "authentication",

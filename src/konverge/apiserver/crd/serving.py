@@ -1,0 +1,152 @@
+"""From a definition to the resources that the server serves."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
+
+from konverge.apiserver import status
+from konverge.apiserver.crd.columns import Cell, columns
+from konverge.apiserver.crd.customresource import CustomKind
+from konverge.apiserver.crd.versions import deprecation_warning
+from konverge.apiserver.kinds.conversion import Conversion
+from konverge.apiserver.registry import Served, Subresource
+from konverge.apiserver.schema import from_structural
+from konverge.apiserver.strategy import Context, Obj, Strategy
+from konverge.objects.resource import Resource
+
+VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+_TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
+_SUBRESOURCE_VERBS = ("get", "patch", "update")
+
+
+@dataclass(frozen=True, slots=True)
+class CustomServed:
+    """One served version, with what was compiled for it."""
+
+    served: Served
+    kind: CustomKind
+    columns: list[tuple[Obj, Cell]]
+    warning: str
+    """Given with every answer of a deprecated version."""
+
+
+def serve(definition: Obj) -> list[CustomServed]:
+    """The served versions of a definition."""
+    versions = definition["spec"]["versions"]
+    differing = any(version.get("schema") != versions[0].get("schema") for version in versions)
+    return [_serve(definition, version, differing) for version in versions if version.get("served")]
+
+
+def _serve(definition: Obj, version: Obj, differing: bool) -> CustomServed:
+    spec, names = definition["spec"], _names(definition)
+    kind = CustomKind(definition, version)
+    terminating = bool(definition["metadata"].get("deletionTimestamp"))
+    resource = Resource(spec["group"], version["name"], names["kind"], names["plural"], spec["scope"] == "Namespaced")
+    entries = _entries(definition, version, names, terminating)
+    served = Served(
+        resource=resource,
+        singular=names.get("singular") or "",
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        verbs=frozenset(VERBS),
+        subresources={sub.name: sub for sub in _subresources(names["kind"], version)},
+        storage_hash=entries[0]["storageVersionHash"],
+        custom=True,
+        list_kind=names.get("listKind") or "",
+        reader=kind.read,
+        entries=entries,
+    )
+    strategy = kind.strategy()
+    served.strategy = _closed(resource, strategy) if terminating else strategy
+    served.typing = from_structural(dict(kind.raw), preserve_unknown=bool(spec.get("preserveUnknownFields")))
+    served.conversion = _conversion(served.table, kind) if differing else None
+    return CustomServed(served, kind, columns(version), _warning(definition, version))
+
+
+def _names(definition: Obj) -> Obj:
+    accepted: Obj = definition["status"]["acceptedNames"]
+    return accepted if accepted.get("plural") and accepted.get("kind") else definition["spec"]["names"]
+
+
+def _conversion(table: str, kind: CustomKind) -> Conversion:
+    """Versions with schemas of their own show a stored object each by its own schema."""
+    return Conversion(
+        table=table,
+        storage_version=f"{kind.group}/{kind.version}",
+        defaults=kind.strategy().defaults,
+        to_storage=_as_it_is,
+        from_storage=kind.present,
+        reported_group=kind.group,
+    )
+
+
+def _as_it_is(obj: Obj) -> Obj:
+    return obj
+
+
+def _closed(resource: Resource, strategy: Strategy) -> Strategy:
+    """No new objects while the definition is being deleted."""
+
+    def refuse(obj: Obj, context: Context) -> None:
+        why = "create not allowed while custom resource definition is terminating"
+        raise status.forbidden(resource.group, resource.plural, obj["metadata"].get("name") or "", why)
+
+    return replace(strategy, prepare_create=refuse)
+
+
+def _warning(definition: Obj, version: Obj) -> str:
+    if not version.get("deprecated"):
+        return ""
+    spec = definition["spec"]
+    made = deprecation_warning(spec["group"], spec["names"]["kind"], version["name"], spec["versions"])
+    return version.get("deprecationWarning") or made
+
+
+def _subresources(kind: str, version: Obj) -> list[Subresource]:
+    found = version.get("subresources") or {}
+    verbs = frozenset(_SUBRESOURCE_VERBS)
+    made: list[Subresource] = []
+    if found.get("status") is not None:
+        made.append(Subresource(name="status", kind=kind, verbs=verbs))
+    if found.get("scale") is not None:
+        made.append(Subresource(name="scale", kind="Scale", verbs=verbs, group="autoscaling", version="v1"))
+    return made
+
+
+def _entries(definition: Obj, version: Obj, names: Obj, terminating: bool) -> list[dict[str, Any]]:
+    spec = definition["spec"]
+    namespaced = spec["scope"] == "Namespaced"
+    main: dict[str, Any] = {
+        "name": names["plural"],
+        "singularName": names.get("singular") or "",
+        "namespaced": namespaced,
+        "kind": names["kind"],
+        "verbs": list(_TERMINATING_VERBS if terminating else VERBS),
+    }
+    for key in ("shortNames", "categories"):
+        if names.get(key):
+            main[key] = names[key]
+    main["storageVersionHash"] = storage_hash(spec["group"], _storage_version(definition), names["kind"])
+    found = [main]
+    for sub in _subresources(names["kind"], version):
+        entry: dict[str, Any] = {"name": f"{names['plural']}/{sub.name}", "singularName": "", "namespaced": namespaced}
+        if sub.group:
+            entry |= {"group": sub.group, "version": sub.version}
+        found.append(entry | {"kind": sub.kind, "verbs": list(_SUBRESOURCE_VERBS)})
+    return found
+
+
+def _storage_version(definition: Obj) -> str:
+    return next((version["name"] for version in definition["spec"]["versions"] if version.get("storage")), "")
+
+
+def storage_hash(group: str, version: str, kind: str) -> str:
+    """What discovery says about where a kind is stored."""
+    return b64encode(sha256(f"{group}/{version}/{kind}".encode()).digest()[:8]).decode()
+
+
+Register = Callable[[CustomServed], None]

@@ -1,0 +1,7 @@
+"""apiextensions.k8s.io: the rules of definitions live with custom kinds, in `konverge.apiserver.crd`."""
+
+from __future__ import annotations
+
+from konverge.apiserver.crd import definition
+
+STRATEGIES = {"CustomResourceDefinition": definition.STRATEGY}
