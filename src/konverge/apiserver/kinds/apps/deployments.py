@@ -1,0 +1,191 @@
+"""Deployment and ReplicaSet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from konverge.apiserver.gotypes import internal
+from konverge.apiserver.kinds.core.pod_defaults import default_pod_template
+from konverge.apiserver.kinds.core.pod_warnings import template_warnings
+from konverge.apiserver.kinds.declare import (
+    IMMUTABLE,
+    Report,
+    as_created,
+    creation,
+    field,
+    same,
+    section,
+    struct,
+    update,
+)
+from konverge.apiserver.kinds.lifecycle import never_less, next_generation, status_cleared, status_kept
+from konverge.apiserver.kinds.rules.defaults import fill, section_of
+from konverge.apiserver.kinds.rules.members import not_above, same_rule
+from konverge.apiserver.kinds.rules.numbers import count_or_percent, not_negative
+from konverge.apiserver.kinds.rules.percentages import count_of, within_hundred_percent
+from konverge.apiserver.kinds.templates import (
+    always_restarting,
+    generation_changed,
+    name_warnings,
+    required_selector,
+    selected_template,
+    shown_selector,
+)
+from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+
+_DEPLOYMENT = {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}
+_ROLLING = {"maxUnavailable": "25%", "maxSurge": "25%"}
+
+
+def _default_deployment(obj: Obj) -> None:
+    spec = section_of(obj, "spec")
+    fill(spec, _DEPLOYMENT)
+    strategy = section_of(spec, "strategy")
+    fill(strategy, {"type": "RollingUpdate"})
+    if strategy["type"] == "RollingUpdate":
+        fill(section_of(strategy, "rollingUpdate"), _ROLLING)
+    default_pod_template(section_of(spec, "template"))
+
+
+def _default_replica_set(obj: Obj) -> None:
+    spec = section_of(obj, "spec")
+    fill(spec, {"replicas": 1})
+    default_pod_template(section_of(spec, "template"))
+
+
+def _some_movement(value: Any, path: str, report: Report) -> bool:
+    found = value.get("maxUnavailable")
+    moves = count_of(found) or count_of(value.get("maxSurge"))
+    return bool(moves) or report.invalid(f"{path}.maxUnavailable", found, "may not be 0 when `maxSurge` is 0")
+
+
+_ROLLING_UPDATE = struct(
+    same_rule(("maxUnavailable", "maxSurge"), count_or_percent),
+    _some_movement,
+    field("maxUnavailable", within_hundred_percent),
+)
+
+
+def _strategy(value: Any, path: str, report: Report) -> bool:
+    kind, rolling = value.get("type") or "", value.get("rollingUpdate")
+    if kind == "Recreate":
+        words = "may not be specified when strategy `type` is 'Recreate'"
+        return rolling is None or report.forbidden(f"{path}.rollingUpdate", words)
+    if kind == "RollingUpdate":
+        return _ROLLING_UPDATE(rolling or {}, f"{path}.rollingUpdate", report)
+    return report.not_supported(path, internal("apps.DeploymentStrategy", value), ("Recreate", "RollingUpdate"))
+
+
+def _deadline(value: Any, path: str, report: Report) -> bool:
+    deadline = value.get("progressDeadlineSeconds")
+    if deadline is None:
+        return True
+    not_negative(deadline, f"{path}.progressDeadlineSeconds", report)
+    fits = deadline > (value.get("minReadySeconds") or 0)
+    return fits or report.invalid(f"{path}.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+
+
+def selector_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    """A workload never changes what it owns."""
+    selector = new["spec"].get("selector")
+    kept = same(selector, old["spec"].get("selector"))
+    return kept or report.invalid("spec.selector", shown_selector(selector), IMMUTABLE)
+
+
+_TEMPLATE = selected_template(
+    required_selector("deployment", bad="invalid label selector"), always_restarting("ReplicaSet")
+)
+_DEPLOYMENT_SPEC = section(
+    "spec",
+    field("replicas", not_negative),
+    _TEMPLATE,
+    section("strategy", _strategy),
+    same_rule(("minReadySeconds", "revisionHistoryLimit"), not_negative),
+    _deadline,
+)
+_REPLICA_SET_SPEC = section("spec", same_rule(("replicas", "minReadySeconds"), not_negative), _TEMPLATE)
+
+_ABOVE = "cannot be greater than status.replicas"
+_AVAILABLE = (
+    not_above("readyReplicas", "replicas", _ABOVE),
+    not_above("availableReplicas", "replicas", _ABOVE),
+    not_above("availableReplicas", "readyReplicas", "cannot be greater than readyReplicas"),
+)
+_DEPLOYMENT_COUNTS = (
+    "observedGeneration",
+    "replicas",
+    "updatedReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "unavailableReplicas",
+    "terminatingReplicas",
+    "collisionCount",
+)
+_DEPLOYMENT_STATUS = section(
+    "status",
+    same_rule(_DEPLOYMENT_COUNTS, not_negative),
+    not_above("updatedReplicas", "replicas", _ABOVE),
+    *_AVAILABLE,
+)
+_REPLICA_SET_COUNTS = (
+    "replicas",
+    "fullyLabeledReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "observedGeneration",
+    "terminatingReplicas",
+)
+_REPLICA_SET_STATUS = section(
+    "status",
+    same_rule(_REPLICA_SET_COUNTS, not_negative),
+    not_above("fullyLabeledReplicas", "replicas", _ABOVE),
+    *_AVAILABLE,
+)
+
+
+def _prepare_deployment(obj: Obj, old: Obj, context: Context) -> None:
+    """The controller copies annotations to its ReplicaSets, so a change of them is a new generation too."""
+    status_kept(obj, old, context)
+    if not same(obj["metadata"].get("annotations"), old["metadata"].get("annotations")):
+        next_generation(obj, old)
+
+
+def _labels_kept(obj: Obj, old: Obj, context: Context) -> None:
+    if "labels" in old["metadata"]:
+        obj["metadata"]["labels"] = old["metadata"]["labels"]
+    else:
+        obj["metadata"].pop("labels", None)
+
+
+def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+    if not generation_changed(obj, old):
+        return ()
+    found = template_warnings(obj["spec"]["template"], "spec.template")
+    return found if old is not None else [*name_warnings(obj), *found]
+
+
+DEPLOYMENT = Strategy(
+    defaults=_default_deployment,
+    prepare_create=status_cleared("apps", "v1", "Deployment"),
+    prepare_update=_prepare_deployment,
+    validate_create=creation(_DEPLOYMENT_SPEC),
+    validate_update=update(as_created(_DEPLOYMENT_SPEC), selector_kept),
+    warnings=_warnings,
+    status=StatusRules(
+        prepare=_labels_kept, validate=update(as_created(_DEPLOYMENT_STATUS), never_less("collisionCount"))
+    ),
+    generation=True,
+)
+
+REPLICA_SET = Strategy(
+    defaults=_default_replica_set,
+    prepare_create=status_cleared("apps", "v1", "ReplicaSet"),
+    prepare_update=status_kept,
+    validate_create=creation(_REPLICA_SET_SPEC),
+    validate_update=update(as_created(_REPLICA_SET_SPEC), selector_kept),
+    warnings=_warnings,
+    status=StatusRules(validate=update(as_created(_REPLICA_SET_STATUS))),
+    generation=True,
+    field_selectors={"status.replicas": lambda obj: str((obj.get("status") or {}).get("replicas") or 0)},
+)

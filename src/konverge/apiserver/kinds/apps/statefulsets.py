@@ -1,0 +1,200 @@
+"""StatefulSet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from konverge.apiserver.gotypes import internal
+from konverge.apiserver.kinds.apps.deployments import selector_kept
+from konverge.apiserver.kinds.core.claim_spec import claim_spec
+from konverge.apiserver.kinds.core.pod_defaults import default_claim_spec, default_pod_template
+from konverge.apiserver.kinds.core.pod_template import pod_template
+from konverge.apiserver.kinds.core.pod_warnings import template_warnings
+from konverge.apiserver.kinds.declare import (
+    IMMUTABLE,
+    Part,
+    Report,
+    as_created,
+    creation,
+    field,
+    items,
+    one_of,
+    same,
+    section,
+    struct,
+    unchanged,
+    update,
+)
+from konverge.apiserver.kinds.lifecycle import never_less, status_cleared, status_kept
+from konverge.apiserver.kinds.rules.defaults import each, fill, section_of
+from konverge.apiserver.kinds.rules.members import not_above, same_rule, text
+from konverge.apiserver.kinds.rules.metadata import annotation_map
+from konverge.apiserver.kinds.rules.names import dns_label, dns_label_complaints, labels, named
+from konverge.apiserver.kinds.rules.numbers import count_or_percent, not_negative
+from konverge.apiserver.kinds.rules.percentages import count_of, within_hundred_percent
+from konverge.apiserver.kinds.templates import (
+    always_restarting,
+    generation_changed,
+    matching_labels,
+    required_selector,
+)
+from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+
+_SPEC_DEFAULTS = {
+    "podManagementPolicy": "OrderedReady",
+    "persistentVolumeClaimRetentionPolicy": dict,
+    "replicas": 1,
+    "revisionHistoryLimit": 10,
+}
+_RETENTION = {"whenDeleted": "Retain", "whenScaled": "Retain"}
+
+
+def _default_claim_template(claim: Obj) -> None:
+    claim["kind"], claim["apiVersion"] = "PersistentVolumeClaim", "v1"
+    section_of(claim, "metadata")
+    default_claim_spec(section_of(claim, "spec"))
+    fill(section_of(claim, "status"), {"phase": "Pending"})
+
+
+def _defaults(obj: Obj) -> None:
+    spec = section_of(obj, "spec")
+    strategy = section_of(spec, "updateStrategy")
+    if not strategy.get("type"):
+        strategy["type"] = "RollingUpdate"
+        section_of(strategy, "rollingUpdate")
+    if strategy["type"] == "RollingUpdate" and strategy.get("rollingUpdate") is not None:
+        fill(strategy["rollingUpdate"], {"partition": 0, "maxUnavailable": 1})
+    fill(spec, _SPEC_DEFAULTS)
+    fill(spec["persistentVolumeClaimRetentionPolicy"], _RETENTION)
+    default_pod_template(section_of(spec, "template"))
+    for claim in each(spec, "volumeClaimTemplates"):
+        _default_claim_template(claim)
+
+
+def _not_zero(value: Any, path: str, report: Report) -> bool:
+    count_or_percent(value, path, report)
+    if count_of(value) == 0:
+        report.invalid(path, value, "cannot be 0")
+    return within_hundred_percent(value, path, report)
+
+
+_ROLLING = struct(field("partition", not_negative), field("maxUnavailable", _not_zero))
+
+
+def _update_strategy(value: Any, path: str, report: Report) -> bool:
+    kind, rolling = value.get("type") or "", value.get("rollingUpdate")
+    if kind == "RollingUpdate":
+        return rolling is None or _ROLLING(rolling, f"{path}.rollingUpdate", report)
+    if kind == "OnDelete":
+        shown = internal("*apps.RollingUpdateStatefulSetStrategy", rolling)
+        words = "only allowed for updateStrategy 'RollingUpdate'"
+        return rolling is None or report.invalid(f"{path}.rollingUpdate", shown, words)
+    shown = internal("apps.StatefulSetUpdateStrategy", value)
+    return report.invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")
+
+
+def _management_policy(value: Any, path: str, report: Report) -> bool:
+    known = value in ("OrderedReady", "Parallel")
+    return known or report.invalid(path, value, "must be 'OrderedReady' or 'Parallel'")
+
+
+def _effective_template(spec: Obj) -> Obj:
+    """The template with what the controller puts into it: volumes of the claims, names of its own."""
+    template = spec.get("template") or {}
+    inside = template.get("spec") or {}
+    claims = [(claim.get("metadata") or {}).get("name") or "" for claim in spec.get("volumeClaimTemplates") or ()]
+    if not (claims or inside.get("subdomain") or inside.get("hostname")):
+        return template
+    changed = {name: value for name, value in inside.items() if name not in ("subdomain", "hostname")}
+    if claims:
+        others = [volume for volume in inside.get("volumes") or () if volume.get("name") not in claims]
+        made = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in dict.fromkeys(claims)]
+        changed["volumes"] = made + others
+    return {**template, "spec": changed}
+
+
+_selector = required_selector("statefulset", bad="")
+_after = always_restarting("StatefulSet")
+
+
+def _template(spec: Any, path: str, report: Report) -> bool:
+    place = f"{path}.template"
+    if _selector(spec, path, report):
+        template = _effective_template(spec)
+        metadata = template.get("metadata") or {}
+        matching_labels(spec.get("selector"), template, place, report)
+        pod_template(template, place, report)
+        labels(metadata.get("labels"), f"{place}.labels", report)
+        annotation_map(metadata.get("annotations") or {}, f"{place}.annotations", report)
+    return _after(spec.get("template") or {}, place, report)
+
+
+_RETENTION_POLICY = one_of("Retain", "Delete")
+_CLAIMS = field("volumeClaimTemplates", items(struct(section("spec", claim_spec))))
+_SERVICE = field("serviceName", dns_label)
+
+
+def _spec(*, new: bool) -> Part:
+    """What is immutable is only checked at creation: what is stored stays valid."""
+    at_creation: tuple[Part, ...] = (_CLAIMS,) if new else ()
+    service: tuple[Part, ...] = (_SERVICE,) if new else ()
+    return section(
+        "spec",
+        field("podManagementPolicy", _management_policy),
+        section("updateStrategy", _update_strategy),
+        section(
+            "persistentVolumeClaimRetentionPolicy",
+            text("whenDeleted", _RETENTION_POLICY),
+            text("whenScaled", _RETENTION_POLICY),
+        ),
+        *at_creation,
+        same_rule(("replicas", "minReadySeconds"), not_negative),
+        field("ordinals", struct(field("start", not_negative))),
+        *service,
+        _template,
+    )
+
+
+def _claims_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    claims = new["spec"].get("volumeClaimTemplates")
+    if same(claims, old["spec"].get("volumeClaimTemplates")):
+        return True
+    shown = internal("[]core.PersistentVolumeClaim", claims)
+    return report.invalid("spec.volumeClaimTemplates", shown, IMMUTABLE)
+
+
+_ABOVE = "cannot be greater than status.replicas"
+_COUNTS = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+_STATUS = section(
+    "status",
+    same_rule((*_COUNTS, "observedGeneration", "collisionCount"), not_negative),
+    *(not_above(name, "replicas", _ABOVE) for name in _COUNTS[1:]),
+    not_above("availableReplicas", "readyReplicas", "cannot be greater than status.readyReplicas"),
+)
+
+
+def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+    found = template_warnings(obj["spec"]["template"], "spec.template") if generation_changed(obj, old) else []
+    if (obj["spec"].get("revisionHistoryLimit") or 0) < 0:
+        words = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        return [*found, f"spec.revisionHistoryLimit: {words}"]
+    return found
+
+
+STATEFUL_SET = Strategy(
+    defaults=_defaults,
+    prepare_create=status_cleared("apps", "v1", "StatefulSet"),
+    prepare_update=status_kept,
+    validate_create=creation(_spec(new=True)),
+    validate_update=update(
+        as_created(_spec(new=False)),
+        selector_kept,
+        _claims_kept,
+        unchanged("spec.serviceName", "spec.podManagementPolicy"),
+    ),
+    warnings=_warnings,
+    status=StatusRules(validate=update(as_created(_STATUS), never_less("collisionCount"))),
+    generation=True,
+    name_check=named(dns_label_complaints),
+)
