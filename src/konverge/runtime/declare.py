@@ -7,7 +7,7 @@ the start. Nothing here runs; the manager brings it to life.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from konverge.cache.store import IndexFunction
@@ -96,15 +96,16 @@ class Settings:
     """Seconds to wait for the cache to show one's own writes; past that the cache is trusted as it is."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Controller(Generic[T]):
     """One controller: a kind, a reconciler, and what else it looks at.
 
-    Controller(kind=WebApp, reconciler=WebAppReconciler(), owns=[Deployment, Service])
+    Controller(WebApp, WebAppReconciler(), owns=[Deployment, Service], workers=8)
     """
 
     kind: type[T]
     reconciler: Reconciler[T] | Reconcile[T]
+    _: KW_ONLY
     name: str = ""
     owns: Sequence[type[Object]] = ()
     watches: Sequence[Watch[Any]] = ()
@@ -117,7 +118,9 @@ class Controller(Generic[T]):
     label_selector: str = ""
     field_selector: str = ""
     indexes: dict[type[Object], dict[str, IndexFunction]] = field(default_factory=dict)
+    workers: int | None = None
     settings: Settings | None = None
+    """How it works; None takes what the manager's configuration says."""
     depends_on: Sequence[str] = ()
     """Controllers of this process by name, or `tcp://host:port`, `http://…`: they must be ready before this starts."""
 
