@@ -15,7 +15,7 @@ import select
 import socket
 from typing import Protocol, cast
 
-from httptools import HttpParserError, HttpResponseParser
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from konverge.wire.alarm import TICK, Alarm
 from konverge.wire.encode import JOIN_LIMIT
@@ -169,7 +169,7 @@ class Connection(asyncio.Protocol):
         self._untouched = False
         try:
             self._parser.feed_data(data)
-        except HttpParserError as error:
+        except (HttpParserError, HttpParserUpgrade) as error:
             self._on_parser_error(error)
             return
         if self._phase == DONE:
@@ -352,7 +352,7 @@ class Connection(asyncio.Protocol):
         else:
             answer.set_result(Response(self._status, Headers(self._headers), body))
 
-    def _on_parser_error(self, error: HttpParserError) -> None:
+    def _on_parser_error(self, error: HttpParserError | HttpParserUpgrade) -> None:
         if self._phase == DONE:  # the answer is whole; what follows it is not for us
             self._keep = False
             self._finish()
