@@ -22,7 +22,7 @@ class ChunkSink:
         self._waiters: list[asyncio.Future[None]] = []
 
     def write(self, data: bytes) -> None:
-        if self._closed or not data:  # an empty chunk would end the stream
+        if not data or self.closed:  # an empty chunk would end the stream
             return
         self._written += len(data)
         if self._chunked:
@@ -30,14 +30,15 @@ class ChunkSink:
         self._transport.write(data)
 
     async def drain(self) -> None:
-        if self._paused and not self._closed:
+        if self._paused and not self.closed:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             await waiter
+            self._written = 0
         elif self._written >= _FAIRNESS:
+            self._written = 0
             await asyncio.sleep(0)
-        self._written = 0
-        if self._closed:
+        if self.closed:
             raise ConnectionResetError("the reader of this stream has gone; stop writing")
 
     @property
@@ -46,7 +47,7 @@ class ChunkSink:
 
     @property
     def closed(self) -> bool:
-        return self._closed
+        return self._closed or self._transport.is_closing()
 
     def pause(self) -> None:
         self._paused = True
@@ -57,7 +58,7 @@ class ChunkSink:
 
     def finish(self) -> None:
         """The producer has returned: the stream ends as it should."""
-        if self._chunked and not self._closed:
+        if self._chunked and not self.closed:
             self._transport.write(b"0\r\n\r\n")
 
     def close(self) -> None:
