@@ -64,9 +64,19 @@ def from_dict(cls: type[_T], data: Mapping[str, Any]) -> _T:
     return msgspec.convert(data, cls, dec_hook=decode_hook)
 
 
+def to_builtins(value: Any) -> Any:
+    """A value of any type that a model may hold, as plain data."""
+    return msgspec.to_builtins(value, enc_hook=encode_hook)
+
+
+def validate(value: _T) -> _T:
+    """A copy that has passed the checks of decoding: constructing a model in Python checks nothing."""
+    return from_json(type(value), _encode(value))
+
+
 def to_dict(value: Any) -> dict[str, Any]:
     """A model as plain data with the names of the wire; nothing in it is shared with the model."""
-    data: dict[str, Any] = msgspec.to_builtins(value, enc_hook=encode_hook)
+    data: dict[str, Any] = to_builtins(value)
     if data.get("status") == {} and isinstance(value, Object):
         del data["status"]
     return data

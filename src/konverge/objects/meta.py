@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from msgspec import Meta
 
-from konverge.objects.model import Model, NullableList, field, nulls_to_empty, required
+from konverge.objects.model import Model, NullableList, NullableText, field, nulls_to_empty, required
 from konverge.objects.resource import Resource
 
 
@@ -108,11 +108,14 @@ class Condition(Model):
     type: Annotated[str, _schema(maxLength=316, pattern=_TYPE_PATTERN)] = required(str)
     status: Annotated[str, _schema(enum=["True", "False", "Unknown"])] = required(str)
     observed_generation: Annotated[int | None, _schema(minimum=0)] = None
-    last_transition_time: Annotated[str, _schema(format="date-time")] = required(str)
+    last_transition_time: Annotated[NullableText, _schema(format="date-time")] = required(str)
     reason: Annotated[
         str, _schema(minLength=1, maxLength=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
     ] = required(str)
     message: Annotated[str, _schema(maxLength=32768)] = required(str)
+
+    def __post_init__(self) -> None:
+        nulls_to_empty(self, "last_transition_time", empty=str)
 
 
 class LabelSelectorRequirement(Model):

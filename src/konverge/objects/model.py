@@ -6,30 +6,43 @@ value is not sent and what the class does not know is ignored. Three kinds of fi
 - optional: `replicas: int | None = None`, `env: list[EnvVar] = []`;
 - required of the author, forgiven of the server: `name: str = required(str)`. A type checker asks for it, it is always
   sent, and an object without it still decodes (a server of another version must never stop a watch);
-- lists and maps that some servers send as null: `rules: NullableList[PolicyRule] = []` with `nulls_to_empty` in
+- lists, maps and times that some servers send as null: `rules: NullableList[PolicyRule] = []` with `nulls_to_empty` in
   `__post_init__`. They read as empty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 import msgspec
-from msgspec import field
+from msgspec import Meta, field
 
-__all__ = ["Model", "ModelMeta", "NullableList", "NullableMap", "Required", "field", "nulls_to_empty", "required"]
+__all__ = [
+    "Model",
+    "ModelMeta",
+    "NullableList",
+    "NullableMap",
+    "NullableText",
+    "Required",
+    "field",
+    "nulls_to_empty",
+    "required",
+]
 
 _T = TypeVar("_T")
 _K = TypeVar("_K")
 _V = TypeVar("_V")
+_Meta = TypeVar("_Meta", bound="ModelMeta")
 
 if TYPE_CHECKING:
     NullableList = list[_T]
     NullableMap = dict[_K, _V]
+    NullableText = str
 else:
     NullableList = list[_T] | None
     NullableMap = dict[_K, _V] | None
+    NullableText = str | None
 
 
 class Required:
@@ -51,11 +64,24 @@ def required(factory: Callable[..., Any], *, name: str | None = None) -> Any:
 
 
 class ModelMeta(msgspec.StructMeta):
-    """Makes every model keyword-only, which msgspec asks for class by class."""
+    """Makes every model keyword-only, which msgspec asks for class by class, and takes its CEL rules."""
 
-    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> ModelMeta:
+    def __new__(
+        mcls: type[_Meta],
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        *,
+        rules: Sequence[Meta] = (),
+        **config: Any,
+    ) -> _Meta:
         config.setdefault("kw_only", True)
-        return super().__new__(mcls, name, bases, namespace, **config)
+        cls = super().__new__(mcls, name, bases, namespace, **config)
+        if rules:
+            cls.__rules__ = tuple(rules)
+        return cls
+
+    __rules__: tuple[Meta, ...]
 
 
 # The transform stands on the base class because msgspec has its own there, and type checkers take the nearest.

@@ -1,0 +1,1 @@
+"""Custom resources as classes, and their definitions. Users import from `konverge.objects`."""

@@ -1,0 +1,164 @@
+"""`crd(WebApp)`: the CustomResourceDefinition of one or several classes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from konverge.objects.codec import from_dict
+from konverge.objects.custom.resource import Column, CustomResource, Options
+from konverge.objects.custom.schema import Schema, SchemaError, schema_of
+
+if TYPE_CHECKING:
+    from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
+
+_KIND_FIELDS = ("apiVersion", "kind", "metadata")
+_PLAIN_PATH = re.compile(r"(\.[A-Za-z0-9_]+)+")
+_METADATA_TYPES = {".metadata.creationTimestamp": "date", ".metadata.deletionTimestamp": "date"}
+
+
+def crd(
+    *classes: type[CustomResource[Any, Any]], conversion: Mapping[str, Any] | None = None
+) -> CustomResourceDefinition:
+    """The definition of a resource; further classes are further versions of it.
+
+    Objects are stored in the version of the class with `storage=True`, else of the first.
+    """
+    from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
+
+    return from_dict(CustomResourceDefinition, crd_dict(*classes, conversion=conversion))
+
+
+def crd_dict(*classes: type[CustomResource[Any, Any]], conversion: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The same as plain data, ready for YAML."""
+    if not classes:
+        raise TypeError("crd() needs at least one CustomResource class")
+    first = classes[0]
+    _check_same(first, classes)
+    spec: dict[str, Any] = {
+        "group": first.resource.group,
+        "scope": "Namespaced" if first.resource.namespaced else "Cluster",
+        "names": _names(first),
+        "versions": _versions(classes),
+    }
+    if conversion is not None:
+        spec["conversion"] = dict(conversion)
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": first.resource.group_resource},
+        "spec": spec,
+    }
+
+
+def _check_same(first: type[CustomResource[Any, Any]], classes: tuple[type[CustomResource[Any, Any]], ...]) -> None:
+    def identity(cls: type[CustomResource[Any, Any]]) -> tuple[str, str, str, bool]:
+        return cls.resource.group, cls.resource.kind, cls.resource.plural, cls.resource.namespaced
+
+    for cls in classes[1:]:
+        if identity(cls) != identity(first):
+            raise TypeError(
+                f"{cls.__name__} is another resource than {first.__name__} ({identity(cls)}, {identity(first)}); "
+                'versions of one resource share group, kind, plural and scope: give kind="…" in the class'
+            )
+
+
+def _names(cls: type[CustomResource[Any, Any]]) -> dict[str, Any]:
+    options = cls.options
+    names: dict[str, Any] = {
+        "kind": cls.resource.kind,
+        "listKind": options.list_kind,
+        "plural": cls.resource.plural,
+        "singular": options.singular,
+    }
+    if options.short_names:
+        names["shortNames"] = list(options.short_names)
+    if options.categories:
+        names["categories"] = list(options.categories)
+    return names
+
+
+def _versions(classes: tuple[type[CustomResource[Any, Any]], ...]) -> list[dict[str, Any]]:
+    pairs = [(version, cls) for cls in classes for version in cls.options.versions]
+    if len({version for version, _ in pairs}) != len(pairs):
+        raise TypeError(f"each version once, got {[version for version, _ in pairs]}")
+    chosen = [version for version, cls in pairs if cls.options.storage]
+    candidates = [version for version, cls in pairs if cls.options.storage is None]
+    stored = (chosen or candidates)[:1]
+    if not stored or len({cls for _, cls in pairs if cls.options.storage}) > 1:
+        raise TypeError("exactly one class may have storage=True, and one has to be stored")
+    return [_version(version, cls, storage=version == stored[0]) for version, cls in pairs]
+
+
+def _version(name: str, cls: type[CustomResource[Any, Any]], *, storage: bool) -> dict[str, Any]:
+    options, schema = cls.options, _object_schema(cls)
+    version: dict[str, Any] = {
+        "name": name,
+        "served": options.served,
+        "storage": storage,
+        "schema": {"openAPIV3Schema": schema},
+    }
+    if subresources := _subresources(options):
+        version["subresources"] = subresources
+    if options.columns:
+        version["additionalPrinterColumns"] = [_column(column, schema, cls) for column in options.columns]
+    if options.selectable:
+        version["selectableFields"] = [{"jsonPath": path} for path in options.selectable]
+    if options.deprecated:
+        version["deprecated"] = True
+        if isinstance(options.deprecated, str):
+            version["deprecationWarning"] = options.deprecated
+    return version
+
+
+def _object_schema(cls: type[CustomResource[Any, Any]]) -> Schema:
+    schema = schema_of(cls)
+    properties: dict[str, Schema] = schema["properties"]
+    # The server knows these three better than any schema.
+    properties |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
+    # A status is written later, and by somebody else: it is never required and never defaulted as a whole.
+    properties["status"].pop("default", None)
+    if not cls.options.status and "properties" not in properties["status"]:
+        del properties["status"]
+    if required := [name for name in schema.pop("required", []) if name not in (*_KIND_FIELDS, "status")]:
+        schema["required"] = required
+    return schema
+
+
+def _subresources(options: Options) -> dict[str, Any]:
+    subresources: dict[str, Any] = {}
+    if options.status:
+        subresources["status"] = {}
+    if options.scale is not None:
+        scale = {"specReplicasPath": options.scale.spec, "statusReplicasPath": options.scale.status}
+        if options.scale.selector:
+            scale["labelSelectorPath"] = options.scale.selector
+        subresources["scale"] = scale
+    return subresources
+
+
+def _column(column: Column, schema: Schema, cls: type) -> dict[str, Any]:
+    optional = {"format": column.format, "description": column.description, "priority": column.priority}
+    return {
+        "name": column.name,
+        "type": column.type or _column_type(column, schema, cls),
+        "jsonPath": column.path,
+        **{key: value for key, value in optional.items() if value},
+    }
+
+
+def _column_type(column: Column, schema: Schema, cls: type) -> str:
+    """The type of the field that a plain path leads to. What filters and indexes find is shown as text."""
+    if column.path in _METADATA_TYPES or column.path.startswith(".metadata.") or not _PLAIN_PATH.fullmatch(column.path):
+        return _METADATA_TYPES.get(column.path, "string")
+    for name in column.path.split(".")[1:]:
+        schema = schema.get("properties", {}).get(name) or schema.get("additionalProperties") or {}
+        if not schema:
+            raise SchemaError(
+                f"{cls.__name__}: column {column.name!r} shows {column.path}, and there is no {name!r} in it"
+            )
+    kind = schema.get("type", "string")
+    if schema.get("format") == "date-time":
+        return "date"
+    return kind if kind in ("string", "integer", "number", "boolean") else "string"
