@@ -24,6 +24,7 @@ import msgspec
 from konverge.cache.informer import Informer
 from konverge.cache.record import Key, number
 from konverge.cache.store import Change
+from konverge.client import Client
 from konverge.client.call import Call, Caller
 from konverge.objects.resource import Resource
 from konverge.runtime.result import Request
@@ -143,6 +144,13 @@ _current: ContextVar[tuple[Writes, Request] | None] = ContextVar("current_reconc
 def attribute_to(writes: Writes, request: Request) -> None:
     """From here on, in this task, writes belong to this reconcile."""
     _current.set((writes, request))
+
+
+class Tracked(Client):
+    """A client whose writes are attributed to the reconcile that makes them."""
+
+    def __init__(self, inner: Client) -> None:
+        self._stand_on(TrackedCalls(inner.caller), inner.mapper)
 
 
 class TrackedCalls:

@@ -1,0 +1,118 @@
+"""The caches of a manager: declared by controllers, shared by what they hold, started together.
+
+Bulk loads make millions of short-lived objects and no garbage cycles, so the cyclic collector is off while caches fill,
+and what they hold is frozen out of its sight afterwards: a later full collection does not look at it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from konverge.cache.informer import CacheSpec, Informer
+from konverge.cache.store import IndexFunction, by_owner
+from konverge.client import Client
+from konverge.objects.meta import Object
+from konverge.objects.resource import Resource
+from konverge.runtime.declare import Controller
+
+
+class CacheNotSynced(Exception):
+    """A cache could not be filled in time; the text names the resource and the reason."""
+
+
+@dataclass(slots=True)
+class SharedCaches:
+    """All informers of a manager, one for each distinct specification."""
+
+    client: Client
+    template: CacheSpec
+    """Limits and defaults from the configuration, put under every specification."""
+    informers: dict[CacheSpec, Informer] = field(default_factory=dict)
+
+    def declare(self, controller: Controller[Any]) -> dict[Resource, Informer]:
+        """The informers that a controller reads and is told by."""
+        found: dict[Resource, Informer] = {}
+        for spec, kind in _specs(controller):
+            whole = replace(
+                spec,
+                max_objects=self.template.max_objects,
+                list_timeout=self.template.list_timeout,
+                streaming=self.template.streaming,
+            )
+            informer = self.informers.get(whole)
+            if informer is None:
+                informer = self.informers[whole] = Informer(self.client.caller, whole)
+            for name, function in _indexes(controller, kind).items():
+                informer.add_index(name, function)
+            found[kind.resource] = informer
+        return found
+
+    async def wait_synced(self, limit: float) -> None:
+        """Until every cache has its first state. Raises CacheNotSynced."""
+        try:
+            async with asyncio.timeout(limit):
+                for informer in self.informers.values():
+                    await informer.synced.wait()
+        except TimeoutError:
+            late = [informer for informer in self.informers.values() if not informer.synced.is_set()]
+            reasons = "; ".join(f"{informer.spec}: {informer.error or 'no answer yet'}" for informer in late)
+            raise CacheNotSynced(f"not synced within {limit:g} s: {reasons}") from None
+
+    @property
+    def unsynced(self) -> list[str]:
+        return [str(informer.spec) for informer in self.informers.values() if not informer.synced.is_set()]
+
+
+def _specs(controller: Controller[Any]) -> Iterator[tuple[CacheSpec, type[Object]]]:
+    primary = CacheSpec(
+        resource=controller.kind.resource,
+        namespaces=_namespaces(controller, controller.kind),
+        label_selector=controller.label_selector,
+        field_selector=controller.field_selector,
+    )
+    yield primary, controller.kind
+    for owned in controller.owns:
+        # Our entry in managedFields says what we own of them: without it nobody knows what an apply would change.
+        space = _namespaces(controller, owned)
+        yield CacheSpec(resource=owned.resource, namespaces=space, keep_managed_fields=True), owned
+    for watch in controller.watches:
+        space = _namespaces(controller, watch.kind) if watch.namespaces is None else watch.namespaces
+        yield (
+            CacheSpec(
+                resource=watch.kind.resource,
+                namespaces=space,
+                label_selector=watch.label_selector,
+                field_selector=watch.field_selector,
+            ),
+            watch.kind,
+        )
+    for kind in controller.reads:
+        yield CacheSpec(resource=kind.resource, namespaces=_namespaces(controller, kind)), kind
+
+
+def _namespaces(controller: Controller[Any], kind: type[Object]) -> tuple[str, ...]:
+    return controller.namespaces if kind.resource.namespaced else ()
+
+
+def _indexes(controller: Controller[Any], kind: type[Object]) -> dict[str, IndexFunction]:
+    own = controller.indexes.get(kind, {})
+    return {"owner": by_owner, **own} if kind in controller.owns else own
+
+
+@contextmanager
+def bulk_load() -> Iterator[None]:
+    """No cyclic collection inside; what was made inside is frozen at the end."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.collect()
+        gc.freeze()
+        if enabled:
+            gc.enable()

@@ -1,0 +1,194 @@
+"""The elector: keeps a Lease, and says at every moment whether this process may act.
+
+`Fenced` is the other half of "at most one leader acts": it stands before the client of the controllers and asks the
+election before every write. A process that was suspended wakes up with its reconciles where they were; the first write
+of any of them finds the time over and fails, before the elector itself has had a chance to run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from konverge import clock
+from konverge.client import AlreadyExists, Client, ClientError, Conflict, NotFound
+from konverge.client.call import Call, Caller
+from konverge.objects.resource import Resource
+from konverge.objects.times import format_micro_time
+from konverge.runtime.election import Election, LeaseRecord, Timing
+from konverge.runtime.result import TransientError
+from konverge.wire.message import Response, Stream
+
+LEASES = Resource("coordination.k8s.io", "v1", "Lease", "leases")
+JITTER = 1.2
+
+_log = logging.getLogger("konverge.election")
+
+
+class LeadershipLost(TransientError):
+    """This process is not the leader (any more), so it must not write."""
+
+
+class LeaderElector:
+    """A candidate for one Lease.
+
+    async with elector.leading() as lost:
+        ...                # we lead; `lost` is set the moment we do not
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        namespace: str,
+        *,
+        identity: str = "",
+        timing: Timing | None = None,
+        labels: dict[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.namespace = namespace
+        self.election = Election(identity or default_identity(), timing or Timing())
+        self._client = client
+        self._labels = labels or {}
+        self._lease: dict[str, Any] | None = None
+        self._reported = ""
+
+    @property
+    def is_leader(self) -> bool:
+        return self.election.leads(clock.elapsed())
+
+    @asynccontextmanager
+    async def leading(self) -> AsyncIterator[asyncio.Event]:
+        """Wait until we lead; inside, the Lease is renewed; at the end it is given back."""
+        await self._acquire()
+        lost = asyncio.Event()
+        renewing = asyncio.create_task(self._renew(lost), name=f"renew lease {self.namespace}/{self.name}")
+        try:
+            yield lost
+        finally:
+            renewing.cancel()
+            await asyncio.wait([renewing])
+            await self._release()
+
+    async def _acquire(self) -> None:
+        _log.info("%s: waiting to lead %s/%s", self.election.identity, self.namespace, self.name)
+        while not await self._try():
+            await self._pause()
+        _log.info("%s: leads %s/%s", self.election.identity, self.namespace, self.name)
+
+    async def _renew(self, lost: asyncio.Event) -> None:
+        try:
+            while self.is_leader:
+                deadline = self.election.deadline() or 0.0
+                try:
+                    async with asyncio.timeout(max(0.0, deadline - clock.elapsed())):
+                        await self._pause()
+                        await self._try()
+                except TimeoutError:
+                    break
+        finally:
+            if not self.is_leader:
+                _log.error("%s: leadership of %s/%s lost", self.election.identity, self.namespace, self.name)
+            lost.set()
+
+    async def _pause(self) -> None:
+        await asyncio.sleep(self.election.timing.retry_period * clock.rng().uniform(1.0, JITTER))
+
+    # -------------------------------------------------------------- one try
+
+    async def _try(self) -> bool:
+        """Take or renew the Lease if that is in order. Failures are only another reason to try again."""
+        try:
+            if self._lease is None or not self.is_leader:
+                await self._look()
+            if not self.election.may_take(clock.elapsed()):
+                self._report()
+                return False
+            await self._write(self.election.next_record(_wall()))
+        except (Conflict, AlreadyExists, NotFound):
+            self._lease = None  # somebody was faster; look again
+            return False
+        except ClientError as error:
+            _log.warning("cannot reach the lease %s/%s: %s", self.namespace, self.name, error)
+            return False
+        return self.is_leader
+
+    async def _look(self) -> None:
+        try:
+            self._lease = await self._client.get(LEASES, self.name, self.namespace, timeout=self._limit())
+        except NotFound:
+            self._lease = None
+            self.election.observed = None
+            return
+        self.election.observe(LeaseRecord.read(self._lease.get("spec") or {}), clock.elapsed())
+
+    async def _write(self, record: LeaseRecord) -> None:
+        begun = clock.elapsed()
+        if self._lease is None:
+            metadata = {"name": self.name, "namespace": self.namespace, "labels": self._labels}
+            body = {"apiVersion": LEASES.api_version, "kind": "Lease", "metadata": metadata, "spec": record.spec()}
+            self._lease = await self._client.create(body, self.namespace, timeout=self._limit())
+        else:
+            # The whole Lease as read, with its resourceVersion: others' fields stay, and a race is a Conflict.
+            body = {**self._lease, "spec": {**(self._lease.get("spec") or {}), **record.spec()}}
+            self._lease = await self._client.update(body, self.namespace, timeout=self._limit())
+        self.election.written(record, begun, clock.elapsed())
+
+    async def _release(self) -> None:
+        record = self.election.released_record(_wall())
+        if record is None or self._lease is None or not self.is_leader:
+            return
+        try:
+            await self._write(record)
+        except ClientError as error:
+            _log.info("the lease %s/%s was not given back: %s", self.namespace, self.name, error)
+        self.election.released()
+
+    def _limit(self) -> float:
+        return self.election.timing.renew_deadline
+
+    def _report(self) -> None:
+        holder = self.election.observed.holder if self.election.observed else ""
+        if holder != self._reported:
+            self._reported = holder
+            _log.info("%s/%s is led by %s", self.namespace, self.name, holder)
+
+
+class Fenced(Client):
+    """A client that writes only while we lead."""
+
+    def __init__(self, inner: Client, elector: LeaderElector) -> None:
+        self._stand_on(FencedCalls(inner.caller, elector), inner.mapper)
+
+
+class FencedCalls:
+    """Asks before every write whether we still lead."""
+
+    def __init__(self, inner: Caller, elector: LeaderElector) -> None:
+        self._inner = inner
+        self._elector = elector
+
+    async def call(self, call: Call) -> Response:
+        if call.writes and not self._elector.is_leader:
+            raise LeadershipLost(
+                f"not the leader of {self._elector.namespace}/{self._elector.name}: nothing is written"
+            )
+        return await self._inner.call(call)
+
+    async def stream(self, call: Call) -> Stream:
+        return await self._inner.stream(call)
+
+
+def default_identity() -> str:
+    """Host and a random part, as client-go makes it: one process, one identity."""
+    return f"{os.environ.get('POD_NAME') or socket.gethostname()}_{clock.new_uid()}"
+
+
+def _wall() -> str:
+    return format_micro_time(clock.utc_now())
