@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from konverge.apiserver import schema
-from konverge.apiserver.kinds.declare import Report, Transition
+from konverge.apiserver.gotypes import internal
+from konverge.apiserver.kinds.declare import IMMUTABLE, Report, Transition, dig, same
 from konverge.apiserver.schema.zero import zero
 from konverge.apiserver.strategy import Context, Obj
 
@@ -64,5 +65,29 @@ def never_less(name: str, detail: str = "cannot be decremented") -> Transition:
     def check(new: Obj, old: Obj, path: str, report: Report) -> bool:
         found = new.get("status", {}).get(name) or 0
         return found >= (old.get("status", {}).get(name) or 0) or report.invalid(f"status.{name}", found, detail)
+
+    return check
+
+
+def kept(name: str, kind: str) -> Transition:
+    """An immutable member that is a struct: the message shows it in its internal form (`gotypes`)."""
+    keys = name.split(".")
+
+    def check(new: Obj, old: Obj, path: str, report: Report) -> bool:
+        value = dig(new, keys)
+        return same(value, dig(old, keys)) or report.invalid(name, internal(kind, value), IMMUTABLE)
+
+    return check
+
+
+def kept_unshown(*names: str) -> Transition:
+    """Immutable members that the real server checks by generated rules, whose messages show no value."""
+    places = [(name, name.split(".")) for name in names]
+
+    def check(new: Obj, old: Obj, path: str, report: Report) -> bool:
+        for name, keys in places:
+            if not same(dig(new, keys), dig(old, keys)):
+                report.invalid(name, None, IMMUTABLE)
+        return True
 
     return check

@@ -9,7 +9,6 @@ from konverge.apiserver.gotypes import internal
 from konverge.apiserver.kinds.core.pod_defaults import default_pod_template
 from konverge.apiserver.kinds.core.pod_warnings import template_warnings
 from konverge.apiserver.kinds.declare import (
-    IMMUTABLE,
     Report,
     as_created,
     creation,
@@ -19,7 +18,7 @@ from konverge.apiserver.kinds.declare import (
     struct,
     update,
 )
-from konverge.apiserver.kinds.lifecycle import never_less, next_generation, status_cleared, status_kept
+from konverge.apiserver.kinds.lifecycle import kept, never_less, next_generation, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.defaults import fill, section_of
 from konverge.apiserver.kinds.rules.members import not_above, same_rule
 from konverge.apiserver.kinds.rules.numbers import count_or_percent, not_negative
@@ -30,7 +29,6 @@ from konverge.apiserver.kinds.templates import (
     name_warnings,
     required_selector,
     selected_template,
-    shown_selector,
 )
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 
@@ -86,12 +84,8 @@ def _deadline(value: Any, path: str, report: Report) -> bool:
     return fits or report.invalid(f"{path}.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
 
 
-def selector_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
-    """A workload never changes what it owns."""
-    selector = new["spec"].get("selector")
-    kept = same(selector, old["spec"].get("selector"))
-    return kept or report.invalid("spec.selector", shown_selector(selector), IMMUTABLE)
-
+selector_kept = kept("spec.selector", "*meta.LabelSelector")
+"""A workload never changes what it owns."""
 
 _TEMPLATE = selected_template(
     required_selector("deployment", bad="invalid label selector"), always_restarting("ReplicaSet")

@@ -12,7 +12,6 @@ from konverge.apiserver.kinds.core.pod_defaults import default_claim_spec, defau
 from konverge.apiserver.kinds.core.pod_template import pod_template
 from konverge.apiserver.kinds.core.pod_warnings import template_warnings
 from konverge.apiserver.kinds.declare import (
-    IMMUTABLE,
     Part,
     Report,
     as_created,
@@ -20,13 +19,12 @@ from konverge.apiserver.kinds.declare import (
     field,
     items,
     one_of,
-    same,
     section,
     struct,
     unchanged,
     update,
 )
-from konverge.apiserver.kinds.lifecycle import never_less, status_cleared, status_kept
+from konverge.apiserver.kinds.lifecycle import kept, never_less, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.defaults import each, fill, section_of
 from konverge.apiserver.kinds.rules.members import not_above, same_rule, text
 from konverge.apiserver.kinds.rules.metadata import annotation_map
@@ -156,14 +154,6 @@ def _spec(*, new: bool) -> Part:
     )
 
 
-def _claims_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
-    claims = new["spec"].get("volumeClaimTemplates")
-    if same(claims, old["spec"].get("volumeClaimTemplates")):
-        return True
-    shown = internal("[]core.PersistentVolumeClaim", claims)
-    return report.invalid("spec.volumeClaimTemplates", shown, IMMUTABLE)
-
-
 _ABOVE = "cannot be greater than status.replicas"
 _COUNTS = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
 _STATUS = section(
@@ -190,7 +180,7 @@ STATEFUL_SET = Strategy(
     validate_update=update(
         as_created(_spec(new=False)),
         selector_kept,
-        _claims_kept,
+        kept("spec.volumeClaimTemplates", "[]core.PersistentVolumeClaim"),
         unchanged("spec.serviceName", "spec.podManagementPolicy"),
     ),
     warnings=_warnings,

@@ -1,0 +1,139 @@
+"""CronJob."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from konverge.apiserver.kinds.batch.jobs import default_failure_policy, job_body, spec_warnings
+from konverge.apiserver.kinds.batch.schedule import schedule_complaint, time_zone
+from konverge.apiserver.kinds.core.pod_defaults import default_pod_template
+from konverge.apiserver.kinds.declare import (
+    Part,
+    Report,
+    as_created,
+    creation,
+    field,
+    one_of,
+    required,
+    section,
+    update,
+)
+from konverge.apiserver.kinds.lifecycle import status_cleared, status_kept
+from konverge.apiserver.kinds.rules.defaults import fill, section_of
+from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.kinds.rules.numbers import not_negative
+from konverge.apiserver.kinds.templates import generation_changed, name_warnings, shown_selector
+from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+
+_SPEC_DEFAULTS = {
+    "concurrencyPolicy": "Allow",
+    "suspend": False,
+    "successfulJobsHistoryLimit": 3,
+    "failedJobsHistoryLimit": 1,
+}
+_LONGEST_NAME = 52
+"""Jobs are named after their CronJob, with a time of 11 characters."""
+
+
+def _defaults(obj: Obj) -> None:
+    spec = section_of(obj, "spec")
+    fill(spec, _SPEC_DEFAULTS)
+    template = section_of(spec, "jobTemplate")
+    section_of(template, "metadata")
+    job = section_of(template, "spec")
+    default_failure_policy(job)
+    default_pod_template(section_of(job, "template"))
+
+
+def _schedule(spec: Obj, zone_allowed: bool, report: Report) -> bool:
+    schedule = spec.get("schedule") or ""
+    if not schedule:
+        return True
+    complaint = schedule_complaint(schedule)
+    if complaint:
+        report.invalid("spec.schedule", schedule, complaint)
+    if "TZ" not in schedule:
+        return True
+    if not zone_allowed:
+        words = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+        return report.invalid("spec.schedule", schedule, words)
+    words = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+    return spec.get("timeZone") is None or report.invalid("spec.schedule", schedule, words)
+
+
+def _new_schedule(obj: Any, path: str, report: Report) -> bool:
+    return _schedule(obj["spec"], False, report)
+
+
+def _kept_schedule(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    return _schedule(new["spec"], "TZ" in (old["spec"].get("schedule") or ""), report)
+
+
+def _zone(spec: Obj, report: Report) -> bool:
+    zone = spec.get("timeZone")
+    if zone == "":
+        return report.invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string")
+    return zone is None or time_zone(zone, "spec.timeZone", report)
+
+
+def _new_zone(obj: Any, path: str, report: Report) -> bool:
+    return _zone(obj["spec"], report)
+
+
+def _changed_zone(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    return new["spec"].get("timeZone") == old["spec"].get("timeZone") or _zone(new["spec"], report)
+
+
+def _no_selector(value: Any, path: str, report: Report) -> bool:
+    """The selectors of the Jobs are made when the Jobs are."""
+    if value.get("selector") is not None:
+        shown = shown_selector(value["selector"])
+        report.invalid(f"{path}.selector", shown, "`selector` will be auto-generated")
+    manual = value.get("manualSelector")
+    return not manual or report.not_supported(f"{path}.manualSelector", manual, ("nil", "false"))
+
+
+def _short_name(obj: Any, path: str, report: Report) -> bool:
+    name = obj["metadata"].get("name") or ""
+    return len(name) <= _LONGEST_NAME or report.invalid("metadata.name", name, "must be no more than 52 characters")
+
+
+_DEADLINE = section("spec", field("startingDeadlineSeconds", not_negative))
+_REST: tuple[Part, ...] = (
+    section(
+        "spec",
+        field("concurrencyPolicy", one_of("Allow", "Forbid", "Replace")),
+        section("jobTemplate", section("spec", job_body, _no_selector)),
+        field("successfulJobsHistoryLimit", not_negative),
+        field("failedJobsHistoryLimit", not_negative),
+    ),
+)
+_SCHEDULE_GIVEN = section("spec", text("schedule", required))
+
+
+def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+    path = "spec.jobTemplate.spec"
+    spec = obj["spec"]
+    found = spec_warnings(spec["jobTemplate"]["spec"], path) if generation_changed(obj, old) else []
+    if old is None:
+        return [*name_warnings(obj), *found]
+    if "TZ" in (spec.get("schedule") or ""):
+        where = "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/"
+        words = f"cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see {where} for more details"
+        return [*found, words]
+    return found
+
+
+CRON_JOB = Strategy(
+    defaults=_defaults,
+    prepare_create=status_cleared("batch", "v1", "CronJob"),
+    prepare_update=status_kept,
+    validate_create=creation(_new_schedule, _DEADLINE, _new_zone, *_REST, _short_name, _SCHEDULE_GIVEN),
+    validate_update=update(
+        _kept_schedule, as_created(_DEADLINE), _changed_zone, as_created(*_REST), as_created(_SCHEDULE_GIVEN)
+    ),
+    warnings=_warnings,
+    status=StatusRules(),
+    generation=True,
+)

@@ -1,0 +1,63 @@
+"""Lists of indexes as text: `1,3-5,7`."""
+
+from __future__ import annotations
+
+import re
+
+from konverge.apiserver.fielderrors import quote
+
+
+class BadIndexes(ValueError):
+    """The text is the complaint."""
+
+
+def _index(text: str, completions: int) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise BadIndexes(f"cannot convert string to integer for index: {quote(text)}")
+    if int(text) >= completions:
+        raise BadIndexes(f"too large index: {quote(text)}")
+    return int(text)
+
+
+def interval(text: str, completions: int) -> tuple[int, int]:
+    """(first, last) of one part."""
+    parts = text.split("-")
+    if len(parts) > 2:
+        words = "violates the requirement that an index interval can have at most two parts separated by '-'"
+        raise BadIndexes(f"the fragment {quote(text)} {words}")
+    first = _index(parts[0], completions)
+    if len(parts) == 1:
+        return first, first
+    last = _index(parts[1], completions)
+    if first >= last:
+        raise BadIndexes(f"non-increasing order, previous: {first}, current: {last}")
+    return first, last
+
+
+def count(text: str, completions: int) -> int:
+    """How many indexes the list has; it must be increasing."""
+    total, previous = 0, None
+    for part in text.split(",") if text else ():
+        first, last = interval(part, completions)
+        if previous is not None and previous >= first:
+            raise BadIndexes(f"non-increasing order, previous: {previous}, current: {first}")
+        total += last - first + 1
+        previous = last
+    return total
+
+
+def overlap(one: str, other: str, completions: int) -> int | None:
+    """The first index that both lists have; parts that cannot be read are passed over."""
+    mine, theirs = _readable(one, completions), _readable(other, completions)
+    found = (max(a, c) for a, b in mine for c, d in theirs if a <= d and c <= b)
+    return min(found, default=None)
+
+
+def _readable(text: str, completions: int) -> list[tuple[int, int]]:
+    found = []
+    for part in text.split(",") if text else ():
+        try:
+            found.append(interval(part, completions))
+        except BadIndexes:
+            continue
+    return found
