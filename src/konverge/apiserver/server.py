@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Self
 from konverge import clock
 from konverge.apiserver import bootstrap
 from konverge.apiserver.config import Config
+from konverge.apiserver.crd.manager import Manager
 from konverge.apiserver.http import health
 from konverge.apiserver.http.call import Call
-from konverge.apiserver.http.fields import FieldTracking
 from konverge.apiserver.http.lifecycle import NamespaceLifecycle
 from konverge.apiserver.http.pipeline import handle
 from konverge.apiserver.http.seams import Admission, Gate, NameAndAge, TableMaker, TokenGate
@@ -28,9 +28,19 @@ from konverge.wire.direct import Direct
 from konverge.wire.message import Request, Response
 
 if TYPE_CHECKING:
+    from konverge.apiserver.storage.sqlite import SqliteJournal
     from konverge.wire.server import Server
 
 Route = Callable[[Call], Awaitable[Response]]
+
+
+def _journal(data_dir: Path | None) -> SqliteJournal | None:
+    if data_dir is None:
+        return None
+    from konverge.apiserver.storage.sqlite import SqliteJournal
+
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return SqliteJournal(data_dir / "state.db")
 
 
 class ApiServer:
@@ -42,11 +52,12 @@ class ApiServer:
         self.token = token or secrets.token_urlsafe(24)
         """The administrator's."""
         self.registry = Registry.builtin()
-        self.store = Store(history=self.config.history)
+        self._journal = _journal(data_dir)
+        self.store = Store(history=self.config.history, journal=self._journal)
         self.objects = Objects(self.store)
+        self.definitions = Manager(self.store, self.registry)
         self.gate: Gate = TokenGate(self.token)
         self.admission: Admission = NamespaceLifecycle()
-        self.fields = FieldTracking()
         self.tables: TableMaker = NameAndAge()
         self.routes: dict[str, Route] = {"/version": health.version}
         self.routes |= dict.fromkeys(("/healthz", "/livez", "/readyz"), health.healthy)
@@ -65,8 +76,11 @@ class ApiServer:
         return await handle(self, request)
 
     async def start(self) -> None:
+        if self._journal is not None:
+            self._journal.load(self.store)
         network = ipaddress.ip_network(self.config.service_cluster_ips)
         bootstrap.create_all(self.objects, str(network[1]))
+        self.definitions.start()
 
     async def listen(self, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None) -> str:
         """Serve on a socket as well; the result is the URL."""

@@ -64,14 +64,14 @@ def to_json(call: Call, media: str, body: bytes) -> bytes:
     return msgspec.json.encode(decoder(body))
 
 
-def yaml_to_json(body: bytes) -> bytes:
+def yaml_to_json(body: bytes, prefix: str = "") -> bytes:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         return msgspec.json.encode(yaml.load(body, Loader=loader))  # noqa: S506 - a safe loader
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
-        raise status.bad_request(f"error converting YAML to JSON: {error}") from None
+        raise status.bad_request(f"{prefix}error converting YAML to JSON: {error}") from None
 
 
 def decode(call: Call, served: Served, body: bytes, validation: Validation) -> Obj:
@@ -115,6 +115,30 @@ def typed(call: Call, served: Served, body: bytes, obj: Obj, validation: Validat
     return decoded.obj
 
 
+def by_type(served: Served, body: bytes, obj: Obj) -> schema.Decoded:
+    """As `typed`, for a patched object: what is odd about it is told, not judged. Raises DecodeError."""
+    if served.reader is not None:
+        return served.reader(body, "Warn")
+    if served.typing is not None:
+        return schema.from_json(served.typing, body)
+    return schema.Decoded(obj, ())
+
+
+def yaml_object(body: bytes) -> schema.Decoded:
+    """The object that is applied: YAML, of which JSON is a part."""
+    try:
+        obj = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        body = yaml_to_json(body, "error decoding patch: ")
+        obj = msgspec.json.decode(body)
+    if obj is None:
+        return schema.Decoded({}, ())
+    if not isinstance(obj, dict):
+        wrong = f"json: cannot unmarshal {json_type(obj)} into Go value of type map[string]interface {{}}"
+        raise status.bad_request(f"error decoding patch: error unmarshaling JSON: while decoding JSON: {wrong}")
+    return schema.Decoded(obj, schema.duplicates(body))
+
+
 _TYPE_OF_HEAD = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
@@ -129,14 +153,14 @@ def parse(body: bytes) -> tuple[Obj, str]:
     if obj is None:
         return {}, ""
     if not isinstance(obj, dict):
-        return {}, f"json: cannot unmarshal {_json_type(obj)} into Go value of type {_TYPE_OF_HEAD}"
+        return {}, f"json: cannot unmarshal {json_type(obj)} into Go value of type {_TYPE_OF_HEAD}"
     for key, name in (("apiVersion", ".apiVersion"), ("kind", ".kind")):
         if not isinstance(obj.get(key, ""), str) and obj[key] is not None:
-            return {}, f"json: cannot unmarshal {_json_type(obj[key])} into Go struct field {name} of type string"
+            return {}, f"json: cannot unmarshal {json_type(obj[key])} into Go struct field {name} of type string"
     return obj, ""
 
 
-def _json_type(value: Any) -> str:
+def json_type(value: Any) -> str:
     if isinstance(value, bool):
         return "bool"
     return {"str": "string", "list": "array", "dict": "object"}.get(type(value).__name__, "number")
@@ -182,24 +206,36 @@ def summary(body: bytes) -> str:
     return shown + " ..." if len(body) > 30 else shown
 
 
-def _wrong_kind(call: Call, served: Served, given: str, api_version: str, obj: Obj) -> None:
-    """Refuse a body of another kind, in the words of the real server's scheme."""
-    group, _, version = api_version.rpartition("/")
+class WrongKind(Exception):
+    """A body of another kind, in the words of the real server's scheme."""
+
+
+def same_kind(call: Call, served: Served, obj: Obj) -> None:
+    """Raises WrongKind for an object of another kind; kind and version may be absent."""
     resource = served.resource
+    kind, api_version = obj.get("kind") or resource.kind, obj.get("apiVersion") or resource.api_version
+    if (kind, api_version) == (resource.kind, resource.api_version):
+        return
+    group, _, version = api_version.rpartition("/")
+    if call.server.registry.by_kind(group, version, kind) is None:
+        raise WrongKind(
+            f"no kind {quote(kind)} is registered for version {quote(api_version)} in scheme {quote(SCHEME)}"
+        )
+    if kind != resource.kind or group != resource.group:
+        package = INTERNAL_PACKAGES.get(resource.group, resource.group.partition(".")[0])
+        raise WrongKind(f"converting ({version}.{kind}) to ({package}.{resource.kind}): unknown conversion")
+
+
+def _wrong_kind(call: Call, served: Served, given: str, api_version: str, obj: Obj) -> None:
     if served.custom:
         _wrong_custom_kind(served, given, api_version, obj)
-    start = f"{given} in version {quote(version)} cannot be handled as a {resource.kind}: "
-    known = call.server.registry.by_kind(group, version, given)
-    if known is None:
-        shown = quote(api_version)
+    try:
+        same_kind(call, served, obj)
+    except WrongKind as error:
+        version = api_version.rpartition("/")[2]
         raise status.bad_request(
-            f"{start}no kind {quote(given)} is registered for version {shown} in scheme {quote(SCHEME)}"
-        )
-    if given != resource.kind or group != resource.group:
-        package = INTERNAL_PACKAGES.get(resource.group, resource.group.partition(".")[0])
-        raise status.bad_request(
-            f"{start}converting ({version}.{given}) to ({package}.{resource.kind}): unknown conversion"
-        )
+            f"{given} in version {quote(version)} cannot be handled as a {served.resource.kind}: {error}"
+        ) from None
     raise _wrong_version(served, api_version)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from konverge.apiserver.http import bodies, reads, writes
+from konverge.apiserver.http import bodies, fields, reads, writes
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system
 from konverge.wire.message import Response
@@ -25,6 +25,6 @@ async def create(call: Call) -> Response:
     system.match_namespace(metadata, call.info.namespace if served.resource.namespaced else "")
     served.defaults(obj)
     system.drop_duplicate_owners(obj["metadata"], call, after_admission=False)
-    call.server.fields.track(call, served, None, obj, options)
+    fields.track(call, served, None, obj, options)
     record = await writes.create(call, served, obj, options)
     return reads.answer(call, 201, served, record)

@@ -1,15 +1,149 @@
-"""PATCH: JSON patch, merge patch, strategic merge patch, apply."""
+"""PATCH: JSON patch, merge patch, strategic merge patch, and apply.
+
+A patch is worked out on the object in the version of the path and then goes the way of an update; when another write
+comes between, it is worked out anew on what is there then.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from konverge.apiserver import status
+import msgspec
+
+from konverge.apiserver import fielderrors, status
+from konverge.apiserver.http import bodies, fields, reads, writes
+from konverge.apiserver.http.options import WriteOptions, write_options
+from konverge.apiserver.http.patching import JsonPatch, MergePatch, Patch, StrategicPatch
+from konverge.apiserver.http.update import keep_all_but_status, rules_of
+from konverge.apiserver.merge.apply import apply
+from konverge.apiserver.meta import system
+from konverge.apiserver.registry import Served
+from konverge.apiserver.schema.decode import Decoded, DecodeError, from_patched
+from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
     from konverge.apiserver.http.call import Call
 
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+_CUSTOM = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+_BUILTIN = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+
 
 async def patch(call: Call) -> Response:
-    raise status.method_not_allowed()
+    served = call.resource
+    media = bodies.media_type(call)
+    check_media(served, media)
+    call.negotiate(custom=served.custom)
+    body = bodies.checked_body(call)
+    options = write_options(call.query, "PatchOptions", apply=media == APPLY_PATCH)
+    if media == APPLY_PATCH:
+        return await _apply(call, served, body, options)
+    return await _change(call, served, read(served, media, body, options), options)
+
+
+def check_media(served: Served, media: str) -> None:
+    supported = _CUSTOM if served.custom else _BUILTIN
+    if media in supported:
+        return
+    if served.custom:
+        raise status.unsupported_media_type(
+            "the body of the request was in an unknown format - accepted media types include: " + ", ".join(supported)
+        )
+    raise status.unsupported_media_type("415: Unsupported Media Type", details={})
+
+
+def read(served: Served, media: str, body: bytes, options: WriteOptions) -> Patch:
+    checked = options.field_validation != "Ignore"
+    if media == JSON_PATCH:
+        return JsonPatch(body, checked)
+    if media == MERGE_PATCH:
+        return MergePatch(body, checked)
+    assert served.typing is not None
+    return StrategicPatch(body, served.typing, checked)
+
+
+async def _change(call: Call, served: Served, found: Patch, options: WriteOptions) -> Response:
+    def change(live: Obj | None) -> Obj:
+        if live is None:
+            raise status.not_found(served.resource.group, served.resource.plural, call.info.name)
+        obj = decoded(call, served, found, found.apply(live), options)
+        served.defaults(obj)
+        identified(call, served, obj, live)
+        fields.track(call, served, live, obj, options)
+        return obj
+
+    written = await writes.update(call, served, change, options, rules=rules_of(call))
+    return reads.answer(call, 200, served, written.record)
+
+
+def decoded(call: Call, served: Served, found: Patch, patched: Obj, options: WriteOptions) -> Obj:
+    """The patched object as its type has it; what the type does not have is warned of or refused."""
+    try:
+        bodies.same_kind(call, served, patched)
+        result = _typed(served, found, patched)
+    except (DecodeError, bodies.WrongKind) as error:
+        raise _not_this(found, patched, str(error)) from None
+    odd = [*found.strict, *result.strict]
+    if odd and options.field_validation == "Strict":
+        raise _not_this(found, patched, "strict decoding error: " + ", ".join(odd))
+    if options.field_validation == "Warn":
+        for text in odd:
+            call.warn(text)
+    obj = result.obj
+    obj["kind"], obj["apiVersion"] = served.resource.kind, served.resource.api_version
+    if not isinstance(obj.get("metadata"), dict):
+        obj["metadata"] = {}
+    return obj
+
+
+def _typed(served: Served, found: Patch, patched: Obj) -> Decoded:
+    if isinstance(found, StrategicPatch):
+        assert served.typing is not None
+        return from_patched(served.typing, patched)
+    return bodies.by_type(served, msgspec.json.encode(patched), patched)
+
+
+def _not_this(found: Patch, patched: Obj, why: str) -> status.ApiError:
+    return status.invalid("", "", "", [fielderrors.invalid("patch", found.shown(patched), why)])
+
+
+def identified(call: Call, served: Served, obj: Obj, live: Obj | None) -> None:
+    """A patch may not make another object of it; through /status it changes the status alone."""
+    metadata = obj["metadata"]
+    system.match_namespace(metadata, call.info.namespace if served.resource.namespaced else "")
+    system.match_name(metadata, call.info.name)
+    if live is not None and call.subresource == "status":
+        keep_all_but_status(obj, live)
+
+
+async def _apply(call: Call, served: Served, body: bytes, options: WriteOptions) -> Response:
+    applied = bodies.yaml_object(body)
+    owner = fields.owner_of(call, served, options)
+    if owner is None:
+        raise status.unsupported_media_type("415: Unsupported Media Type", details={})
+
+    def change(live: Obj | None) -> Obj:
+        obj = apply(live, applied.obj, owner, force=bool(options.force))
+        _strict(call, applied, options)
+        uid = obj["metadata"].get("uid")
+        if live is None and uid:
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise status.conflict(served.resource.group, served.resource.plural, call.info.name, why)
+        identified(call, served, obj, live)
+        served.defaults(obj)
+        return obj
+
+    written = await writes.update(call, served, change, options, rules=rules_of(call), creates=not call.subresource)
+    return reads.answer(call, 201 if written.created else 200, served, written.record)
+
+
+def _strict(call: Call, applied: Decoded, options: WriteOptions) -> None:
+    if applied.strict and options.field_validation == "Strict":
+        raise status.bad_request("error strict decoding patch: " + "\n".join(applied.strict))
+    if options.field_validation == "Warn":
+        for text in applied.strict:
+            call.warn(text)

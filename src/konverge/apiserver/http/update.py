@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from konverge.apiserver.http import bodies, reads, writes
+from konverge.apiserver.http import bodies, fields, reads, writes
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system
 from konverge.apiserver.strategy import Obj, StatusRules
@@ -38,7 +38,7 @@ async def update(call: Call) -> Response:
         first = False
         if live is not None and call.subresource == "status":
             keep_all_but_status(obj, live)
-        call.server.fields.track(call, served, live, obj, options)
+        fields.track(call, served, live, obj, options)
         return obj
 
     written = await writes.update(call, served, change, options, rules=rules_of(call))

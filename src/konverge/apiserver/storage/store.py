@@ -41,10 +41,14 @@ class HistoryLimits:
     superseded_bytes: int = 64 * 1024 * 1024  # old states that nothing but the history holds
 
 
-class Journal(Protocol):
-    """Makes events durable, in order, and says how far it has come."""
+class Failed(Exception):
+    """The journal cannot write any more: what is in memory may not be on disk, so nothing is promised from here."""
 
-    def start(self, on_durable: Callable[[int], None]) -> None: ...
+
+class Journal(Protocol):
+    """Makes events durable, in order, and says how far it has come, or that it cannot go on."""
+
+    def start(self, on_durable: Callable[[int], None], on_failed: Callable[[BaseException], None]) -> None: ...
     def append(self, table: str, event: Event) -> None: ...
     def compact(self, revision: int) -> None: ...
     async def close(self) -> None: ...
@@ -65,6 +69,7 @@ class Store:
         self._superseded = 0
         self._unpublished: deque[tuple[Table, Event]] = deque()
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._failure: BaseException | None = None
         self._advances: list[tuple[int, asyncio.Future[None]]] = []
 
     def table(self, name: str) -> Table:
@@ -101,6 +106,8 @@ class Store:
         return last
 
     def _commit(self, table: Table, event: Event) -> None:
+        if self._failure is not None:
+            raise Failed(str(self._failure))
         self.revision = event.revision
         table.apply(event)
         self._log.append((table, event))
@@ -122,7 +129,7 @@ class Store:
         self.revision = self.durable = max(revision, 1)
         self.compacted = compacted
         if self._journal is not None:
-            self._journal.start(self._on_durable)
+            self._journal.start(self._on_durable, self._on_failed)
 
     def replay(self, table: Table, event: Event) -> None:
         """Take an event of the journal into the history, without applying it again."""
@@ -143,9 +150,18 @@ class Store:
                 waiter.set_result(None)
         self._advance()
 
+    def _on_failed(self, error: BaseException) -> None:
+        self._failure = error
+        for _, waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_exception(Failed(str(error)))
+        self._waiting.clear()
+
     async def settled(self, revision: int) -> None:
         """Wait until everything up to a revision is on disk. Without a journal it always is."""
         if revision > self.durable:
+            if self._failure is not None:
+                raise Failed(str(self._failure))
             waiter = asyncio.get_running_loop().create_future()
             self._waiting.append((revision, waiter))
             await waiter

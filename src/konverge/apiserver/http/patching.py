@@ -1,0 +1,151 @@
+"""Patches as they come: read, worked out on an object, and what is said when that does not work.
+
+The three kinds of patch differ in how they are read, in what they do, and in what a refusal shows of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+
+from konverge.apiserver import status
+from konverge.apiserver.http.bodies import json_type
+from konverge.apiserver.merge import jsonpatch, mergepatch, strategic
+from konverge.apiserver.merge.gotext import go_value
+from konverge.apiserver.merge.strategicerrors import StrategicError
+from konverge.apiserver.schema import decode as schema
+from konverge.apiserver.schema.node import TypeNode
+from konverge.apiserver.strategy import Obj
+
+
+class Patch(Protocol):
+    """A patch that has been read. `strict` lists what is odd about its own members."""
+
+    strict: list[str]
+
+    def apply(self, live: Obj) -> Obj:
+        """The patched object; the one given stays as it is."""
+
+    def shown(self, patched: Obj) -> str:
+        """What a refusal of the result shows."""
+
+
+def parsed(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        raise status.bad_request("invalid JSON patch") from None
+
+
+def _wrong(value: Any, wanted: str) -> str:
+    return f"json: cannot unmarshal {json_type(value)} into Go value of type {wanted}"
+
+
+class JsonPatch:
+    """RFC 6902."""
+
+    _MEMBERS = frozenset({"op", "path", "from", "value"})
+
+    def __init__(self, body: bytes, checked: bool) -> None:
+        operations = parsed(body)
+        if not isinstance(operations, list):
+            raise status.bad_request("error decoding patch: " + _wrong(operations, "[]handlers.jsonPatchOp"))
+        self._check(operations)
+        if len(operations) > jsonpatch.MOST_OPERATIONS:
+            limit, given = jsonpatch.MOST_OPERATIONS, len(operations)
+            words = f"The allowed maximum operations in a JSON patch is {limit}, got {given}"
+            raise status.ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {words}")
+        self._operations = operations
+        self.strict = self._odd_members(body, operations) if checked else []
+
+    def _check(self, operations: list[Any]) -> None:
+        for operation in operations:
+            if not isinstance(operation, dict):
+                raise status.bad_request("error decoding patch: " + _wrong(operation, "handlers.jsonPatchOp"))
+            for name in ("op", "path", "from"):
+                value = operation.get(name)
+                if value is not None and not isinstance(value, str):
+                    place = f"Go struct field jsonPatchOp.{name} of type string"
+                    raise status.bad_request(
+                        f"error decoding patch: json: cannot unmarshal {json_type(value)} into {place}"
+                    )
+
+    def _odd_members(self, body: bytes, operations: list[Any]) -> list[str]:
+        odd = [f"json patch {text}" for text in schema.duplicates(body)]
+        for index, operation in enumerate(operations):
+            odd += [f'json patch unknown field "[{index}].{name}"' for name in operation if name not in self._MEMBERS]
+        return odd
+
+    def apply(self, live: Obj) -> Obj:
+        try:
+            patched = jsonpatch.apply(live, self._operations)
+        except jsonpatch.PatchFailed:
+            raise rejected() from None
+        return patched if isinstance(patched, dict) else {}
+
+    def shown(self, patched: Obj) -> str:
+        return in_order(patched)
+
+
+class MergePatch:
+    """RFC 7396."""
+
+    def __init__(self, body: bytes, checked: bool) -> None:
+        patch = parsed(body)
+        if not isinstance(patch, dict):
+            raise status.bad_request("error decoding patch: " + _wrong(patch, "map[string]interface {}"))
+        self._patch = patch
+        self.strict = schema.duplicates(body) if checked else []
+
+    def apply(self, live: Obj) -> Obj:
+        patched: Obj = mergepatch.apply(live, self._patch)
+        return patched
+
+    def shown(self, patched: Obj) -> str:
+        return in_order(patched)
+
+
+class StrategicPatch:
+    """Strategic merge by the type of the kind."""
+
+    def __init__(self, body: bytes, node: TypeNode, checked: bool) -> None:
+        patch = parsed(body)
+        if not isinstance(patch, dict):
+            raise status.bad_request(_wrong(patch, "map[string]interface {}"))
+        self._patch, self._node = patch, node
+        self.strict = schema.duplicates(body) if checked else []
+
+    def apply(self, live: Obj) -> Obj:
+        try:
+            return strategic.apply(self._node, live, self._patch)
+        except StrategicError as error:
+            if error.code == 422:
+                raise rejected() from None
+            raise (status.bad_request(str(error)) if error.code == 400 else status.plain_500(str(error))) from None
+
+    def shown(self, patched: Obj) -> str:
+        return go_value(self._patch)
+
+
+def rejected() -> status.ApiError:
+    """What the real server says about a patch that cannot be worked out: no more than this."""
+    return status.ApiError(422, "Invalid", "the server rejected our request due to an error in our request", {})
+
+
+# The members of metadata in the order in which the real server prints them.
+_METADATA_ORDER = (
+    "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
+    "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers",
+    "managedFields",
+)  # fmt: skip
+
+
+def in_order(obj: Obj) -> str:
+    """An object as text, its members in the order of the real server's patch library."""
+    shown = {key: obj[key] for key in sorted(obj)}
+    metadata = shown.get("metadata")
+    if isinstance(metadata, dict):
+        ordered = [key for key in _METADATA_ORDER if key in metadata] + sorted(metadata.keys() - set(_METADATA_ORDER))
+        shown["metadata"] = {key: metadata[key] for key in ordered}
+    return msgspec.json.encode(shown).decode()
