@@ -42,7 +42,8 @@ class CacheSpec:
     label_selector: str = ""
     field_selector: str = ""
     metadata_only: bool = False
-    keep_managed_fields: bool = False
+    field_manager: str = ""
+    """Whose part of managedFields is kept; the others' are not."""
     projection: type[msgspec.Struct] | None = None
     transform: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     max_objects: int = 0
@@ -70,7 +71,7 @@ class CacheSpec:
 
 
 def _receiver(spec: CacheSpec) -> Callable[[bytes], tuple[Key, Record, Meta]]:
-    plain = functools.partial(receive, keep_managed_fields=spec.keep_managed_fields)
+    plain = functools.partial(receive, field_manager=spec.field_manager)
     if spec.projection is None and spec.transform is None:
         return plain
     decoder = msgspec.json.Decoder(spec.projection or dict[str, Any])

@@ -90,11 +90,11 @@ _incoming = msgspec.json.Decoder(_IncomingHead)
 _MANAGED = b'"managedFields":'
 
 
-def receive(data: bytes, *, keep_managed_fields: bool = False) -> tuple[Key, Record, Meta]:
-    """Turn an object as it came from the wire into what is stored."""
+def receive(data: bytes, *, field_manager: str = "") -> tuple[Key, Record, Meta]:
+    """Turn an object as it came from the wire into what is stored. Of managedFields, only one manager's part is kept."""
     meta = _incoming.decode(data).metadata
-    if not keep_managed_fields and meta.managed_fields:
-        data = _without_managed_fields(data, bytes(meta.managed_fields))
+    if meta.managed_fields:
+        data = _trim_managed_fields(data, bytes(meta.managed_fields), field_manager)
     record = Record(data, number(meta.resource_version), meta.uid, meta.generation)
     return Key(meta.namespace, meta.name), record, meta
 
@@ -106,16 +106,32 @@ def number(resource_version: str) -> int:
     return int(resource_version) if resource_version.isdigit() else 0
 
 
-def _without_managed_fields(data: bytes, value: bytes) -> bytes:
-    """Cut the member out with the comma beside it; the JSON around it stays as it is.
+class _Entry(msgspec.Struct, gc=False):
+    manager: str = ""
+    operation: str = ""
+
+
+_entries = msgspec.json.Decoder(list[msgspec.Raw])
+_entry = msgspec.json.Decoder(_Entry)
+
+
+def _trim_managed_fields(data: bytes, value: bytes, manager: str) -> bytes:
+    """Cut the member out, or down to what one manager applied; the JSON around it stays as it is.
 
     The metadata comes first in practice, and a member of that name deeper in the object would need the very same value
-    to be mistaken for it, in which case it is an equal loss of nothing anybody reads.
+    to be mistaken for it.
     """
     member = _MANAGED + value
-    cut = data.replace(b"," + member, b"", 1)
-    if len(cut) == len(data):
-        cut = data.replace(member + b",", b"", 1)
-    if len(cut) == len(data):
-        cut = data.replace(member, b"", 1)
-    return cut
+    kept = [bytes(raw) for raw in _entries.decode(value) if _is_applied_by(raw, manager)] if manager else []
+    if kept:
+        return data.replace(member, _MANAGED + b"[" + b",".join(kept) + b"]", 1)
+    for surplus in (b"," + member, member + b",", member):
+        cut = data.replace(surplus, b"", 1)
+        if len(cut) != len(data):
+            return cut
+    return data
+
+
+def _is_applied_by(raw: msgspec.Raw, manager: str) -> bool:
+    entry = _entry.decode(raw)
+    return entry.manager == manager and entry.operation == "Apply"

@@ -1,0 +1,57 @@
+"""The controller runtime: declare a Controller, give it a Reconciler, let a Manager run it."""
+
+from konverge.runtime.conditions import find_condition, is_true, set_condition
+from konverge.runtime.context import Context
+from konverge.runtime.declare import Controller, Reconciler, Settings, Source, Watch
+from konverge.runtime.election import Timing
+from konverge.runtime.elector import Fenced, LeaderElector, LeadershipLost
+from konverge.runtime.manager import Manager
+from konverge.runtime.owners import OwnershipError, controller_of, set_controller_reference
+from konverge.runtime.predicates import (
+    all_of,
+    annotations_changed,
+    any_of,
+    generation_changed,
+    labels_changed,
+    not_,
+    resource_version_changed,
+)
+from konverge.runtime.reasons import Changed, External, Reason, Resync, Retry, Timer
+from konverge.runtime.result import Request, Result, TerminalError, TransientError
+
+__all__ = [
+    "Changed",
+    "Context",
+    "Controller",
+    "External",
+    "Fenced",
+    "LeaderElector",
+    "LeadershipLost",
+    "Manager",
+    "OwnershipError",
+    "Reason",
+    "Reconciler",
+    "Request",
+    "Result",
+    "Resync",
+    "Retry",
+    "Settings",
+    "Source",
+    "TerminalError",
+    "Timer",
+    "Timing",
+    "TransientError",
+    "Watch",
+    "all_of",
+    "annotations_changed",
+    "any_of",
+    "controller_of",
+    "find_condition",
+    "generation_changed",
+    "is_true",
+    "labels_changed",
+    "not_",
+    "resource_version_changed",
+    "set_condition",
+    "set_controller_reference",
+]

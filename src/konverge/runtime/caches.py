@@ -30,6 +30,8 @@ class SharedCaches:
     """All informers of a manager, one for each distinct specification."""
 
     client: Client
+    manager: str
+    """The field manager: its part of owned objects' managedFields is kept."""
     template: CacheSpec
     """Limits and defaults from the configuration, put under every specification."""
     informers: dict[CacheSpec, Informer] = field(default_factory=dict)
@@ -37,7 +39,7 @@ class SharedCaches:
     def declare(self, controller: Controller[Any]) -> dict[Resource, Informer]:
         """The informers that a controller reads and is told by."""
         found: dict[Resource, Informer] = {}
-        for spec, kind in _specs(controller):
+        for spec, kind in _specs(controller, self.manager):
             whole = replace(
                 spec,
                 max_objects=self.template.max_objects,
@@ -68,7 +70,7 @@ class SharedCaches:
         return [str(informer.spec) for informer in self.informers.values() if not informer.synced.is_set()]
 
 
-def _specs(controller: Controller[Any]) -> Iterator[tuple[CacheSpec, type[Object]]]:
+def _specs(controller: Controller[Any], manager: str) -> Iterator[tuple[CacheSpec, type[Object]]]:
     primary = CacheSpec(
         resource=controller.kind.resource,
         namespaces=_namespaces(controller, controller.kind),
@@ -79,7 +81,7 @@ def _specs(controller: Controller[Any]) -> Iterator[tuple[CacheSpec, type[Object
     for owned in controller.owns:
         # Our entry in managedFields says what we own of them: without it nobody knows what an apply would change.
         space = _namespaces(controller, owned)
-        yield CacheSpec(resource=owned.resource, namespaces=space, keep_managed_fields=True), owned
+        yield CacheSpec(resource=owned.resource, namespaces=space, field_manager=manager), owned
     for watch in controller.watches:
         space = _namespaces(controller, watch.kind) if watch.namespaces is None else watch.namespaces
         yield (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any, Self
 
 from konverge.cache.informer import CacheSpec
@@ -59,7 +59,7 @@ class Manager:
         self._sync_timeout = sync_timeout
         self._shutdown_timeout = shutdown_timeout
         self._controllers: list[Controller[Any]] = []
-        self.caches = SharedCaches(self.client, CacheSpec(resource=Resource("", "", "", "")))
+        self.caches = SharedCaches(self.client, name, CacheSpec(resource=Resource("", "", "", "")))
 
     def add(self, controller: Controller[Any]) -> Self:
         """Declare a controller. Before the start only."""
@@ -71,20 +71,32 @@ class Manager:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
         """Everything is synced and at work inside the block, and has ended in order after it."""
-        async with AsyncExitStack() as stack:
-            group = await stack.enter_async_context(asyncio.TaskGroup())
-            for controller in self._controllers:
-                self.engines[controller.name] = self._engine(controller)
+        stop = asyncio.Event()
+        ready = asyncio.get_running_loop().create_future()
+        serving = asyncio.create_task(self.serve(stop, ready), name=f"manager {self.name}")
+        await asyncio.wait([serving, ready], return_when=asyncio.FIRST_COMPLETED)
+        try:
+            if ready.done():
+                yield self
+        finally:
+            stop.set()
+            await serving
+
+    async def serve(self, stop: asyncio.Event, ready: asyncio.Future[None] | None = None) -> None:
+        """The whole life, until `stop` is set. Raises what ended it otherwise."""
+        for controller in self._controllers:
+            self.engines[controller.name] = self._engine(controller)
+        async with asyncio.TaskGroup() as group:
             with bulk_load():
                 watching = [group.create_task(i.run(), name=f"cache {i.spec}") for i in self.caches.informers.values()]
                 await self.caches.wait_synced(self._sync_timeout)
             working = [group.create_task(e.run(), name=f"controller {n}") for n, e in self.engines.items()]
-            try:
-                yield self
-            finally:
-                await self._drain(working)
-                for task in watching:
-                    task.cancel()
+            if ready is not None and not ready.done():
+                ready.set_result(None)
+            await stop.wait()
+            await self._drain(working)
+            for task in watching:
+                task.cancel()
 
     async def _drain(self, working: list[asyncio.Task[None]]) -> None:
         for engine in self.engines.values():

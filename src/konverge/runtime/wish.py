@@ -3,11 +3,11 @@
 The steady state of an operator makes no request, so before applying, the wish is compared with the cached object:
 
 1. everything wished is there, with the wished value (fields that others added or the server defaulted do not matter);
-2. we own everything wished, so that nobody takes it away unnoticed;
+2. where we have applied the object before: we own everything wished, so that nobody takes it away unnoticed, and
 3. we own nothing that is no longer wished: such a field must be given up, and only an apply does that.
 
 Points 2 and 3 read our entry in `managedFields`, which also says how lists merge (`k:` by key, `v:` as a set, a leaf as
-a whole), so no schema is needed. An object that we have never applied has no entry: it is not satisfied.
+a whole), so no schema is needed. An object that somebody else made exactly as we wish it is left alone.
 """
 
 from __future__ import annotations
@@ -42,10 +42,7 @@ def our_fields(live: dict[str, Any], manager: str) -> Fields | None:
 
 def unsatisfied(wish: dict[str, Any], live: dict[str, Any], manager: str) -> str:
     """The path of the first thing that an apply would change, or an empty string when there is nothing to do."""
-    fields = our_fields(live, manager)
-    if fields is None:
-        return "."
-    return next(_differences(wish, live, fields, ""), "")
+    return next(_differences(wish, live, our_fields(live, manager), ""), "")
 
 
 def _differences(wish: Any, live: Any, fields: Fields | None, path: str) -> Iterator[str]:
