@@ -1,0 +1,149 @@
+"""ConfigMap and Secret: keys and bytes."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterable
+from typing import Any
+
+from konverge.apiserver.kinds.core.go_errors import json_syntax_error, key_pair_error
+from konverge.apiserver.kinds.declare import Report, Transition, as_created, creation, unchanged, update
+from konverge.apiserver.kinds.rules.names import config_key_complaints
+from konverge.apiserver.strategy import Context, Obj, Strategy
+
+SIZE_LIMIT = 1024 * 1024
+_FROZEN = "field is immutable when `immutable` is set"
+
+
+def _decoded_size(text: str) -> int:
+    return len(text) * 3 // 4 - text[-2:].count("=")
+
+
+def _text_size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _frozen(*names: str) -> Transition:
+    """What an object marked immutable may not change; the mark itself comes first."""
+
+    def check(new: Obj, old: Obj, path: str, report: Report) -> bool:
+        if not old.get("immutable"):
+            return True
+        if not new.get("immutable"):
+            report.forbidden("immutable", _FROZEN)
+        for name in names:
+            if (new.get(name) or {}) != (old.get(name) or {}):
+                report.forbidden(name, _FROZEN)
+        return True
+
+    return check
+
+
+def _config_map(value: Any, path: str, report: Report) -> bool:
+    data, binary = value.get("data") or {}, value.get("binaryData") or {}
+    total = 0
+    for key in sorted(data):
+        for detail in config_key_complaints(key):
+            report.invalid(f"data[{key}]", key, detail)
+        if key in binary:
+            report.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
+        total += _text_size(data[key])
+    for key in sorted(binary):
+        for detail in config_key_complaints(key):
+            report.invalid(f"binaryData[{key}]", key, detail)
+        total += _decoded_size(binary[key])
+    return total <= SIZE_LIMIT or report.too_long("[]", SIZE_LIMIT)
+
+
+CONFIG_MAP = Strategy(
+    validate_create=creation(_config_map),
+    validate_update=update(_frozen("data", "binaryData"), as_created(_config_map)),
+)
+
+
+def _default_secret(secret: Obj) -> None:
+    """stringData is a way to write data, never stored."""
+    strings = secret.pop("stringData", None)
+    if strings:
+        secret["data"] = {
+            **(secret.get("data") or {}),
+            **{k: b64encode(v.encode()).decode() for k, v in strings.items()},
+        }
+    if not secret.get("type"):
+        secret["type"] = "Opaque"
+
+
+def _docker_config(key: str, data: dict[str, str], report: Report) -> None:
+    if key not in data:
+        report.required(f"data[{key}]")
+        return
+    problem = _not_an_object(b64decode(data[key]))
+    if problem:
+        report.invalid(f"data[{key}]", "<secret contents redacted>", problem)
+
+
+def _not_an_object(content: bytes) -> str:
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return json_syntax_error(content)
+    if isinstance(found, dict) or found is None:
+        return ""
+    kinds = {str: "string", list: "array", bool: "bool"}
+    return f"json: cannot unmarshal {kinds.get(type(found), 'number')} into Go value of type map[string]interface {{}}"
+
+
+_NEEDED_KEYS = {
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+_ACCOUNT = "kubernetes.io/service-account.name"
+
+
+def _secret(value: Any, path: str, report: Report) -> bool:
+    data, kind = value.get("data") or {}, value.get("type") or ""
+    total = 0
+    for key in sorted(data):
+        for detail in config_key_complaints(key):
+            report.invalid(f"data[{key}]", key, detail)
+        total += _decoded_size(data[key])
+    if total > SIZE_LIMIT:
+        report.too_long("data", SIZE_LIMIT)
+    if kind == "kubernetes.io/service-account-token":
+        if not (value["metadata"].get("annotations") or {}).get(_ACCOUNT):
+            report.required(f"metadata.annotations[{_ACCOUNT}]")
+    elif kind == "kubernetes.io/dockercfg":
+        _docker_config(".dockercfg", data, report)
+    elif kind == "kubernetes.io/dockerconfigjson":
+        _docker_config(".dockerconfigjson", data, report)
+    elif kind == "kubernetes.io/basic-auth" and not data.keys() & {"username", "password"}:
+        report.required("data[username]")
+        report.required("data[password]")
+    for key in _NEEDED_KEYS.get(kind, ()):
+        if key not in data or (key == "ssh-privatekey" and not data[key]):
+            report.required(f"data[{key}]")
+    return True
+
+
+def _secret_warnings(secret: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+    if secret.get("type") == "kubernetes.io/tls":
+        data = secret.get("data") or {}
+        problem = key_pair_error(b64decode(data.get("tls.crt", "")), b64decode(data.get("tls.key", "")))
+        if problem:
+            yield problem
+
+
+def _keep_type(secret: Obj, old: Obj, context: Context) -> None:
+    if not secret.get("type"):
+        secret["type"] = old.get("type", "")
+
+
+SECRET = Strategy(
+    defaults=_default_secret,
+    prepare_update=_keep_type,
+    validate_create=creation(_secret),
+    validate_update=update(unchanged("type"), _frozen("data"), as_created(_secret)),
+    warnings=_secret_warnings,
+    field_selectors={"type": lambda secret: secret.get("type") or ""},
+)

@@ -1,0 +1,76 @@
+"""Event, in its core form. events.k8s.io asks for more: see `kinds/events.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from konverge.apiserver.kinds.declare import Report, as_created, creation, update
+from konverge.apiserver.kinds.rules.names import qualified_name
+from konverge.apiserver.strategy import Obj, Strategy
+
+_MISMATCH = "does not match event.namespace"
+
+
+def legacy_rules(reporter: str) -> Callable[[Any, str, Report], bool]:
+    """What both forms ask; `reporter` is the field of the reporting controller in the form at hand."""
+
+    def check(event: Any, path: str, report: Report) -> bool:
+        namespace = event["metadata"].get("namespace") or ""
+        involved = (event.get("involvedObject") or {}).get("namespace") or ""
+        if not event.get("eventTime"):
+            expected = involved == namespace if involved else namespace in ("", "default")
+            return expected or report.invalid("involvedObject.namespace", involved, _MISMATCH)
+        if not involved and namespace not in ("default", "kube-system"):
+            report.invalid("involvedObject.namespace", involved, _MISMATCH)
+        _reporting(event, reporter, report)
+        return True
+
+    return check
+
+
+def _reporting(event: Any, reporter: str, report: Report) -> None:
+    controller = event.get("reportingComponent") or ""
+    if not controller:
+        report.required(reporter)
+    qualified_name(controller, reporter, report)
+    for name, limit in (("reportingInstance", 128), ("action", 128), ("reason", 128)):
+        value = event.get(name) or ""
+        if not value:
+            report.required(name)
+        if len(value.encode()) > limit:
+            report.invalid(name, "", f"can have at most {limit} characters")
+    if len((event.get("message") or "").encode()) > 1024:
+        report.invalid("message", "", "can have at most 1024 characters")
+
+
+def _source(event: Obj) -> str:
+    return (event.get("source") or {}).get("component") or event.get("reportingComponent") or ""
+
+
+def _involved(name: str) -> Callable[[Obj], str]:
+    return lambda event: (event.get("involvedObject") or {}).get(name) or ""
+
+
+def _plain(name: str) -> Callable[[Obj], str]:
+    return lambda event: event.get(name) or ""
+
+
+FIELD_SELECTORS: dict[str, Callable[[Obj], str]] = {
+    **{
+        f"involvedObject.{name}": _involved(name)
+        for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+    },
+    **{name: _plain(name) for name in ("reason", "reportingComponent", "type")},
+    "source": _source,
+}
+
+_RULES = legacy_rules("reportingComponent")
+
+EVENT = Strategy(
+    validate_create=creation(_RULES),
+    validate_update=update(as_created(_RULES)),
+    create_on_update=True,
+    default_propagation="Unsupported",
+    field_selectors=FIELD_SELECTORS,
+)

@@ -1,0 +1,133 @@
+"""LimitRange."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge import clock
+from konverge.apiserver.kinds.core.pod_defaults import default_resource_list
+from konverge.apiserver.kinds.core.resource_names import container_resource_name, may_overcommit, resource_name
+from konverge.apiserver.kinds.declare import Report, as_created, creation, field, section, update
+from konverge.apiserver.kinds.rules.defaults import each, section_of
+from konverge.apiserver.kinds.rules.names import qualified_name
+from konverge.apiserver.kinds.rules.quantities import NANO, amount, shown
+from konverge.apiserver.strategy import Context, Obj, Strategy
+
+_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
+_LISTS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+
+Amounts = dict[str, Any]
+
+
+def _defaults(limits: Obj) -> None:
+    """The most that a container may have is also what it gets when it does not say."""
+    for limit in each(section_of(limits, "spec"), "limits"):
+        for name in _LISTS:
+            default_resource_list(limit.get(name))
+        if limit.get("type") == "Container":
+            given = {**(limit.get("max") or {}), **(limit.get("default") or {})}
+            asked = {**(limit.get("min") or {}), **given, **(limit.get("defaultRequest") or {})}
+            for name, found in (("default", given), ("defaultRequest", asked)):
+                if found:
+                    limit[name] = found
+
+
+def _type(kind: str, path: str, report: Report) -> bool:
+    if not qualified_name(kind, path, report):
+        return False
+    known = "/" in kind or kind in _TYPES
+    return known or report.invalid(path, kind, "must be a standard limit type or fully qualified")
+
+
+def _limit(limit: Amounts, path: str, report: Report) -> None:
+    kind = limit.get("type") or ""
+    name_rule = container_resource_name if kind in ("Pod", "Container") else resource_name
+    for name in ("max", "min"):
+        _names(limit, name, name_rule, path, report)
+    if kind == "Pod":
+        for name in ("default", "defaultRequest"):
+            if limit.get(name):
+                report.forbidden(f"{path}.{name}", "may not be specified when `type` is 'Pod'")
+    else:
+        for name in ("default", "defaultRequest"):
+            _names(limit, name, name_rule, path, report)
+    stored = "storage" in (limit.get("min") or {}) or "storage" in (limit.get("max") or {})
+    if kind == "PersistentVolumeClaim" and not stored:
+        words = "either minimum or maximum storage value is required, but neither was provided"
+        report.required(f"{path}.limits", words)
+    _names(limit, "maxLimitRequestRatio", name_rule, path, report)
+    considered = [name for name in _LISTS if kind != "Pod" or not name.startswith("default")]
+    for resource in sorted({key for name in considered for key in limit.get(name) or ()}):
+        _relations({name: (limit.get(name) or {}).get(resource) for name in considered}, resource, path, report)
+
+
+def _names(limit: Amounts, name: str, rule: Any, path: str, report: Report) -> None:
+    for resource in sorted(limit.get(name) or ()):
+        rule(resource, f"{path}.{name}[{resource}]", report)
+
+
+_WORDS = {"min": "min", "max": "max", "default": "default", "defaultRequest": "default request"}
+_ORDER = (
+    # (the lesser, the greater, where it is reported, the value shown, words for the greater where they differ)
+    ("min", "max", "min", "min", ""),
+    ("min", "defaultRequest", "defaultRequest", "defaultRequest", ""),
+    ("defaultRequest", "max", "defaultRequest", "defaultRequest", ""),
+    ("defaultRequest", "default", "defaultRequest", "defaultRequest", "default limit"),
+    ("min", "default", "default", "min", ""),
+    ("default", "max", "default", "max", ""),
+)
+
+
+def _relations(found: Amounts, resource: str, path: str, report: Report) -> None:
+    for less, more, at, value, words in _ORDER:
+        one, other = found.get(less), found.get(more)
+        if one is not None and other is not None and amount(one) > amount(other):
+            greater = words or _WORDS[more]
+            detail = f"{_WORDS[less]} value {shown(one)} is greater than {greater} value {shown(other)}"
+            report.invalid(f"{path}.{at}[{resource}]", shown(found[value]), detail)
+    _ratio(found, f"{path}.maxLimitRequestRatio[{resource}]", report)
+    given, asked = found.get("default"), found.get("defaultRequest")
+    if not may_overcommit(resource) and given is not None and asked is not None and amount(given) != amount(asked):
+        detail = f"default value {shown(given)} must equal to defaultRequest value {shown(asked)} in {resource}"
+        report.invalid(f"{path}.defaultRequest[{resource}]", shown(asked), detail)
+
+
+def _ratio(found: Amounts, path: str, report: Report) -> None:
+    ratio, least, most = found.get("maxLimitRequestRatio"), found.get("min"), found.get("max")
+    if ratio is None:
+        return
+    if amount(ratio) < NANO:
+        report.invalid(path, shown(ratio), f"ratio {shown(ratio)} is less than 1")
+    if least is None or most is None or not amount(least):
+        return
+    possible = amount(most) / amount(least)
+    if amount(ratio) / NANO > possible:
+        report.invalid(path, shown(ratio), f"ratio {shown(ratio)} is greater than max/min = {possible:f}")
+
+
+def _limits(value: Any, path: str, report: Report) -> bool:
+    seen: set[str] = set()
+    for index, limit in enumerate(value):
+        place, kind = f"{path}[{index}]", limit.get("type") or ""
+        _type(kind, f"{place}.type", report)
+        if kind in seen:
+            report.duplicate(f"{place}.type", kind)
+        seen.add(kind)
+        _limit(limit, place, report)
+    return True
+
+
+def _name(limits: Obj, context: Context) -> None:
+    if not limits["metadata"].get("name"):
+        limits["metadata"]["name"] = clock.new_uid()
+
+
+_SPEC = section("spec", field("limits", _limits))
+
+LIMIT_RANGE = Strategy(
+    defaults=_defaults,
+    prepare_create=_name,
+    validate_create=creation(_SPEC),
+    validate_update=update(as_created(_SPEC)),
+    create_on_update=True,
+)

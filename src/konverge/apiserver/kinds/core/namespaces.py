@@ -1,0 +1,101 @@
+"""Namespace: always labelled with its name, and held by its own finalizers until it is empty."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.apiserver.kinds.declare import Report, as_created, creation, field, items, section, update
+from konverge.apiserver.kinds.rules.defaults import fill, section_of
+from konverge.apiserver.kinds.rules.names import dns_label_complaints, named, qualified_name
+from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+KUBERNETES = "kubernetes"
+_STANDARD_FINALIZERS = (KUBERNETES, "orphan", "foregroundDeletion")
+
+
+def finalizer_name(value: Any, path: str, report: Report) -> bool:
+    """Qualified, or one of Kubernetes' own."""
+    qualified_name(value, path, report)
+    if "/" in value or value in _STANDARD_FINALIZERS:
+        return True
+    words = "name is neither a standard finalizer name nor is it fully qualified"
+    return report.invalid(path, value, words)
+
+
+def _label(namespace: Obj) -> None:
+    metadata = namespace["metadata"]
+    if metadata.get("name"):
+        metadata["labels"] = {**(metadata.get("labels") or {}), NAME_LABEL: metadata["name"]}
+
+
+def _defaults(namespace: Obj) -> None:
+    section_of(namespace, "metadata")
+    section_of(namespace, "spec")
+    _label(namespace)
+    fill(section_of(namespace, "status"), {"phase": "Active"})
+
+
+def _prepare_create(namespace: Obj, context: Context) -> None:
+    _label(namespace)
+    namespace["status"] = {"phase": "Active"}
+    spec = namespace["spec"]
+    if KUBERNETES not in (spec.get("finalizers") or ()):
+        spec["finalizers"] = [*(spec.get("finalizers") or ()), KUBERNETES]
+
+
+def _prepare_update(namespace: Obj, old: Obj, context: Context) -> None:
+    _label(namespace)
+    namespace["spec"] = old["spec"]
+    namespace["status"] = old["status"]
+
+
+def _prepare_finalize(namespace: Obj, old: Obj, context: Context) -> None:
+    _label(namespace)
+    namespace["status"] = old["status"]
+
+
+def _all_finalizers(value: Any, path: str, report: Report) -> bool:
+    for name in value:
+        finalizer_name(name, path, report)
+    return True
+
+
+_SPEC = section("spec", field("finalizers", _all_finalizers))
+
+
+def _phase(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    phase = new["status"].get("phase", "")
+    if new["metadata"].get("deletionTimestamp"):
+        words = "may only be 'Terminating' if `deletionTimestamp` is not empty"
+        return phase == "Terminating" or report.invalid("status.Phase", phase, words)
+    words = "may only be 'Active' if `deletionTimestamp` is empty"
+    return phase == "Active" or report.invalid("status.Phase", phase, words)
+
+
+def _mark(namespace: Obj, context: Context) -> None:
+    namespace["status"]["phase"] = "Terminating"
+
+
+NAMESPACE = Strategy(
+    defaults=_defaults,
+    prepare_create=_prepare_create,
+    prepare_update=_prepare_update,
+    validate_create=creation(_SPEC),
+    validate_update=update(as_created(_SPEC)),
+    status=StatusRules(validate=update(_phase)),
+    subresources={
+        "finalize": StatusRules(
+            prepare=_prepare_finalize,
+            validate=update(as_created(section("spec", field("finalizers", items(finalizer_name))))),
+        )
+    },
+    name_check=named(dns_label_complaints),
+    returns_deleted=True,
+    field_selectors={
+        "status.phase": lambda namespace: (namespace.get("status") or {}).get("phase") or "",
+        "name": lambda namespace: namespace["metadata"]["name"],
+    },
+    held=lambda namespace: bool((namespace.get("spec") or {}).get("finalizers")),
+    on_marked=_mark,
+)

@@ -1,0 +1,173 @@
+"""Node."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from konverge.apiserver.fielderrors import ErrorType, FieldError, quote
+from konverge.apiserver.gotypes import internal
+from konverge.apiserver.kinds.core.resource_names import resource_amount
+from konverge.apiserver.kinds.core.scheduling import TAINT_EFFECTS
+from konverge.apiserver.kinds.declare import Report, as_created, creation, one_of_required, update
+from konverge.apiserver.kinds.lifecycle import status_kept
+from konverge.apiserver.kinds.rules.defaults import section_of
+from konverge.apiserver.kinds.rules.names import label_value_complaints, qualified_name
+from konverge.apiserver.kinds.rules.network import cidr_legacy, cidr_warnings, parse_cidr
+from konverge.apiserver.kinds.rules.numbers import positive
+from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+
+_TAINTS_KEY = "scheduler.alpha.kubernetes.io/taints"
+_FEATURE = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*")
+_CIDR_FIXED = 'node updates may not change podCIDR except from "" to valid'
+
+
+def _defaults(node: Obj) -> None:
+    """podCIDR and podCIDRs say the same; what is not reserved can be allocated."""
+    spec, status = section_of(node, "spec"), section_of(node, "status")
+    if spec.get("podCIDR") and not spec.get("podCIDRs"):
+        spec["podCIDRs"] = [spec["podCIDR"]]
+    elif spec.get("podCIDRs"):
+        spec["podCIDR"] = spec["podCIDRs"][0]
+    if status.get("capacity") and not status.get("allocatable"):
+        status["allocatable"] = dict(status["capacity"])
+
+
+def _prepare_create(node: Obj, context: Context) -> None:
+    node["spec"].pop("configSource", None)
+    node["status"].pop("config", None)
+
+
+def _taints(value: Any, path: str, report: Report) -> None:
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(value):
+        place, key, effect = f"{path}[{index}]", taint.get("key") or "", taint.get("effect") or ""
+        qualified_name(key, f"{place}.key", report)
+        complaints = label_value_complaints(taint.get("value") or "")
+        if complaints:
+            report.invalid(f"{place}.value", taint["value"], ";".join(complaints))
+        one_of_required(*TAINT_EFFECTS)(effect, f"{place}.effect", report)
+        if (key, effect) in seen:
+            shown = internal("core.Taint", taint)
+            detail = "taints must be unique by key and effect pair"
+            report.add(FieldError(ErrorType.DUPLICATE, place, shown, detail))
+        seen.add((key, effect))
+
+
+def _annotations(node: Obj, report: Report) -> None:
+    text = (node["metadata"].get("annotations") or {}).get(_TAINTS_KEY)
+    if not text:
+        return
+    try:
+        _taints(json.loads(text), f"metadata.annotations.{_TAINTS_KEY}", report)
+    except ValueError as problem:
+        report.invalid("metadata.annotations", _TAINTS_KEY, str(problem))
+
+
+def _resources(node: Obj, report: Report) -> None:
+    for which in ("capacity", "allocatable"):
+        amounts = node["status"].get(which) or {}
+        for name in sorted(amounts):
+            resource_amount(name, amounts[name], f"status.{which}.{name}", report)
+
+
+def _features(node: Obj, report: Report) -> None:
+    listed, path = node["status"].get("declaredFeatures") or [], "status.declaredFeatures"
+    for index, name in enumerate(listed):
+        shown = quote(name)
+        if len(name) > 253:
+            words = f"invalid feature name {shown}: must be no more than 253 characters"
+            report.invalid(f"{path}[{index}]", name, words)
+        elif not _FEATURE.fullmatch(name):
+            words = (
+                f"invalid feature name {shown}: must start with an UpperCamelCase segment, with subsequent segments "
+                "separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric "
+                "characters and slashes"
+            )
+            report.invalid(f"{path}[{index}]", name, words)
+        if index and listed[index - 1] == name:
+            report.duplicate(f"{path}[{index}]", name)
+        elif index and listed[index - 1] > name:
+            report.invalid(f"{path}[{index}]", name, "list must be sorted alphabetically")
+
+
+def _pod_networks(node: Obj, report: Report) -> None:
+    listed, path = node["spec"].get("podCIDRs") or [], "spec.podCIDRs"
+    for index, value in enumerate(listed):
+        cidr_legacy(value, f"{path}[{index}]", report)
+    families = {parsed[1].version for parsed in map(parse_cidr, listed) if parsed}
+    if len(listed) > 2 or (len(listed) == 2 and len(families) < 2):
+        report.invalid(path, listed, "may specify no more than one CIDR for each IP family")
+
+
+def _node(node: Any, path: str, report: Report) -> bool:
+    """A node as it is created. The API reports taints at metadata.taints."""
+    _annotations(node, report)
+    _taints(node["spec"].get("taints") or (), "metadata.taints", report)
+    _resources(node, report)
+    swap = ((node["status"].get("nodeInfo") or {}).get("swap") or {}).get("capacity")
+    if swap is not None:
+        positive(swap, "metadata.nodeSwapStatus.capacity", report)
+    _features(node, report)
+    _pod_networks(node, report)
+    return True
+
+
+def _changed(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    _annotations(new, report)
+    _resources(new, report)
+    _features(new, report)
+    _addresses(new, report)
+    spec, before = new["spec"], old["spec"]
+    _networks_kept(spec.get("podCIDRs") or [], before.get("podCIDRs") or [], report)
+    provider = before.get("providerID")
+    if provider and spec.get("providerID") != provider:
+        verb = "modified" if spec.get("providerID") else "cleared"
+        report.invalid("spec.providerID", None, f"field cannot be {verb} once set")
+    _taints(spec.get("taints") or (), "metadata.taints", report)
+    if (spec.get("externalID") or "") != (before.get("externalID") or ""):
+        report.forbidden("spec.externalID", "may not be updated")
+    return True
+
+
+def _addresses(node: Obj, report: Report) -> None:
+    seen: list[Any] = []
+    for index, address in enumerate(node["status"].get("addresses") or ()):
+        if address in seen:
+            report.duplicate(f"status.addresses[{index}]", internal("core.NodeAddress", address))
+        seen.append(address)
+
+
+def _networks_kept(new: list[str], old: list[str], report: Report) -> None:
+    if old and len(new) != len(old):
+        report.forbidden("spec.podCIDRs", _CIDR_FIXED)
+    elif old:
+        for value, before in zip(new, old, strict=True):
+            if value != before:
+                report.forbidden("spec.podCIDRs", _CIDR_FIXED)
+
+
+def _warnings(node: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+    spec = node["spec"]
+    if spec.get("configSource") is not None:
+        yield "spec.configSource: the feature is removed"
+    if spec.get("externalID"):
+        yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
+    for index, value in enumerate(spec.get("podCIDRs") or ()):
+        yield from cidr_warnings(f"spec.podCIDRs[{index}]", value)
+
+
+NODE = Strategy(
+    defaults=_defaults,
+    prepare_create=_prepare_create,
+    prepare_update=status_kept,
+    validate_create=creation(_node),
+    validate_update=update(as_created(_node), _changed),
+    warnings=_warnings,
+    status=StatusRules(validate=update(_changed)),
+    field_selectors={
+        "spec.unschedulable": lambda node: "true" if (node.get("spec") or {}).get("unschedulable") else "false"
+    },
+)

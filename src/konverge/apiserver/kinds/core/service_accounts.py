@@ -1,0 +1,38 @@
+"""ServiceAccount."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from konverge.apiserver.strategy import Context, Obj, Strategy
+
+_MOUNTABLE = "kubernetes.io/enforce-mountable-secrets"
+
+
+def _bare_secrets(account: Obj) -> None:
+    """Of a referenced secret only the name counts."""
+    if account.get("secrets"):
+        account["secrets"] = [{"name": s["name"]} if s.get("name") else {} for s in account["secrets"]]
+
+
+def _prepare_create(account: Obj, context: Context) -> None:
+    _bare_secrets(account)
+
+
+def _prepare_update(account: Obj, old: Obj, context: Context) -> None:
+    _bare_secrets(account)
+
+
+def _warnings(account: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+    before = (old or {}).get("metadata", {}).get("annotations") or {}
+    if _MOUNTABLE in (account["metadata"].get("annotations") or {}) and _MOUNTABLE not in before:
+        words = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
+        yield f"metadata.annotations[{_MOUNTABLE}]: {words}"
+
+
+SERVICE_ACCOUNT = Strategy(
+    prepare_create=_prepare_create,
+    prepare_update=_prepare_update,
+    warnings=_warnings,
+    returns_deleted=True,
+)
