@@ -1,0 +1,268 @@
+"""Server-side apply: the merged object and its managedFields, or why not.
+
+    merged = live + what is applied - what this manager applied last time, does not apply any more, and nobody else owns
+
+The result is compared with the stored object; equal ones leave everything as it is, the times in managedFields too.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from konverge.apiserver import status
+from konverge.apiserver.merge import fieldset
+from konverge.apiserver.merge.combine import merge, without
+from konverge.apiserver.merge.entries import APPLY, Entry, EntryError, Managers, decode, encode
+from konverge.apiserver.merge.fieldset import FieldSet
+from konverge.apiserver.merge.gotext import html_safe
+from konverge.apiserver.merge.managed import bare, empty, stripped, tracked
+from konverge.apiserver.merge.owner import Owner
+from konverge.apiserver.merge.ownership import Conflicts, moved, reconciled
+from konverge.apiserver.merge.typed import TypedError, compare, fields_of, validate
+from konverge.apiserver.schema import yamlgo
+from konverge.apiserver.schema.decode import Decoded, DecodeError, from_patched, may_repeat
+from konverge.apiserver.schema.exact import json_type
+from konverge.apiserver.schema.node import TypeNode
+from konverge.apiserver.status import ApiError
+from konverge.apiserver.strategy import Obj
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_MOST_ANNOTATION_BYTES = 256 * 1024
+_KUBECTL = "kubectl"
+
+
+def read(body: bytes) -> Decoded:
+    """An applied configuration, YAML or JSON; `strict` has its repeated keys. Raises 400."""
+    found = _read_json(body)
+    if found is not None:
+        return Decoded(found, ())
+    try:
+        value, repeated = yamlgo.parse(body)
+    except yamlgo.YamlError as error:
+        raise status.bad_request(f"error encoding patch: error converting YAML to JSON: {error}") from None
+    if value is not None and not isinstance(value, dict):
+        what = json_type(value)
+        text = f"error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {what} into Go value of type"
+        raise status.bad_request(f"error decoding patch: {text} map[string]interface {{}}")
+    return Decoded(value or {}, repeated)
+
+
+def _read_json(body: bytes) -> Obj | None:
+    """JSON is YAML, and most clients send it: no need for the slow way, unless there may be a repeated key in it."""
+    if not body.startswith(b"{"):
+        return None
+    try:
+        value: Obj = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return None if may_repeat(body, value) else value
+
+
+def warnings(configuration: Decoded, validation: str) -> list[str]:
+    """What to warn of once an apply has succeeded; raises 400 where fieldValidation is Strict."""
+    if not configuration.strict or validation == "Ignore":
+        return []
+    if validation == "Strict":
+        lines = "\n".join(f"  {line}" for line in configuration.strict)
+        problem = f"error converting YAML to JSON: yaml: unmarshal errors:\n{lines}"
+        raise status.bad_request(f"error strict decoding patch: {problem}")
+    return list(configuration.strict)
+
+
+def apply(live: Obj | None, applied: Obj, owner: Owner, *, force: bool = False) -> Obj:
+    """The object after an apply, with its managedFields; not defaulted yet. Raises 400, 409 and 500."""
+    _check_kind(applied, owner)
+    stored = empty(owner) if live is None else live
+    try:
+        managers = decode(stored.get("metadata", {}).get("managedFields"))
+    except EntryError as error:
+        raise status.plain_500(f"failed to decode managed fields: {error}") from None
+    current = bare(stored)
+    if not managers and live is not None:
+        managers = _before_first_apply(current, owner)
+    try:
+        merged, managers = _with_client_side_apply(current, applied, managers, owner, force)
+    except Conflicts as conflicts:
+        raise conflict(conflicts) from None
+    if owner.manager == _KUBECTL:
+        merged = _with_last_applied(merged, applied)
+    metadata = {**(merged.get("metadata") or {})}
+    if managers:
+        metadata["managedFields"] = encode(managers)
+    return {**merged, "metadata": metadata}
+
+
+def _check_kind(applied: Obj, owner: Owner) -> None:
+    group, _, version = str(applied.get("apiVersion") or "").rpartition("/")
+    given = f"{group}/{version}, Kind={applied.get('kind') or ''}"
+    if given != owner.gvk:
+        raise status.bad_request(f"invalid object type: {given}")
+    metadata = applied.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
+        raise status.bad_request("metadata.managedFields must be nil")
+
+
+def _before_first_apply(current: Obj, owner: Owner) -> Managers:
+    """Somebody owns what is there already, so that the first apply meets conflicts rather than overwriting it."""
+    predecessor = Owner(
+        node=owner.node,
+        manager="before-first-apply",
+        api_version=owner.api_version,
+        kind=owner.kind,
+        now=owner.now,
+        subresource=owner.subresource,
+        may_own=owner.may_own,
+        convert=owner.convert,
+    )
+    try:
+        return tracked({}, None, current, predecessor)
+    except TypedError as error:
+        raise status.plain_500(f"failed to create manager for existing fields: {error}") from None
+
+
+def _with_client_side_apply(
+    current: Obj, applied: Obj, managers: Managers, owner: Owner, force: bool
+) -> tuple[Obj, Managers]:
+    """kubectl may take over, without conflicts, what it once applied on the client's side."""
+    try:
+        return _merged(current, applied, managers, owner, force)
+    except Conflicts as conflicts:
+        allowed = _last_applied_fields(current, owner) if owner.manager == _KUBECTL else None
+        if allowed is None:
+            raise
+        left = [(entry, path) for entry, path in conflicts.found if not fieldset.has(allowed, path)]
+        if left:
+            raise Conflicts(left) from None
+    return _merged(current, applied, managers, owner, True)
+
+
+def _merged(current: Obj, applied: Obj, managers: Managers, owner: Owner, force: bool) -> tuple[Obj, Managers]:
+    node = owner.node
+    _check_types(node, current, applied, owner)
+    if not node.go:
+        managers = reconciled(managers, node)
+    fields = owner.may_own(fields_of(node, applied))
+    mine = Entry(owner.manager, APPLY, owner.api_version, owner.subresource, None, fields)
+    last = managers.get(mine.identity)
+    mine = mine._replace(time=last.time if last else None)
+    managers = {**managers, mine.identity: mine}
+    merged: Obj = merge(node, current, applied)
+    if last is not None and fieldset.difference(last.fields, fields):
+        merged = _pruned(merged, managers, last, owner)
+    managers, _ = moved(managers, current, merged, owner, mine.identity, force=force)
+    managers = _settled(managers, mine.identity, None if merged == current else owner.now)
+    return (merged if merged == current else _typed(merged, applied, owner)), managers
+
+
+def _settled(managers: Managers, mine: str, time: str | None) -> Managers:
+    """The applier's own entry without what is never owned, and with the time of the change if there was one."""
+    entry = managers[mine]
+    fields = stripped(entry.fields)
+    if not fields:
+        return {identity: other for identity, other in managers.items() if identity != mine}
+    return {**managers, mine: entry._replace(fields=fields, time=time or entry.time)}
+
+
+def _check_types(node: TypeNode, current: Obj, applied: Obj, owner: Owner) -> None:
+    metadata = applied.get("metadata") or {}
+    where = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {owner.gvk}"
+    try:
+        validate(node, applied)
+    except TypedError as error:
+        raise status.plain_500(f"failed to create typed patch object ({where}): {error}") from None
+    if node.go:
+        return  # What is stored of a built-in kind has been decoded by its type.
+    try:
+        validate(node, current, repeated=True)
+    except TypedError as error:
+        raise status.plain_500(f"failed to create typed live object ({where}): {error}") from None
+
+
+def _pruned(merged: Obj, managers: Managers, last: Entry, owner: Owner) -> Obj:
+    """Without what the manager applied last time, unless anybody owns it now."""
+    node = owner.node
+    last_fields = fieldset.with_named(last.fields, node)
+    everything = fieldset.with_named(fields_of(node, merged), node)
+    pruned = without(node, merged, last_fields) or {}
+    owned: FieldSet = {}
+    for entry in managers.values():
+        owned = fieldset.union(owned, entry.fields)
+    kept = fieldset.union(
+        fieldset.with_named(fields_of(node, pruned), node),
+        fieldset.with_named(owned, node),
+    )
+    pruned = without(node, merged, fieldset.difference(everything, kept)) or {}
+    left = fieldset.with_named(fields_of(node, pruned), node)
+    gone = fieldset.intersection(fieldset.difference(everything, left), last_fields)
+    found: Obj = without(node, merged, gone) or {}
+    return found
+
+
+def _typed(merged: Obj, applied: Obj, owner: Owner) -> Obj:
+    """A built-in object as Go writes it; a custom resource stays as it is."""
+    if not owner.node.go:
+        return merged
+    try:
+        return from_patched(owner.node, merged).obj
+    except DecodeError as error:
+        metadata = applied.get("metadata") or {}
+        where = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {owner.gvk}"
+        text = f"unable to convert unstructured object to {owner.gvk}: {error}"
+        raise status.plain_500(f"failed to convert new object ({where}) to proper version: {text}") from None
+
+
+def _last_applied_fields(current: Obj, owner: Owner) -> FieldSet | None:
+    """The fields of kubectl's annotation that still have the values it gave them; None without an annotation."""
+    text = (current.get("metadata", {}).get("annotations") or {}).get(LAST_APPLIED)
+    if not text:
+        return None
+    try:
+        last = msgspec.json.decode(text)
+        if not isinstance(last, dict) or last.get("apiVersion") != owner.api_version:
+            return None
+        validate(owner.node, last)
+        found = fields_of(owner.node, last)
+        change = compare(owner.node, last, current)
+    except (msgspec.DecodeError, TypedError):
+        return None
+    for fields in (change.modified, change.added, change.removed):
+        found = fieldset.difference(found, fields)
+    return found
+
+
+def _with_last_applied(merged: Obj, applied: Obj) -> Obj:
+    """Keep kubectl's annotation, where there is one, in step with what is applied."""
+    metadata = merged.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    if not annotations.get(LAST_APPLIED):
+        return merged
+    text = html_safe(msgspec.json.encode(_without_annotation(applied), order="deterministic").decode()) + "\n"
+    changed = {**annotations, LAST_APPLIED: text}
+    if sum(len(key.encode()) + len(value.encode()) for key, value in changed.items()) > _MOST_ANNOTATION_BYTES:
+        del changed[LAST_APPLIED]
+    return {**merged, "metadata": {**metadata, "annotations": changed}}
+
+
+def _without_annotation(applied: Obj) -> Obj:
+    metadata = applied.get("metadata") or {}
+    annotations = metadata.get("annotations")
+    if not annotations:
+        return applied
+    kept = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
+    return {**applied, "metadata": {**metadata, "annotations": kept}}
+
+
+def conflict(conflicts: Conflicts) -> ApiError:
+    """409 with a cause for each field."""
+    shown = [(str(entry), fieldset.show(path)) for entry, path in conflicts.found]
+    causes = [{"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": at} for who, at in shown]
+    if len(shown) == 1:
+        text = f"1 conflict: conflict with {shown[0][0]}: {shown[0][1]}"
+    else:
+        lines: list[str] = []
+        for index, (who, at) in enumerate(shown):
+            if index == 0 or shown[index - 1][0] != who:
+                lines.append(f"conflicts with {who}:")
+            lines.append(f"- {at}")
+        text = f"{len(shown)} conflicts: " + "\n".join(lines)
+    return ApiError(409, "Conflict", f"Apply failed with {text}", {"causes": causes})

@@ -1,0 +1,156 @@
+"""JSON patch (RFC 6902) as the real server's library applies it.
+
+It is laxer than the RFC in places that clients have come to rely on: `replace` of an absent member adds it, `test` of
+an absent member against null holds, `copy` of an absent member copies null, indices may be negative.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.apiserver.strategy import Obj
+
+MOST_OPERATIONS = 10_000
+_MISSING = object()
+
+
+class PatchFailed(Exception):
+    """An operation that cannot be done; the patch has no effect."""
+
+
+def apply(document: Obj, operations: list[Any]) -> Any:
+    """The patched document; the one given is not changed."""
+    root: Any = _copy(document)
+    for operation in operations:
+        root = _perform(root, operation if isinstance(operation, dict) else {})
+    return root
+
+
+def _perform(root: Any, operation: dict[str, Any]) -> Any:
+    match operation.get("op"):
+        case "add":
+            _add(root, _text(operation, "path"), _copy(operation.get("value")))
+        case "remove":
+            _remove(root, _text(operation, "path"))
+        case "replace":
+            return _replace(root, _text(operation, "path"), operation)
+        case "move":
+            _move(root, operation)
+        case "copy":
+            _add_copy(root, operation)
+        case "test":
+            _test(root, _text(operation, "path"), operation.get("value"))
+        case other:
+            raise PatchFailed(f"Unexpected kind: {other}")
+    return root
+
+
+def _text(operation: dict[str, Any], name: str) -> str:
+    value = operation.get(name)
+    if not isinstance(value, str):
+        raise PatchFailed(f"operation missing {name} field")
+    return value
+
+
+def _find(root: Any, path: str) -> tuple[Any, str]:
+    """The container that a path leads to, and the last part of the path."""
+    parts = path.split("/")
+    if len(parts) < 2:
+        raise PatchFailed(f"doc is missing path: {path}")
+    here = root
+    for part in parts[1:-1]:
+        here = _get(here, _unescape(part))
+        if here is _MISSING or not isinstance(here, (dict, list)):
+            raise PatchFailed(f"doc is missing path: {path}")
+    return here, _unescape(parts[-1])
+
+
+def _unescape(part: str) -> str:
+    return part.replace("~1", "/").replace("~0", "~")
+
+
+def _index(items: list[Any], key: str, size: int) -> int:
+    try:
+        index = int(key)
+    except ValueError:
+        raise PatchFailed(f"value was not a proper array index: {key}") from None
+    if not key.lstrip("+-").isdigit() or not -size <= index < size:
+        raise PatchFailed(f"Unable to access invalid index: {key}")
+    return index + size if index < 0 else index
+
+
+def _get(container: Any, key: str) -> Any:
+    if isinstance(container, list):
+        return container[_index(container, key, len(container))]
+    return container.get(key, _MISSING)
+
+
+def _add(root: Any, path: str, value: Any) -> None:
+    container, key = _find(root, path)
+    if isinstance(container, dict):
+        container[key] = value
+    elif key == "-":
+        container.append(value)
+    else:
+        container.insert(_index(container, key, len(container) + 1), value)
+
+
+def _remove(root: Any, path: str) -> Any:
+    container, key = _find(root, path)
+    if isinstance(container, list):
+        return container.pop(_index(container, key, len(container)))
+    if key not in container:
+        raise PatchFailed(f"Unable to remove nonexistent key: {key}")
+    return container.pop(key)
+
+
+def _replace(root: Any, path: str, operation: dict[str, Any]) -> Any:
+    value = _copy(operation.get("value"))
+    if path == "":
+        if not isinstance(value, (dict, list)):
+            raise PatchFailed("replace operation value must be object or array")
+        return value
+    container, key = _find(root, path)
+    if isinstance(container, list):
+        container[_index(container, key, len(container))] = value
+    else:
+        container[key] = value
+    return root
+
+
+def _move(root: Any, operation: dict[str, Any]) -> None:
+    value = _remove(root, _text(operation, "from"))
+    _add(root, _text(operation, "path"), value)
+
+
+def _add_copy(root: Any, operation: dict[str, Any]) -> None:
+    container, key = _find(root, _text(operation, "from"))
+    value = _get(container, key)
+    _add(root, _text(operation, "path"), None if value is _MISSING else _copy(value))
+
+
+def _test(root: Any, path: str, wanted: Any) -> None:
+    if path == "":
+        found = root
+    else:
+        container, key = _find(root, path)
+        found = _get(container, key)
+    if found is _MISSING:
+        found = None
+    if not same(found, wanted):
+        raise PatchFailed(f"testing value {path} failed")
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal as JSON: Python takes True for 1, JSON does not."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    return type(a) is type(b) and bool(a == b)
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(member) for key, member in value.items()}
+    return [_copy(member) for member in value] if isinstance(value, list) else value

@@ -1,0 +1,46 @@
+"""Who writes, and by which rules: what the functions of ownership need to know of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from konverge.apiserver.merge.fieldset import FieldSet
+from konverge.apiserver.schema.node import TypeNode
+from konverge.apiserver.strategy import Obj
+
+Filter = Callable[[FieldSet], FieldSet]
+Convert = Callable[[Obj, str], "tuple[TypeNode, Obj] | None"]
+
+
+def _all(fields: FieldSet) -> FieldSet:
+    return fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    node: TypeNode
+    manager: str
+    api_version: str
+    kind: str
+    now: str
+    """This second, as a `Time`: the time of the entry if it changes."""
+    subresource: str = ""
+    may_own: Filter = _all
+    """Takes the fields out that this endpoint resets (konverge.apiserver.merge.reset)."""
+    convert: Convert | None = None
+    """An object in another version with that version's type, or None when it is not served any more. Without it, all
+    versions are taken to have one form (custom resources without a conversion webhook)."""
+
+    @property
+    def gvk(self) -> str:
+        group, _, version = self.api_version.rpartition("/")
+        return f"{group}/{version}, Kind={self.kind}"
+
+
+def manager_of(field_manager: str, user_agent: str) -> str:
+    """The manager of a write: what the client says, or the name of its program."""
+    if field_manager:
+        return field_manager
+    name = user_agent.partition("/")[0]
+    return "".join(character for character in name if character.isprintable())[:128] or "unknown"

@@ -1,0 +1,106 @@
+"""How a change moves the ownership of fields.
+
+Whoever changes a field takes it from the others; whoever removes one takes it from everybody. An apply does neither
+silently: where another manager owns a field and the values differ, it is a conflict, unless it is forced.
+"""
+
+from __future__ import annotations
+
+from konverge.apiserver.merge import fieldset
+from konverge.apiserver.merge.entries import Entry, Managers
+from konverge.apiserver.merge.fieldset import FieldSet, Path
+from konverge.apiserver.merge.owner import Owner
+from konverge.apiserver.merge.typed import Comparison, compare
+from konverge.apiserver.schema.node import Kind, TypeNode
+from konverge.apiserver.strategy import Obj
+
+
+class Conflicts(Exception):
+    """Fields that other managers own and an apply would change."""
+
+    def __init__(self, found: list[tuple[Entry, Path]]) -> None:
+        super().__init__(f"{len(found)} conflicts")
+        self.found = found
+
+
+def moved(
+    managers: Managers, old: Obj, new: Obj, owner: Owner, myself: str, *, force: bool
+) -> tuple[Managers, Comparison]:
+    """The other managers' entries after a change from `old` to `new`, and the change. Raises Conflicts."""
+    views = _Views(old, new, owner)
+    change = views.change(owner.api_version)
+    assert change is not None
+    left: Managers = {}
+    conflicts: list[tuple[Entry, Path]] = []
+    for identity, entry in managers.items():
+        if identity == myself:
+            left[identity] = entry
+            continue
+        seen = views.change(entry.api_version)
+        if seen is None:
+            continue
+        taken = fieldset.intersection(entry.fields, fieldset.union(seen.modified, seen.added))
+        if taken and not force:
+            conflicts += [(entry, path) for path in fieldset.paths(taken)]
+        fields = fieldset.difference(fieldset.difference(entry.fields, taken), seen.removed)
+        if fields:
+            left[identity] = entry._replace(fields=fields)
+    if conflicts:
+        raise Conflicts(sorted(conflicts, key=lambda found: found[0].identity))
+    return left, change
+
+
+class _Views:
+    """The change as each version of the API sees it."""
+
+    def __init__(self, old: Obj, new: Obj, owner: Owner) -> None:
+        self._old = old
+        self._new = new
+        self._owner = owner
+        self._seen: dict[str, Comparison | None] = {}
+
+    def change(self, api_version: str) -> Comparison | None:
+        if api_version not in self._seen:
+            self._seen[api_version] = self._compare(api_version)
+        return self._seen[api_version]
+
+    def _compare(self, api_version: str) -> Comparison | None:
+        owner, node, old, new = self._owner, self._owner.node, self._old, self._new
+        if api_version != owner.api_version:
+            if owner.convert is None:
+                return self.change(owner.api_version)
+            before, after = owner.convert(old, api_version), owner.convert(new, api_version)
+            if before is None or after is None:
+                return None
+            node, old, new = after[0], before[1], after[1]
+        found = compare(node, old, new)
+        return Comparison(*(owner.may_own(fields) for fields in found))
+
+
+def reconciled(managers: Managers, node: TypeNode) -> Managers:
+    """Entries brought in line with a schema in which something has become atomic since they were written."""
+    found = {}
+    for identity, entry in managers.items():
+        fields = _reconciled(node, entry.fields)
+        found[identity] = entry if fields is entry.fields else entry._replace(fields=fields)
+    return found
+
+
+def _reconciled(node: TypeNode, fields: FieldSet) -> FieldSet:
+    out: FieldSet | None = None
+    for element, below in fields.items():
+        child = _child(node, element) if below else None
+        if child is None:
+            continue
+        whole = child.atomic and child.kind is not Kind.ANY
+        kept = {} if whole else _reconciled(child, below)
+        if kept is not below:
+            out = dict(fields) if out is None else out
+            out[element] = kept
+    return fields if out is None else out
+
+
+def _child(node: TypeNode, element: str) -> TypeNode | None:
+    if element.startswith("f:") and node.kind is not Kind.LIST:
+        return node.child(element[2:])
+    return node.element if element.startswith(("k:", "v:")) and node.kind is Kind.LIST else None

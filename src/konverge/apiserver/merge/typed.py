@@ -1,0 +1,349 @@
+"""Objects under their types: which paths they have, where two differ, whether one conforms.
+
+ABSENT is not null: a field that is there with null is there. Two rules follow Go's library for structured merge:
+`fields_of` (what an apply owns) has leaves, list items and undeclared map members; `compare` (what an update owns) has
+every path that came, went or changed, and for what came and went the containers as well.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from konverge.apiserver.merge.fieldset import SELF, FieldSet, key_element, show_element, value_element
+from konverge.apiserver.merge.gotext import go_syntax, go_type, go_value
+from konverge.apiserver.schema.node import DEDUCED, Kind, TypeNode
+
+ABSENT: Final = object()
+
+
+class TypedError(Exception):
+    """An object that does not conform to its type; the text names path and reason."""
+
+
+class Comparison(NamedTuple):
+    removed: FieldSet
+    modified: FieldSet
+    added: FieldSet
+
+
+def shape(node: TypeNode, value: Any) -> Kind:
+    """Which of the forms that a type admits a value has: MAP, LIST or SCALAR."""
+    if node.kind is Kind.ANY:
+        if value is None or isinstance(value, dict):
+            return Kind.MAP
+        return Kind.LIST if isinstance(value, list) else Kind.SCALAR
+    return Kind.MAP if node.kind is Kind.STRUCT else node.kind
+
+
+def list_is_whole(node: TypeNode) -> bool:
+    """A list that is owned as one value."""
+    return node.kind is Kind.ANY or node.list_type == "atomic"
+
+
+def member(node: TypeNode, name: str) -> TypeNode:
+    return node.child(name) or DEDUCED
+
+
+def item(node: TypeNode) -> TypeNode:
+    return node.element or DEDUCED
+
+
+def element_of(node: TypeNode, value: Any) -> str:
+    """The path element of a list item: its key fields, or itself."""
+    if node.list_type == "map":
+        return _keyed_element(node, value)
+    if isinstance(value, dict):
+        raise TypedError("associative list without keys has an element that's a map type")
+    if isinstance(value, list):
+        raise TypedError("not supported: associative list with lists as elements")
+    if value is None:
+        raise TypedError("associative list without keys has an element that's an explicit null")
+    return _set_element(value) if isinstance(value, str) else value_element(value)
+
+
+_set_element = lru_cache(maxsize=8192)(value_element)
+
+
+def _keyed_element(node: TypeNode, value: Any) -> str:
+    if value is None:
+        raise TypedError("associative list with keys may not have a null element")
+    if not isinstance(value, dict):
+        raise TypedError("associative list with keys may not have non-map elements")
+    if len(node.map_keys) == 1:
+        found = value.get(node.map_keys[0])
+        if type(found) is str:
+            return _string_key(node.map_keys[0], found)
+    keys = tuple(
+        (name, value.get(name, node.key_defaults.get(name)))
+        for name in node.map_keys
+        if name in value or name in node.key_defaults
+    )
+    if not keys:
+        names = "[" + " ".join(f'"{name}"' for name in node.map_keys) + "]"
+        text = f"associative list with keys has an element that omits all key fields {names}"
+        raise TypedError(f"{text} (and doesn't have default values for any key fields)")
+    try:
+        return _several_keys(keys, tuple(type(found) for _, found in keys))
+    except TypeError:
+        return key_element(dict(keys))
+
+
+@lru_cache(maxsize=8192)
+def _several_keys(keys: tuple[tuple[str, Any], ...], types: tuple[type, ...]) -> str:
+    """The types are part of the cache's key: 1 and True are equal, but not the same key."""
+    return key_element(dict(keys))
+
+
+@lru_cache(maxsize=8192)
+def _string_key(name: str, value: str) -> str:
+    return key_element({name: value})
+
+
+def fields_of(node: TypeNode, value: Any) -> FieldSet:
+    """What an object specifies: the set that applying it owns."""
+    return _specified(node, value) or {}
+
+
+def _specified(node: TypeNode, value: Any) -> FieldSet | None:
+    form = shape(node, value)
+    if form is Kind.SCALAR:
+        return {}
+    if form is Kind.MAP:
+        if node.atomic:
+            return {}
+        return _specified_members(node, value) if isinstance(value, dict) else None
+    if list_is_whole(node):
+        return {}
+    return _specified_items(node, value) if isinstance(value, list) else None
+
+
+def _specified_members(node: TypeNode, value: dict[str, Any]) -> FieldSet | None:
+    out: FieldSet = {}
+    fields = node.fields
+    for name, inner in value.items():
+        field = fields.get(name)
+        below = _specified(member(node, name) if field is None else field.node, inner)
+        if field is None or inner is None or inner == {}:
+            below = _itself(below)
+        if below is not None:
+            out[f"f:{name}"] = below
+    return out or None
+
+
+def _specified_items(node: TypeNode, value: list[Any]) -> FieldSet | None:
+    out: FieldSet = {}
+    inner = item(node)
+    for entry in value:
+        element = element_of(node, entry)
+        out[element] = {} if element in out else _itself(_specified(inner, entry))
+    return out or None
+
+
+def _itself(below: FieldSet | None) -> FieldSet:
+    """A node that is a member, with what is below it."""
+    return {SELF: {}, **below} if below else {}
+
+
+def everything(node: TypeNode, value: Any) -> FieldSet:
+    """All paths of a value that came or went, its containers included; the node of the value itself."""
+    form = shape(node, value)
+    out: FieldSet = {}
+    if form is Kind.MAP and not node.atomic and isinstance(value, dict):
+        if node.kind is Kind.MAP and item(node).kind is Kind.SCALAR:
+            out = {f"f:{name}": {} for name in value}
+        else:
+            for name, inner in value.items():
+                out[f"f:{name}"] = everything(member(node, name), inner)
+    elif form is Kind.LIST and not list_is_whole(node) and isinstance(value, list):
+        inner_node = item(node)
+        for entry in value:
+            element = element_of(node, entry)
+            out[element] = {} if element in out else everything(inner_node, entry)
+    return {SELF: {}, **out} if out else out
+
+
+def compare(node: TypeNode, old: Any, new: Any) -> Comparison:
+    """Where `new` differs from `old`."""
+    found = _Differences()
+    if old != new:
+        found.between(node, old, new, found.removed, found.modified, found.added)
+    return Comparison(found.removed, found.modified, found.added)
+
+
+class _Differences:
+    """The three sets while they grow; each call gets the level of each set at which it stands."""
+
+    def __init__(self) -> None:
+        self.removed: FieldSet = {}
+        self.modified: FieldSet = {}
+        self.added: FieldSet = {}
+
+    def between(
+        self, node: TypeNode, old: Any, new: Any, removed: FieldSet, modified: FieldSet, added: FieldSet
+    ) -> bool:
+        """Fills the levels below two unequal values; True when the value as a whole has changed."""
+        old_form, new_form = shape(node, old), shape(node, new)
+        if new is None and node.kind is Kind.ANY:
+            new_form = old_form
+        elif old is None and node.kind is Kind.ANY:
+            old_form = new_form
+        whole = self._one_form(node, old_form, old, new, removed, modified, added)
+        if new_form is not old_form:
+            whole |= self._one_form(node, new_form, old, new, removed, modified, added)
+        return whole
+
+    def _one_form(
+        self, node: TypeNode, form: Kind, old: Any, new: Any, removed: FieldSet, modified: FieldSet, added: FieldSet
+    ) -> bool:
+        if form is Kind.MAP:
+            before, after = (value if isinstance(value, dict) else {} for value in (old, new))
+            if node.atomic or not (before or after):
+                return True
+            self._members(node, before, after, removed, modified, added)
+            return False
+        if form is Kind.LIST:
+            before_items, after_items = (value if isinstance(value, list) else [] for value in (old, new))
+            if list_is_whole(node) or not (before_items or after_items):
+                return True
+            self._items(node, before_items, after_items, removed, modified, added)
+            return False
+        return True
+
+    def _members(
+        self,
+        node: TypeNode,
+        old: dict[str, Any],
+        new: dict[str, Any],
+        removed: FieldSet,
+        modified: FieldSet,
+        added: FieldSet,
+    ) -> None:
+        for name, value in new.items():
+            before = old.get(name, ABSENT)
+            if before is ABSENT:
+                added[f"f:{name}"] = everything(member(node, name), value)
+            elif before is not value and before != value:
+                self._descend(member(node, name), f"f:{name}", before, value, removed, modified, added)
+        for name, value in old.items():
+            if name not in new:
+                removed[f"f:{name}"] = everything(member(node, name), value)
+
+    def _descend(
+        self, node: TypeNode, element: str, old: Any, new: Any, removed: FieldSet, modified: FieldSet, added: FieldSet
+    ) -> None:
+        gone: FieldSet = {}
+        changed: FieldSet = {}
+        come: FieldSet = {}
+        whole = self.between(node, old, new, gone, changed, come)
+        if gone:
+            removed[element] = gone
+        if whole:
+            modified[element] = _itself(changed)
+        elif changed:
+            modified[element] = changed
+        if come:
+            added[element] = come
+
+    def _items(
+        self, node: TypeNode, old: list[Any], new: list[Any], removed: FieldSet, modified: FieldSet, added: FieldSet
+    ) -> None:
+        before, after = _grouped(node, old), _grouped(node, new)
+        inner = item(node)
+        for element in {**before, **after}:
+            was, now = before.get(element, []), after.get(element, [])
+            if len(was) > 1 and len(now) > 1:
+                if was != now:
+                    modified[element] = {}
+            elif len(was) > 1:
+                # A repeated key is owned as a whole; what it becomes is new.
+                if now:
+                    added[element] = everything(inner, now[0])
+                removed[element] = {}
+            elif len(now) > 1:
+                if was:
+                    removed[element] = everything(inner, was[0])
+                added[element] = {}
+            elif not was:
+                added[element] = everything(inner, now[0])
+            elif not now:
+                removed[element] = everything(inner, was[0])
+            elif was[0] != now[0]:
+                self._descend(inner, element, was[0], now[0], removed, modified, added)
+
+
+def _grouped(node: TypeNode, items: list[Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for entry in items:
+        found.setdefault(element_of(node, entry), []).append(entry)
+    return found
+
+
+def validate(node: TypeNode, value: Any, *, repeated: bool = False) -> None:
+    """Raises TypedError when a value does not conform; `repeated` admits list items with one key."""
+    errors = list(_Checks(repeated).of(node, value))
+    if errors:
+        texts = [f"{path}: {text}" if path else text for path, text in errors]
+        raise TypedError(texts[0] if len(texts) == 1 else "\n  ".join(["errors:", *texts]))
+
+
+class _Checks:
+    """The checks of one object; each error is its path and its text."""
+
+    def __init__(self, repeated: bool) -> None:
+        self._repeated = repeated
+
+    def of(self, node: TypeNode, value: Any) -> list[tuple[str, str]]:
+        if value is None:
+            return []
+        form = shape(node, value)
+        if form is Kind.MAP:
+            if not isinstance(value, dict):
+                return [("", f"expected map, got &{{{go_value(value)}}}")]
+            return self._members(node, value)
+        if form is Kind.LIST:
+            if not isinstance(value, list):
+                return [("", f"expected list, got &{{{go_value(value)}}}")]
+            return self._items(node, value)
+        return self._scalar(node, value)
+
+    def _members(self, node: TypeNode, value: dict[str, Any]) -> list[tuple[str, str]]:
+        found = []
+        for name, inner in value.items():
+            child = node.child(name)
+            if child is None:
+                found.append((f".{name}", "field not declared in schema"))
+                break
+            found += [(f".{name}{path}", text) for path, text in self.of(child, inner)]
+        return found
+
+    def _items(self, node: TypeNode, value: list[Any]) -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        seen = set()
+        for index, entry in enumerate(value):
+            if list_is_whole(node):
+                shown = f"[{index}]"
+            else:
+                try:
+                    element = element_of(node, entry)
+                except TypedError as error:
+                    return [*found, ("", f"element {index}: {error}")]
+                shown = show_element(element)
+                if element in seen and not self._repeated:
+                    found.append(("", f"duplicate entries for key {shown}"))
+                seen.add(element)
+            found += [(shown + path, text) for path, text in self.of(item(node), entry)]
+        return found
+
+    def _scalar(self, node: TypeNode, value: Any) -> list[tuple[str, str]]:
+        structured = isinstance(value, (dict, list))
+        match node.checked_scalar:
+            case "numeric" if isinstance(value, bool) or not isinstance(value, (int, float)):
+                return [("", f"expected numeric (int or float), got {go_type(value)}")]
+            case "string" if not isinstance(value, str):
+                return [("", f"expected string, got &value.valueUnstructured{{Value:{go_syntax(value)}}}")]
+            case "boolean" if not isinstance(value, bool):
+                return [("", f"expected boolean, got &{{{go_value(value)}}}")]
+            case "untyped" if structured:
+                return [("", f"expected any scalar, got &{{{go_value(value)}}}")]
+        return []
