@@ -95,7 +95,7 @@ async def test_what_a_request_looks_like() -> None:
 )
 async def test_nothing_is_smuggled_into_a_request(request_: Request) -> None:
     async with both() as (server, pool):
-        with pytest.raises(ValueError, match="percent-encode|line break"):
+        with pytest.raises(ValueError, match=r"percent-encode|line break"):
             await pool.send(request_)
         assert server.connections == 0
 
@@ -183,7 +183,10 @@ async def test_bytes_that_nobody_asked_for_end_an_idle_connection() -> None:
 
 WHOLE = {
     "length": (OK, b"ok"),
-    "chunks": (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\no\r\n1;x=y\r\nk\r\n0\r\nt: x\r\n\r\n", b"ok"),
+    "chunks": (
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\no\r\n1;x=y\r\nk\r\n0\r\nt: x\r\n\r\n",
+        b"ok",
+    ),
     "until the end": (b"HTTP/1.1 200 OK\r\n\r\nok", b"ok"),
     "1.0": (b"HTTP/1.0 200 OK\r\n\r\nok", b"ok"),
     "no reason": (b"HTTP/1.1 200\r\ncontent-length: 2\r\n\r\nok", b"ok"),
@@ -197,7 +200,10 @@ WHOLE = {
         b"ok",
     ),
     "gzip, empty": (b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 0\r\n\r\n", b""),
-    "gzip, two members": (b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n" + gzip.compress(b"o") + gzip.compress(b"k"), b"ok"),
+    "gzip, two members": (
+        b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n" + gzip.compress(b"o") + gzip.compress(b"k"),
+        b"ok",
+    ),
     "garbage behind": (OK + b"garbage", b"ok"),
     "a second answer": (OK + OK, b"ok"),
 }
@@ -220,7 +226,10 @@ async def test_whole_answers(name: str) -> None:
 
 BROKEN = {
     "not HTTP": (b"SSH-2.0-OpenSSH\r\n", ProtocolError),
-    "both framings": (b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", ProtocolError),
+    "both framings": (
+        b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+        ProtocolError,
+    ),
     "two lengths": (b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nok!", ProtocolError),
     "huge status": (b"HTTP/1.1 99999 OK\r\n\r\n", ProtocolError),
     "bad chunk": (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", ProtocolError),
@@ -238,9 +247,20 @@ BROKEN = {
     "no last chunk": (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n", ConnectionLost),
     "too large": (b"HTTP/1.1 200 OK\r\ncontent-length: 2000\r\n\r\n" + bytes(2000), BodyTooLarge),
     "bad gzip": (b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\r\nnope", ProtocolError),
-    "short gzip": (b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n" + gzip.compress(b"ok" * 99)[:-9], ProtocolError),
-    "gzip bomb": (b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n" + gzip.compress(bytes(50_000_000)), BodyTooLarge),
+    "short gzip": (
+        b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n" + gzip.compress(b"ok" * 99)[:-9],
+        ProtocolError,
+    ),
+    "gzip bomb": (
+        b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n" + gzip.compress(bytes(50_000_000)),
+        BodyTooLarge,
+    ),
 }
+
+
+async def _streamed(pool: ConnectionPool) -> bytes:
+    stream = await pool.stream(GET)
+    return await stream.read()
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -251,13 +271,15 @@ async def test_broken_answers_are_errors_and_leave_a_working_pool(name: str) -> 
         with pytest.raises(error):
             await pool.send(GET)
         with pytest.raises(error):
-            stream = await pool.stream(GET)
-            await stream.read()
+            await _streamed(pool)
         assert (await pool.send(GET)).body == b"ok"
 
 
 async def test_a_head_answer_may_state_a_length() -> None:
-    async with scripted(answering(b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n", OK)) as port, pool_to(port) as pool:
+    async with (
+        scripted(answering(b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n", OK)) as port,
+        pool_to(port) as pool,
+    ):
         assert (await pool.send(Request("HEAD", "/"))).headers.get("content-length") == "500"
         assert (await pool.send(GET)).body == b"ok"
 
@@ -302,13 +324,13 @@ async def test_connect_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\n", OK[:-1]])
 async def test_silence(sent: bytes) -> None:
-    async with scripted(holding(sent), holding(sent), answering(OK)) as port:
-        async with pool_to(port, limits=ClientLimits(read=0.02)) as pool:
-            with pytest.raises(ReadTimeout, match="silent for 0.02 s"):
-                await pool.send(GET)
-            with pytest.raises(TotalTimeout, match="allow more time"):
-                await pool.send(Request("GET", "/", timeout=0.01))
-            assert (await pool.send(GET)).body == b"ok"
+    scripts = (holding(sent), holding(sent), answering(OK))
+    async with scripted(*scripts) as port, pool_to(port, limits=ClientLimits(read=0.25)) as pool:
+        with pytest.raises(ReadTimeout, match=r"silent for 0\.25 s"):
+            await pool.send(GET)
+        with pytest.raises(TotalTimeout, match="allow more time"):
+            await pool.send(Request("GET", "/", timeout=0.01))
+        assert (await pool.send(GET)).body == b"ok"
 
 
 async def test_a_pool_total_limit_is_the_default() -> None:
@@ -351,11 +373,11 @@ async def test_many_exchanges_over_few_connections() -> None:
 
 
 async def test_a_waiter_takes_over_when_a_connection_dies() -> None:
-    async with scripted(answering(b""), answering(OK)) as port:
-        async with pool_to(port, limits=ClientLimits(connections=1)) as pool:
-            first, second = await asyncio.gather(pool.send(GET), pool.send(GET), return_exceptions=True)
-            assert isinstance(first, ConnectionLost)
-            assert isinstance(second, Response)
+    limits = ClientLimits(connections=1)
+    async with scripted(answering(b""), answering(OK)) as port, pool_to(port, limits=limits) as pool:
+        first, second = await asyncio.gather(pool.send(GET), pool.send(GET), return_exceptions=True)
+        assert isinstance(first, ConnectionLost)
+        assert isinstance(second, Response)
 
 
 # --- cancellation

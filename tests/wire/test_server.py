@@ -144,7 +144,10 @@ async def test_continue_waits_for_the_answer_before_it() -> None:
 
 
 REFUSED = {
-    "both framings": (400, b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"),
+    "both framings": (
+        400,
+        b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    ),
     "two lengths": (400, b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\ncontent-length: 4\r\n\r\nabcd"),
     "huge length": (400, b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999999999999999\r\n\r\n"),
     "negative length": (400, b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n"),
@@ -300,7 +303,9 @@ async def test_a_half_closed_client_gets_its_answer() -> None:
         await until(lambda: server.connections == 0)
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET / HT", GET[:-2], b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc"])
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET / HT", GET[:-2], b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc"]
+)
 async def test_clients_that_vanish(sent: bytes) -> None:
     for way in ("eof", "close", "reset"):
         async with serving() as server, raw_client(server) as client:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from konverge.wire.answer import Refusal, plain_refusal
+from konverge.wire.handshake import Handshake
 from konverge.wire.limits import ServerLimits
 from konverge.wire.message import Handler
 from konverge.wire.server_connection import ServerConnection
@@ -32,6 +33,7 @@ class Server:
         self.refusal = refusal
         self.limits = limits or ServerLimits()
         self._connections: set[ServerConnection] = set()
+        self._handshakes: set[Handshake] = set()
         self._listeners: list[asyncio.Server] = []
         self._addresses: list[tuple[str, int]] = []
         self._closing = False
@@ -48,22 +50,17 @@ class Server:
     ) -> Self:
         """Listen on host and port (0: any free one), or on sockets that are bound already. May be called again."""
         loop = asyncio.get_running_loop()
-        handshake = self.limits.head_time if ssl is not None else None
 
         def connection() -> ServerConnection:
             return ServerConnection(self, loop)
 
-        if sockets:
-            for sock in sockets:
-                listener = await loop.create_server(
-                    connection, sock=sock, ssl=ssl, backlog=backlog, ssl_handshake_timeout=handshake
-                )
-                self._listen(listener)
-        else:
-            listener = await loop.create_server(
-                connection, host, port, ssl=ssl, backlog=backlog, ssl_handshake_timeout=handshake
-            )
-            self._listen(listener)
+        def protocol() -> asyncio.Protocol:
+            return connection() if ssl is None else Handshake(self, ssl, self.limits.head_time, connection)
+
+        for sock in sockets:
+            self._listen(await loop.create_server(protocol, sock=sock, backlog=backlog))
+        if not sockets:
+            self._listen(await loop.create_server(protocol, host, port, backlog=backlog))
         return self
 
     def _listen(self, listener: asyncio.Server) -> None:
@@ -89,6 +86,8 @@ class Server:
         self._closing = True
         for listener in self._listeners:
             listener.close()
+        for handshake in self._handshakes:
+            handshake.cancel()
         if grace > 0:
             for connection in list(self._connections):
                 connection.drain()
@@ -105,7 +104,7 @@ class Server:
         self._listeners.clear()
 
     async def _until_empty(self) -> None:
-        while self._connections:
+        while self._connections or self._handshakes:
             if self._emptied is None or self._emptied.done():
                 self._emptied = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._emptied)
@@ -129,5 +128,23 @@ class Server:
 
     def forget(self, connection: ServerConnection) -> None:
         self._connections.discard(connection)
-        if not self._connections and self._emptied is not None and not self._emptied.done():
+        self._look_whether_empty()
+
+    # --- Porter, for TLS handshakes -------------------------------------------------------------------------------
+
+    def begin(self, handshake: Handshake) -> bool:
+        everyone = len(self._connections) + len(self._handshakes)
+        if self._closing or everyone >= self.limits.connections + _REFUSED_AT_ONCE:
+            return False
+        self._handshakes.add(handshake)
+        return True
+
+    def end(self, handshake: Handshake) -> None:
+        self._handshakes.discard(handshake)
+        self._look_whether_empty()
+
+    def _look_whether_empty(self) -> None:
+        if self._connections or self._handshakes:
+            return
+        if self._emptied is not None and not self._emptied.done():
             self._emptied.set_result(None)
