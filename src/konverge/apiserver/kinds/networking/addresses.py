@@ -1,0 +1,87 @@
+"""IPAddress and ServiceCIDR: the addresses of services as objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.apiserver.gotypes import internal
+from konverge.apiserver.kinds.declare import (
+    IMMUTABLE,
+    Report,
+    as_created,
+    creation,
+    field,
+    items,
+    present,
+    required,
+    section,
+    struct,
+    update,
+)
+from konverge.apiserver.kinds.lifecycle import kept_unshown, metadata_kept, status_cleared, status_kept
+from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.kinds.rules.names import dns_subdomain, path_segment_complaints, worded
+from konverge.apiserver.kinds.rules.network import cidr_strict, ip_strict, parse_cidr
+from konverge.apiserver.strategy import Obj, StatusRules, Strategy
+
+_segment = worded(path_segment_complaints)
+
+
+def _ip_name(name: str, is_prefix: bool) -> list[str]:
+    report = Report()
+    ip_strict(name, "", report)
+    return [error.detail for error in report.errors]
+
+
+_PARENT = section(
+    "spec",
+    field(
+        "parentRef",
+        struct(
+            field("group", dns_subdomain),
+            field("resource", _segment),
+            field("name", _segment),
+            field("namespace", _segment),
+        ),
+    ),
+    field("parentRef", present, struct(text("resource", required), text("name", required))),
+)
+
+IP_ADDRESS = Strategy(
+    validate_create=creation(_PARENT),
+    validate_update=update(as_created(_PARENT), kept_unshown("spec.parentRef")),
+    name_check=_ip_name,
+)
+
+
+def _cidrs(value: Any, path: str, report: Report) -> bool:
+    cidrs = value.get("cidrs") or []
+    place = f"{path}.cidrs"
+    if not cidrs:
+        return report.required(place, "at least one CIDR required")
+    if len(cidrs) > 2:
+        return report.invalid(place, internal("networking.ServiceCIDRSpec", value), "may only hold up to 2 values")
+    items(cidr_strict)(cidrs, place, report)
+    families = [parsed[0].version for parsed in map(parse_cidr, cidrs) if parsed is not None]
+    words = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
+    return len(families) < 2 or families[0] != families[1] or report.invalid(place, cidrs, words)
+
+
+def _only_a_second(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    """A range of the other family may be added; nothing else changes."""
+    cidrs, before = new["spec"].get("cidrs") or [], old["spec"].get("cidrs") or []
+    if len(before) != len(cidrs) and (len(before), len(cidrs)) != (1, 2):
+        return report.invalid("spec.cidrs", cidrs, IMMUTABLE)
+    for index, (now, then) in enumerate(zip(cidrs, before, strict=False)):
+        if now != then:
+            report.invalid(f"spec.cidrs[{index}]", now, IMMUTABLE)
+    return len(cidrs) == len(before) or _cidrs(new["spec"], "spec", report)
+
+
+SERVICE_CIDR = Strategy(
+    prepare_create=status_cleared("networking.k8s.io", "v1", "ServiceCIDR"),
+    prepare_update=status_kept,
+    validate_create=creation(section("spec", _cidrs)),
+    validate_update=update(_only_a_second),
+    status=StatusRules(prepare=metadata_kept),
+)

@@ -1,0 +1,204 @@
+"""Ingress and IngressClass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from konverge.apiserver.kinds.declare import (
+    Report,
+    Rule,
+    as_created,
+    creation,
+    field,
+    items,
+    one_of,
+    required,
+    section,
+    struct,
+    unchanged,
+    update,
+)
+from konverge.apiserver.kinds.lifecycle import status_cleared, status_kept
+from konverge.apiserver.kinds.rules.defaults import section_of
+from konverge.apiserver.kinds.rules.domains import domain_path
+from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.kinds.rules.names import (
+    dns_label,
+    dns_subdomain,
+    path_segment_complaints,
+    port_name,
+    wildcard_subdomain,
+    worded,
+)
+from konverge.apiserver.kinds.rules.network import ip_legacy, ip_warnings, parse_ip
+from konverge.apiserver.kinds.rules.numbers import port_number
+from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+
+CLASS_ANNOTATION = "kubernetes.io/ingress.class"
+NOT_A_NAME = "must be a DNS name, not an IP address"
+_PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
+_BAD_PARTS = ("//", "/./", "/../", "%2f", "%2F")
+_BAD_ENDS = ("/..", "/.")
+_segment = worded(path_segment_complaints)
+
+_RESOURCE = struct(field("apiGroup", dns_subdomain), text("kind", required, _segment), text("name", required, _segment))
+
+
+def _port(value: Any, path: str, report: Report) -> bool:
+    """The port of a backend, by name or by number; what is wrong with both is said of the backend."""
+    port = (value.get("service") or {}).get("port") or {}
+    name, number = port.get("name"), port.get("number")
+    if name and number:
+        return report.invalid(path, "", "cannot set both port name & port number")
+    if name:
+        return port_name(name, f"{path}.service.port.name", report)
+    if number:
+        return port_number(number, f"{path}.service.port.number", report)
+    return report.required(path, "port name or number is required")
+
+
+_service_name: Rule = text("name", required, dns_label)
+
+
+def _backend(value: Any, path: str, report: Report) -> bool:
+    resource, service = value.get("resource"), value.get("service")
+    if resource is not None and service is not None:
+        return report.invalid(path, "", "cannot set both resource and service backends")
+    if resource is not None:
+        return _RESOURCE(resource, f"{path}.resource", report)
+    if service is None:
+        return report.invalid(path, "", "resource or service backend is required")
+    _service_name(service, f"{path}.service", report)
+    return _port(value, path, report)
+
+
+def _path(value: Any, path: str, report: Report) -> bool:
+    kind, found, place = value.get("pathType"), value.get("path") or "", f"{path}.path"
+    if kind is None:
+        return report.required(f"{path}.pathType", "pathType must be specified")
+    if kind not in _PATH_TYPES:
+        report.not_supported(f"{path}.pathType", kind, _PATH_TYPES)
+    elif not found.startswith("/") and (found or kind != "ImplementationSpecific"):
+        report.invalid(place, found, "must be an absolute path")
+    if kind in ("Exact", "Prefix"):
+        for part in _BAD_PARTS:
+            if part in found:
+                report.invalid(place, found, f"must not contain '{part}'")
+        for end in _BAD_ENDS:
+            if found.endswith(end):
+                report.invalid(place, found, f"cannot end with '{end}'")
+    return _backend(value.get("backend") or {}, f"{path}.backend", report)
+
+
+def _host(value: Any, path: str, report: Report) -> bool:
+    return (wildcard_subdomain if "*" in value else dns_subdomain)(value, path, report)
+
+
+def _rule_host(value: Any, path: str, report: Report) -> bool:
+    if parse_ip(value) is not None:
+        report.invalid(path, value, NOT_A_NAME)
+    return _host(value, path, report)
+
+
+def _some_way_in(value: Any, path: str, report: Report) -> bool:
+    found = value.get("rules") or value.get("defaultBackend") is not None
+    return bool(found) or report.invalid(path, None, "either `defaultBackend` or `rules` must be specified")
+
+
+_RULE = struct(field("host", _rule_host), field("http", struct(field("paths", required, items(_path)))))
+_SPEC = section(
+    "spec",
+    _some_way_in,
+    field("defaultBackend", _backend),
+    field("rules", items(_RULE)),
+    field("tls", items(struct(field("hosts", items(_host)), field("secretName", dns_subdomain)))),
+    field("ingressClassName", dns_subdomain),
+)
+
+
+def _one_class(obj: Any, path: str, report: Report) -> bool:
+    noted = (obj["metadata"].get("annotations") or {}).get(CLASS_ANNOTATION)
+    named = obj["spec"].get("ingressClassName")
+    if noted is None or named is None or noted == named:
+        return True
+    words = "must match `ingressClassName` when both are specified"
+    return report.invalid(f"annotations.{CLASS_ANNOTATION}", noted, words)
+
+
+def _known_ips(old: Obj) -> set[str]:
+    listed = ((old.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+    return {entry["ip"] for entry in listed if entry.get("ip")}
+
+
+def _balancer(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    known = _known_ips(old)
+    for index, entry in enumerate(((new.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()):
+        place = f"status.loadBalancer.ingress[{index}]"
+        if entry.get("ip") and entry["ip"] not in known:
+            ip_legacy(entry["ip"], f"{place}.ip", report)
+        host = entry.get("hostname")
+        if host:
+            dns_subdomain(host, f"{place}.hostname", report)
+            if parse_ip(host) is not None:
+                report.invalid(f"{place}.hostname", host, NOT_A_NAME)
+    return True
+
+
+def _warn_of_status(obj: Obj, old: Obj, context: Context) -> None:
+    for index, entry in enumerate(((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()):
+        for words in ip_warnings(f"status.loadBalancer.ingress[{index}]", entry.get("ip") or ""):
+            context.warn(words)
+
+
+def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+    noted = CLASS_ANNOTATION in (obj["metadata"].get("annotations") or {})
+    if old is not None or not noted or obj["spec"].get("ingressClassName") is not None:
+        return ()
+    return [f"annotation \"{CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"]
+
+
+INGRESS = Strategy(
+    prepare_create=status_cleared("networking.k8s.io", "v1", "Ingress"),
+    prepare_update=status_kept,
+    validate_create=creation(_SPEC, _one_class),
+    validate_update=update(as_created(_SPEC)),
+    warnings=_warnings,
+    status=StatusRules(prepare=_warn_of_status, validate=update(_balancer)),
+    generation=True,
+)
+
+
+def _default_class(obj: Obj) -> None:
+    parameters = section_of(obj, "spec").get("parameters")
+    if parameters is not None and parameters.get("scope") is None:
+        parameters["scope"] = "Cluster"
+
+
+def _controller(value: Any, path: str, report: Report) -> bool:
+    controller = value.get("controller") or ""
+    if len(controller) > 250:
+        report.too_long(f"{path}.controller", 250)
+    return domain_path(controller, f"{path}.controller", report)
+
+
+def _scope(value: Any, path: str, report: Report) -> bool:
+    scope, namespace, place = value.get("scope"), value.get("namespace"), f"{path}.namespace"
+    if scope == "Namespace":
+        words = "`parameters.scope` is set to 'Namespace'"
+        return report.required(place, words) if namespace is None else dns_label(namespace, place, report)
+    if scope == "Cluster":
+        return namespace is None or report.forbidden(place, "`parameters.scope` is set to 'Cluster'")
+    return one_of("Cluster", "Namespace")(scope, f"{path}.scope", report)
+
+
+_PARAMETERS = struct(field("apiGroup", dns_subdomain), field("kind", _segment), field("name", _segment), _scope)
+_CLASS = section("spec", _controller, field("parameters", _PARAMETERS))
+_NAMED = section("spec", field("parameters", struct(text("kind", required), text("name", required))))
+
+INGRESS_CLASS = Strategy(
+    defaults=_default_class,
+    validate_create=creation(_CLASS, _NAMED),
+    validate_update=update(unchanged("spec.controller"), as_created(_CLASS, _NAMED)),
+    generation=True,
+)
