@@ -87,7 +87,7 @@ class _Writer:
             return schema
         if default == {} and "properties" not in schema:
             return schema
-        return schema | {"default": default}
+        return schema | {"default": _spelled_out(default, schema)}
 
     def _union(self, node: inspect.UnionType, path: str) -> Schema:
         some = [part for part in node.types if not isinstance(part, inspect.NoneType)]
@@ -177,6 +177,14 @@ def _default(field: inspect.Field) -> Any:
     if field.default is not NODEFAULT:
         return to_builtins(field.default)
     return to_builtins(field.default_factory())
+
+
+def _spelled_out(default: Any, schema: Schema) -> Any:
+    """A default with the defaults of its parts: the server runs CEL rules on it before it would fill them in."""
+    if not isinstance(default, dict):
+        return default
+    parts = {name: part["default"] for name, part in schema.get("properties", {}).items() if "default" in part}
+    return parts | default
 
 
 def _allows_empty(schema: Schema) -> bool:

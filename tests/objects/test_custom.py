@@ -1,0 +1,279 @@
+"""Custom resources: what the classes are, what they refuse, what their definitions say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from konverge.objects import (
+    Column,
+    CustomResource,
+    ListType,
+    Model,
+    NoStatus,
+    ObjectMeta,
+    Quantity,
+    Rule,
+    SchemaError,
+    crd,
+    crd_dict,
+    from_dict,
+    from_json,
+    to_dict,
+    to_json,
+    validate,
+)
+from konverge.objects.custom.resource import guess_plural
+from konverge.objects.custom.schema import schema_of
+
+from .zoo import Animal, AnimalSpec, Cage, Keeper, OldKeeper, WebApp, WebAppSpec, WebAppStatus
+
+
+def _version(definition: dict[str, Any], index: int = 0) -> dict[str, Any]:
+    version: dict[str, Any] = definition["spec"]["versions"][index]
+    return version
+
+
+def _schema(definition: dict[str, Any], *path: str) -> dict[str, Any]:
+    schema: dict[str, Any] = _version(definition)["schema"]["openAPIV3Schema"]
+    for name in path:
+        schema = schema["properties"][name]
+    return schema
+
+
+def test_an_object() -> None:
+    app = WebApp(metadata=ObjectMeta(name="web"), spec=WebAppSpec(image="nginx"))
+    assert app.resource.path("shop", "web") == "/apis/apps.example.com/v1/namespaces/shop/webapps/web"
+    assert app.status == WebAppStatus()
+    assert to_dict(app) == {
+        "apiVersion": "apps.example.com/v1",
+        "kind": "WebApp",
+        "metadata": {"name": "web"},
+        "spec": {"image": "nginx"},
+    }
+    app.status.phase = "Ready"
+    assert to_dict(app)["status"] == {"phase": "Ready"}
+    assert from_json(WebApp, to_json(app)) == app
+
+
+def test_a_spec_of_defaults_need_not_be_given() -> None:
+    assert from_json(Cage, "{}").spec.sidecars == []
+    with pytest.raises(msgspec.ValidationError, match="missing required field `spec`"):
+        from_json(WebApp, "{}")
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({}, "missing required field `image`"),
+        ({"image": ""}, r"length >= 1 - at `\$.spec.image`"),
+        ({"image": "a", "replicas": -1}, r"`int` >= 0 - at `\$.spec.replicas`"),
+        ({"image": "a", "port": 65536}, r"`int` <= 65535"),
+        ({"image": "a", "env": {"A": 1}}, "Expected `str`, got `int`"),
+    ],
+)
+def test_decoding_refuses(spec: dict[str, Any], words: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=words):
+        from_dict(WebApp, {"spec": spec})
+
+
+def test_validating_what_was_made_in_python() -> None:
+    app = WebApp(spec=WebAppSpec(image="nginx", replicas=-1))
+    with pytest.raises(msgspec.ValidationError, match=r"spec.replicas"):
+        validate(app)
+    app.spec.replicas = 3
+    assert validate(app) == app
+
+
+def test_the_definition() -> None:
+    definition = crd_dict(WebApp)
+    assert definition["metadata"] == {"name": "webapps.apps.example.com"}
+    assert definition["spec"]["scope"] == "Namespaced"
+    assert definition["spec"]["names"] == {
+        "kind": "WebApp",
+        "listKind": "WebAppList",
+        "plural": "webapps",
+        "singular": "webapp",
+        "shortNames": ["wa"],
+        "categories": ["all"],
+    }
+    version = _version(definition)
+    assert (version["name"], version["served"], version["storage"]) == ("v1", True, True)
+    assert version["subresources"] == {
+        "status": {},
+        "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.readyReplicas"},
+    }
+    assert version["additionalPrinterColumns"] == [
+        {"name": "Ready", "type": "integer", "jsonPath": ".status.readyReplicas"},
+        {"name": "Image", "type": "string", "jsonPath": ".spec.image", "description": "What runs", "priority": 1},
+        {"name": "Available", "type": "string", "jsonPath": '.status.conditions[?(@.type=="Available")].status'},
+        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+    ]
+    assert _schema(definition)["required"] == ["spec"]
+    assert _schema(definition, "spec") == {
+        "type": "object",
+        "properties": {
+            "image": {"type": "string", "minLength": 1},
+            "replicas": {"type": "integer", "format": "int64", "minimum": 0, "default": 1},
+            "port": {"type": "integer", "format": "int64", "minimum": 1, "maximum": 65535, "default": 80},
+            "env": {"type": "object", "additionalProperties": {"type": "string"}},
+        },
+        "required": ["image"],
+    }
+
+
+@pytest.mark.parametrize("classes", [(WebApp,), (Animal,), (Cage,), (Keeper, OldKeeper)], ids=lambda c: c[0].__name__)
+def test_typed_and_plain_definitions_say_the_same(classes: tuple[type[CustomResource[Any, Any]], ...]) -> None:
+    assert to_dict(crd(*classes)) == crd_dict(*classes)
+
+
+def test_every_kind_of_field() -> None:
+    spec = _schema(crd_dict(Animal), "spec")
+    fields = spec["properties"]
+    assert spec["description"] == "Every kind of field."
+    assert spec["required"] == ["name"]
+    assert spec["x-kubernetes-validations"] == [
+        {"rule": "self.count <= 100", "message": "too many", "reason": "FieldValueForbidden", "fieldPath": ".count"}
+    ]
+    assert fields["ratio"] == {
+        "type": "number",
+        "minimum": 0,
+        "exclusiveMinimum": True,
+        "maximum": 1,
+        "exclusiveMaximum": True,
+        "default": 0.5,
+    }
+    assert fields["nickname"] == {"type": "string", "default": ""}
+    assert "default" not in fields["tag"]
+    assert fields["color"] == {"type": "string", "enum": ["red", "blue"], "default": "red"}
+    assert fields["level"] == {"type": "integer", "format": "int64", "enum": [1, 2]}
+    assert fields["budget"]["x-kubernetes-int-or-string"] is True
+    assert fields["names"] == {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 3}
+    assert fields["ports"]["x-kubernetes-list-map-keys"] == ["name"]
+    assert fields["labels"]["maxProperties"] == 2
+    assert fields["storage"]["default"] == {"size": 1, "limit": 10}
+    assert "default" not in fields["backup"]
+    assert fields["anything"] == {"x-kubernetes-preserve-unknown-fields": True}
+    assert fields["embedded"]["x-kubernetes-embedded-resource"] is True
+    assert fields["maybe"] == {"type": "string", "nullable": True}
+    assert fields["born"] == fields["seen"] == {"type": "string", "format": "date-time"}
+    assert fields["filled"]["default"] == 7
+    assert fields["described"]["description"] == "Words for explain."
+    assert fields["clusterIP"] == {"type": "string", "maxLength": 20}
+
+
+def test_several_versions() -> None:
+    definition = crd_dict(OldKeeper, Keeper)
+    versions = [(v["name"], v["storage"], v.get("deprecationWarning")) for v in definition["spec"]["versions"]]
+    assert versions == [("v1", False, "zoo.example.com/v1 Keeper is old; use v2"), ("v2", True, None)]
+    assert [v["name"] for v in crd_dict(Animal)["spec"]["versions"]] == ["v1", "v1beta1"]
+    assert [v["storage"] for v in crd_dict(Animal)["spec"]["versions"]] == [True, False]
+    conversion = {"strategy": "None"}
+    assert crd_dict(Keeper, conversion=conversion)["spec"]["conversion"] == conversion
+
+
+def test_without_a_status() -> None:
+    definition = crd_dict(Cage)
+    assert "subresources" not in _version(definition)
+    assert "status" not in _schema(definition)["properties"]
+
+
+def test_parts_of_built_in_kinds() -> None:
+    template = _schema(crd_dict(Cage), "spec", "template")
+    assert template["properties"]["metadata"] == {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    container = template["properties"]["spec"]["properties"]["containers"]["items"]
+    assert container["required"] == ["name"]
+    assert "description" not in container
+
+
+def test_rules_on_fields_and_quantities() -> None:
+    spec = from_dict(AnimalSpec, {"name": "a", "amount": "1.5Gi"})
+    assert spec.amount == Quantity("1536Mi")
+    fixed = _schema(crd_dict(Animal), "spec", "fixed")
+    assert fixed["x-kubernetes-validations"] == [{"rule": "self == oldSelf", "message": "fixed for ever"}]
+
+
+@pytest.mark.parametrize(("kind", "plural"), [("Policy", "policies"), ("Bus", "buses"), ("WebApp", "webapps")])
+def test_plurals(kind: str, plural: str) -> None:
+    assert guess_plural(kind) == plural
+
+
+class _Needy(Model):
+    must: str
+
+
+class _Recursive(Model):
+    child: _Recursive | None = None
+
+
+class _Mixed(Model):
+    value: int | list[str]
+
+
+class _BadKeys(Model):
+    value: dict[int, str]
+
+
+class _Tagged(Model, tag="a"):
+    value: int = 0
+
+
+class _MixedEnum(Model):
+    value: int | float
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (_Recursive, "_Recursive.child: _Recursive contains itself"),
+        (_Mixed, "_Mixed.value: of unions only"),
+        (_BadKeys, "the keys of a map are texts"),
+        (_Tagged, "tagged struct"),
+        (_MixedEnum, "of unions only"),
+    ],
+)
+def test_what_no_schema_can_say(model: type[Model], words: str) -> None:
+    with pytest.raises(SchemaError, match=words):
+        schema_of(model)
+
+
+def test_mistakes_in_classes_are_told_at_once() -> None:
+    with pytest.raises(TypeError, match="must be a domain of yours"):
+
+        class NoGroup(CustomResource[WebAppSpec, NoStatus], group="apps", version="v1"): ...
+
+    with pytest.raises(TypeError, match='give version="v1"'):
+
+        class NoVersion(CustomResource[WebAppSpec, NoStatus], group="a.example.com"): ...
+
+    with pytest.raises(TypeError, match=r"_Needy.must has no default"):
+
+        class NeedyStatus(CustomResource[WebAppSpec, _Needy], group="a.example.com", version="v1"): ...
+
+    with pytest.raises(TypeError, match="write class NoTypes"):
+
+        class NoTypes(CustomResource, group="a.example.com", version="v1"): ...  # type: ignore[type-arg]
+
+    with pytest.raises(TypeError, match="is another resource"):
+        crd(WebApp, Animal)
+    with pytest.raises(TypeError, match="each version once"):
+        crd(WebApp, WebApp)
+    with pytest.raises(TypeError, match="at least one"):
+        crd()
+    with pytest.raises(TypeError, match="names of its keys"):
+        ListType("map")
+
+
+def test_a_column_that_shows_nothing_is_a_mistake() -> None:
+    class Shown(
+        CustomResource[WebAppSpec, NoStatus],
+        group="a.example.com",
+        version="v1",
+        columns=[Column("Size", ".spec.size")],
+        rules=[Rule("true")],
+    ): ...
+
+    with pytest.raises(SchemaError, match="no 'size' in it"):
+        crd(Shown)
