@@ -28,8 +28,8 @@ _RETAIN = "$retainKeys"
 
 
 def apply(node: TypeNode, live: Obj, patch: Obj) -> Obj:
-    """The patched object. `live` is not changed; `patch` is used up. Raises StrategicError."""
-    return _merge_map(node, _copy(live), patch)
+    """The patched object; neither argument is changed. Raises StrategicError."""
+    return _merge_map(node, _copy(live), _copy(patch))
 
 
 def _merge_map(node: TypeNode, original: Any, patch: Obj) -> Obj:

@@ -14,11 +14,22 @@ import msgspec
 
 from konverge.apiserver import status
 from konverge.apiserver.schema import exact, fast
+from konverge.apiserver.schema.convert import Conversion
 from konverge.apiserver.schema.exact import DecodeError
 from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.strategy import Obj
 
-__all__ = ["DecodeError", "Decoded", "from_json", "from_obj", "normalise", "strict"]
+__all__ = [
+    "DecodeError",
+    "Decoded",
+    "duplicates",
+    "from_json",
+    "from_obj",
+    "from_patched",
+    "may_repeat",
+    "normalise",
+    "strict",
+]
 
 
 class Decoded(NamedTuple):
@@ -47,6 +58,15 @@ def from_obj(node: TypeNode, value: Any) -> Decoded:
         return Decoded(fast.decoder(node)(value), ())
     except fast.Odd:
         return _exactly(node, value)
+
+
+def from_patched(node: TypeNode, value: Obj) -> Decoded:
+    """The result of a merge (strategic merge, apply), with the words for those."""
+    try:
+        return Decoded(fast.decoder(node)(value), ())
+    except fast.Odd:
+        conversion = Conversion()
+        return Decoded(conversion.convert(node, value), conversion.strict)
 
 
 def normalise(node: TypeNode, value: Obj) -> Obj:

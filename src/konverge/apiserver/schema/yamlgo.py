@@ -1,0 +1,114 @@
+"""YAML bodies as the real server's library reads them: YAML 1.1 with a JSON object as the aim.
+
+Differences to PyYAML's safe loader: times stay texts, `1:30` is no number, `1e3` is one, `y` and `n` are booleans, and
+a repeated key is told with its line.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import yaml
+
+_BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_BOOLS = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+}
+_INT = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|0|[1-9][0-9_]*)$")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$")
+
+
+class YamlError(ValueError):
+    """A body that is no YAML; the text is the library's."""
+
+
+class Parsed(NamedTuple):
+    value: Any
+    repeated: list[str]
+    """`line 4: key "w" already set in map`"""
+
+
+class _Loader(_BASE):  # type: ignore[misc]
+    def __init__(self, stream: bytes) -> None:
+        super().__init__(stream)
+        self.repeated: list[str] = []
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
+        self.flatten_mapping(node)
+        found: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = _key(self.construct_object(key_node, deep=True))
+            if key in found:
+                line = key_node.start_mark.line + 1
+                self.repeated.append(f'line {line}: key "{key}" already set in map')
+            found[key] = self.construct_object(value_node, deep=True)
+        return found
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return "null" if key is None else str(key)
+
+
+def _construct_bool(loader: Any, node: Any) -> bool:
+    return _BOOLS[loader.construct_scalar(node)]
+
+
+def _construct_int(loader: Any, node: Any) -> int:
+    text = loader.construct_scalar(node).replace("_", "")
+    sign, digits = (-1, text[1:]) if text[0] == "-" else (1, text.lstrip("+"))
+    if digits[:2] in ("0b", "0x", "0o"):
+        return sign * int(digits, 0)
+    return sign * (int(digits, 8) if digits[0] == "0" and len(digits) > 1 else int(digits))
+
+
+def _construct_float(loader: Any, node: Any) -> float:
+    return float(loader.construct_scalar(node))
+
+
+def _construct_map(loader: Any, node: Any) -> Any:
+    found: dict[str, Any] = {}
+    yield found
+    found.update(loader.construct_mapping(node))
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.rsplit(":", 1)[1] in ("null", "merge")]
+    for first, resolvers in _BASE.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("(?:" + "|".join(_BOOLS) + ")$"), list("yYnNtTfFoO"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", _INT, list("-+0123456789"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
+_Loader.add_constructor("tag:yaml.org,2002:bool", _construct_bool)
+_Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
+_Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
+_Loader.add_constructor("tag:yaml.org,2002:map", _construct_map)
+
+
+def parse(body: bytes) -> Parsed:
+    """The first document of a body. Raises YamlError with a text like `yaml: line 2: found a tab character …`."""
+    try:
+        loader = _Loader(body)
+        try:
+            return Parsed(loader.get_data() if loader.check_data() else None, loader.repeated)
+        finally:
+            loader.dispose()
+    except yaml.YAMLError as error:
+        raise YamlError(_words(error)) from None
+    except (ValueError, RecursionError, UnicodeError) as error:
+        raise YamlError(f"yaml: {error}") from None
+
+
+def _words(error: yaml.YAMLError) -> str:
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return f"yaml: {getattr(error, 'reason', error)}"
+    line = 0
+    for mark in (error.context_mark, error.problem_mark):
+        if mark is not None and mark.line and not line:
+            # The parser counts from one in its own errors, but from zero in those of its scanner.
+            line = mark.line + isinstance(error, yaml.scanner.ScannerError)
+    problem = error.problem or error.context or "unknown problem parsing YAML content"
+    return f"yaml: line {line}: {problem}" if line else f"yaml: {problem}"
