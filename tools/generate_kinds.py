@@ -187,6 +187,10 @@ class Module:
     def is_list(self, name: str) -> bool:
         return name.endswith("List") and "items" in self.schema(name).get("properties", {}) and self.is_kind(name)
 
+    def has_metadata(self, name: str) -> bool:
+        """Kinds, and templates of kinds: their metadata, spec and status are never None."""
+        return "ObjectMeta" in json.dumps(self.schema(name).get("properties", {}).get("metadata", {}).get("allOf", ""))
+
     def has_required(self, name: str) -> bool:
         """Whether an author has to give something to make one (a type of another group: yes, to be safe)."""
         return bool(self.schemas.get(f"{self.prefix}.{name}", {"required": True}).get("required"))
@@ -235,7 +239,7 @@ class Module:
         container = schema.get("type") in ("array", "object")
         if json_name in self.nullable.get(owner, ()) and container:
             annotation = annotation.replace("list[", "NullableList[", 1).replace("dict[", "NullableMap[", 1)
-        if self.is_kind(owner) and json_name in ("spec", "status") and not container:
+        if self.has_metadata(owner) and json_name in ("metadata", "spec", "status") and not container:
             if json_name == "spec" and self.has_required(factory):
                 return f"    {python}: {annotation} = _required({joined(factory, alias)})"
             return f"    {python}: {annotation} = _field({joined(f'default_factory={factory}', alias)})"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from konverge.objects.labels import Operator, Requirement, SelectorError, _key_complaints, requirement
+from konverge.objects.labels import Operator, Requirement, SelectorError, key_complaints, requirement
 
 _END = "end"
 _WORD = "word"
@@ -108,7 +108,7 @@ class _Parser:
         key = self._take()
         if key.kind != _WORD:
             raise SelectorError(f"found '{key.text}', expected: identifier")
-        if complaints := _key_complaints(key.text, "<nil>"):
+        if complaints := key_complaints(key.text, "<nil>"):
             raise SelectorError(complaints[0])
         if negated:
             return requirement(key.text, Operator.DOES_NOT_EXIST)

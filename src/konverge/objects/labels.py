@@ -74,7 +74,7 @@ class Requirement:
 def requirement(key: str, operator: Operator, values: Iterable[str] = ()) -> Requirement:
     """A checked requirement."""
     made = Requirement(key, operator, tuple(values))
-    errors = [*_key_complaints(key, "key"), *_count_complaints(made)]
+    errors = [*key_complaints(key, "key"), *_count_complaints(made)]
     for index, value in enumerate(made.values):
         if complaints := label_value_errors(value):
             errors.append(f"values[{index}][{key}]: Invalid value: {_quote(value)}: {'; '.join(complaints)}")
@@ -83,7 +83,7 @@ def requirement(key: str, operator: Operator, values: Iterable[str] = ()) -> Req
     return made
 
 
-def _key_complaints(key: str, path: str) -> list[str]:
+def key_complaints(key: str, path: str) -> list[str]:
     complaints = label_key_errors(key)
     return [f"{path}: Invalid value: {_quote(key)}: {'; '.join(complaints)}"] if complaints else []
 

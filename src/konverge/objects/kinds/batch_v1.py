@@ -99,8 +99,8 @@ class JobSpec(Model):
 class JobTemplateSpec(Model):
     """batch/v1 JobTemplateSpec."""
 
-    metadata: meta.ObjectMeta | None = None
-    spec: JobSpec | None = None
+    metadata: meta.ObjectMeta = _field(default_factory=meta.ObjectMeta)
+    spec: JobSpec = _required(JobSpec)
 
 
 class CronJobSpec(Model):

@@ -901,8 +901,8 @@ class PersistentVolumeClaimSpec(Model):
 class PersistentVolumeClaimTemplate(Model):
     """v1 PersistentVolumeClaimTemplate."""
 
-    metadata: meta.ObjectMeta | None = None
-    spec: PersistentVolumeClaimSpec = _required(PersistentVolumeClaimSpec)
+    metadata: meta.ObjectMeta = _field(default_factory=meta.ObjectMeta)
+    spec: PersistentVolumeClaimSpec = _field(default_factory=PersistentVolumeClaimSpec)
 
 
 class EphemeralVolumeSource(Model):
@@ -1916,8 +1916,8 @@ class Pod(meta.Object):
 class PodTemplateSpec(Model):
     """v1 PodTemplateSpec."""
 
-    metadata: meta.ObjectMeta | None = None
-    spec: PodSpec | None = None
+    metadata: meta.ObjectMeta = _field(default_factory=meta.ObjectMeta)
+    spec: PodSpec = _required(PodSpec)
 
 
 class PodTemplate(meta.Object):

@@ -375,8 +375,8 @@ class ResourceClaim(meta.Object):
 class ResourceClaimTemplateSpec(Model):
     """resource.k8s.io/v1 ResourceClaimTemplateSpec."""
 
-    metadata: meta.ObjectMeta | None = None
-    spec: ResourceClaimSpec | None = None
+    metadata: meta.ObjectMeta = _field(default_factory=meta.ObjectMeta)
+    spec: ResourceClaimSpec = _field(default_factory=ResourceClaimSpec)
 
 
 class ResourceClaimTemplate(meta.Object):
