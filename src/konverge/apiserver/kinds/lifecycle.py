@@ -33,6 +33,13 @@ def status_cleared(group: str, version: str, kind: str) -> Callable[[Obj, Contex
     return prepare
 
 
+def empty_is_null(obj: Obj, *names: str) -> None:
+    """Lists that are always written: an empty one is stored as none, and so is null when it is read."""
+    for name in names:
+        if not obj.get(name):
+            obj[name] = None
+
+
 def first_generation(obj: Obj, context: Context) -> None:
     """On create: a kind whose generation begins at 1, but does not follow every change (see its `prepare_update`)."""
     obj["metadata"]["generation"] = 1

@@ -22,6 +22,7 @@ from konverge.apiserver.kinds.declare import (
     struct,
     update,
 )
+from konverge.apiserver.kinds.lifecycle import empty_is_null
 from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import dns_subdomain, path_segment_complaints, path_segment_name, worded
 from konverge.apiserver.kinds.rules.selectors import label_selector
@@ -126,13 +127,13 @@ def _default_binding(obj: Obj) -> None:
             subject["apiGroup"] = GROUP
 
 
-def _default_nothing(obj: Obj) -> None:
-    """Roles come as they are."""
+def _default_role(obj: Obj) -> None:
+    empty_is_null(obj, "rules")
 
 
 def _strategy(kind: str, parts: tuple[Part, ...], late: tuple[Field, ...], *more: Any) -> Strategy:
     return Strategy(
-        defaults=_default_binding if kind.endswith("Binding") else _default_nothing,
+        defaults=_default_binding if kind.endswith("Binding") else _default_role,
         validate_create=creation(*parts, *late),
         validate_update=update(as_created(*parts), *more, as_created(*late)),
         name_check=path_segment_name,

@@ -1,0 +1,167 @@
+"""discovery.k8s.io: EndpointSlice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from konverge.apiserver.kinds.core.endpoints import endpoint_ip
+from konverge.apiserver.kinds.declare import (
+    Report,
+    as_created,
+    at_most,
+    creation,
+    distinct,
+    field,
+    items,
+    one_of,
+    required,
+    same,
+    struct,
+    update,
+)
+from konverge.apiserver.kinds.lifecycle import empty_is_null, kept_unshown, next_generation
+from konverge.apiserver.kinds.rules.defaults import each
+from konverge.apiserver.kinds.rules.domains import domain_name
+from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.kinds.rules.names import (
+    dns_label,
+    dns_subdomain,
+    label_value,
+    labels,
+    qualified_name,
+)
+from konverge.apiserver.kinds.rules.network import ip_legacy, ip_strict, ip_warnings
+from konverge.apiserver.strategy import Context, Obj, Strategy
+
+_MOST_ENDPOINTS = 1000
+_MOST_PORTS = 20000
+_OWN_CONTROLLERS = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
+
+
+def _defaults(obj: Obj) -> None:
+    for port in each(obj, "ports"):
+        if port.get("name") is None:
+            port["name"] = ""
+        if port.get("protocol") is None:
+            port["protocol"] = "TCP"
+    empty_is_null(obj, "endpoints", "ports")
+
+
+def _without_topology(obj: Obj) -> None:
+    """A field of v1beta1, which v1 still has but does not take."""
+    for endpoint in each(obj, "endpoints"):
+        endpoint.pop("deprecatedTopology", None)
+
+
+def _prepare_create(obj: Obj, context: Context) -> None:
+    _without_topology(obj)
+
+
+def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
+    """Labels say which service the slice is of: a change of them is a new generation too."""
+    if not same(obj.get("endpoints"), old.get("endpoints")):
+        _without_topology(obj)
+    if not same(obj["metadata"].get("labels"), old["metadata"].get("labels")):
+        next_generation(obj, old)
+
+
+def _address(value: str, family: str, listed: str, path: str, report: Report) -> bool:
+    if family == "FQDN":
+        return domain_name(value, path, report)
+    rule, is_other = (ip_legacy, ":" in value) if family == "IPv4" else (ip_strict, ":" not in value)
+    if not rule(value, path, report):
+        return False
+    if is_other:
+        report.invalid(listed, value, f"must be an {family} address")
+    return endpoint_ip(value, path, report)
+
+
+def _addresses(value: Any, path: str, report: Report) -> bool:
+    family, place = report.scope, f"{path}.addresses"
+    if family in ("IPv4", "IPv6", "FQDN"):
+        for index, address in enumerate(value.get("addresses") or ()):
+            _address(address, family, place, f"{place}[{index}]", report)
+    return True
+
+
+def _hints(value: Any, path: str, report: Report) -> bool:
+    for name, rule in (("forZones", label_value), ("forNodes", dns_subdomain)):
+        listed = value.get(name) or ()
+        if len(listed) > 8:
+            return report.too_many(f"{path}.{name}", len(listed), 8)
+        items(_unique_hint, struct(text("name", rule)))(listed, f"{path}.{name}", report)
+    return True
+
+
+def _unique_hint(value: Any, path: str, report: Report) -> bool:
+    distinct(value.get("name") or "", f"{path}.name", report)
+    return True
+
+
+_ENDPOINT = struct(
+    _addresses,
+    field("nodeName", dns_subdomain),
+    field("deprecatedTopology", at_most(16), labels),
+    field("hostname", dns_label),
+    field("hints", _hints),
+)
+
+
+def _port_name(value: Any, path: str, report: Report) -> bool:
+    name = value.get("name") or ""
+    if name:
+        dns_label(name, f"{path}.name", report)
+    distinct(name, f"{path}.name", report)
+    return True
+
+
+_PORT = struct(_port_name, text("protocol", one_of("SCTP", "TCP", "UDP")), field("appProtocol", qualified_name))
+
+
+def _endpoints(obj: Any, path: str, report: Report) -> bool:
+    around, report.scope = report.scope, obj.get("addressType") or ""
+    _ENDPOINTS(obj, path, report)
+    report.scope = around
+    return True
+
+
+_ENDPOINTS = struct(field("endpoints", at_most(_MOST_ENDPOINTS), items(_ENDPOINT)))
+_PORTS = field("ports", at_most(_MOST_PORTS), items(_PORT))
+
+
+def _changed_endpoints(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    """What was stored stays valid."""
+    return same(new.get("endpoints"), old.get("endpoints")) or _endpoints(new, path, report)
+
+
+_DECLARED = (
+    text("addressType", required, one_of("FQDN", "IPv4", "IPv6")),
+    field("endpoints", items(struct(field("addresses", required, at_most(100))))),
+)
+
+
+def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+    if old is None and obj.get("addressType") == "FQDN":
+        yield "spec.addressType: FQDN endpoints are deprecated"
+    manager = (obj["metadata"].get("labels") or {}).get("endpointslice.kubernetes.io/managed-by")
+    if manager in _OWN_CONTROLLERS:
+        return
+    for i, endpoint in enumerate(each(obj, "endpoints")):
+        for j, address in enumerate(endpoint.get("addresses") or ()):
+            yield from ip_warnings(f"endpoints[{i}].addresses[{j}]", address)
+
+
+STRATEGIES = {
+    "EndpointSlice": Strategy(
+        defaults=_defaults,
+        prepare_create=_prepare_create,
+        prepare_update=_prepare_update,
+        validate_create=creation(_PORTS, _endpoints, *_DECLARED),
+        validate_update=update(
+            as_created(_PORTS), _changed_endpoints, as_created(*_DECLARED), kept_unshown("addressType")
+        ),
+        warnings=_warnings,
+        generation=True,
+    )
+}

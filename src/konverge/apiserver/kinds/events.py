@@ -1,0 +1,140 @@
+"""events.k8s.io/v1 Event: the new form of the core Event, in the same storage.
+
+The two forms name the same facts differently, and the new one asks for more: it must say who reports what was done.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.apiserver.kinds.conversion import Conversion
+from konverge.apiserver.kinds.core.events import FIELD_SELECTORS, legacy_rules
+from konverge.apiserver.kinds.declare import IMMUTABLE, Report, as_created, creation, same, unchanged, update
+from konverge.apiserver.kinds.lifecycle import kept
+from konverge.apiserver.strategy import Obj, Strategy
+
+# (name in events.k8s.io/v1, name in v1); all other members have one name.
+_RENAMED = (
+    ("regarding", "involvedObject"),
+    ("note", "message"),
+    ("reportingController", "reportingComponent"),
+    ("deprecatedSource", "source"),
+    ("deprecatedFirstTimestamp", "firstTimestamp"),
+    ("deprecatedLastTimestamp", "lastTimestamp"),
+    ("deprecatedCount", "count"),
+)
+_TO_CORE = dict(_RENAMED)
+_FROM_CORE = {core: new for new, core in _RENAMED}
+
+# Members that a form always writes, with what it writes when nothing is known.
+_ALWAYS_IN_CORE: dict[str, Any] = {
+    "involvedObject": dict,
+    "source": dict,
+    "firstTimestamp": None,
+    "lastTimestamp": None,
+    "eventTime": None,
+    "reportingComponent": "",
+    "reportingInstance": "",
+}
+_ALWAYS_IN_NEW: dict[str, Any] = {
+    "regarding": dict,
+    "deprecatedSource": dict,
+    "deprecatedFirstTimestamp": None,
+    "deprecatedLastTimestamp": None,
+    "eventTime": None,
+}
+_OMITTED_EMPTY = ("note", "message", "reason", "type", "action", "reportingController", "reportingInstance", "count")
+
+
+def _renamed(obj: Obj, names: dict[str, str], always: dict[str, Any]) -> Obj:
+    found = {names.get(name, name): value for name, value in obj.items()}
+    for name, empty in always.items():
+        if found.get(name) is None:
+            found[name] = empty() if callable(empty) else empty
+    return {name: value for name, value in found.items() if value or name in always or name not in _OMITTED_EMPTY}
+
+
+def to_core(obj: Obj) -> Obj:
+    return _renamed(obj, _TO_CORE, _ALWAYS_IN_CORE)
+
+
+def from_core(obj: Obj) -> Obj:
+    return _renamed(obj, _FROM_CORE, _ALWAYS_IN_NEW)
+
+
+def _defaults(obj: Obj) -> None:
+    """Events have no defaults."""
+
+
+def _series(event: Any, path: str, report: Report) -> bool:
+    series = event.get("series")
+    if series is None:
+        return True
+    if (series.get("count") or 0) < 2:
+        report.invalid("series.count", "", "should be at least 2")
+    return bool(series.get("lastObservedTime")) or report.required("series.lastObservedTime")
+
+
+def _new_fields(event: Any, path: str, report: Report) -> bool:
+    """What the new form asks for, and what it leaves to the old one."""
+    if event.get("eventTime") is None:
+        report.required("eventTime")
+    kind = event.get("type") or ""
+    if kind not in ("Normal", "Warning"):
+        report.invalid("type", "", f"has invalid value: {kind}")
+    for name in ("firstTimestamp", "lastTimestamp", "count", "source"):
+        if event.get(name):
+            report.invalid(name, "", "needs to be unset")
+    return True
+
+
+def _changed_series(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    return same(new.get("series"), old.get("series")) or _series(new, path, report)
+
+
+def _controller_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    """Under the name that the new form has for it."""
+    name = new.get("reportingComponent") or ""
+    kept_so = name == (old.get("reportingComponent") or "")
+    return kept_so or report.invalid("reportingController", name, IMMUTABLE)
+
+
+_RULES = legacy_rules("reportingController")
+_REFERENCE = "core.ObjectReference"
+
+STRATEGIES = {
+    "Event": Strategy(
+        validate_create=creation(_RULES, _series, _new_fields),
+        validate_update=update(
+            as_created(_RULES),
+            _changed_series,
+            kept("involvedObject", _REFERENCE),
+            unchanged("reason", "message"),
+            kept("source", "core.EventSource"),
+            unchanged("firstTimestamp", "lastTimestamp", "count", "type", "eventTime", "action"),
+            kept("related", f"*{_REFERENCE}"),
+            _controller_kept,
+            unchanged("reportingInstance"),
+        ),
+        create_on_update=True,
+        default_propagation="Unsupported",
+        field_selectors=FIELD_SELECTORS,
+    )
+}
+
+_REGARDING = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+
+CONVERSIONS = {
+    "Event": Conversion(
+        table="/events",
+        storage_version="v1",
+        defaults=_defaults,
+        to_storage=to_core,
+        from_storage=from_core,
+        reported_group="",
+        field_labels={
+            **{f"regarding.{name}": f"involvedObject.{name}" for name in _REGARDING},
+            "reportingController": "reportingComponent",
+        },
+    )
+}

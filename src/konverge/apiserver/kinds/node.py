@@ -1,0 +1,52 @@
+"""node.k8s.io: RuntimeClass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.apiserver.gotypes import internal
+from konverge.apiserver.kinds.core.requirements import overhead
+from konverge.apiserver.kinds.core.scheduling import TOLERATIONS
+from konverge.apiserver.kinds.declare import Report, as_created, creation, field, required, struct, update
+from konverge.apiserver.kinds.lifecycle import kept_unshown
+from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.kinds.rules.names import dns_label, labels
+from konverge.apiserver.strategy import Strategy
+
+
+def _distinct_tolerations(value: Any, path: str, report: Report) -> bool:
+    seen = set()
+    for index, toleration in enumerate(value):
+        key = tuple(toleration.get(name) or "" for name in ("key", "operator", "value", "effect"))
+        if key in seen:
+            report.duplicate(f"{path}[{index}]", internal("core.Toleration", toleration))
+        seen.add(key)
+    return True
+
+
+def _tolerations(value: Any, path: str, report: Report) -> bool:
+    TOLERATIONS(value, path, report)
+    return _distinct_tolerations(value, path, report)
+
+
+def _overhead(value: Any, path: str, report: Report) -> bool:
+    return overhead(value.get("podFixed"), path, report)
+
+
+_BODY = (
+    field("overhead", _overhead),
+    field("scheduling", struct(field("nodeSelector", labels), field("tolerations", _tolerations))),
+)
+_HANDLER = text("handler", required, dns_label)
+_GIVEN = text("handler", required)
+
+STRATEGIES = {
+    "RuntimeClass": Strategy(
+        validate_create=creation(*_BODY, _HANDLER),
+        validate_update=update(
+            as_created(field("handler", dns_label), *_BODY), kept_unshown("handler"), as_created(_GIVEN)
+        ),
+        create_on_update=True,
+        unconditional_update=False,
+    )
+}
