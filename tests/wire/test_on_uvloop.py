@@ -36,7 +36,7 @@ def _parameters(function: Any) -> Iterator[dict[str, Any]]:
         yield arguments
 
 
-@pytest.mark.parametrize(("function", "arguments"), _cases())
+@pytest.mark.parametrize(("function", "arguments"), list(_cases()))
 def test_on_uvloop(function: Any, arguments: dict[str, Any], request: pytest.FixtureRequest) -> None:
     wanted = inspect.signature(function).parameters
     fixtures = {name: request.getfixturevalue(name) for name in wanted if name not in arguments}

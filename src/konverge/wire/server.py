@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from konverge.wire.acceptor import TlsAcceptor, bind
 from konverge.wire.answer import Refusal, plain_refusal
-from konverge.wire.handshake import Handshake
 from konverge.wire.limits import ServerLimits
 from konverge.wire.message import Handler
 from konverge.wire.server_connection import ServerConnection
@@ -33,8 +33,7 @@ class Server:
         self.refusal = refusal
         self.limits = limits or ServerLimits()
         self._connections: set[ServerConnection] = set()
-        self._handshakes: set[Handshake] = set()
-        self._listeners: list[asyncio.Server] = []
+        self._listeners: list[asyncio.Server | TlsAcceptor] = []
         self._addresses: list[tuple[str, int]] = []
         self._closing = False
         self._emptied: asyncio.Future[None] | None = None
@@ -54,18 +53,16 @@ class Server:
         def connection() -> ServerConnection:
             return ServerConnection(self, loop)
 
-        def protocol() -> asyncio.Protocol:
-            return connection() if ssl is None else Handshake(self, ssl, self.limits.head_time, connection)
-
-        for sock in sockets:
-            self._listen(await loop.create_server(protocol, sock=sock, backlog=backlog))
-        if not sockets:
-            self._listen(await loop.create_server(protocol, host, port, backlog=backlog))
+        for sock in sockets or await bind(host, port, backlog):
+            self._addresses.append(sock.getsockname()[:2])
+            if ssl is None:
+                self._listeners.append(await loop.create_server(connection, sock=sock, backlog=backlog))
+            else:
+                sock.listen(backlog)
+                limit = self.limits.head_time
+                acceptor = TlsAcceptor(sock, ssl, handshake_time=limit, connection=connection, room=self._has_room)
+                self._listeners.append(acceptor)
         return self
-
-    def _listen(self, listener: asyncio.Server) -> None:
-        self._listeners.append(listener)
-        self._addresses += [sock.getsockname()[:2] for sock in listener.sockets]
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
@@ -86,8 +83,6 @@ class Server:
         self._closing = True
         for listener in self._listeners:
             listener.close()
-        for handshake in self._handshakes:
-            handshake.cancel()
         if grace > 0:
             for connection in list(self._connections):
                 connection.drain()
@@ -104,7 +99,7 @@ class Server:
         self._listeners.clear()
 
     async def _until_empty(self) -> None:
-        while self._connections or self._handshakes:
+        while self._connections:
             if self._emptied is None or self._emptied.done():
                 self._emptied = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._emptied)
@@ -128,23 +123,8 @@ class Server:
 
     def forget(self, connection: ServerConnection) -> None:
         self._connections.discard(connection)
-        self._look_whether_empty()
-
-    # --- Porter, for TLS handshakes -------------------------------------------------------------------------------
-
-    def begin(self, handshake: Handshake) -> bool:
-        everyone = len(self._connections) + len(self._handshakes)
-        if self._closing or everyone >= self.limits.connections + _REFUSED_AT_ONCE:
-            return False
-        self._handshakes.add(handshake)
-        return True
-
-    def end(self, handshake: Handshake) -> None:
-        self._handshakes.discard(handshake)
-        self._look_whether_empty()
-
-    def _look_whether_empty(self) -> None:
-        if self._connections or self._handshakes:
-            return
-        if self._emptied is not None and not self._emptied.done():
+        if not self._connections and self._emptied is not None and not self._emptied.done():
             self._emptied.set_result(None)
+
+    def _has_room(self, handshakes: int) -> bool:
+        return len(self._connections) + handshakes < self.limits.connections + _REFUSED_AT_ONCE
