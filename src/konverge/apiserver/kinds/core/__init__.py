@@ -14,6 +14,7 @@ from konverge.apiserver.kinds.core.persistent_volumes import PERSISTENT_VOLUME
 from konverge.apiserver.kinds.core.pods import POD
 from konverge.apiserver.kinds.core.quotas import RESOURCE_QUOTA
 from konverge.apiserver.kinds.core.service_accounts import SERVICE_ACCOUNT
+from konverge.apiserver.kinds.core.services import SERVICE
 from konverge.apiserver.kinds.core.workloads import POD_TEMPLATE, REPLICATION_CONTROLLER
 from konverge.apiserver.strategy import Strategy
 
@@ -31,5 +32,6 @@ STRATEGIES: dict[str, Strategy] = {
     "ReplicationController": REPLICATION_CONTROLLER,
     "ResourceQuota": RESOURCE_QUOTA,
     "Secret": SECRET,
+    "Service": SERVICE,
     "ServiceAccount": SERVICE_ACCOUNT,
 }

@@ -193,5 +193,4 @@ PERSISTENT_VOLUME_CLAIM = Strategy(
     warnings=_warnings,
     status=StatusRules(validate=update(_status)),
     returns_deleted=True,
-    field_selectors={"name": lambda claim: claim["metadata"]["name"]},
 )

@@ -92,10 +92,7 @@ NAMESPACE = Strategy(
     },
     name_check=named(dns_label_complaints),
     returns_deleted=True,
-    field_selectors={
-        "status.phase": lambda namespace: (namespace.get("status") or {}).get("phase") or "",
-        "name": lambda namespace: namespace["metadata"]["name"],
-    },
+    field_selectors={"status.phase": lambda namespace: (namespace.get("status") or {}).get("phase") or ""},
     held=lambda namespace: bool((namespace.get("spec") or {}).get("finalizers")),
     on_marked=_mark,
 )

@@ -25,12 +25,13 @@ _CIDR_FIXED = 'node updates may not change podCIDR except from "" to valid'
 
 
 def _defaults(node: Obj) -> None:
-    """podCIDR and podCIDRs say the same; what is not reserved can be allocated."""
+    """podCIDR and podCIDRs say the same, podCIDR wins; what is not reserved can be allocated."""
     spec, status = section_of(node, "spec"), section_of(node, "status")
-    if spec.get("podCIDR") and not spec.get("podCIDRs"):
-        spec["podCIDRs"] = [spec["podCIDR"]]
-    elif spec.get("podCIDRs"):
-        spec["podCIDR"] = spec["podCIDRs"][0]
+    first, listed = spec.get("podCIDR"), spec.get("podCIDRs")
+    if first and (not listed or listed[0] != first):
+        spec["podCIDRs"] = [first]
+    elif listed:
+        spec["podCIDR"] = listed[0]
     if status.get("capacity") and not status.get("allocatable"):
         status["allocatable"] = dict(status["capacity"])
 

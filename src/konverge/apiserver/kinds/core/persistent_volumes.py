@@ -155,7 +155,7 @@ def _capacity(value: Any, path: str, report: Report) -> bool:
     if not capacity:
         report.required(place)
     if "storage" not in capacity or len(capacity) > 1:
-        report.not_supported(place, capacity or None, ("storage",))
+        report.not_supported(place, capacity, ("storage",))
     for name in sorted(capacity):
         basic_amount(capacity[name], f"{place}[{name}]", report)
         quantity_positive(capacity[name], f"{place}[{name}]", report)
@@ -286,5 +286,4 @@ PERSISTENT_VOLUME = Strategy(
     warnings=_warnings,
     status=StatusRules(prepare=_prepare_status),
     returns_deleted=True,
-    field_selectors={"name": lambda volume: volume["metadata"]["name"]},
 )

@@ -195,6 +195,7 @@ POD = Strategy(
     grace_period=_grace_period,
     field_selectors={
         "spec.nodeName": _of_spec("nodeName"),
+        "spec.host": _of_spec("nodeName"),
         "spec.restartPolicy": _of_spec("restartPolicy"),
         "spec.schedulerName": _of_spec("schedulerName"),
         "spec.serviceAccountName": _of_spec("serviceAccountName"),

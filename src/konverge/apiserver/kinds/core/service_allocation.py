@@ -1,0 +1,169 @@
+"""Cluster IPs and node ports: which are taken, and by whom.
+
+What is taken is what the stored Services have. `Allocators` keeps an index of that, so that a create need not read
+them all: a claim names its Service, and counts only as long as that Service is stored with the value. So a claim of a
+request that failed later is void by itself, and nothing has to be given back in time.
+
+The server makes one (`Allocators(cidr, services=…)`) and offers it to strategies as `Context.service_allocators`;
+without it the index is built from the stored Services for each request that needs it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from typing import Any, Generic, TypeVar
+
+from konverge import clock
+from konverge.apiserver.strategy import Context, Obj
+
+DEFAULT_RANGE = "10.96.0.0/16"
+FIRST_PORT, LAST_PORT = 30000, 32767
+IP_TAKEN = "provided IP is already allocated"
+IP_OUTSIDE = "the provided network does not match the current range"
+PORT_TAKEN = "provided port is already allocated"
+PORT_OUTSIDE = f"provided port is not in the valid range. The range of valid ports is {FIRST_PORT}-{LAST_PORT}"
+
+Owner = tuple[str, str]
+Value = TypeVar("Value", str, int)
+
+
+class Full(Exception):
+    """Nothing is left to allocate."""
+
+
+def ips_of(service: Obj) -> list[str]:
+    """The cluster IPs that a Service holds."""
+    return [ip for ip in service["spec"].get("clusterIPs") or () if ip and ip != "None"]
+
+
+def ports_of(service: Obj) -> list[int]:
+    """The node ports that a Service holds, that of its health check included."""
+    spec = service["spec"]
+    found = [port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")]
+    return found + ([spec["healthCheckNodePort"]] if spec.get("healthCheckNodePort") else [])
+
+
+def owner_of(service: Obj) -> Owner:
+    metadata = service["metadata"]
+    return metadata.get("namespace") or "", metadata.get("name") or ""
+
+
+class _Claims(Generic[Value]):
+    """Values and the Services that hold them."""
+
+    def __init__(self, values_of: Any) -> None:
+        self._values_of = values_of
+        self._owners: dict[Value, Owner] = {}
+
+    def add(self, service: Obj) -> None:
+        self._owners.update(dict.fromkeys(self._values_of(service), owner_of(service)))
+
+    def drop(self, service: Obj) -> None:
+        owner = owner_of(service)
+        for value in self._values_of(service):
+            if self._owners.get(value) == owner:
+                del self._owners[value]
+
+    def taken(self, value: Value, context: Context) -> bool:
+        owner = self._owners.get(value)
+        if owner is None:
+            return False
+        stored = context.lookup("", "services", *owner)
+        if stored is not None and value in self._values_of(stored):
+            return True
+        del self._owners[value]
+        return False
+
+    def claim(self, value: Value, owner: Owner) -> None:
+        self._owners[value] = owner
+
+
+class Allocators:
+    """The cluster IPs of one range and the node ports."""
+
+    def __init__(self, cidr: str = DEFAULT_RANGE, services: Iterable[Obj] = ()) -> None:
+        self.network = ipaddress.ip_network(cidr)
+        self.ips: _Claims[str] = _Claims(ips_of)
+        self.ports: _Claims[int] = _Claims(ports_of)
+        for service in services:
+            self.ips.add(service)
+            self.ports.add(service)
+
+    def release(self, service: Obj) -> None:
+        """Forget what a removed Service had."""
+        self.ips.drop(service)
+        self.ports.drop(service)
+
+
+class Allocation:
+    """What one request allocates; a dry run claims nothing."""
+
+    def __init__(self, service: Obj, context: Context) -> None:
+        self._context = context
+        self._owner = owner_of(service)
+        self._pools = allocators_of(context)
+        self._fresh: set[int | str] = set()
+
+    @property
+    def network(self) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+        return self._pools.network
+
+    def take_ip(self, ip: str) -> str:
+        """Why this IP cannot be had, or "" when it is ours now."""
+        address = ipaddress.ip_address(ip)
+        if address not in self.network:
+            return IP_OUTSIDE
+        if address in (self.network.network_address, self.network.broadcast_address):
+            return f"the provided IP ({ip}) is not in the valid range. The range of valid IPs is {self.network}"
+        if self._pools.ips.taken(ip, self._context):
+            return IP_TAKEN
+        self._keep(ip)
+        return ""
+
+    def next_ip(self) -> str:
+        size = self.network.num_addresses
+        for offset in _spread(1, size - 1):
+            ip = str(self.network[offset])
+            if not self._pools.ips.taken(ip, self._context):
+                self._keep(ip)
+                return ip
+        raise Full
+
+    def take_port(self, port: int) -> str:
+        """Why this port cannot be had, or "" when it is ours now."""
+        if not FIRST_PORT <= port <= LAST_PORT:
+            return PORT_OUTSIDE
+        if port in self._fresh or self._pools.ports.taken(port, self._context):
+            return PORT_TAKEN
+        self._keep(port)
+        return ""
+
+    def next_port(self) -> int:
+        for port in _spread(FIRST_PORT, LAST_PORT + 1):
+            if port not in self._fresh and not self._pools.ports.taken(port, self._context):
+                self._keep(port)
+                return port
+        raise Full
+
+    def _keep(self, value: str | int) -> None:
+        self._fresh.add(value)
+        if self._context.dry_run:
+            return
+        if isinstance(value, str):
+            self._pools.ips.claim(value, self._owner)
+        else:
+            self._pools.ports.claim(value, self._owner)
+
+
+def _spread(low: int, high: int) -> Iterable[int]:
+    """All numbers from low up to high, beginning at a random one."""
+    start = clock.rng().randrange(low, high)
+    yield from range(start, high)
+    yield from range(low, start)
+
+
+def allocators_of(context: Context) -> Allocators:
+    """The server's allocators, or ones derived from what is stored now."""
+    offered: Allocators | None = getattr(context, "service_allocators", None)
+    return Allocators(services=context.scan("", "services")) if offered is None else offered
