@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
@@ -97,6 +97,12 @@ class Served:
 
     def __repr__(self) -> str:
         return f"Served({self.resource.group_resource}, {self.resource.version})"
+
+
+@cache
+def kind_alone(group: str, version: str, kind: str) -> Served:
+    """A kind that is sent and answered but not stored: Scale, Eviction, reviews."""
+    return Served(resource=Resource(group, version, kind, ""), table=f"{group}/-")
 
 
 class Registry:

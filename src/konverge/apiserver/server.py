@@ -14,10 +14,11 @@ from konverge import clock
 from konverge.apiserver import bootstrap
 from konverge.apiserver.config import Config
 from konverge.apiserver.crd.manager import Manager
-from konverge.apiserver.http import health
+from konverge.apiserver.http import health, specials
 from konverge.apiserver.http.call import Call
 from konverge.apiserver.http.lifecycle import NamespaceLifecycle
 from konverge.apiserver.http.pipeline import handle
+from konverge.apiserver.http.request_info import Query
 from konverge.apiserver.http.seams import Admission, Gate, NameAndAge, TableMaker, TokenGate
 from konverge.apiserver.http.watch import WatchStream
 from konverge.apiserver.objects import Objects
@@ -25,7 +26,7 @@ from konverge.apiserver.registry import Registry
 from konverge.apiserver.storage import Store
 from konverge.apiserver.strategy import Obj
 from konverge.wire.direct import Direct
-from konverge.wire.message import Request, Response
+from konverge.wire.message import Producer, Request, Response
 
 if TYPE_CHECKING:
     from konverge.apiserver.storage.sqlite import SqliteJournal
@@ -61,7 +62,9 @@ class ApiServer:
         self.tables: TableMaker = NameAndAge()
         self.routes: dict[str, Route] = {"/version": health.version}
         self.routes |= dict.fromkeys(("/healthz", "/livez", "/readyz"), health.healthy)
-        self.specials: dict[tuple[str, str, str], Route] = {}
+        self.specials: dict[tuple[str, str, str], Route] = specials.table()
+        self.logs: Callable[[Obj, str, Query], Producer] | None = None
+        """(pod, container, query) -> what writes its log; a simulation sets it."""
         self.body_decoders: dict[str, Callable[[bytes], Obj]] = {}
         self.streams: set[WatchStream] = set()
         self.flow_headers: list[tuple[bytes, bytes]] = [

@@ -120,6 +120,8 @@ class Strategy:
     """DELETE answers with the object in place of a Status."""
     default_propagation: Literal["Background", "Orphan", "Unsupported"] = "Background"
     """Unsupported (events): no propagation policy ever adds a finalizer."""
+    orphan_warning: str = ""
+    """Given to those who delete without a policy and so orphan dependents by an old default (jobs)."""
     grace_period: Callable[[Obj, int | None], int] | None = None
     """Graceful deletion (pods): (object, asked seconds) -> seconds; 0 removes at once."""
     field_selectors: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict)

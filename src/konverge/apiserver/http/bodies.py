@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from konverge.apiserver import fielderrors, status
-from konverge.apiserver.fielderrors import quote
+from konverge.apiserver import status
 from konverge.apiserver.http import negotiate
+from konverge.apiserver.http.jsontext import json_type, parse, summary
 from konverge.apiserver.http.options import Validation
+from konverge.apiserver.http.scheme import refuse_kind
 from konverge.apiserver.registry import Served
 from konverge.apiserver.schema import decode as schema
 from konverge.apiserver.strategy import Obj
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from konverge.apiserver.http.call import Call
 
 BODY_LIMIT = 3 * 1024 * 1024
-SCHEME = "pkg/runtime/scheme.go:111"
 
 
 def media_type(call: Call) -> str:
@@ -46,15 +46,33 @@ def check_media(call: Call, served: Served) -> None:
 def read(call: Call, served: Served, body: bytes, validation: Validation) -> Obj:
     """The object in a body, with kind and apiVersion set; unknown fields are warned of or refused."""
     media = media_type(call)
-    if media != negotiate.JSON:
-        body = to_json(call, media, body)
-    return decode(call, served, body, validation)
+    if media == negotiate.JSON:
+        return decode(call, served, body, validation)
+    try:
+        return decode(call, served, to_json(call, media, body), validation)
+    except UnreadableError as error:
+        raise _unrecognized(served, str(error), body) from None
+
+
+class UnreadableError(Exception):
+    """A body that is not of its media type."""
+
+
+def _unrecognized(served: Served, why: str, body: bytes) -> status.ApiError:
+    return status.bad_request(
+        f"the object provided is unrecognized (must be of type {served.resource.kind}): {why} ({summary(body)})"
+    )
 
 
 def to_json(call: Call, media: str, body: bytes) -> bytes:
     """A YAML or protobuf body as JSON."""
     if media == negotiate.YAML:
-        return yaml_to_json(body)
+        from konverge.apiserver.http import yamltext  # most servers never see YAML
+
+        try:
+            return yamltext.to_json(body)
+        except yamltext.YamlError as error:
+            raise UnreadableError(str(error)) from None
     decoder = call.server.body_decoders.get(media)
     if decoder is None:
         raise status.unsupported_media_type(
@@ -64,34 +82,18 @@ def to_json(call: Call, media: str, body: bytes) -> bytes:
     return msgspec.json.encode(decoder(body))
 
 
-def yaml_to_json(body: bytes, prefix: str = "") -> bytes:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        return msgspec.json.encode(yaml.load(body, Loader=loader))  # noqa: S506 - a safe loader
-    except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
-        raise status.bad_request(f"{prefix}error converting YAML to JSON: {error}") from None
-
-
 def decode(call: Call, served: Served, body: bytes, validation: Validation) -> Obj:
     """Check the kind of a JSON body and decode it by its type."""
     obj, error = parse(body)
     kind = served.resource.kind
     if error:
-        raise status.bad_request(
-            f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; "
-            f"json parse error: {error} ({summary(body)})"
-        )
+        raise _unrecognized(served, f"couldn't get version/kind; json parse error: {error}", body)
     api_version = obj.get("apiVersion") or served.resource.api_version
     given = obj.get("kind") or kind
     if api_version.count("/") > 1:
-        raise status.bad_request(
-            f"the object provided is unrecognized (must be of type {kind}): "
-            f"unexpected GroupVersion string: {api_version} ({summary(body)})"
-        )
+        raise _unrecognized(served, f"unexpected GroupVersion string: {api_version}", body)
     if (given, api_version) != (kind, served.resource.api_version):
-        _wrong_kind(call, served, given, api_version, obj)
+        refuse_kind(call, served, given, api_version, obj)
     obj = typed(call, served, body, obj, validation)
     obj["kind"], obj["apiVersion"] = kind, served.resource.api_version
     if not isinstance(obj.get("metadata"), dict):
@@ -125,136 +127,31 @@ def by_type(served: Served, body: bytes, obj: Obj) -> schema.Decoded:
 
 
 def yaml_object(body: bytes) -> schema.Decoded:
-    """The object that is applied: YAML, of which JSON is a part."""
+    """The object that is applied: YAML, of which JSON is a part. `strict` tells of keys that stand twice."""
     try:
-        obj = msgspec.json.decode(body)
+        obj, repeated = msgspec.json.decode(body), _repeated_in_json(body)
     except (msgspec.DecodeError, RecursionError):
-        body = yaml_to_json(body, "error decoding patch: ")
-        obj = msgspec.json.decode(body)
+        obj, repeated = _from_yaml(body)
     if obj is None:
         return schema.Decoded({}, ())
     if not isinstance(obj, dict):
         wrong = f"json: cannot unmarshal {json_type(obj)} into Go value of type map[string]interface {{}}"
         raise status.bad_request(f"error decoding patch: error unmarshaling JSON: while decoding JSON: {wrong}")
-    return schema.Decoded(obj, schema.duplicates(body))
+    return schema.Decoded(obj, repeated)
 
 
-_TYPE_OF_HEAD = (
-    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-)
+def _repeated_in_json(body: bytes) -> list[str]:
+    if not schema.duplicates(body):
+        return []
+    from konverge.apiserver.http import yamltext
+
+    return yamltext.repeated_keys(body)
 
 
-def parse(body: bytes) -> tuple[Obj, str]:
-    """A JSON object, or what Go would say about it."""
+def _from_yaml(body: bytes) -> tuple[Any, list[str]]:
+    from konverge.apiserver.http import yamltext
+
     try:
-        obj: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
-        return {}, syntax_error(body)
-    if obj is None:
-        return {}, ""
-    if not isinstance(obj, dict):
-        return {}, f"json: cannot unmarshal {json_type(obj)} into Go value of type {_TYPE_OF_HEAD}"
-    for key, name in (("apiVersion", ".apiVersion"), ("kind", ".kind")):
-        if not isinstance(obj.get(key, ""), str) and obj[key] is not None:
-            return {}, f"json: cannot unmarshal {json_type(obj[key])} into Go struct field {name} of type string"
-    return obj, ""
-
-
-def json_type(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    return {"str": "string", "list": "array", "dict": "object"}.get(type(value).__name__, "number")
-
-
-def syntax_error(body: bytes) -> str:
-    """What Go's JSON scanner says about a broken body."""
-    import json
-
-    text = body.decode("utf-8", "replace")
-    if not text.strip():
-        return "unexpected end of JSON input"
-    try:
-        json.loads(text)
-    except RecursionError:
-        return "exceeded max depth"
-    except json.JSONDecodeError as error:
-        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
-            return "unexpected end of JSON input"
-        character = "'\\\\''" if text[error.pos] == "'" else quote(text[error.pos]).replace('"', "'", 2)
-        return f"invalid character {character} {_expectation(error.msg)}"
-    return "invalid character"
-
-
-def _expectation(message: str) -> str:
-    if message.startswith("Expecting property name"):
-        return "looking for beginning of object key string"
-    if message.startswith("Expecting ':'"):
-        return "after object key"
-    if message.startswith("Expecting ','"):
-        return "after object key:value pair"
-    if message.startswith("Extra data"):
-        return "after top-level value"
-    return "looking for beginning of value"
-
-
-def summary(body: bytes) -> str:
-    """The beginning of a body for a message: as text when it looks like JSON, else as hex."""
-    if not body:
-        return "<empty>"
-    cut = body[:30]
-    shown = cut.decode("utf-8", "replace") if body[:1] == b"{" else cut.hex()
-    return shown + " ..." if len(body) > 30 else shown
-
-
-class WrongKind(Exception):
-    """A body of another kind, in the words of the real server's scheme."""
-
-
-def same_kind(call: Call, served: Served, obj: Obj) -> None:
-    """Raises WrongKind for an object of another kind; kind and version may be absent."""
-    resource = served.resource
-    kind, api_version = obj.get("kind") or resource.kind, obj.get("apiVersion") or resource.api_version
-    if (kind, api_version) == (resource.kind, resource.api_version):
-        return
-    group, _, version = api_version.rpartition("/")
-    if call.server.registry.by_kind(group, version, kind) is None:
-        raise WrongKind(
-            f"no kind {quote(kind)} is registered for version {quote(api_version)} in scheme {quote(SCHEME)}"
-        )
-    if kind != resource.kind or group != resource.group:
-        package = INTERNAL_PACKAGES.get(resource.group, resource.group.partition(".")[0])
-        raise WrongKind(f"converting ({version}.{kind}) to ({package}.{resource.kind}): unknown conversion")
-
-
-def _wrong_kind(call: Call, served: Served, given: str, api_version: str, obj: Obj) -> None:
-    if served.custom:
-        _wrong_custom_kind(served, given, api_version, obj)
-    try:
-        same_kind(call, served, obj)
-    except WrongKind as error:
-        version = api_version.rpartition("/")[2]
-        raise status.bad_request(
-            f"{given} in version {quote(version)} cannot be handled as a {served.resource.kind}: {error}"
-        ) from None
-    raise _wrong_version(served, api_version)
-
-
-def _wrong_version(served: Served, given: str) -> status.ApiError:
-    wanted = served.resource.api_version
-    return status.bad_request(
-        f"the API version in the data ({given}) does not match the expected API version ({wanted})"
-    )
-
-
-def _wrong_custom_kind(served: Served, given: str, api_version: str, obj: Obj) -> None:
-    """A custom resource has no scheme to be looked up in: its validation says what it must be."""
-    resource = served.resource
-    if api_version != resource.api_version:
-        raise _wrong_version(served, api_version)
-    name = str((obj.get("metadata") or {}).get("name", ""))
-    raise status.invalid(
-        resource.group, resource.kind, name, [fielderrors.invalid("kind", given, f"must be {resource.kind}")]
-    )
-
-
-INTERNAL_PACKAGES = {"": "core", "rbac.authorization.k8s.io": "rbac"}
+        return msgspec.json.decode(yamltext.to_json(body)), yamltext.repeated_keys(body)
+    except yamltext.YamlError as error:
+        raise status.bad_request(f"error encoding patch: error converting YAML to JSON: {error}") from None

@@ -98,9 +98,10 @@ class Call:
 
     # --- the answer
 
-    def negotiate(self, *, custom: bool = False, tables: bool = True) -> Accepted:
+    def negotiate(self, *, custom: bool = False, tables: bool = True, streams: bool = False) -> Accepted:
         """Settle the form of the answer: 406 comes before anything is done."""
-        accepted = negotiate.negotiate(self.request.headers.get("accept"), custom=custom, tables=tables)
+        header = self.request.headers.get("accept")
+        accepted = negotiate.negotiate(header, custom=custom, tables=tables, streams=streams)
         self.accepted = accepted._replace(pretty=True) if self._pretty() else accepted
         return self.accepted
 

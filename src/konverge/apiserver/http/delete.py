@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from konverge import clock
 from konverge.apiserver import status
 from konverge.apiserver.fielderrors import quote
-from konverge.apiserver.http import bodies, reads, render, writes
+from konverge.apiserver.http import bodies, jsontext, reads, render, scheme, writes
 from konverge.apiserver.http.options import DeleteOptions, delete_options
 from konverge.apiserver.registry import Served
 from konverge.apiserver.storage import Mismatch, Missing, Record
@@ -38,15 +38,18 @@ def read_options(call: Call) -> DeleteOptions:
     if media != "application/json":
         if media not in ("application/yaml", "application/vnd.kubernetes.protobuf"):
             return delete_options(call.query, None)
-        body = bodies.to_json(call, media, body)
-    obj, error = bodies.parse(body)
-    if error:
-        raise status.bad_request(f"couldn't get version/kind; json parse error: {error}")
+        try:
+            body = bodies.to_json(call, media, body)
+        except bodies.UnreadableError as error:
+            raise status.bad_request(str(error)) from None
+    obj, problem = jsontext.parse(body)
+    if problem:
+        raise status.bad_request(f"couldn't get version/kind; json parse error: {problem}")
     kind = obj.get("kind") or "DeleteOptions"
     if kind != "DeleteOptions":
         version = obj.get("apiVersion") or call.resource.resource.api_version
         raise status.bad_request(
-            f"no kind {quote(kind)} is registered for version {quote(version)} in scheme {quote(bodies.SCHEME)}"
+            f"no kind {quote(kind)} is registered for version {quote(version)} in scheme {quote(scheme.SCHEME)}"
         )
     return delete_options(call.query, obj)
 
@@ -56,6 +59,8 @@ async def delete(call: Call) -> Response:
     call.negotiate(custom=served.custom)
     options = read_options(call)
     found = reads.find(call)
+    if served.strategy.orphan_warning and options.orphan is None and options.propagation is None:
+        call.warn(served.strategy.orphan_warning)
     result = await remove(call, served, found.key, options)
     if result.gone and not served.strategy.returns_deleted:
         return call.answer(200, success(served, result.record))

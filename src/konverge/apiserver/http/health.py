@@ -1,13 +1,18 @@
-"""What monitors ask for: health, readiness, version."""
+"""What monitors and people ask for: health, version, metrics, and the list of all paths."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from konverge.wire.message import Response
+from konverge.apiserver import status
+from konverge.apiserver.http import respond
+from konverge.wire.message import Headers, Response
 
 if TYPE_CHECKING:
     from konverge.apiserver.http.call import Call
+
+Route = Callable[["Call"], Awaitable[Response]]
 
 VERSION = {
     "major": "1",
@@ -24,11 +29,69 @@ VERSION = {
     "compiler": "",
     "platform": "",
 }
+CHECKS = ("ping", "log", "etcd", "poststarthook/bootstrap-controller", "poststarthook/crd-informer-synced")
+_METRICS_TYPE = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8; escaping=underscores")
+
+
+def routes() -> dict[str, Route]:
+    found: dict[str, Route] = {"/": root, "/version": version, "/metrics": metrics}
+    for path in ("/healthz", "/livez", "/readyz"):
+        found[path] = healthy
+        found |= {f"{path}/{check}": one_check for check in CHECKS}
+    return found
 
 
 async def version(call: Call) -> Response:
+    if call.info.method != "GET":
+        raise status.method_not_allowed()
+    call.negotiate()
     return call.answer(200, VERSION)
 
 
 async def healthy(call: Call) -> Response:
+    """All checks of one path; they can be listed, and left out by name."""
+    name = call.info.path.strip("/")
+    if "verbose" not in call.query:
+        return call.answer_text(200, "ok")
+    left_out = call.query.get("exclude", [])
+    lines = [f"[+]{check} {'excluded: ok' if check in left_out else 'ok'}" for check in CHECKS]
+    unknown = [check for check in left_out if check not in CHECKS]
+    if unknown:
+        quoted = ",".join(f'"{check}"' for check in unknown)
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
+    return call.answer_text(200, "\n".join([*lines, f"{name} check passed\n"]))
+
+
+async def one_check(call: Call) -> Response:
     return call.answer_text(200, "ok")
+
+
+async def root(call: Call) -> Response:
+    """The paths that are served."""
+    registry = call.server.registry
+    paths = {path for path in call.server.routes if path != "/" and not path.endswith("/")}
+    paths |= {"/api", "/apis"}
+    for group in registry.groups():
+        if group:
+            paths.add(f"/apis/{group}")
+        paths |= {f"/apis/{group}/{one}" if group else f"/api/{one}" for one in registry.versions(group)}
+    return call.answer(200, {"paths": sorted(paths)})
+
+
+async def metrics(call: Call) -> Response:
+    """Prometheus text: the sizes that tell how the store is doing."""
+    store = call.server.store
+    lines = ["# HELP apiserver_storage_objects Number of stored objects.", "# TYPE apiserver_storage_objects gauge"]
+    for name, table in sorted(store.tables.items()):
+        group, _, plural = name.rpartition("/")
+        lines.append(f'apiserver_storage_objects{{group="{group}",resource="{plural}"}} {len(table.records)}')
+    lines += [
+        "# HELP konverge_apiserver_revision The store's revision.",
+        "# TYPE konverge_apiserver_revision counter",
+        f"konverge_apiserver_revision {store.durable}",
+        "# HELP konverge_apiserver_watchers Open watches.",
+        "# TYPE konverge_apiserver_watchers gauge",
+        f"konverge_apiserver_watchers {len(call.server.streams)}",
+    ]
+    body = "\n".join(lines) + "\n"
+    return Response(200, Headers(respond.headers(call, _METRICS_TYPE)), body.encode())

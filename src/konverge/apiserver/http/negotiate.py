@@ -15,6 +15,7 @@ JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 BUILTIN_TYPES = (JSON, YAML, PROTOBUF)
+STREAM_TYPES = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 
 Form = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
 
@@ -51,15 +52,14 @@ def clauses(header: str) -> list[Clause]:
 
 
 @lru_cache(maxsize=512)
-def negotiate(header: str, *, custom: bool = False, tables: bool = True) -> Accepted:
+def negotiate(header: str, *, custom: bool = False, tables: bool = True, streams: bool = False) -> Accepted:
     """Choose a form, or raise 406. Protobuf is answered by JSON for built-in kinds: all its clients read both."""
     if not header:
         return PLAIN_JSON
     parsed = clauses(header)
     if not any(clause.media in BUILTIN_TYPES or clause.media == "*/*" for clause in parsed):
-        raise status.not_acceptable(
-            f"406: Not Acceptable\n\nAvailable representations: {', '.join(BUILTIN_TYPES)}", details={}
-        )
+        shown = ", ".join(BUILTIN_TYPES + STREAM_TYPES if streams else BUILTIN_TYPES)
+        raise status.not_acceptable(f"406: Not Acceptable\n\nAvailable representations: {shown}", details={})
     for clause in parsed:
         accepted = _accept(clause, custom, tables)
         if accepted is not None:

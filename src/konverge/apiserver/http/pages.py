@@ -16,6 +16,7 @@ import msgspec
 
 from konverge.apiserver import status
 from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.http.jsontext import syntax_error
 from konverge.apiserver.http.options import ListOptions
 from konverge.apiserver.http.selection import Selection
 from konverge.apiserver.storage import Record, Store, Table
@@ -57,18 +58,27 @@ def token(revision: int, key: str, scope: str) -> str:
 def read_token(text: str, scope: str) -> tuple[int, str]:
     """(revision or -1, first key of the page)."""
     try:
-        found = msgspec.json.decode(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True))
-    except (binascii.Error, ValueError, msgspec.DecodeError):
-        raise status.bad_request("continue key is not valid: " + _token_problem(text)) from None
-    if not isinstance(found, dict) or found.get("v") != "meta.k8s.io/v1":
-        raise status.bad_request("continue key is not valid: server does not recognize this encoded version")
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except binascii.Error:
+        raise _bad_token(_not_base64(text)) from None
+    try:
+        found = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise _bad_token(syntax_error(raw)) from None
+    version = found.get("v") if isinstance(found, dict) else ""
+    if version != "meta.k8s.io/v1":
+        raise _bad_token(f"server does not recognize this encoded version {version or ''}")
     start, revision = found.get("start"), found.get("rv", 0)
     if not isinstance(start, str) or not start or not isinstance(revision, int):
-        raise status.bad_request("continue key is not valid: encoded start key empty (version meta.k8s.io/v1)")
+        raise _bad_token("encoded start key empty (version meta.k8s.io/v1)")
     return revision, (scope if scope.endswith("/") else "") + start
 
 
-def _token_problem(text: str) -> str:
+def _bad_token(why: str) -> status.ApiError:
+    return status.bad_request(f"invalid continue token: continue key is not valid: {why}")
+
+
+def _not_base64(text: str) -> str:
     for index, character in enumerate(text):
         if not (character.isascii() and (character.isalnum() or character in "-_")):
             return f"illegal base64 data at input byte {index}"
@@ -155,12 +165,13 @@ async def _continued(store: Store, table: Table, selection: Selection, options: 
     if options.resource_version and options.resource_version != "0":
         raise status.bad_request("specifying resource version is not allowed when using continue")
     revision, start = read_token(options.continue_, selection.scope)
+    limit = 0 if options.resource_version == "0" else options.limit
     if revision < 0:
-        return await _present(store, table, selection, options.limit, start)
+        return await _present(store, table, selection, limit, start)
     if revision < store.compacted:
         key = start.rstrip("\0")
         raise status.expired(CONTINUE_TOO_OLD, metadata={"continue": token(-1, key, selection.scope)})
-    return _at(table, selection, revision, start, options.limit)
+    return _at(table, selection, revision, start, limit)
 
 
 def _at(table: Table, selection: Selection, revision: int, start: str, limit: int) -> Page:

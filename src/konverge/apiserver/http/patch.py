@@ -6,12 +6,13 @@ comes between, it is worked out anew on what is there then.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from konverge.apiserver import fielderrors, status
-from konverge.apiserver.http import bodies, fields, reads, writes
+from konverge.apiserver.http import bodies, fields, reads, scheme, writes
 from konverge.apiserver.http.options import WriteOptions, write_options
 from konverge.apiserver.http.patching import JsonPatch, MergePatch, Patch, StrategicPatch
 from konverge.apiserver.http.update import keep_all_but_status, rules_of
@@ -29,6 +30,7 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+ChangeOne = Callable[[Obj], Obj]
 _CUSTOM = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 _BUILTIN = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
@@ -83,9 +85,9 @@ async def _change(call: Call, served: Served, found: Patch, options: WriteOption
 def decoded(call: Call, served: Served, found: Patch, patched: Obj, options: WriteOptions) -> Obj:
     """The patched object as its type has it; what the type does not have is warned of or refused."""
     try:
-        bodies.same_kind(call, served, patched)
+        scheme.same_kind(call, served, patched)
         result = _typed(served, found, patched)
-    except (DecodeError, bodies.WrongKind) as error:
+    except (DecodeError, scheme.WrongKind) as error:
         raise _not_this(found, patched, str(error)) from None
     odd = [*found.strict, *result.strict]
     if odd and options.field_validation == "Strict":
@@ -143,7 +145,10 @@ async def _apply(call: Call, served: Served, body: bytes, options: WriteOptions)
 
 def _strict(call: Call, applied: Decoded, options: WriteOptions) -> None:
     if applied.strict and options.field_validation == "Strict":
-        raise status.bad_request("error strict decoding patch: " + "\n".join(applied.strict))
+        words = "\n".join(f"  {text}" for text in applied.strict)
+        raise status.bad_request(
+            f"error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:\n{words}"
+        )
     if options.field_validation == "Warn":
         for text in applied.strict:
             call.warn(text)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import msgspec
 
 from konverge.apiserver import status
-from konverge.apiserver.http.bodies import json_type
+from konverge.apiserver.http.jsontext import json_type
 from konverge.apiserver.merge import jsonpatch, mergepatch, strategic
 from konverge.apiserver.merge.gotext import go_value
 from konverge.apiserver.merge.strategicerrors import StrategicError

@@ -57,13 +57,15 @@ def answer(call: Call, code: int, served: Served, record: Record) -> Response:
 
 async def list_(call: Call) -> Response:
     served = call.resource
-    accepted = call.negotiate(custom=served.custom)
+    accepted = call.negotiate(custom=served.custom, streams=True)
     options = list_options(call.query, watch=False)
     namespace = call.info.namespace if served.resource.namespaced else ""
     selection = select(served, namespace, options)
     store = call.server.store
     page = await pages.page(store, store.table(served.table), selection, options)
     metadata = page.metadata(selection.scope)
+    if served.custom and not accepted.form:
+        metadata.setdefault("continue", "")  # lists of custom resources always name it
     if not accepted.form:
         return call.answer_bytes(200, render.list_of(served, page.records, metadata))
     objects = (render.restored(served, record) for record in page.records)

@@ -31,22 +31,20 @@ def encode(obj: Any, accepted: Accepted) -> bytes:
     if accepted.media == negotiate.YAML:
         return _yaml(obj)
     data = msgspec.json.encode(obj)
-    return msgspec.json.format(data, indent=2) + b"\n" if accepted.pretty else data + b"\n"
+    return msgspec.json.format(data, indent=2) if accepted.pretty else data + b"\n"
 
 
 def reformat(data: bytes, accepted: Accepted) -> bytes:
     """JSON bytes, as stored, in the form of the answer."""
     if accepted.media == negotiate.YAML:
         return _yaml(msgspec.json.decode(data))
-    return msgspec.json.format(data, indent=2) + b"\n" if accepted.pretty else data
+    return msgspec.json.format(data, indent=2) if accepted.pretty else data
 
 
 def _yaml(obj: Any) -> bytes:
-    import yaml
+    from konverge.apiserver.http import yamltext  # few clients ask for YAML, and the import is not cheap
 
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: str = yaml.dump(obj, Dumper=dumper, default_flow_style=False, allow_unicode=True, width=1 << 20)
-    return text.encode()
+    return yamltext.dump(obj)
 
 
 def headers(call: Call, content_type: tuple[bytes, bytes]) -> list[tuple[bytes, bytes]]:

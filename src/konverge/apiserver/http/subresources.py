@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from konverge.apiserver import status
-from konverge.apiserver.http import patch, reads, update
+from konverge.apiserver.http import patch, reads, scale, update
 from konverge.apiserver.registry import Served, Subresource
 from konverge.wire.message import Response
 
@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from konverge.apiserver.http.call import Call
 
 Handler = Callable[["Call"], Awaitable[Response]]
+_SCALE: dict[str, Handler] = {"get": scale.get, "update": scale.update, "patch": scale.patch_scale}
 _HANDLERS: dict[str, Handler] = {"get": reads.get, "update": update.update, "patch": patch.patch}
 
 
 def handler(call: Call, served: Served, found: Subresource) -> Handler:
     """The handler of a subresource that speaks the kind itself."""
-    if call.info.verb not in _HANDLERS:
+    handlers = _SCALE if found.name == "scale" else _HANDLERS
+    if call.info.verb not in handlers:
         raise status.method_not_allowed()
-    return _HANDLERS[call.info.verb]
+    return handlers[call.info.verb]

@@ -89,7 +89,7 @@ class WatchStream:
 
 async def watch(call: Call) -> Response:
     served = call.resource
-    accepted = call.negotiate(custom=served.custom)
+    accepted = call.negotiate(custom=served.custom, streams=True)
     options = list_options(call.query, watch=True)
     namespace = call.info.namespace if served.resource.namespaced else ""
     selection = select(served, namespace, options)

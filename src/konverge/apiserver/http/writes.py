@@ -224,6 +224,7 @@ def storage_path(served: Served, record: Record) -> str:
 
 def _prepare_changed(call: Call, served: Served, obj: Obj, old: Obj, rules: StatusRules | None) -> None:
     strategy, metadata, before = served.strategy, obj["metadata"], old["metadata"]
+    metadata.pop("selfLink", None)
     system.match_namespace(metadata, before.get("namespace", ""))
     system.set_generation(metadata, before.get("generation", 0))
     if rules is None:
@@ -258,9 +259,7 @@ async def _store_changed(call: Call, served: Served, record: Record, obj: Obj, o
     deleting = finished(obj["metadata"], old["metadata"]) and not held(served, obj)
     if deleting:
         if not call.dry_run:
-            last = store.remove(
-                table, record.key, expected=record.revision, final=dict(obj, metadata=dict(obj["metadata"]))
-            )
+            last = store.remove(table, record.key, expected=record.revision)
             await store.settled(last.revision)
             released(call, served, obj)
         return unstored(obj)

@@ -156,10 +156,9 @@ def finalizer_errors(value: list[str] | None, path: str, *, builtin: bool) -> li
 
 
 def _qualified_finalizer(name: str, path: str) -> list[FieldError]:
-    errors = [invalid(path, name, words) for words in label_key_errors(name)]
-    if not errors and "/" not in name and name not in STANDARD_FINALIZERS:
-        errors.append(invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified"))
-    return errors
+    if "/" in name or name in STANDARD_FINALIZERS:
+        return []
+    return [invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")]
 
 
 def managed_field_errors(entries: list[Obj] | None) -> list[FieldError]:

@@ -354,5 +354,7 @@ JOB = Strategy(
     status=StatusRules(validate=update(as_created(job_status), job_status_change)),
     generation=True,
     default_propagation="Orphan",
+    orphan_warning="child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to "
+    "remove them or set propagationPolicy=Orphan to suppress this warning",
     field_selectors={"status.successful": lambda obj: str((obj.get("status") or {}).get("succeeded") or 0)},
 )

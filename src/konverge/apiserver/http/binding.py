@@ -1,0 +1,111 @@
+"""pods/binding: the scheduler's word on which node a pod runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from konverge.apiserver import fielderrors, status
+from konverge.apiserver.http import bodies, respond, writes
+from konverge.apiserver.http.options import write_options
+from konverge.apiserver.kinds.rules.names import dns_subdomain_complaints
+from konverge.apiserver.registry import kind_alone
+from konverge.apiserver.strategy import Obj
+from konverge.wire.message import Response
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.call import Call
+
+SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+async def bind(call: Call) -> Response:
+    """Both `pods/NAME/binding` and the older `bindings`."""
+    kind = kind_alone("", "v1", "Binding")
+    call.negotiate()
+    bodies.check_media(call, kind)
+    options = write_options(call.query, "CreateOptions")
+    binding = bodies.read(call, kind, bodies.checked_body(call), options.field_validation)
+    name = binding["metadata"].get("name") or ""
+    if call.info.subresource and name != call.info.name:
+        raise status.bad_request("name in URL does not match name in Binding object")
+    _check(binding.get("target") or {})
+    call.operation, call.dry_run = "CREATE", options.dry_run
+    request = writes.admission_request(call, call.resource, binding, None, options.body(), name)
+    await call.server.admission.admit(request)
+    await call.server.admission.validate(request)
+    await _assign(call, name, binding)
+    return call.answer(201, SUCCESS)
+
+
+def _check(target: Obj) -> None:
+    """The real server has no Status for these: they end as a bare 500."""
+    errors = []
+    kind, name = target.get("kind") or "", target.get("name") or ""
+    if kind not in ("", "Node"):
+        errors.append(fielderrors.not_supported("target.kind", kind, ["Node", "<empty>"]))
+    if not name:
+        errors.append(fielderrors.required("target.name"))
+    elif kind in ("", "Node"):
+        errors += [fielderrors.invalid("target.name", name, words) for words in dns_subdomain_complaints(name)]
+    if errors:
+        texts = [str(error) for error in errors]
+        raise status.plain_500(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
+
+
+async def _assign(call: Call, name: str, binding: Obj) -> None:
+    store = call.server.store
+    table = store.table("/pods")
+    record = table.records.get(f"{call.info.namespace}/{name}")
+    if record is None:
+        raise status.not_found("", "pods", name)
+    pod = record.decode()
+    _preconditions(name, binding["metadata"], pod)
+    problem = _not_assignable(pod)
+    if problem:
+        raise status.conflict("", "pods/binding", name, problem)
+    pod["spec"]["nodeName"] = binding["target"]["name"]
+    pod.setdefault("status", {}).pop("nominatedNodeName", None)
+    for part in ("annotations", "labels"):
+        given = binding["metadata"].get(part)
+        if given:
+            pod["metadata"][part] = {**(pod["metadata"].get(part) or {}), **given}
+    set_condition(pod["status"], {"type": "PodScheduled", "status": "True"})
+    if not call.dry_run:
+        written = store.put(table, pod, expected=record.revision)
+        await store.settled(written.revision)
+
+
+def _not_assignable(pod: Obj) -> str:
+    name, node = pod["metadata"]["name"], pod["spec"].get("nodeName")
+    if pod["metadata"].get("deletionTimestamp"):
+        return f"pod {name} is being deleted, cannot be assigned to a host"
+    if node:
+        return f"pod {name} is already assigned to node {fielderrors.quote(node)}"
+    if pod["spec"].get("schedulingGates"):
+        return f"pod {name} has non-empty .spec.schedulingGates"
+    return ""
+
+
+def _preconditions(name: str, wanted: Obj, pod: Obj) -> None:
+    metadata = pod["metadata"]
+    for field, words in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        if wanted.get(field) and wanted[field] != metadata.get(field):
+            why = (
+                f"StorageError: invalid object, Code: 4, Key: /registry/pods/{metadata['namespace']}/{name}, "
+                f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {words} in precondition: "
+                f"{wanted[field]}, {words} in object meta: {metadata.get(field)}"
+            )
+            raise status.conflict("", "pods", name, why)
+
+
+def set_condition(found: Obj, condition: Obj) -> None:
+    """Put a condition into a status; its time is now unless its status stays as it was."""
+    conditions = found.setdefault("conditions", []) or []
+    found["conditions"] = conditions
+    for index, old in enumerate(conditions):
+        if old.get("type") == condition["type"]:
+            same = old.get("status") == condition["status"]
+            time = old.get("lastTransitionTime") if same else respond.timestamp()
+            conditions[index] = {**condition, "lastProbeTime": None, "lastTransitionTime": time}
+            return
+    conditions.append({**condition, "lastProbeTime": None, "lastTransitionTime": respond.timestamp()})

@@ -1,0 +1,106 @@
+"""What goes through to nodes: logs, exec, attach, port-forward, proxies.
+
+There are no kubelets here, so most of it is refused as the real server refuses it for a pod without a node. A
+simulation that has logs plugs in as `server.logs`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from konverge.apiserver import fielderrors, status
+from konverge.apiserver.fielderrors import FieldError
+from konverge.apiserver.http import options, respond
+from konverge.apiserver.strategy import Obj
+from konverge.wire.message import Headers, Response
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.call import Call
+
+
+def _pod(call: Call) -> Obj:
+    pod = call.lookup("", "pods", call.info.namespace, call.info.name)
+    if pod is None:
+        raise status.not_found("", "pods", call.info.name)
+    return pod
+
+
+async def log(call: Call) -> Response:
+    """GET pods/log."""
+    _check_log_options(call)
+    pod = _pod(call)
+    container = _container(call, pod)
+    if not pod["spec"].get("nodeName"):
+        return Response(204, Headers([(b"audit-id", call.audit_id.encode()), (b"cache-control", b"no-cache, private")]))
+    if call.server.logs is None:
+        raise _unreachable(f'Get "https://{pod["spec"]["nodeName"]}:10250/containerLogs": no kubelet serves logs here')
+    producer = call.server.logs(pod, container, call.query)
+    headers = respond.headers(call, (b"content-type", b"text/plain"))
+    return Response(200, Headers(headers), producer=producer)
+
+
+def _check_log_options(call: Call) -> None:
+    errors: list[FieldError] = []
+    for name, least in (("tailLines", 0), ("limitBytes", 1), ("sinceSeconds", 1)):
+        value = options.number(call.query, name)
+        if value is not None and value < least:
+            words = "must be greater than or equal to 0" if least == 0 else "must be greater than 0"
+            errors.append(fielderrors.invalid(name, value, words))
+    if errors:
+        raise status.invalid("", "PodLogOptions", call.info.name, errors)
+
+
+def _container(call: Call, pod: Obj) -> str:
+    """The container that is meant: the one named, or the only one."""
+    wanted = options.text(call.query, "container")
+    spec = pod["spec"]
+    groups = ("containers", "initContainers", "ephemeralContainers")
+    names = [one["name"] for group in groups for one in spec.get(group) or ()]
+    name = pod["metadata"]["name"]
+    if wanted:
+        if wanted not in names:
+            raise status.bad_request(f"container {wanted} is not valid for pod {name}")
+        return wanted
+    main = [one["name"] for one in spec["containers"]]
+    if len(main) == 1 and len(names) == 1:
+        return str(main[0])
+    chosen = (pod["metadata"].get("annotations") or {}).get("kubectl.kubernetes.io/default-container")
+    if chosen in names:
+        return str(chosen)
+    inits = [one["name"] for one in spec.get("initContainers") or ()]
+    more = f" or one of the init containers: [{' '.join(inits)}]" if inits else ""
+    raise status.bad_request(
+        f"a container name must be specified for pod {name}, choose one of: [{' '.join(main)}]{more}"
+    )
+
+
+async def exec_or_attach(call: Call) -> Response:
+    pod = _pod(call)
+    if not pod["spec"].get("nodeName"):
+        raise status.bad_request(f"pod {call.info.name} does not have a host assigned")
+    raise _unreachable("no kubelet runs commands here")
+
+
+async def port_forward(call: Call) -> Response:
+    return await exec_or_attach(call)
+
+
+async def pod_proxy(call: Call) -> Response:
+    _pod(call)
+    raise _unreachable("no pod network to proxy to")
+
+
+async def service_proxy(call: Call) -> Response:
+    name = call.info.name
+    raise status.ApiError(503, "ServiceUnavailable", f"no endpoints available for service {fielderrors.quote(name)}")
+
+
+async def node_proxy(call: Call) -> Response:
+    name = call.info.name
+    if call.lookup("", "nodes", "", name) is None:
+        raise status.not_found("", "nodes", name)
+    raise _unreachable("no kubelet to proxy to")
+
+
+def _unreachable(why: str) -> status.ApiError:
+    return status.ApiError(503, "ServiceUnavailable", f"error trying to reach service: {why}")

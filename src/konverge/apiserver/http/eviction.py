@@ -1,0 +1,157 @@
+"""pods/eviction: a delete that asks the pod's disruption budget first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from konverge.apiserver import status
+from konverge.apiserver.http import bodies, respond, writes
+from konverge.apiserver.http.binding import SUCCESS, set_condition
+from konverge.apiserver.http.delete import remove
+from konverge.apiserver.http.options import DeleteOptions, delete_options, write_options
+from konverge.apiserver.registry import kind_alone
+from konverge.apiserver.strategy import Obj
+from konverge.objects.labels import SelectorError, from_selector_dict
+from konverge.wire.message import Response
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.call import Call
+
+_TOO_MANY = "Cannot evict pod as it would violate the pod's disruption budget."
+_MOST_PENDING = 2000
+
+
+async def evict(call: Call) -> Response:
+    kind = kind_alone("policy", "v1", "Eviction")
+    call.negotiate()
+    bodies.check_media(call, kind)
+    options = write_options(call.query, "CreateOptions")
+    eviction = bodies.read(call, kind, bodies.checked_body(call), options.field_validation)
+    if (eviction["metadata"].get("name") or "") != call.info.name:
+        raise status.bad_request("name in URL does not match name in Eviction object")
+    deletion = delete_options({}, eviction.get("deleteOptions") or {})
+    deletion = replace(deletion, dry_run=deletion.dry_run or options.dry_run)
+    call.operation, call.dry_run = "CREATE", options.dry_run
+    request = writes.admission_request(call, call.resource, eviction, None, options.body(), call.info.name)
+    await call.server.admission.admit(request)
+    await call.server.admission.validate(request)
+    return await _evict(call, deletion)
+
+
+async def _evict(call: Call, deletion: DeleteOptions) -> Response:
+    namespace, name = call.info.namespace, call.info.name
+    pod = call.lookup("", "pods", namespace, name)
+    if pod is None:
+        raise status.not_found("", "pods", name)
+    if not _unguarded(pod):
+        budgets = [budget for budget in call.scan("policy", "poddisruptionbudgets", namespace) if _covers(budget, pod)]
+        if len(budgets) > 1:
+            words = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+            return call.answer(500, status.ApiError(500, "", words).status())
+        if budgets and not _spare(budgets[0], pod):
+            _take_one(call, budgets[0], name, deletion.dry_run)
+    if not deletion.dry_run:
+        condition = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+        condition["message"] = "Eviction API: evicting"
+        call.server.objects.update("", "pods", namespace, name, lambda found: set_condition(found["status"], condition))
+    call.subresource = ""
+    await remove(call, call.resource, f"{namespace}/{name}", deletion)
+    return call.answer(201, SUCCESS)
+
+
+def _unguarded(pod: Obj) -> bool:
+    """Finished, pending and leaving pods disrupt nothing."""
+    phase = (pod.get("status") or {}).get("phase")
+    return phase in ("Succeeded", "Failed", "Pending") or bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def _covers(budget: Obj, pod: Obj) -> bool:
+    selector = (budget.get("spec") or {}).get("selector")
+    if selector is None:
+        return False
+    try:
+        return from_selector_dict(selector).matches(pod["metadata"].get("labels") or {})
+    except SelectorError:
+        return False
+
+
+def _spare(budget: Obj, pod: Obj) -> bool:
+    """Whether a pod that is not ready may go without counting."""
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    if any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):
+        return False
+    if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    found = budget.get("status") or {}
+    wanted = found.get("desiredHealthy") or 0
+    return (found.get("currentHealthy") or 0) >= wanted > 0
+
+
+def _take_one(call: Call, budget: Obj, pod: str, dry_run: bool) -> None:
+    """Use one of the allowed disruptions, or refuse."""
+    name, found = budget["metadata"]["name"], budget.get("status") or {}
+    if (found.get("observedGeneration") or 0) < budget["metadata"].get("generation", 0):
+        raise _refusal(f"The disruption budget {name} is still being processed by the server.", retry_after=10)
+    allowed = found.get("disruptionsAllowed") or 0
+    if allowed < 0:
+        raise _forbidden(name, "pdb disruptions allowed is negative", "pdb disruptions allowed is negative")
+    if len(found.get("disruptedPods") or {}) > _MOST_PENDING:
+        why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        raise _forbidden(name, why, "too many pending evictions not confirmed by PDB controller")
+    if allowed == 0:
+        raise _refusal(_why_not(name, found))
+    if dry_run:
+        return
+    namespace = budget["metadata"]["namespace"]
+    call.server.objects.update("policy", "poddisruptionbudgets", namespace, name, lambda b: _count(b, pod))
+
+
+def _count(budget: Obj, pod: str) -> None:
+    found = budget["status"]
+    found["disruptionsAllowed"] -= 1
+    found["disruptedPods"] = {**(found.get("disruptedPods") or {}), pod: respond.timestamp()}
+    if found["disruptionsAllowed"] == 0:
+        _no_more_allowed(budget)
+
+
+def _no_more_allowed(budget: Obj) -> None:
+    condition = {
+        "type": "DisruptionAllowed",
+        "status": "False",
+        "observedGeneration": (budget["status"].get("observedGeneration") or 0),
+        "lastTransitionTime": respond.timestamp(),
+        "reason": "InsufficientPods",
+        "message": "",
+    }
+    others = [one for one in budget["status"].get("conditions") or () if one.get("type") != condition["type"]]
+    budget["status"]["conditions"] = [*others, condition]
+
+
+def _why_not(name: str, found: Obj) -> str:
+    conditions = found.get("conditions") or ()
+    condition: Obj = next((one for one in conditions if one.get("type") == "DisruptionAllowed"), {})
+    failed = condition.get("status") == "False" and bool(condition.get("message"))
+    healthy, wanted = found.get("currentHealthy") or 0, found.get("desiredHealthy") or 0
+    start = f"The disruption budget {name}"
+    if failed and condition.get("reason") == "SyncFailed":
+        return f"{start} does not allow evicting pods currently because it failed sync: {condition['message']}"
+    if healthy <= wanted:
+        return f"{start} needs {wanted} healthy pods and has {healthy} currently"
+    if failed:
+        return f"{start} does not allow evicting pods currently ({condition.get('reason')}): {condition['message']}"
+    return f"{start} does not allow evicting pods currently"
+
+
+def _refusal(cause: str, retry_after: int = 0) -> status.ApiError:
+    causes = [{"reason": "DisruptionBudget", "message": cause}]
+    if retry_after:
+        return status.too_many_requests(_TOO_MANY, retry_after, {"causes": causes})
+    return status.ApiError(429, "TooManyRequests", _TOO_MANY, {"causes": causes})
+
+
+def _forbidden(name: str, why: str, cause: str) -> status.ApiError:
+    error = status.forbidden("policy", "poddisruptionbudget", name, why)
+    words = f"The disruption budget {name} does not allow evicting pods currently: {cause}"
+    error.details = {**(error.details or {}), "causes": [{"reason": "DisruptionBudget", "message": words}]}
+    return error

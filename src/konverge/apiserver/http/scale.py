@@ -1,0 +1,186 @@
+"""/scale: the replicas of an object, whatever kind it is, as an `autoscaling/v1` Scale.
+
+A write goes to the Scale that is made of the object; its replicas go back into the object, which is then updated as
+ever. So do the managedFields: whoever writes the Scale owns the replicas of the object.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from konverge.apiserver import fielderrors, status
+from konverge.apiserver.http import bodies, fields, patch, reads, render, writes
+from konverge.apiserver.http.options import WriteOptions, write_options
+from konverge.apiserver.merge.apply import apply
+from konverge.apiserver.merge.scale import replicas_path, to_parent, to_scale
+from konverge.apiserver.meta import system
+from konverge.apiserver.meta.validate import managed_field_errors
+from konverge.apiserver.registry import Served, kind_alone
+from konverge.apiserver.strategy import Obj
+from konverge.objects.labels import SelectorError, from_selector_dict
+from konverge.wire.message import Response
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.call import Call
+
+
+class ScaleView(Protocol):
+    """Which fields of an object its Scale shows."""
+
+    @property
+    def spec(self) -> str:
+        """The path of the replicas: `.spec.replicas`."""
+
+    def get(self, obj: Obj) -> Obj: ...
+    def read(self, obj: Obj) -> tuple[Obj, bool]: ...
+    def write(self, obj: Obj, replicas: int | None) -> None: ...
+
+
+class WorkloadScale:
+    """Of the built-in workloads."""
+
+    spec = ".spec.replicas"
+
+    def get(self, obj: Obj) -> Obj:
+        return self.read(obj)[0]
+
+    def read(self, obj: Obj) -> tuple[Obj, bool]:
+        metadata, replicas = obj["metadata"], (obj.get("spec") or {}).get("replicas")
+        names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        found: Obj = {
+            "kind": "Scale",
+            "apiVersion": "autoscaling/v1",
+            "metadata": {name: metadata[name] for name in names if metadata.get(name)},
+            "spec": {"replicas": replicas} if replicas else {},
+            "status": {"replicas": (obj.get("status") or {}).get("replicas") or 0},
+        }
+        selector = _selector(obj)
+        if selector:
+            found["status"]["selector"] = selector
+        return found, replicas is not None
+
+    def write(self, obj: Obj, replicas: int | None) -> None:
+        obj["spec"]["replicas"] = replicas or 0
+
+
+def _selector(obj: Obj) -> str:
+    """As text. A ReplicationController's is a map, the others' a LabelSelector."""
+    selector = obj["spec"].get("selector") or {}
+    if not any(key in selector for key in ("matchLabels", "matchExpressions")):
+        return ",".join(f"{key}={selector[key]}" for key in sorted(selector))
+    try:
+        return str(from_selector_dict(selector))
+    except SelectorError as error:
+        raise status.internal(f"failed to convert label selector to selector: {error}") from None
+
+
+_WORKLOAD = WorkloadScale()
+
+
+def view_of(call: Call, served: Served) -> ScaleView:
+    if not served.custom:
+        return _WORKLOAD
+    found = call.server.definitions.find(served)
+    if found is None or found.kind.scale is None:
+        raise status.not_found(served.resource.group, served.resource.plural, call.info.name)
+    return found.kind.scale
+
+
+async def get(call: Call) -> Response:
+    served = call.resource
+    call.negotiate(custom=served.custom)
+    view, record = view_of(call, served), reads.find(call)
+    await call.server.store.settled(record.revision)
+    return call.answer(200, view.get(render.restored(served, record)))
+
+
+async def update(call: Call) -> Response:
+    served, scale_kind = call.resource, kind_alone("autoscaling", "v1", "Scale")
+    call.negotiate(custom=served.custom)
+    bodies.check_media(call, served)
+    options = write_options(call.query, "UpdateOptions")
+    body = bodies.read(call, scale_kind, bodies.checked_body(call), options.field_validation)
+    system.match_namespace(body["metadata"], call.info.namespace)
+    system.match_name(body["metadata"], call.info.name)
+    sent = msgspec.json.encode(body)
+
+    def change(old: Obj) -> Obj:
+        new: Obj = msgspec.json.decode(sent)
+        fields.track(call, scale_kind, old, new, options)
+        return new
+
+    return await _write(call, served, change, options)
+
+
+async def patch_scale(call: Call) -> Response:
+    served, scale_kind = call.resource, kind_alone("autoscaling", "v1", "Scale")
+    media = bodies.media_type(call)
+    patch.check_media(served, media)
+    call.negotiate(custom=served.custom)
+    body = bodies.checked_body(call)
+    options = write_options(call.query, "PatchOptions", apply=media == patch.APPLY_PATCH)
+    if media == patch.APPLY_PATCH:
+        return await _apply(call, served, scale_kind, body, options)
+    found = patch.read(scale_kind, media, body, options)
+
+    def change(old: Obj) -> Obj:
+        new = patch.decoded(call, scale_kind, found, found.apply(old), options)
+        patch.identified(call, served, new, old)
+        fields.track(call, scale_kind, old, new, options)
+        return new
+
+    return await _write(call, served, change, options)
+
+
+async def _apply(call: Call, served: Served, scale_kind: Served, body: bytes, options: WriteOptions) -> Response:
+    applied = bodies.yaml_object(body)
+    owner = fields.owner_of(call, scale_kind, options)
+    assert owner is not None
+
+    def change(old: Obj) -> Obj:
+        new = apply(old, applied.obj, owner, force=bool(options.force))
+        patch.identified(call, served, new, old)
+        return new
+
+    return await _write(call, served, change, options)
+
+
+async def _write(call: Call, served: Served, change: patch.ChangeOne, options: WriteOptions) -> Response:
+    """Change the Scale of an object, and so the object."""
+    view = view_of(call, served)
+    path, api_version = replicas_path(view.spec), served.resource.api_version
+
+    def through(live: Obj | None) -> Obj:
+        assert live is not None
+        old = view.read(live)[0]
+        entries = live["metadata"].get("managedFields")
+        if entries:
+            old["metadata"]["managedFields"] = to_scale(entries, path)
+        new = change(old)
+        _check(call, served, new, live)
+        view.write(live, (new.get("spec") or {}).get("replicas", 0))
+        live["metadata"]["resourceVersion"] = new["metadata"].get("resourceVersion", "")
+        merged = to_parent(entries, new["metadata"].get("managedFields"), path, api_version)
+        live["metadata"]["managedFields"] = merged
+        if not merged:
+            del live["metadata"]["managedFields"]
+        return live
+
+    written = await writes.update(call, served, through, options)
+    return call.answer(200, view.read(render.restored(served, written.record))[0])
+
+
+def _check(call: Call, served: Served, scale: Obj, live: Obj) -> None:
+    metadata, name = scale["metadata"], call.info.name
+    errors = managed_field_errors(metadata.get("managedFields"))
+    replicas = (scale.get("spec") or {}).get("replicas") or 0
+    if replicas < 0:
+        errors.append(fielderrors.invalid("spec.replicas", replicas, "must be greater than or equal to 0"))
+    if errors:
+        raise status.invalid("autoscaling", "Scale", name, errors)
+    uid, wanted = metadata.get("uid"), live["metadata"].get("uid")
+    if uid and uid != wanted:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {wanted}"
+        raise status.conflict(served.resource.group, f"{served.resource.plural}/scale", name, why)
