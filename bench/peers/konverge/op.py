@@ -9,7 +9,7 @@ import time
 import uvloop
 
 from konverge.client import Client
-from konverge.objects.custom import CustomResource
+from konverge.objects.custom.resource import CustomResource
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.objects.meta import ObjectMeta
 from konverge.objects.model import Model
