@@ -19,7 +19,7 @@ from konverge.apiserver.merge.managed import bare, empty, stripped, tracked
 from konverge.apiserver.merge.owner import Owner
 from konverge.apiserver.merge.ownership import Conflicts, moved, reconciled
 from konverge.apiserver.merge.typed import TypedError, compare, fields_of, validate
-from konverge.apiserver.schema import yamlgo
+from konverge.apiserver.schema import object_meta, yamlgo
 from konverge.apiserver.schema.decode import Decoded, DecodeError, from_patched, may_repeat
 from konverge.apiserver.schema.exact import json_type
 from konverge.apiserver.schema.node import TypeNode
@@ -199,11 +199,11 @@ def _pruned(merged: Obj, managers: Managers, last: Entry, owner: Owner) -> Obj:
 
 
 def _typed(merged: Obj, applied: Obj, owner: Owner) -> Obj:
-    """A built-in object as Go writes it; a custom resource stays as it is."""
-    if not owner.node.go:
-        return merged
+    """A built-in object as Go writes it; of a custom resource only metadata is a Go struct."""
     try:
-        return from_patched(owner.node, merged).obj
+        if owner.node.go:
+            return from_patched(owner.node, merged).obj
+        return {**merged, "metadata": from_patched(object_meta(), merged.get("metadata") or {}).obj}
     except DecodeError as error:
         metadata = applied.get("metadata") or {}
         where = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {owner.gvk}"
