@@ -1,0 +1,99 @@
+"""VolumeAttachment."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from konverge.apiserver.fielderrors import ErrorType, FieldError
+from konverge.apiserver.kinds.core.volumes import csi_driver_name
+from konverge.apiserver.kinds.declare import (
+    Report,
+    as_created,
+    creation,
+    field,
+    required,
+    section,
+    struct,
+    update,
+)
+from konverge.apiserver.kinds.lifecycle import (
+    kept_unshown,
+    metadata_kept,
+    status_cleared,
+    status_kept,
+)
+from konverge.apiserver.kinds.rules.conditions import longest
+from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.kinds.rules.names import dns_subdomain, explained
+from konverge.apiserver.kinds.rules.numbers import MAX_INT32, within
+from konverge.apiserver.strategy import StatusRules, Strategy
+
+_METADATA_SIZE = 256 * 1024
+_LONGEST_MESSAGE = 1024
+
+
+def _source(value: Any, path: str, report: Report) -> bool:
+    inline, name = value.get("inlineVolumeSpec"), value.get("persistentVolumeName")
+    words = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+    if (inline is None) == (name is None):
+        return report.required(path, words) if inline is None else report.forbidden(path, words)
+    if name == "":
+        return report.required(f"{path}.persistentVolumeName", "must specify non empty persistentVolumeName")
+    return True
+
+
+def _error(name: str) -> Any:
+    return field(
+        name,
+        struct(
+            field("message", longest(_LONGEST_MESSAGE)),
+            field("errorCode", within(0, MAX_INT32)),
+        ),
+    )
+
+
+def _metadata(value: Any, path: str, report: Report) -> bool:
+    size = sum(len(key.encode()) + len(entry.encode()) for key, entry in value.items())
+    return size <= _METADATA_SIZE or report.too_long(path, _METADATA_SIZE)
+
+
+def _volume_name(value: Any, path: str, report: Report) -> bool:
+    name = value.get("persistentVolumeName")
+    return name is None or dns_subdomain(name, f"{path}.persistentVolumeName", report)
+
+
+_ATTACHMENT = (
+    section("spec", section("source", _source), text("nodeName", dns_subdomain)),
+    section("status", field("attachmentMetadata", _metadata), _error("attachError"), _error("detachError")),
+    section("spec", section("source", _volume_name)),
+)
+_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_ANY_CASE_WORDS = (
+    "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', "
+    "and must start and end with an alphanumeric character"
+)
+_is_subdomain = re.compile(_SUBDOMAIN).fullmatch
+
+
+def _attacher(value: Any, path: str, report: Report) -> bool:
+    """A driver's name; a generated rule of the real server, with words of its own, checks it at creation."""
+    if not _is_subdomain(value.lower()):
+        report.invalid(path, value, explained(_ANY_CASE_WORDS, _SUBDOMAIN, "Example.com"))
+    if len(value) <= 63:
+        return True
+    return report.add(FieldError(ErrorType.TOO_LONG, path, "", "may not be more than 63 characters"))
+
+
+_ATTACHER = section("spec", text("attacher", required, _attacher))
+_STORED_ATTACHER = section("spec", text("attacher", required, csi_driver_name))
+
+VOLUME_ATTACHMENT = Strategy(
+    prepare_create=status_cleared("storage.k8s.io", "v1", "VolumeAttachment"),
+    prepare_update=status_kept,
+    validate_create=creation(*_ATTACHMENT, _ATTACHER),
+    validate_update=update(as_created(_STORED_ATTACHER, *_ATTACHMENT), kept_unshown("spec")),
+    status=StatusRules(prepare=metadata_kept, validate=update(as_created(*_ATTACHMENT))),
+    unconditional_update=False,
+    returns_deleted=True,
+)

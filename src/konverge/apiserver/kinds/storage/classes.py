@@ -1,0 +1,160 @@
+"""StorageClass, VolumeAttributesClass and CSIStorageCapacity: what can be had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from konverge.apiserver.kinds.core.node_warnings import deprecated_label
+from konverge.apiserver.kinds.declare import (
+    Report,
+    as_created,
+    creation,
+    distinct,
+    field,
+    items,
+    one_of,
+    required,
+    required_saying,
+    same,
+    struct,
+    unchanged,
+    update,
+)
+from konverge.apiserver.kinds.lifecycle import (
+    kept,
+    kept_unshown,
+)
+from konverge.apiserver.kinds.rules.defaults import each, fill
+from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.kinds.rules.names import dns_subdomain, qualified_name
+from konverge.apiserver.kinds.rules.quantities import quantity_not_negative
+from konverge.apiserver.kinds.rules.selectors import label_selector
+from konverge.apiserver.strategy import Context, Obj, Strategy
+
+_MOST_PARAMETERS = 512
+_PARAMETERS_SIZE = 256 * 1024
+
+
+def _lowered_name(value: Any, path: str, report: Report) -> bool:
+    """The message shows the name as it was compared: in small letters."""
+    return qualified_name(value.lower(), path, report)
+
+
+def _parameters(value: Any, path: str, report: Report) -> bool:
+    if len(value) > _MOST_PARAMETERS:
+        return report.too_long(path, _MOST_PARAMETERS)
+    if "" in value:
+        report.invalid(path, "", "field can not be empty.")
+    size = sum(len(key.encode()) + len(entry.encode()) for key, entry in value.items())
+    return size <= _PARAMETERS_SIZE or report.too_long(path, _PARAMETERS_SIZE)
+
+
+def _default_class(obj: Obj) -> None:
+    fill(obj, {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"})
+
+
+def _topology_term(value: Any, path: str, report: Report) -> bool:
+    keys: set[str] = set()
+    for index, expression in enumerate(value.get("matchLabelExpressions") or ()):
+        place = f"{path}.matchLabelExpressions[{index}]"
+        _REQUIREMENT(expression, place, report)
+        key = expression.get("key") or ""
+        if key in keys:
+            report.duplicate(f"{place}.key", key)
+        keys.add(key)
+    return True
+
+
+_REQUIREMENT = struct(field("values", required, items(distinct)), text("key", qualified_name))
+
+
+def _topologies(value: Any, path: str, report: Report) -> bool:
+    seen: list[dict[str, set[str]]] = []
+    for index, term in enumerate(value):
+        _topology_term(term, f"{path}[{index}]", report)
+        expressions = term.get("matchLabelExpressions") or ()
+        chosen = {one.get("key") or "": set(one.get("values") or ()) for one in expressions}
+        if chosen in seen:
+            report.duplicate(f"{path}[{index}].matchLabelExpressions", "")
+        seen.append(chosen)
+    return True
+
+
+_CLASS = (
+    field("provisioner", _lowered_name),
+    field("parameters", _parameters),
+    field("reclaimPolicy", one_of("Delete", "Retain")),
+    field("volumeBindingMode", one_of("Immediate", "WaitForFirstConsumer")),
+    field("allowedTopologies", _topologies),
+)
+_PROVISIONER = text("provisioner", required)
+
+
+def _class_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+    for i, term in enumerate(each(obj, "allowedTopologies")):
+        for j, expression in enumerate(each(term, "matchLabelExpressions")):
+            words = deprecated_label(expression.get("key") or "")
+            if words:
+                yield f"allowedTopologies[{i}].matchLabelExpressions[{j}].key: {words}"
+
+
+STORAGE_CLASS = Strategy(
+    defaults=_default_class,
+    validate_create=creation(*_CLASS, _PROVISIONER),
+    validate_update=update(
+        as_created(*_CLASS, _PROVISIONER),
+        kept_unshown("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"),
+    ),
+    warnings=_class_warnings,
+    returns_deleted=True,
+)
+
+
+_ATTRIBUTES_CLASS = (
+    text("driverName", required, _lowered_name),
+    field("parameters", required_saying("must contain at least one key/value pair"), _parameters),
+)
+
+
+def _frozen(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    for name in ("driverName", "parameters"):
+        if not same(new.get(name), old.get(name)):
+            report.forbidden(name, f"updates to {name} are forbidden.")
+    return True
+
+
+VOLUME_ATTRIBUTES_CLASS = Strategy(
+    validate_create=creation(*_ATTRIBUTES_CLASS),
+    validate_update=update(_frozen, as_created(*_ATTRIBUTES_CLASS)),
+    returns_deleted=True,
+)
+
+
+_CAPACITY = (
+    field("nodeTopology", label_selector),
+    text("storageClassName", dns_subdomain),
+    field("capacity", quantity_not_negative),
+)
+
+
+def _capacity_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+    topology = obj.get("nodeTopology") or {}
+    for key in sorted(topology.get("matchLabels") or ()):
+        words = deprecated_label(key)
+        if words:
+            yield f"nodeTopology.matchLabels.{key}: {words}"
+    for index, expression in enumerate(each(topology, "matchExpressions")):
+        words = deprecated_label(expression.get("key") or "")
+        if words:
+            yield f"nodeTopology.matchExpressions[{index}].key: {words}"
+
+
+CSI_STORAGE_CAPACITY = Strategy(
+    validate_create=creation(*_CAPACITY),
+    validate_update=update(
+        as_created(*_CAPACITY), kept("nodeTopology", "*meta.LabelSelector"), unchanged("storageClassName")
+    ),
+    warnings=_capacity_warnings,
+    unconditional_update=False,
+)
