@@ -7,15 +7,13 @@ the C library are cheaper than looking at each value.
 
 from __future__ import annotations
 
-import re
 import time
 from http import HTTPStatus
 
 from konverge import clock
 from konverge.wire.message import Headers, Request
 
-_TARGET = re.compile(r"[!-~]+").fullmatch
-_METHOD = re.compile(r"[A-Z]+(-[A-Z]+)*").fullmatch
+_METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"))
 _BODY_EXPECTED = frozenset(("POST", "PUT", "PATCH"))
 _FRAMING = frozenset((b"content-length", b"transfer-encoding"))
 _SPECIAL = _FRAMING | {b"host", b"accept-encoding"}
@@ -37,41 +35,44 @@ def _joined(parts: list[bytes], lines: int) -> bytes:
 class RequestEncoder:
     """Turns requests for one server into bytes."""
 
-    __slots__ = ("_accept", "_always", "_host", "_prefix")
+    __slots__ = ("_accept", "_always", "_host", "_lines", "_prefix")
 
     def __init__(self, host: str, *, prefix: str = "", gzip: bool = True, extra: bytes = b"") -> None:
         self._prefix = prefix
         self._host = b"host: %b\r\n" % host.encode("ascii")
         self._accept = b"accept-encoding: gzip\r\n" if gzip else b""
         self._always = extra
+        self._lines = 3 + gzip + (extra != b"")
 
     def encode(self, request: Request) -> bytes:
         """The request's head. Framing fields are ours; whatever else the caller set goes out as it is."""
         method, target = request.method, self._prefix + request.target
-        if _METHOD(method) is None or _TARGET(target) is None:
+        if method not in _METHODS or not _is_target(target):
             raise ValueError(f"{method!r} {target!r} is no request line; percent-encode the target")
-        host, accept = self._host, self._accept
-        parts = [f"{method} {target} HTTP/1.1\r\n".encode("ascii"), b"", b"", self._always]
-        fields = 0
+        line = f"{method} {target} HTTP/1.1\r\n".encode("ascii")
+        parts = [line, self._host, self._accept, self._always]
+        lines = self._lines
         for name, value in request.headers.raw:
             lowered = name.lower()
             if lowered in _SPECIAL:
                 if lowered in _FRAMING:
                     continue
-                if lowered == b"host":
-                    host = b""
-                else:
-                    accept = b""
+                place = 1 if lowered == b"host" else 2
+                lines -= parts[place] != b""
+                parts[place] = b""
             parts += (name, b": ", value, b"\r\n")
-            fields += 1
-        parts[1], parts[2] = host, accept
+            lines += 1
         if request.body or method in _BODY_EXPECTED:
             parts.append(b"content-length: %d\r\n\r\n" % len(request.body))
-            fields += 1
+            lines += 1
         else:
             parts.append(b"\r\n")
-        lines = fields + 2 + (host != b"") + (accept != b"") + (1 if self._always else 0)
         return _joined(parts, lines)
+
+
+def _is_target(target: str) -> bool:
+    """Whether a target can stand on the request line: printable ASCII without a space."""
+    return target != "" and target.isascii() and target.isprintable() and " " not in target
 
 
 def response_head(status: int, headers: Headers, framing: bytes, connection: bytes) -> bytes:
