@@ -5,7 +5,13 @@ They are written straight to the store: at start nobody watches, and no rule nee
 
 from __future__ import annotations
 
+import ipaddress
+from importlib import resources
 from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from konverge.apiserver.http.respond import timestamp
 
 if TYPE_CHECKING:
     from konverge.apiserver.objects import Objects
@@ -23,13 +29,67 @@ _PRIORITIES = {
 }
 
 
-def create_all(objects: Objects, cluster_ip: str) -> None:
+def create_all(objects: Objects, cluster_ips: str) -> None:
     """Create what is missing; a server with a data directory has most of it already."""
+    cluster_ip = str(ipaddress.ip_network(cluster_ips)[1])
     for name in NAMESPACES:
         objects.create("", "namespaces", _namespace(name))
+    objects.create("networking.k8s.io", "servicecidrs", _service_cidr(cluster_ips))
     objects.create("", "services", _service(cluster_ip))
+    objects.create("networking.k8s.io", "ipaddresses", _ip_address(cluster_ip))
+    objects.create("", "configmaps", _authentication())
     for name, (value, description) in _PRIORITIES.items():
         objects.create("scheduling.k8s.io", "priorityclasses", _priority_class(name, value, description))
+    for group, plural, found in _generated():
+        for obj in found:
+            objects.create(group, plural, _dated(obj))
+
+
+def _generated() -> list[tuple[str, str, list[dict[str, Any]]]]:
+    data = resources.files("konverge.apiserver").joinpath("data/bootstrap.json").read_bytes()
+    found: list[tuple[str, str, list[dict[str, Any]]]] = msgspec.json.decode(data)
+    return found
+
+
+def _dated(obj: dict[str, Any]) -> dict[str, Any]:
+    """Conditions came to be just now."""
+    for condition in obj.get("status", {}).get("conditions", ()):
+        condition["lastTransitionTime"] = timestamp()
+    return obj
+
+
+def _service_cidr(cluster_ips: str) -> dict[str, Any]:
+    condition = {"type": "Ready", "status": "True", "lastTransitionTime": timestamp(), "reason": ""}
+    condition["message"] = "Kubernetes default Service CIDR is ready"
+    return {
+        "metadata": {"name": "kubernetes"},
+        "spec": {"cidrs": [cluster_ips]},
+        "status": {"conditions": [condition]},
+    }
+
+
+def _ip_address(address: str) -> dict[str, Any]:
+    labels = {
+        "ipaddress.kubernetes.io/ip-family": "IPv4",
+        "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
+    }
+    parent = {"resource": "services", "namespace": "default", "name": "kubernetes"}
+    return {"metadata": {"name": address, "labels": labels}, "spec": {"parentRef": parent}}
+
+
+def _authentication() -> dict[str, Any]:
+    """What aggregated servers read to trust their front: nobody is trusted here, but the names are where they look."""
+    return {
+        "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
+        "data": {
+            "client-ca-file": "",
+            "requestheader-allowed-names": "[]",
+            "requestheader-client-ca-file": "",
+            "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+            "requestheader-group-headers": '["X-Remote-Group"]',
+            "requestheader-username-headers": '["X-Remote-User"]',
+        },
+    }
 
 
 def _namespace(name: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
 import ssl
 from collections.abc import Awaitable, Callable
@@ -60,8 +59,7 @@ class ApiServer:
         self.gate: Gate = TokenGate(self.token)
         self.admission: Admission = NamespaceLifecycle()
         self.tables: TableMaker = NameAndAge()
-        self.routes: dict[str, Route] = {"/version": health.version}
-        self.routes |= dict.fromkeys(("/healthz", "/livez", "/readyz"), health.healthy)
+        self.routes: dict[str, Route] = health.routes()
         self.specials: dict[tuple[str, str, str], Route] = specials.table()
         self.logs: Callable[[Obj, str, Query], Producer] | None = None
         """(pod, container, query) -> what writes its log; a simulation sets it."""
@@ -81,8 +79,7 @@ class ApiServer:
     async def start(self) -> None:
         if self._journal is not None:
             self._journal.load(self.store)
-        network = ipaddress.ip_network(self.config.service_cluster_ips)
-        bootstrap.create_all(self.objects, str(network[1]))
+        bootstrap.create_all(self.objects, self.config.service_cluster_ips)
         self.definitions.start()
 
     async def listen(self, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None) -> str:

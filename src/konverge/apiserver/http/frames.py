@@ -13,6 +13,7 @@ import msgspec
 from konverge.apiserver.http import render
 from konverge.apiserver.http.negotiate import Accepted
 from konverge.apiserver.registry import Served
+from konverge.apiserver.schema.zero import zero
 from konverge.apiserver.storage import Record
 from konverge.apiserver.strategy import Obj
 
@@ -37,7 +38,18 @@ class Plain:
         return b'{"type":"%b","object":%b}\n' % (type_.encode(), render.plain(self._served, record))
 
     def bookmark(self, revision: int, annotations: Obj | None) -> bytes:
-        return self._heads["BOOKMARK"] + b'"metadata":' + msgspec.json.encode(mark(revision, annotations)) + b"}}\n"
+        obj = {**_empty(self._served), "metadata": mark(revision, annotations)}
+        return self._heads["BOOKMARK"] + msgspec.json.encode(obj)[1:] + b"}\n"
+
+
+def _empty(served: Served) -> Obj:
+    """A bookmark is an object with nothing in it: what Go writes for one of a built-in kind, no more than that."""
+    if served.typing is None or not served.typing.go:
+        return {}
+    found: Obj = zero(served.typing)
+    found.pop("kind", None)
+    found.pop("apiVersion", None)
+    return found
 
 
 class Partial:

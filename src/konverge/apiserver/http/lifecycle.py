@@ -39,7 +39,8 @@ def _is_access_review(request: AdmissionRequest) -> bool:
 def _terminating(request: AdmissionRequest) -> status.ApiError:
     resource = request.served.resource
     why = f"unable to create new content in namespace {request.namespace} because it is being terminated"
-    error = status.forbidden(resource.group, resource.plural, request.name, why)
+    name = request.name or ((request.obj or {}).get("metadata") or {}).get("generateName", "")
+    error = status.forbidden(resource.group, resource.plural, name, why)
     cause = {
         "reason": "NamespaceTerminating",
         "message": f"namespace {request.namespace} is being terminated",

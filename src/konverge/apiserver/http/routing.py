@@ -61,11 +61,10 @@ def _nonresource(call: Call) -> Handler:
     path = call.info.path
     routes = call.server.routes
     found = routes.get(path) or routes.get(path.rstrip("/"))
-    if found is None:
-        prefix = path
-        while found is None and prefix:
-            prefix = prefix.rpartition("/")[0]
-            found = routes.get(f"{prefix}/")
+    prefix = path.rpartition("/")[0]
+    while found is None and prefix:
+        found = routes.get(f"{prefix}/")
+        prefix = prefix.rpartition("/")[0]
     if found is None:
         raise PageNotFound
     return found
