@@ -1,0 +1,136 @@
+"""The event recorder: what happened to an object, as `kubectl describe` shows it.
+
+`event` never waits and never fails: it goes into a bounded queue, and one task writes. Events are told for people's
+sake; when the API server is slow or away, the oldest are dropped and counted, and no reconcile notices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from datetime import UTC, datetime
+from typing import Any
+
+from konverge import clock
+from konverge.client import Client, ClientError, MergePatch, NotFound
+from konverge.objects.meta import Object
+from konverge.objects.resource import Resource
+from konverge.objects.times import format_time
+from konverge.observe.correlate import About, Correlator, Occurrence
+
+EVENTS = Resource("", "v1", "Event", "events")
+WAITING = 1000
+MAX_MESSAGE = 1024
+FLUSH = 5.0
+
+_log = logging.getLogger("konverge.events")
+
+
+class EventRecorder:
+    """Records events. `run` writes them until it is cancelled; then what is left is flushed, within a limit.
+
+    recorder.event(pod, "Normal", "Pulled", "image nginx:1.27 pulled")
+    """
+
+    def __init__(self, client: Client, component: str, *, instance: str = "") -> None:
+        self._client = client
+        self._component = component
+        self._instance = instance or component
+        self._correlator = Correlator()
+        self._waiting: deque[tuple[About, str, str, str, float]] = deque()
+        self._news = asyncio.Event()
+        self.dropped = 0
+
+    def event(self, about: Object, type: str, reason: str, message: str) -> None:
+        """Say that something happened. `type` is Normal or Warning, `reason` one word in CamelCase."""
+        if len(self._waiting) >= WAITING:
+            self._waiting.popleft()
+            self.dropped += 1
+        message = message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
+        self._waiting.append((_about(about), type, reason, message, clock.now()))
+        self._news.set()
+
+    async def run(self) -> None:
+        try:
+            while True:
+                await self._news.wait()
+                self._news.clear()
+                await self._write_all()
+        except asyncio.CancelledError:
+            await self._flush()
+            raise
+
+    async def _flush(self) -> None:
+        try:
+            async with asyncio.timeout(FLUSH):
+                await self._write_all()
+        except TimeoutError:
+            _log.warning("%d events were not written before the end", len(self._waiting))
+
+    async def _write_all(self) -> None:
+        while self._waiting:
+            about, type, reason, message, when = self._waiting[0]
+            occurrence = self._correlator.correlate(about, type, reason, message, when)
+            if occurrence is not None:
+                await self._write(occurrence)
+            self._waiting.popleft()
+
+    async def _write(self, occurrence: Occurrence) -> None:
+        try:
+            if occurrence.name:
+                try:
+                    await self._count(occurrence)
+                    return
+                except NotFound:
+                    pass  # events live for an hour: say it anew
+            occurrence.name = f"{occurrence.about.name}.{int(occurrence.last * 1e9):x}"
+            occurrence.first, occurrence.count = occurrence.last, 1
+            await self._client.create(self._body(occurrence), occurrence.about.namespace or "default")
+        except ClientError as error:
+            _log.warning("event %s about %s not written: %s", occurrence.reason, occurrence.about.name, error)
+
+    async def _count(self, occurrence: Occurrence) -> None:
+        patch = MergePatch(
+            {
+                "count": occurrence.count,
+                "lastTimestamp": _time(occurrence.last),
+                "message": occurrence.message,
+            }
+        )
+        await self._client.patch(EVENTS, occurrence.name, patch, occurrence.about.namespace or "default")
+
+    def _body(self, occurrence: Occurrence) -> dict[str, Any]:
+        about = occurrence.about
+        reference = {
+            "apiVersion": about.api_version,
+            "kind": about.kind,
+            "namespace": about.namespace,
+            "name": about.name,
+            "uid": about.uid,
+            "resourceVersion": about.resource_version,
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": occurrence.name, "namespace": about.namespace or "default"},
+            "involvedObject": {key: value for key, value in reference.items() if value},
+            "type": occurrence.type,
+            "reason": occurrence.reason,
+            "message": occurrence.message,
+            "source": {"component": self._component},
+            "firstTimestamp": _time(occurrence.first),
+            "lastTimestamp": _time(occurrence.last),
+            "count": occurrence.count,
+            "reportingComponent": self._component,
+            "reportingInstance": self._instance,
+        }
+
+
+def _about(obj: Object) -> About:
+    meta = obj.metadata
+    return About(obj.api_version, obj.kind, meta.namespace, meta.name, meta.uid, meta.resource_version)
+
+
+def _time(seconds: float) -> str:
+    return format_time(datetime.fromtimestamp(seconds, UTC))

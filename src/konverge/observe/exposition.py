@@ -1,0 +1,145 @@
+"""The numbers as Prometheus reads them, under the names that dashboards know.
+
+Every figure appears twice where two traditions ask for it: `workqueue_*` and `controller_runtime_*` as
+controller-runtime names them, so that its dashboards work unchanged, and `controller_*` as our own documents do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from konverge import clock
+from konverge.cache.informer import Informer
+from konverge.observe.metrics import ControllerNumbers, Histogram
+from konverge.observe.requests import RequestNumbers
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Numbers(Collector):
+    """What a process has to tell. Hand it to any prometheus_client registry, or `render` it."""
+
+    def __init__(self) -> None:
+        self.controllers: list[ControllerNumbers] = []
+        self.informers: list[Informer] = []
+        self.requests: RequestNumbers | None = None
+        self.leaders: dict[str, bool] = {}
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
+
+    def render(self) -> bytes:
+        return generate_latest(self.registry)
+
+    def collect(self) -> Iterable[Metric]:
+        yield from _controllers(self.controllers)
+        yield from _queues(self.controllers)
+        yield from _informers(self.informers)
+        if self.requests is not None:
+            yield from _requests(self.requests)
+        if self.leaders:
+            family = GaugeMetricFamily("leader_election_master_status", "1 while this process leads", labels=["name"])
+            for name, leads in self.leaders.items():
+                family.add_metric([name], float(leads))
+            yield family
+
+
+def _controllers(controllers: list[ControllerNumbers]) -> Iterator[Metric]:
+    yield _counter("controller_runtime_reconcile", "Reconciles by result", ["controller", "result"], [
+        ([c.name, result], count) for c in controllers for result, count in c.results.items()
+    ])  # fmt: skip
+    for name, text, attribute in (
+        ("controller_runtime_reconcile_errors", "Reconciles that failed", "errors"),
+        ("controller_reconcile_errors", "Reconciles that failed", "errors"),
+        ("controller_runtime_terminal_reconcile_errors", "Failures that are not retried", "terminal_errors"),
+        ("controller_runtime_reconcile_panics", "Exceptions that nobody meant to raise", "panics"),
+        ("controller_runtime_reconcile_timeouts", "Reconciles that took too long", "timeouts"),
+        ("controller_reconcile_given_up", "Keys given up after max_retries", "given_up"),
+        ("controller_own_echoes", "Own writes that came back and woke nobody", "echoes"),
+    ):
+        yield _counter(name, text, ["controller"], [([c.name], getattr(c, attribute)) for c in controllers])
+    for name in ("controller_runtime_reconcile_time_seconds", "controller_reconcile_time_seconds"):
+        yield _histogram(name, "Time of a reconcile", ["controller"], [([c.name], c.time) for c in controllers])
+    waits = [([c.name], c.event_to_reconcile) for c in controllers]
+    yield _histogram("event_to_reconcile_seconds", "From an event to its reconcile", ["controller"], waits)
+    workers = [([c.name], c.workers) for c in controllers]
+    yield _gauge("controller_runtime_max_concurrent_reconciles", "Workers", ["controller"], workers)
+    active = [([c.name], len(c.running)) for c in controllers]
+    yield _gauge("controller_runtime_active_workers", "Workers at work", ["controller"], active)
+
+
+def _queues(controllers: list[ControllerNumbers]) -> Iterator[Metric]:
+    both = ["name", "controller"]
+    depth = [([c.name, c.name], c.queue.depth) for c in controllers]
+    yield _gauge("workqueue_depth", "Keys that wait", both, depth)
+    yield _gauge("controller_workqueue_depth", "Keys that wait", ["controller"], [(k[:1], v) for k, v in depth])
+    for suffix, text, attribute in (("adds", "Keys added", "adds"), ("retries", "Keys retried", "retries")):
+        values = [([c.name, c.name], getattr(c.queue, attribute)) for c in controllers]
+        yield _counter(f"workqueue_{suffix}", text, both, values)
+        yield _counter(f"controller_workqueue_{suffix}", text, ["controller"], [(k[:1], v) for k, v in values])
+    yield _histogram("workqueue_queue_duration_seconds", "Time that keys wait", both, [
+        ([c.name, c.name], c.queue.waiting) for c in controllers
+    ])  # fmt: skip
+    yield _histogram("workqueue_work_duration_seconds", "Time that keys are worked on", both, [
+        ([c.name, c.name], c.queue.working) for c in controllers
+    ])  # fmt: skip
+    yield _gauge("workqueue_unfinished_work_seconds", "Seconds of work under way", both, [
+        ([c.name, c.name], c.unfinished) for c in controllers
+    ])  # fmt: skip
+    yield _gauge("workqueue_longest_running_processor_seconds", "The longest work under way", both, [
+        ([c.name, c.name], c.longest_running) for c in controllers
+    ])  # fmt: skip
+
+
+def _informers(informers: list[Informer]) -> Iterator[Metric]:
+    now = clock.monotonic()
+    by = ["resource"]
+    names = [[str(informer.spec)] for informer in informers]
+    pairs = list(zip(names, informers, strict=True))
+    yield _gauge("informer_objects", "Objects in the cache", by, [(n, i.count) for n, i in pairs])
+    ages = [(n, max(now - r.health.last_event for r in i.reflectors)) for n, i in pairs]
+    yield _gauge("watch_last_event_age_seconds", "Since the last sign of life of a watch", by, ages)
+    yield _counter("relist", "Lists made", by, [(n, sum(r.health.lists for r in i.reflectors)) for n, i in pairs])
+    yield _counter("watch_restarts", "Watches begun anew", ["resource", "reason"], [
+        ([*n, reason.value], sum(r.health.restarts[reason] for r in i.reflectors))
+        for n, i in pairs for reason in i.reflectors[0].health.restarts
+    ])  # fmt: skip
+
+
+def _requests(requests: RequestNumbers) -> Iterator[Metric]:
+    values = [([str(code), method, requests.host], count) for (code, method), count in requests.counts.items()]
+    yield _counter("rest_client_requests", "Requests to the API server", ["code", "method", "host"], values)
+    durations = [([verb, requests.host], histogram) for verb, histogram in requests.durations.items()]
+    yield _histogram("rest_client_request_duration_seconds", "Time of a request", ["verb", "host"], durations)
+
+
+Values = list[tuple[list[str], Any]]
+
+
+def _counter(name: str, text: str, labels: list[str], values: Values) -> Metric:
+    family = CounterMetricFamily(name, text, labels=labels)
+    for key, value in values:
+        family.add_metric(key, value)
+    return family
+
+
+def _gauge(name: str, text: str, labels: list[str], values: Values) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for key, value in values:
+        family.add_metric(key, value)
+    return family
+
+
+def _histogram(name: str, text: str, labels: list[str], values: list[tuple[list[str], Histogram]]) -> Metric:
+    family = HistogramMetricFamily(name, text, labels=labels)
+    for key, histogram in values:
+        total, buckets = 0, []
+        for bound, count in zip((*map(repr, histogram.bounds), "+Inf"), histogram.counts, strict=True):
+            total += count
+            buckets.append((bound, float(total)))
+        family.add_metric(key, buckets, histogram.total)
+    return family

@@ -1,0 +1,74 @@
+"""Health endpoints: `/healthz`, `/readyz`, `/metrics`, and profiles for those who asked for them.
+
+A check is a name and a function that returns what is wrong, or nothing. `?verbose` lists them, `/readyz/<name>` asks
+one, `?exclude=<name>` leaves one out: the manners of the Kubernetes components, which probes and people know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from urllib.parse import parse_qs, urlsplit
+
+from konverge.observe.exposition import CONTENT_TYPE, Numbers
+from konverge.wire.message import Headers, Request, Response
+
+Check = Callable[[], str]
+"""Returns what is wrong; an empty text means that all is well."""
+Page = Callable[[dict[str, list[str]]], Awaitable[bytes]]
+
+
+class Health:
+    """The handler of a health server.
+
+    >>> health = Health()
+    >>> health.live["loop"] = lambda: ""
+    """
+
+    def __init__(self, numbers: Numbers | None = None) -> None:
+        self.live: dict[str, Check] = {"ping": lambda: ""}
+        self.ready: dict[str, Check] = {}
+        self.pages: dict[str, Page] = {}
+        """Further pages, such as profiles: none unless somebody adds them."""
+        self._numbers = numbers
+
+    async def handle(self, request: Request) -> Response:
+        parts = urlsplit(request.target)
+        query = parse_qs(parts.query, keep_blank_values=True)
+        if request.method not in ("GET", "HEAD"):
+            return _text(405, "only GET is answered here\n")
+        root, _, name = parts.path.lstrip("/").partition("/")
+        if root in ("healthz", "livez"):
+            return _answer(root, self.live, name, query)
+        if root == "readyz":
+            return _answer(root, {**self.live, **self.ready}, name, query)
+        if parts.path == "/metrics" and self._numbers is not None:
+            return Response(200, Headers.of({"Content-Type": CONTENT_TYPE}), self._numbers.render())
+        page = self.pages.get(parts.path)
+        if page is not None:
+            return Response(200, Headers.of({"Content-Type": "text/plain; charset=utf-8"}), await page(query))
+        return _text(404, "404 page not found\n")
+
+
+def _answer(root: str, checks: dict[str, Check], name: str, query: dict[str, list[str]]) -> Response:
+    if name:
+        if name not in checks:
+            return _text(404, "404 page not found\n")
+        checks = {name: checks[name]}
+    excluded = query.get("exclude", [])
+    results = {check: probe() for check, probe in checks.items() if check not in excluded}
+    failures = [problem for problem in results.values() if problem]
+    if "verbose" in query:
+        return _verbose(root, results)
+    return _text(503, failures[0]) if failures else _text(200, "ok")
+
+
+def _verbose(root: str, results: dict[str, str]) -> Response:
+    lines = [f"[-]{name} failed: {problem}" if problem else f"[+]{name} ok" for name, problem in results.items()]
+    failed = any(results.values())
+    lines.append(f"{root} check {'failed' if failed else 'passed'}")
+    return _text(503 if failed else 200, "\n".join(lines) + "\n")
+
+
+def _text(status: int, text: str) -> Response:
+    fields = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
+    return Response(status, Headers.of(fields), text.encode())

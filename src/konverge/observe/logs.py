@@ -1,0 +1,89 @@
+"""Logs: text for people, JSON for machines; every line of a reconcile knows which one it belongs to.
+
+The fields travel in a context variable, so the author of a reconciler logs with the standard library and whatever is
+called from there is marked as well. The level can be set for good (configuration, `KONVERGE_LOG_LEVEL`) and changed at
+run time (`set_level`, or `/debug/log?level=debug` on the health server, where that is switched on).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple, TextIO
+
+ROOT = "konverge"
+
+
+class Scope(NamedTuple):
+    """Which reconcile a line belongs to."""
+
+    controller: str
+    object: str
+    reconcile_id: str
+
+
+scope: ContextVar[Scope | None] = ContextVar("log_scope", default=None)
+
+
+class _Scoped(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.scope = scope.get()
+        return True
+
+
+class TextFormatter(logging.Formatter):
+    """`12:30:01.123 INFO  webapp shop/web [3f-12] text`"""
+
+    def format(self, record: logging.LogRecord) -> str:
+        when = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S.%f")[:-3]
+        found: Scope | None = getattr(record, "scope", None)
+        where = f"{found.controller} {found.object} [{found.reconcile_id}] " if found else ""
+        text = f"{when} {record.levelname:<7} {where}{record.getMessage()}"
+        if record.exc_info:
+            text += "\n" + self.formatException(record.exc_info)
+        return text
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "ts": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "msg": record.getMessage(),
+        }
+        found: Scope | None = getattr(record, "scope", None)
+        if found:
+            line |= {"controller": found.controller, "object": found.object, "reconcileID": found.reconcile_id}
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def set_up(
+    level: str = "info", form: Literal["text", "json"] = "text", stream: TextIO | None = None
+) -> logging.Handler:
+    """Send this process's logs to a stream (standard error), in one of the two forms."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    handler.addFilter(_Scoped())
+    root = logging.getLogger()
+    root.addHandler(handler)
+    set_level(level)
+    return handler
+
+
+def set_level(level: str, logger: str = ROOT) -> None:
+    """Change what is logged from now on.
+
+    >>> set_level("warning")
+    """
+    number = logging.getLevelName(level.upper())
+    if not isinstance(number, int):
+        raise ValueError(f"{level!r} is no log level: use debug, info, warning or error")
+    logging.getLogger(logger).setLevel(number)
