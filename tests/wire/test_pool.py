@@ -296,6 +296,15 @@ async def test_an_early_answer_to_a_large_upload_closes_the_connection() -> None
         assert (await pool.send(GET)).body == b"ok"
 
 
+async def test_idle_connections_keep_no_bodies() -> None:
+    async with both() as (server, pool):
+        await pool.send(Request("POST", "/", body=bytes(1_000_000)))
+        (ours,) = pool._all
+        (theirs,) = server._connections
+        assert ours._body == []
+        assert theirs._reader._body == []
+
+
 # --- limits
 
 
@@ -320,6 +329,16 @@ async def test_connect_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
         assert isinstance(caught.value, TimeoutError)
         with pytest.raises(TotalTimeout):
             await pool.send(Request("GET", "/", timeout=0.001))
+
+
+async def test_the_systems_own_connect_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def late(*args: object, **options: object) -> None:
+        raise TimeoutError(110, "Connection timed out")
+
+    async with pool_to(1, limits=ClientLimits(connect=None)) as pool:
+        monkeypatch.setattr(asyncio.get_running_loop(), "create_connection", late)
+        with pytest.raises(ConnectTimeout):
+            await pool.send(GET)
 
 
 @pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\n", OK[:-1]])

@@ -344,6 +344,7 @@ class Connection(asyncio.Protocol):
         if answer is None or answer.done():
             return
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        self._body = []  # an idle connection must not keep its last answer in memory
         try:
             if self._gzip:
                 body = inflate(body, self._limits.body)

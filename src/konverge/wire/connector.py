@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from konverge.wire.address import Address
 from konverge.wire.connection import Connection, Owner
 from konverge.wire.errors import ConnectFailed, ConnectTimeout, ProxyFailed, TlsFailed, WireError
+from konverge.wire.keepalive import keep_alive
 from konverge.wire.limits import ClientLimits
-from konverge.wire.proxy import Proxy
 from konverge.wire.tls import TlsOptions
 
+if TYPE_CHECKING:
+    from konverge.wire.proxy import Proxy
+
 _PROXY_HEAD_LIMIT = 16 * 1024
-_KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 
 
 class Connector:
@@ -41,7 +42,7 @@ class Connector:
                 return await self._open(owner)
         except TimeoutError as error:
             raise ConnectTimeout(
-                f"no connection to {name}{self._via()} within {self._limits.connect:g} s; "
+                f"no connection to {name}{self._via()} within {self._limits.connect or 0:g} s; "
                 "check the address, the network and the firewall"
             ) from error
         except WireError:
@@ -68,7 +69,7 @@ class Connector:
             )
         else:
             await loop.create_connection(lambda: connection, self._address.host, self._address.port)
-        _keep_alive(connection)
+        keep_alive(connection.socket)
         return connection
 
     async def _open_through(self, proxy: Proxy, connection: Connection) -> None:
@@ -134,17 +135,6 @@ class _Tunnel(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         if not self._answer.done():
             self._answer.set_exception(ProxyFailed("the proxy closed the connection; check its log"))
-
-
-def _keep_alive(connection: Connection) -> None:
-    """Let the kernel notice a peer that vanished without a word: a quiet watch would wait for it forever."""
-    sock = connection.socket
-    if sock is None or sock.family not in (socket.AF_INET, socket.AF_INET6):
-        return
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in _KEEPALIVE:
-        if hasattr(socket, option):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
 def _tls_advice(error: ssl.SSLError) -> str:

@@ -16,6 +16,7 @@ from konverge.wire.message import Headers, Request
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"))
 _BODY_EXPECTED = frozenset(("POST", "PUT", "PATCH"))
 _FRAMING = frozenset((b"content-length", b"transfer-encoding"))
+_OURS = _FRAMING | {b"connection"}
 _SPECIAL = _FRAMING | {b"host", b"accept-encoding"}
 _STATUS_LINES: dict[int, bytes] = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
@@ -76,14 +77,14 @@ def _is_target(target: str) -> bool:
 
 
 def response_head(status: int, headers: Headers, framing: bytes, connection: bytes) -> bytes:
-    """An answer's head. `framing` and `connection` are whole lines, or empty."""
+    """An answer's head. `framing` and `connection` are whole lines, or empty, and win over the handler's fields."""
     line = _STATUS_LINES.get(status)
     if line is None:
         line = b"HTTP/1.1 %d Unknown\r\n" % status
     parts = [line, _date_line()]
     lines = 3 + (framing != b"") + (connection != b"")
     for name, value in headers.raw:
-        if name.lower() in _FRAMING:
+        if name.lower() in _OURS:
             continue
         parts += (name, b": ", value, b"\r\n")
         lines += 1

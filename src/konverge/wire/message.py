@@ -10,16 +10,22 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from typing import Protocol
 
 
+_NOTHING: dict[str, bytes] = {}
+
+
 class Headers:
     """Header fields in the order of the wire, looked up without regard to case.
 
-    Decoding is put off until somebody looks: most answers are read for their status and body alone.
+    Nothing is decoded until somebody looks: most answers are read for their status and body alone. Whoever looks once
+    usually looks again, so the first look makes an index.
     """
 
-    __slots__ = ("_raw",)
+    __slots__ = ("_index", "_indexed", "_raw")
 
     def __init__(self, raw: Iterable[tuple[bytes, bytes]] = ()) -> None:
         self._raw: list[tuple[bytes, bytes]] = raw if isinstance(raw, list) else list(raw)
+        self._index: dict[str, bytes] = _NOTHING
+        self._indexed = -1
 
     @classmethod
     def of(cls, fields: dict[str, str]) -> Headers:
@@ -27,11 +33,8 @@ class Headers:
 
     def get(self, name: str, default: str = "") -> str:
         """The first value of a field, or the default."""
-        wanted = name.lower().encode("latin-1")
-        for key, value in self._raw:
-            if key == wanted or key.lower() == wanted:
-                return value.decode("latin-1")
-        return default
+        value = self._first().get(name.lower())
+        return default if value is None else value.decode("latin-1")
 
     def get_all(self, name: str) -> list[str]:
         wanted = name.lower().encode("latin-1")
@@ -40,9 +43,16 @@ class Headers:
     def add(self, name: str, value: str) -> None:
         self._raw.append((name.lower().encode("latin-1"), value.encode("latin-1")))
 
+    def _first(self) -> dict[str, bytes]:
+        """The first value of each field. Made anew when fields were added, also through `raw`."""
+        raw = self._raw
+        if self._indexed != len(raw):
+            self._index = {key.decode("latin-1").lower(): value for key, value in reversed(raw)}
+            self._indexed = len(raw)
+        return self._index
+
     def __contains__(self, name: str) -> bool:
-        wanted = name.lower().encode("latin-1")
-        return any(key.lower() == wanted for key, _ in self._raw)
+        return name.lower() in self._first()
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return ((key.decode("latin-1").lower(), value.decode("latin-1")) for key, value in self._raw)

@@ -17,7 +17,7 @@ import asyncio
 import ssl
 from collections import deque
 from types import TracebackType
-from typing import Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 from konverge.wire.address import Address
 from konverge.wire.connection import Answer, Connection
@@ -26,9 +26,11 @@ from konverge.wire.encode import RequestEncoder
 from konverge.wire.errors import ConnectFailed, ConnectionLost, PoolClosed, PoolTimeout, StaleConnection, TotalTimeout
 from konverge.wire.limits import ClientLimits
 from konverge.wire.message import Request, Response
-from konverge.wire.proxy import Proxy
 from konverge.wire.stream import ResponseStream
 from konverge.wire.tls import TlsOptions
+
+if TYPE_CHECKING:
+    from konverge.wire.proxy import Proxy
 
 _REPLAYABLE = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 _CLOSE_TIME = 1.0

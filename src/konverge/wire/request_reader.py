@@ -177,6 +177,7 @@ class RequestReader:
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         request = Request(method, self._target(), Headers(self._headers), body, peer=self._peer)
         self.items.append(Incoming(request, keep=self._keep, http_1_0=self._http_1_0))
+        self._body = []  # an idle connection must not keep its last request in memory
         self.wants_continue = False
         self.phase = IDLE if self._keep else STOPPED
 

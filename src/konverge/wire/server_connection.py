@@ -16,8 +16,9 @@ from typing import Protocol, cast
 from konverge.wire.alarm import Alarm
 from konverge.wire.answer import Refusal, answer, log
 from konverge.wire.encode import JOIN_LIMIT, response_head
+from konverge.wire.keepalive import keep_alive
 from konverge.wire.limits import ServerLimits
-from konverge.wire.message import Handler, Headers, Peer, Producer, Response
+from konverge.wire.message import Handler, Peer, Producer, Response
 from konverge.wire.request_reader import HEAD, IDLE, STOPPED, Incoming, Refused, RequestReader
 from konverge.wire.sink import ChunkSink
 
@@ -92,6 +93,7 @@ class ServerConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         limits = self._host.limits
         self._transport.set_write_buffer_limits(high=limits.write_buffer)
+        keep_alive(self._transport.get_extra_info("socket"))
         self._reader = RequestReader(limits, _peer(self._transport))
         self._admitted = self._host.admit(self)
         self._alarm.set(self._loop.time() + limits.head_time)
@@ -206,11 +208,11 @@ class ServerConnection(asyncio.Protocol):
         self._last = not keep
         connection = (_KEEP_ALIVE if item.http_1_0 else b"") if keep else _CLOSE
         try:
-            head = _head(response, _framing(response, item), connection)
+            head = response_head(response.status, response.headers, _framing(response, item), connection)
         except (TypeError, ValueError):
             log.exception("the answer to %s has a header field that cannot be sent", item.request)
             response = self._host.refusal(500, "the server made an answer that cannot be sent; its log says why")
-            head = _head(response, _framing(response, item), connection)
+            head = response_head(response.status, response.headers, _framing(response, item), connection)
         if item.request.method == "HEAD" or response.status in (204, 304):
             self._transport.write(head)
         elif response.producer is not None:
@@ -250,7 +252,8 @@ class ServerConnection(asyncio.Protocol):
     def _refuse(self, item: Refused) -> None:
         response = self._host.refusal(item.status, item.text)
         framing = b"content-length: %d\r\n" % len(response.body)
-        self._transport.write(_head(response, framing, _CLOSE) + response.body)
+        head = response_head(response.status, response.headers, framing, _CLOSE)
+        self._transport.write(head + response.body)
         self._linger()
 
     def _linger(self) -> None:
@@ -294,14 +297,6 @@ class ServerConnection(asyncio.Protocol):
         else:
             self._reader.refuse(408, "the request took too long to arrive")
             self._proceed()
-
-
-def _head(response: Response, framing: bytes, connection: bytes) -> bytes:
-    """The head; a connection field that the handler set gives way to ours."""
-    headers = response.headers
-    if "connection" in headers:
-        headers = Headers([(name, value) for name, value in headers.raw if name.lower() != b"connection"])
-    return response_head(response.status, headers, framing, connection)
 
 
 def _framing(response: Response, item: Incoming) -> bytes:

@@ -7,7 +7,6 @@ only, so bytes pass through a file that nobody else may read and that is gone wh
 from __future__ import annotations
 
 import ssl
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,6 +56,8 @@ def server_context(
 
 def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     """Load a certificate chain and its key from PEM bytes; an empty key means that it is in the same PEM."""
+    import tempfile  # needed by few, and slow to import
+
     with tempfile.NamedTemporaryFile(prefix="konverge-", suffix=".pem") as file:  # made with mode 0600
         file.write(certificate + b"\n" + key)
         file.flush()
