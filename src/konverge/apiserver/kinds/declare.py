@@ -107,6 +107,16 @@ def field(name: str, *rules: Rule) -> Field:
     return Field(name, rules, absent_too=bool(rules) and rules[0] in _SEES_ABSENT)
 
 
+def given(name: str, *rules: Rule) -> Field:
+    """A member that is a pointer in Go: an empty text is a value, and checked as one."""
+    checked = chain(*rules)
+
+    def check(value: Any, path: str, report: Report) -> bool:
+        return value is None or checked(value, path, report)
+
+    return Field(name, (check,), absent_too=True)
+
+
 def section(name: str, *parts: Part) -> Field:
     """A struct that is always there (not a pointer in Go): an absent one is checked as an empty one."""
     return Field(name, (struct(*parts),), absent_too=True, as_empty=True)

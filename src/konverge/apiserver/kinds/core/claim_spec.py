@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.kinds.core.resource_names import resource_amount
-from konverge.apiserver.kinds.declare import Report, field, one_of, required_saying, struct
+from konverge.apiserver.kinds.declare import Report, field, given, one_of, required_saying, struct
 from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain
 from konverge.apiserver.kinds.rules.quantities import quantity_positive
 from konverge.apiserver.kinds.rules.selectors import label_selector
@@ -64,7 +64,7 @@ claim_spec = struct(
     field("accessModes", access_modes),
     _storage,
     field("storageClassName", dns_subdomain),
-    field("volumeMode", one_of(*VOLUME_MODES)),
+    given("volumeMode", one_of(*VOLUME_MODES)),
     field("dataSource", struct(*_SOURCE)),
     field("dataSourceRef", struct(*_SOURCE, field("namespace", dns_label))),
     _sources_agree,

@@ -11,6 +11,7 @@ from konverge.apiserver.kinds.declare import (
     creation,
     even_absent,
     field,
+    given,
     items,
     one_of_required,
     struct,
@@ -54,7 +55,7 @@ def _legacy_ip(value: Any, path: str, report: Report) -> bool:
 _ADDRESS = struct(
     field("ip", _legacy_ip),
     field("hostname", dns_label),
-    field("nodeName", dns_subdomain),
+    given("nodeName", dns_subdomain),
     field("ip", even_absent(endpoint_ip)),
 )
 
@@ -68,7 +69,7 @@ _PORT = struct(
     field("name", dns_label),
     field("port", _port),
     field("protocol", one_of_required("SCTP", "TCP", "UDP")),
-    field("appProtocol", qualified_name),
+    given("appProtocol", qualified_name),
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from konverge.apiserver.kinds.declare import Report, as_created, creation, update
-from konverge.apiserver.kinds.rules.names import qualified_name
+from konverge.apiserver.kinds.rules.names import path_segment_name, qualified_name
 from konverge.apiserver.strategy import Obj, Strategy
 
 _MISMATCH = "does not match event.namespace"
@@ -70,6 +70,7 @@ _RULES = legacy_rules("reportingComponent")
 EVENT = Strategy(
     validate_create=creation(_RULES),
     validate_update=update(as_created(_RULES)),
+    name_check=path_segment_name,
     create_on_update=True,
     default_propagation="Unsupported",
     field_selectors=FIELD_SELECTORS,

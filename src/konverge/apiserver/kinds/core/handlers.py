@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.kinds.declare import Report, Rule, even_absent, exactly_one, field, one_of, required, struct
+from konverge.apiserver.kinds.declare import (
+    Report,
+    Rule,
+    even_absent,
+    exactly_one,
+    field,
+    given,
+    one_of,
+    required,
+    struct,
+)
 from konverge.apiserver.kinds.rules.names import http_header_complaints
 from konverge.apiserver.kinds.rules.numbers import not_negative, port_number_or_name
 
@@ -40,7 +50,7 @@ _ACTIONS: dict[str, Rule] = {
     "exec": struct(field("command", required)),
     "httpGet": HTTP,
     "tcpSocket": struct(field("port", _port)),
-    "grpc": struct(field("port", _port), field("mode", one_of("Plaintext", "TLS"))),
+    "grpc": struct(field("port", _port), given("mode", one_of("Plaintext", "TLS"))),
     "sleep": _sleep,
 }
 

@@ -6,16 +6,18 @@ import re
 from functools import lru_cache
 
 _NAME = re.compile(
-    r"(?:(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?|[A-Za-z0-9-]+:[0-9]+|\[[0-9a-fA-F:]+\](?::[0-9]+)?)/)?"
-    r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*)*"
+    r"(?P<name>(?:(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?|[A-Za-z0-9-]+:[0-9]+"
+    r"|\[[0-9a-fA-F:]+\](?::[0-9]+)?)/)?"
+    r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*)*)"
     r"(?::(?P<tag>\w[\w.-]{0,127}))?(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?"
 )
+_LONGEST_NAME = 255
 
 
 @lru_cache(maxsize=1024)
 def default_pull_policy(image: str) -> str:
     """Always for `:latest` and for no tag at all; a reference that is no reference counts as tagged."""
     match = _NAME.fullmatch(image)
-    if match and (match["tag"] == "latest" or not (match["tag"] or match["digest"])):
-        return "Always"
-    return "IfNotPresent"
+    if match is None or len(match["name"]) > _LONGEST_NAME:
+        return "IfNotPresent"
+    return "Always" if match["tag"] == "latest" or not (match["tag"] or match["digest"]) else "IfNotPresent"

@@ -34,9 +34,13 @@ def volume_mounts(container: Any, path: str, report: Report) -> bool:
             report.invalid(f"{place}.name", name, "must not already exist in volumeDevices")
         if target in devices.values():
             report.invalid(f"{place}.mountPath", target, "must not already exist as a path in volumeDevices")
-        _sub_paths(mount, place, report)
-        _propagation(mount, container, f"{place}.mountPropagation", report)
-        _recursive(mount, f"{place}.recursiveReadOnly", report)
+        if mount.get("subPath") and mount.get("subPathExpr"):
+            words = "subPathExpr and subPath are mutually exclusive"
+            report.invalid(f"{place}.subPathExpr", mount["subPathExpr"], words)
+        # The API reports the rest without the index of the mount.
+        _sub_paths(mount, f"{path}.volumeMounts", report)
+        _propagation(mount, container, f"{path}.volumeMounts.mountPropagation", report)
+        _recursive(mount, f"{path}.volumeMounts.recursiveReadOnly", report)
     return True
 
 
@@ -48,14 +52,9 @@ def _mount_name(name: str, place: str, report: Report) -> None:
 
 
 def _sub_paths(mount: Any, place: str, report: Report) -> None:
-    plain, expression = mount.get("subPath"), mount.get("subPathExpr")
-    if plain:
-        descending(plain, f"{place}.subPath", report)
-    if expression:
-        if plain:
-            words = "subPathExpr and subPath are mutually exclusive"
-            report.invalid(f"{place}.subPathExpr", expression, words)
-        descending(expression, f"{place}.subPathExpr", report)
+    for name in ("subPath", "subPathExpr"):
+        if mount.get(name):
+            descending(mount[name], f"{place}.{name}", report)
 
 
 def _propagation(mount: Any, container: Any, path: str, report: Report) -> None:

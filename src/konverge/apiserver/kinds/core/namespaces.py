@@ -75,8 +75,8 @@ def _phase(new: Obj, old: Obj, path: str, report: Report) -> bool:
 
 def _mark(namespace: Obj, context: Context) -> None:
     """Namespaces have no grace period at all, not even one of zero."""
-    namespace["status"]["phase"] = "Terminating"
     namespace["metadata"].pop("deletionGracePeriodSeconds", None)
+    namespace["status"]["phase"] = "Terminating"
 
 
 NAMESPACE = Strategy(

@@ -23,6 +23,7 @@ from konverge.apiserver.kinds.declare import (
     as_created,
     creation,
     field,
+    given,
     one_of,
     required,
     section,
@@ -211,7 +212,7 @@ _SPEC = section(
     field("nodeAffinity", _affinity),
     _source,
     field("storageClassName", dns_subdomain),
-    field("volumeMode", one_of(*VOLUME_MODES)),
+    given("volumeMode", one_of(*VOLUME_MODES)),
     _attributes_class,
 )
 

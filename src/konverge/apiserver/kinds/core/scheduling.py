@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from konverge.apiserver.kinds.declare import Report, field, items, one_of, section, struct
+from konverge.apiserver.kinds.declare import Report, field, given, items, one_of, section, struct
 from konverge.apiserver.kinds.rules.names import (
     dns_label_complaints,
     dns_subdomain,
@@ -98,11 +98,12 @@ def label_keys(value: Any, path: str, report: Report) -> bool:
 def _keys_in_selector(keys: Sequence[str], selector: Mapping[str, Any], path: str, report: Report) -> None:
     """The server itself adds one expression for each key: only a second one is the user's."""
     seen = set(selector.get("matchLabels") or ())
+    last = {key: index for index, key in enumerate(keys)}
     for expression in selector.get("matchExpressions") or ():
         key = expression.get("key")
         if key in keys and key in seen:
             words = "exists in both matchLabelKeys and labelSelector"
-            report.invalid(f"{path}[{list(keys).index(key)}]", key, words)
+            report.invalid(f"{path}[{last[key]}]", key, words)
         seen.add(key)
 
 
@@ -197,8 +198,8 @@ def topology_spread(value: Any, path: str, report: Report) -> bool:
 _INCLUSION = one_of("Honor", "Ignore")
 _SPREAD_REST = struct(
     _min_domains,
-    field("nodeAffinityPolicy", _INCLUSION),
-    field("nodeTaintsPolicy", _INCLUSION),
+    given("nodeAffinityPolicy", _INCLUSION),
+    given("nodeTaintsPolicy", _INCLUSION),
     label_keys,
     field("labelSelector", label_selector),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from konverge.apiserver.gotypes import internal
 from konverge.apiserver.kinds.core.paths import descending
-from konverge.apiserver.kinds.declare import Report, field, items, one_of, struct
+from konverge.apiserver.kinds.declare import Report, field, given, items, one_of, struct
 from konverge.apiserver.kinds.rules.names import dns_subdomain
 from konverge.apiserver.kinds.rules.numbers import group_id, user_id
 
@@ -120,7 +120,7 @@ def _escalation(value: Any, path: str, report: Report) -> bool:
 CONTAINER_CONTEXT = struct(
     field("runAsUser", user_id),
     field("runAsGroup", group_id),
-    field("procMount", _proc_mount),
+    given("procMount", _proc_mount),
     field("seccompProfile", seccomp_profile),
     _escalation,
     field("windowsOptions", windows_options),
@@ -159,10 +159,10 @@ POD_CONTEXT = struct(
     field("runAsGroup", group_id),
     field("supplementalGroups", items(group_id)),
     field("sysctls", _sysctls),
-    field("fsGroupChangePolicy", one_of("Always", "OnRootMismatch")),
+    given("fsGroupChangePolicy", one_of("Always", "OnRootMismatch")),
     field("seccompProfile", seccomp_profile),
     field("windowsOptions", windows_options),
     field("appArmorProfile", app_armor_profile),
-    field("supplementalGroupsPolicy", one_of("Merge", "Strict")),
-    field("seLinuxChangePolicy", one_of("MountOption", "Recursive")),
+    given("supplementalGroupsPolicy", one_of("Merge", "Strict")),
+    given("seLinuxChangePolicy", one_of("MountOption", "Recursive")),
 )

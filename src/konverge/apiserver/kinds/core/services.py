@@ -98,6 +98,7 @@ def _prepare_create(service: Obj, context: Context) -> None:
     allocate_ips(service, allocation)
     allocate_ports(service, allocation)
     service["status"] = {"loadBalancer": {}}
+    _no_inner_traffic(spec)
 
 
 def _prepare_update(service: Obj, old: Obj, context: Context) -> None:
@@ -115,6 +116,13 @@ def _prepare_update(service: Obj, old: Obj, context: Context) -> None:
     update_ports(service, before, allocation)
     service["status"] = old.get("status") or {"loadBalancer": {}}
     _drop_for_type(service, before)
+    _no_inner_traffic(spec)
+
+
+def _no_inner_traffic(spec: Spec) -> None:
+    """The API never shows this field of a mere alias."""
+    if not needs_ip(spec):
+        spec.pop("internalTrafficPolicy", None)
 
 
 def _drop_for_type(service: Obj, old: Spec) -> None:

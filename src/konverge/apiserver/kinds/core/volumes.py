@@ -18,6 +18,7 @@ from konverge.apiserver.kinds.declare import (
     Rule,
     chain,
     field,
+    given,
     one_of,
     one_of_required,
     present,
@@ -201,8 +202,8 @@ flex = struct(field("driver", required), _flex_options)
 azure_file = struct(*needs("secretName", "shareName"))
 azure_disk = struct(
     *needs("diskName", "diskURI"),
-    field("cachingMode", one_of("None", "ReadOnly", "ReadWrite")),
-    field("kind", one_of("Dedicated", "Managed", "Shared")),
+    given("cachingMode", one_of("None", "ReadOnly", "ReadWrite")),
+    given("kind", one_of("Dedicated", "Managed", "Shared")),
     _azure_uri,
 )
 vsphere = struct(*needs("volumePath"))
