@@ -1,0 +1,108 @@
+"""The journal: what was settled is there after a restart, history included; nothing is shown before it is on disk."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from konverge.apiserver.storage import Event, HistoryLimits, Store
+from konverge.apiserver.storage.sqlite import SqliteJournal
+from konverge.apiserver.storage.store import Failed
+
+
+def obj(name: str, value: str = "") -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "ns", "labels": {"v": value}}, "data": value}
+
+
+def opened(folder: Path, history: HistoryLimits | None = None) -> Store:
+    journal = SqliteJournal(folder / "state.db")
+    store = Store(history=history, journal=journal)
+    journal.load(store)
+    return store
+
+
+def history(store: Store, table: str) -> list[tuple[int, str, Any, Any]]:
+    def data(record: Any) -> Any:
+        return record and record.decode()
+
+    return [(e.revision, e.key, data(e.record), data(e.old)) for e in store.table(table).events]
+
+
+@pytest.mark.spec("S-14")
+async def test_state_and_history_after_a_restart(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    table = store.table("a")
+    for name in "xyz":
+        store.put(table, obj(name, "1"), expected=0)
+    store.put(table, obj("x", "2"), expected=None)
+    store.put(table, obj("x", "3"), expected=None)
+    store.remove(table, "ns/y", expected=None)
+    store.put(table, obj("y", "again"), expected=0)
+    store.remove(table, "ns/z", expected=None)
+    await store.settled(store.revision)
+    state, events, revision = dict(table.records), history(store, "a"), store.revision
+    await store.close()
+
+    again = opened(tmp_path)
+    assert again.table("a").records == state
+    assert history(again, "a") == events
+    assert again.revision == again.durable == revision
+    record = again.put(again.table("a"), obj("new"), expected=0)
+    assert record.revision == revision + 1
+    await again.settled(record.revision)
+    await again.close()
+
+
+async def test_watchers_hear_of_it_after_the_commit(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    seen: list[Event] = []
+    store.subscribe("a", seen.append)
+    record = store.put(store.table("a"), obj("x"), expected=0)
+    assert not seen
+    assert store.durable < record.revision
+    await store.settled(record.revision)
+    assert [event.record for event in seen] == [record]
+    assert store.durable == record.revision
+    await store.close()
+
+
+async def test_compaction_is_kept_and_the_log_shrinks(tmp_path: Path) -> None:
+    store = opened(tmp_path, HistoryLimits(events=5))
+    table = store.table("a")
+    for number in range(40):
+        record = store.put(table, obj("x", str(number)), expected=None)
+        await store.settled(record.revision)
+    compacted = store.compacted
+    assert compacted > 0
+    await store.close()
+    with sqlite3.connect(tmp_path / "state.db") as connection:
+        (rows,) = connection.execute("SELECT count(*) FROM log").fetchone()
+    connection.close()
+    assert rows <= 6
+    again = opened(tmp_path)
+    assert again.compacted == compacted
+    assert len(again.table("a").events) == again.revision - compacted
+    await again.close()
+
+
+async def test_a_second_server_on_the_same_folder_is_refused(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    store.put(store.table("a"), obj("x"), expected=0)
+    await store.settled(store.revision)
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        SqliteJournal(tmp_path / "state.db")
+    await store.close()
+
+
+async def test_a_disk_that_fails_ends_all_promises(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    store._journal._connection.execute("DROP TABLE log")  # type: ignore[union-attr]
+    store.put(store.table("a"), obj("x"), expected=0)
+    with pytest.raises(Failed):
+        await store.settled(store.revision)
+    with pytest.raises(Failed):
+        store.put(store.table("a"), obj("y"), expected=0)
+    await store.close()
