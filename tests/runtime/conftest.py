@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from konverge.apiserver import ApiServer
 from konverge.client import Client, Static
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.objects.meta import ObjectMeta
+from konverge.runtime import Manager
 
 SPACE = "default"
 
@@ -35,4 +36,5 @@ def config_map(name: str, **data: str) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name=name, namespace=SPACE), data=data)
 
 
-Reconcile = Callable[[Any], Awaitable[Any]]
+def manage(client: Client, **options: Any) -> Manager:
+    return Manager(client, check_permissions=False, **options)

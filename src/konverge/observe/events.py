@@ -86,7 +86,7 @@ class EventRecorder:
                     pass  # events live for an hour: say it anew
             occurrence.name = f"{occurrence.about.name}.{int(occurrence.last * 1e9):x}"
             occurrence.first, occurrence.count = occurrence.last, 1
-            await self._client.create(self._body(occurrence), occurrence.about.namespace or "default")
+            await self._client.create(self._body(occurrence), occurrence.about.namespace or "default", resource=EVENTS)
         except ClientError as error:
             _log.warning("event %s about %s not written: %s", occurrence.reason, occurrence.about.name, error)
 

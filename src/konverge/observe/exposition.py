@@ -6,7 +6,7 @@ controller-runtime names them, so that its dashboards work unchanged, and `contr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -28,7 +28,7 @@ class Numbers(Collector):
         self.controllers: list[ControllerNumbers] = []
         self.informers: list[Informer] = []
         self.requests: RequestNumbers | None = None
-        self.leaders: dict[str, bool] = {}
+        self.leaders: dict[str, Callable[[], bool]] = {}
         self.registry = CollectorRegistry()
         self.registry.register(self)
 
@@ -44,7 +44,7 @@ class Numbers(Collector):
         if self.leaders:
             family = GaugeMetricFamily("leader_election_master_status", "1 while this process leads", labels=["name"])
             for name, leads in self.leaders.items():
-                family.add_metric([name], float(leads))
+                family.add_metric([name], float(leads()))
             yield family
 
 

@@ -18,6 +18,7 @@ from konverge.cache.store import IndexFunction, by_owner
 from konverge.client import Client
 from konverge.objects.meta import Object
 from konverge.objects.resource import Resource
+from konverge.runtime.config import CacheSettings
 from konverge.runtime.declare import Controller
 
 
@@ -32,8 +33,8 @@ class SharedCaches:
     client: Client
     manager: str
     """The field manager: its part of owned objects' managedFields is kept."""
-    template: CacheSpec
-    """Limits and defaults from the configuration, put under every specification."""
+    limits: CacheSettings
+    """From the configuration, put under every specification."""
     informers: dict[CacheSpec, Informer] = field(default_factory=dict)
 
     def declare(self, controller: Controller[Any]) -> dict[Resource, Informer]:
@@ -42,9 +43,9 @@ class SharedCaches:
         for spec, kind in _specs(controller, self.manager):
             whole = replace(
                 spec,
-                max_objects=self.template.max_objects,
-                list_timeout=self.template.list_timeout,
-                streaming=self.template.streaming,
+                max_objects=self.limits.max_objects,
+                list_timeout=self.limits.list_timeout,
+                streaming=self.limits.streaming,
             )
             informer = self.informers.get(whole)
             if informer is None:

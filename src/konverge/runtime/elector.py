@@ -133,11 +133,11 @@ class LeaderElector:
         if self._lease is None:
             metadata = {"name": self.name, "namespace": self.namespace, "labels": self._labels}
             body = {"apiVersion": LEASES.api_version, "kind": "Lease", "metadata": metadata, "spec": record.spec()}
-            self._lease = await self._client.create(body, self.namespace, timeout=self._limit())
+            self._lease = await self._client.create(body, self.namespace, resource=LEASES, timeout=self._limit())
         else:
             # The whole Lease as read, with its resourceVersion: others' fields stay, and a race is a Conflict.
             body = {**self._lease, "spec": {**(self._lease.get("spec") or {}), **record.spec()}}
-            self._lease = await self._client.update(body, self.namespace, timeout=self._limit())
+            self._lease = await self._client.update(body, self.namespace, resource=LEASES, timeout=self._limit())
         self.election.written(record, begun, clock.elapsed())
 
     async def _release(self) -> None:

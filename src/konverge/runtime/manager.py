@@ -1,8 +1,8 @@
 """The manager: brings declared controllers to life, in order, and ends them in order.
 
-Start: connect → check permissions → serve health → fill caches → be elected → start controllers as their dependencies
-become ready. End: take nothing new → finish what is queued, within a limit → end workers, then caches → flush events →
-give the Lease back → close. Each step is awaited before the next; every task belongs to one task group.
+Start: connect → serve health (not ready yet) → check permissions → fill caches → be elected → start controllers, each
+when what it depends on is ready. End: take nothing new → finish what is queued, within a limit → end the caches → flush
+events → give the Lease back → stop serving health. Every task belongs to one task group, so nothing is left behind.
 """
 
 from __future__ import annotations
@@ -10,56 +10,87 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any, Self
 
-from konverge.cache.informer import CacheSpec
 from konverge.client import Client
-from konverge.objects.meta import Object
-from konverge.objects.resource import Resource
+from konverge.observe.events import EventRecorder
+from konverge.observe.exposition import Numbers
+from konverge.observe.health import Health
+from konverge.observe.requests import Counted, RequestNumbers
 from konverge.runtime.caches import SharedCaches, bulk_load
+from konverge.runtime.config import Configuration
 from konverge.runtime.context import Recorder
 from konverge.runtime.declare import Controller, Settings
+from konverge.runtime.dependencies import check_names, wait_for
+from konverge.runtime.election import Timing
+from konverge.runtime.elector import Fenced, LeaderElector, LeadershipLost
 from konverge.runtime.engine import Engine
+from konverge.runtime.rbac import missing_permissions, permissions
 from konverge.runtime.writes import Tracked
+from konverge.wire.server import Server
 
 _log = logging.getLogger("konverge.manager")
 
 
-class NoEvents:
-    """A recorder for programs that record none."""
+class MissingPermissions(Exception):
+    """The API server would refuse something that a controller needs."""
 
-    def event(self, about: Object, type: str, reason: str, message: str) -> None: ...
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderElection:
+    """Only one process of several works at a time; the others stand by with warm caches."""
+
+    name: str
+    namespace: str = "default"
+    identity: str = ""
+    timing: Timing = field(default_factory=Timing)
 
 
 class Manager:
     """Runs controllers.
 
-    manager = Manager(client)
+    manager = Manager()
     manager.add(Controller(WebApp, WebAppReconciler(), owns=[Deployment, Service]))
-    async with manager.running():
-        ...
+    manager.run()
+
+    `run` is a whole program: signals, logs, exit status. In tests, `async with manager.running():`.
     """
 
     def __init__(
         self,
-        client: Client,
+        client: Client | None = None,
         *,
         name: str = "konverge",
+        config: Configuration | None = None,
         settings: Settings | None = None,
         recorder: Recorder | None = None,
-        sync_timeout: float = 120.0,
+        leader_election: LeaderElection | None = None,
+        health_address: tuple[str, int] | None = None,
+        check_permissions: bool = True,
         shutdown_timeout: float = 30.0,
     ) -> None:
+        """`name` is the field manager of everything that is written. Without a client, one is made as kubectl would."""
         self.name = name
-        self.client = Tracked(client)
+        self.config = config or Configuration()
+        self.settings = settings or self.config.controller
+        self.numbers = Numbers()
+        self.health = Health(self.numbers)
         self.engines: dict[str, Engine[Any]] = {}
-        self._settings = settings or Settings()
-        self._recorder = recorder or NoEvents()
-        self._sync_timeout = sync_timeout
+        self.caches: SharedCaches
+        self.health_port = 0
+        """Where health is served, once it is."""
+        self._client = client
+        self._recorder = recorder
+        self._election = leader_election
+        self._health_address = health_address
+        self._check_permissions = check_permissions
         self._shutdown_timeout = shutdown_timeout
         self._controllers: list[Controller[Any]] = []
-        self.caches = SharedCaches(self.client, name, CacheSpec(resource=Resource("", "", "", "")))
+        self._started: set[str] = set()
+        self._stopping = False
+        self._waiting: dict[str, str] = {}
 
     def add(self, controller: Controller[Any]) -> Self:
         """Declare a controller. Before the start only."""
@@ -67,6 +98,16 @@ class Manager:
             raise ValueError(f"there is a controller {controller.name!r} already; give this one a name=…")
         self._controllers.append(controller)
         return self
+
+    @property
+    def controllers(self) -> list[Controller[Any]]:
+        return list(self._controllers)
+
+    def run(self) -> None:
+        """Run until SIGTERM or SIGINT. Ends the process with a message and status 1 when something fails."""
+        from konverge.runtime.program import run_program  # it needs the Manager
+
+        run_program(self)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
@@ -82,36 +123,149 @@ class Manager:
             stop.set()
             await serving
 
+    # -------------------------------------------------------------- the life
+
     async def serve(self, stop: asyncio.Event, ready: asyncio.Future[None] | None = None) -> None:
-        """The whole life, until `stop` is set. Raises what ended it otherwise."""
+        """From start to end; ends when `stop` is set. Raises what ended it otherwise."""
         for controller in self._controllers:
-            self.engines[controller.name] = self._engine(controller)
+            check_names(controller.name, list(controller.depends_on), {c.name for c in self._controllers})
+        self._declare_health()
+        async with AsyncExitStack() as stack:
+            client = await self._connect(stack)
+            await self._serve_health(stack)
+            await self._permitted(client)
+            try:
+                await self._serve_controllers(client, stop, ready)
+            except* LeadershipLost as lost:
+                raise lost.exceptions[0] from None
+
+    async def _serve_controllers(self, client: Client, stop: asyncio.Event, ready: asyncio.Future[None] | None) -> None:
+        elector = self._elector(client)
+        writer = client if elector is None else Fenced(client, elector)
+        tracked = Tracked(writer)
+        recorder = self._recorder or EventRecorder(writer, self.name)
+        self.caches = SharedCaches(tracked, self.name, self.config.cache)
+        for controller in self._controllers:
+            self._add_engine(controller, tracked, recorder)
         async with asyncio.TaskGroup() as group:
+            telling = [group.create_task(recorder.run(), name="events")] if isinstance(recorder, EventRecorder) else []
             with bulk_load():
                 watching = [group.create_task(i.run(), name=f"cache {i.spec}") for i in self.caches.informers.values()]
-                await self.caches.wait_synced(self._sync_timeout)
-            working = [group.create_task(e.run(), name=f"controller {n}") for n, e in self.engines.items()]
-            if ready is not None and not ready.done():
-                ready.set_result(None)
-            await stop.wait()
-            await self._drain(working)
-            for task in watching:
-                task.cancel()
+                await self.caches.wait_synced(self.config.cache.sync_timeout)
+            async with self._leading(elector, stop) as lost:
+                working = [group.create_task(self._work(e), name=f"controller {n}") for n, e in self.engines.items()]
+                if ready is not None and not ready.done():
+                    ready.set_result(None)
+                await _first(stop.wait(), lost.wait())
+                self._stopping = True
+                if lost.is_set() and not stop.is_set():
+                    raise LeadershipLost("leadership was lost: this process ends, another one leads")
+                await self._drain(working)
+                for tasks in (watching, telling):
+                    for task in tasks:
+                        task.cancel()
+                    if tasks:
+                        await asyncio.wait(tasks)
+
+    async def _connect(self, stack: AsyncExitStack) -> Client:
+        client = self._client
+        if client is None:
+            client = await stack.enter_async_context(Client.connect(user_agent=self.name))
+            version = await client.version()
+            _log.info("connected to Kubernetes %s", version.get("gitVersion", "of unknown version"))
+        self.numbers.requests = RequestNumbers()
+        return Counted(client, self.numbers.requests)
+
+    async def _permitted(self, client: Client) -> None:
+        if not self._check_permissions:
+            return
+        lease = self._election.namespace if self._election else ""
+        missing = await missing_permissions(client, permissions(self._controllers, lease_namespace=lease))
+        if missing:
+            raise MissingPermissions("missing permissions: " + "; ".join(str(permission) for permission in missing))
+
+    def _elector(self, client: Client) -> LeaderElector | None:
+        election = self._election
+        if election is None:
+            return None
+        elector = LeaderElector(
+            client, election.name, election.namespace, identity=election.identity, timing=election.timing
+        )
+        self.numbers.leaders[election.name] = lambda: elector.is_leader
+        return elector
+
+    @asynccontextmanager
+    async def _leading(self, elector: LeaderElector | None, stop: asyncio.Event) -> AsyncIterator[asyncio.Event]:
+        if elector is None:
+            yield asyncio.Event()
+            return
+        async with elector.leading() as lost:
+            yield lost
+
+    def _add_engine(self, controller: Controller[Any], client: Client, recorder: Recorder) -> None:
+        engine = Engine(
+            controller,
+            client=client,
+            informers=self.caches.declare(controller),
+            recorder=recorder,
+            manager=self.name,
+            settings=controller.settings or self.settings,
+        )
+        self.engines[controller.name] = engine
+        self.numbers.controllers.append(engine.numbers)
+        self.numbers.informers = list(self.caches.informers.values())
+
+    async def _work(self, engine: Engine[Any]) -> None:
+        name = engine.controller.name
+        for dependency in engine.controller.depends_on:
+            self._waiting[name] = dependency
+            await wait_for(dependency, self._started.__contains__)
+        self._waiting.pop(name, None)
+        self._started.add(name)
+        await engine.run()
 
     async def _drain(self, working: list[asyncio.Task[None]]) -> None:
+        """Nothing new is taken; what is queued is finished, or ended when it takes too long."""
         for engine in self.engines.values():
             engine.queue.shut_down()
+        for task, name in zip(working, self.engines, strict=True):
+            if name not in self._started:
+                task.cancel()  # it still waits for a dependency: there is nothing to finish
         _, late = await asyncio.wait(working, timeout=self._shutdown_timeout) if working else (set(), set())
         for task in late:
             _log.warning("%s did not finish within %g s and is ended", task.get_name(), self._shutdown_timeout)
             task.cancel()
+        if late:
+            await asyncio.wait(late)
 
-    def _engine(self, controller: Controller[Any]) -> Engine[Any]:
-        return Engine(
-            controller,
-            client=self.client,
-            informers=self.caches.declare(controller),
-            recorder=self._recorder,
-            manager=self.name,
-            settings=controller.settings or self._settings,
-        )
+    # -------------------------------------------------------------- health
+
+    async def _serve_health(self, stack: AsyncExitStack) -> None:
+        if self._health_address is None:
+            return
+        server = await stack.enter_async_context(Server(self.health.handle))
+        await server.start(*self._health_address)
+        self.health_port = server.port
+
+    def _declare_health(self) -> None:
+        self.health.live["shutdown"] = lambda: "stopping" if self._stopping else ""
+        self.health.ready["caches"] = self._unsynced
+        self.health.ready["dependencies"] = self._unmet
+
+    def _unsynced(self) -> str:
+        caches = getattr(self, "caches", None)
+        return "not synced" if caches is None or caches.unsynced else ""
+
+    def _unmet(self) -> str:
+        return "; ".join(f"{name} waits for {dependency}" for name, dependency in self._waiting.items())
+
+
+async def _first(*waits: Any) -> None:
+    """Until one of them is done; the others are cancelled."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)

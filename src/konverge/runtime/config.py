@@ -1,0 +1,239 @@
+"""Configuration: code over environment over file over defaults. The only module that reads the environment for it.
+
+The file is YAML or JSON with camelCase names:
+
+    workers: 5
+    queueConfig: {maxRetries: 10, baseDelay: 1s, maxDelay: 5m, rateLimiterQPS: 10}
+    reconcileConfig: {timeout: 60s, resyncPeriod: 10h, maxConcurrent: 5}
+    cache: {informerCacheSize: 10000, listTimeout: 60s, enableIncrementalSync: true}
+
+Every key has an environment variable (`KONVERGE_QUEUE_MAX_RETRIES`); the cache's go by the names that deployments use
+(`INFORMER_CACHE_SIZE`, `LIST_TIMEOUT`, `ENABLE_INCREMENTAL_SYNC`). What is unknown, of the wrong type or impossible is
+refused with the name of the key and where it came from.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from konverge.objects.durations import DurationError, duration_seconds
+from konverge.runtime.declare import Settings
+
+
+class ConfigurationError(Exception):
+    """A key that cannot be used; the text names it and its source."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheSettings:
+    """How caches are filled."""
+
+    max_objects: int = 0
+    """INFORMER_CACHE_SIZE: objects per cache at most; 0 is no bound."""
+    list_timeout: float = 60.0
+    streaming: bool = True
+    """ENABLE_INCREMENTAL_SYNC: the first state as a stream instead of pages."""
+    sync_timeout: float = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """Everything that can be configured."""
+
+    controller: Settings = field(default_factory=Settings)
+    cache: CacheSettings = field(default_factory=CacheSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """One setting: where it lives, what it is called in a file and in the environment, how it is read and judged."""
+
+    part: str
+    attribute: str
+    paths: tuple[str, ...]
+    variable: str
+    read: Callable[[Any], Any]
+    judge: Callable[[Any], str] = lambda value: ""
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError("must be a whole number")
+    try:
+        return int(value)
+    except ValueError:
+        raise ValueError("must be a whole number") from None
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError("must be a number")
+    try:
+        return float(value)
+    except ValueError:
+        raise ValueError("must be a number") from None
+
+
+def _seconds(value: Any) -> float:
+    """A duration such as `60s`, `5m`, `1h30m`, or a number of seconds."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    try:
+        return duration_seconds(value)
+    except (DurationError, TypeError):
+        raise ValueError("must be a duration such as 60s, 5m or 1h30m") from None
+
+
+def _boolean(value: Any) -> bool:
+    words = {"true": True, "1": True, "false": False, "0": False}
+    found = words.get(str(value).lower())
+    if found is None:
+        raise ValueError("must be true or false")
+    return found
+
+
+def _at_least(least: float) -> Callable[[Any], str]:
+    return lambda value: "" if value >= least else f"must be at least {least:g}"
+
+
+def _positive(value: Any) -> str:
+    return "" if value > 0 else "must be greater than 0"
+
+
+_KEYS = (
+    _Key("controller", "workers", ("workers", "reconcileConfig.maxConcurrent", "reconcile.maxConcurrent"),
+         "KONVERGE_WORKERS", _integer, _at_least(1)),
+    _Key("controller", "max_retries", ("queueConfig.maxRetries", "queue.maxRetries"),
+         "KONVERGE_QUEUE_MAX_RETRIES", _integer, _at_least(0)),
+    _Key("controller", "base_delay", ("queueConfig.baseDelay", "queue.baseDelay"),
+         "KONVERGE_QUEUE_BASE_DELAY", _seconds, _positive),
+    _Key("controller", "max_delay", ("queueConfig.maxDelay", "queue.maxDelay"),
+         "KONVERGE_QUEUE_MAX_DELAY", _seconds, _positive),
+    _Key("controller", "rate_limiter_qps", ("queueConfig.rateLimiterQPS", "queue.rateLimiterQPS"),
+         "KONVERGE_QUEUE_RATE_LIMITER_QPS", _number, _positive),
+    _Key("controller", "rate_limiter_burst", ("queueConfig.rateLimiterBurst", "queue.rateLimiterBurst"),
+         "KONVERGE_QUEUE_RATE_LIMITER_BURST", _integer, _at_least(1)),
+    _Key("controller", "timeout", ("reconcileConfig.timeout", "reconcile.timeout"),
+         "KONVERGE_RECONCILE_TIMEOUT", _seconds, _positive),
+    _Key("controller", "resync_period", ("reconcileConfig.resyncPeriod", "reconcile.resyncPeriod"),
+         "KONVERGE_RECONCILE_RESYNC_PERIOD", _seconds, _positive),
+    _Key("cache", "max_objects", ("cache.informerCacheSize",), "INFORMER_CACHE_SIZE", _integer, _at_least(0)),
+    _Key("cache", "list_timeout", ("cache.listTimeout",), "LIST_TIMEOUT", _seconds, _positive),
+    _Key("cache", "streaming", ("cache.enableIncrementalSync",), "ENABLE_INCREMENTAL_SYNC", _boolean),
+    _Key("cache", "sync_timeout", ("cache.syncTimeout",), "KONVERGE_CACHE_SYNC_TIMEOUT", _seconds, _positive),
+)  # fmt: skip
+
+
+def load_configuration(
+    file: str | Path | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    code: Configuration | None = None,
+) -> Configuration:
+    """The configuration of this process.
+
+    `code` is what the program sets itself: wherever it differs from the defaults, it wins. Raises ConfigurationError.
+
+        config = load_configuration("operator.yaml")
+    """
+    values: dict[tuple[str, str], Any] = {}
+    if file is not None:
+        values |= _from_file(Path(file))
+    values |= _from_environment(os.environ if environment is None else environment)
+    loaded = _assemble(values)
+    return loaded if code is None else _override(loaded, code)
+
+
+def _from_file(path: Path) -> dict[tuple[str, str], Any]:
+    flat = _flatten(_read(path), "", str(path))
+    by_path = {name: key for key in _KEYS for name in key.paths}
+    unknown = [name for name in flat if name not in by_path]
+    if unknown:
+        known = ", ".join(key.paths[0] for key in _KEYS)
+        raise ConfigurationError(f"{path}: unknown key {unknown[0]}; known keys are {known}")
+    found: dict[tuple[str, str], Any] = {}
+    for name, value in flat.items():
+        key = by_path[name]
+        # Two names lead to `workers`; the plain one is the stronger.
+        if (key.part, key.attribute) not in found or name == key.paths[0]:
+            found[key.part, key.attribute] = _value(key, value, f"{path}: {name}")
+    return found
+
+
+def _read(path: Path) -> Any:
+    import yaml  # only a program with a file needs it
+
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{path}: is not YAML: {error}") from error
+
+
+def _flatten(node: Any, prefix: str, source: str) -> dict[str, Any]:
+    if not isinstance(node, dict):
+        raise ConfigurationError(f"{source}: {prefix or 'the file'} must be a mapping")
+    flat: dict[str, Any] = {}
+    for name, value in node.items():
+        path = f"{prefix}.{name}" if prefix else str(name)
+        if isinstance(value, dict):
+            flat |= _flatten(value, path, source)
+        else:
+            flat[path] = value
+    return flat
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[tuple[str, str], Any]:
+    return {
+        (key.part, key.attribute): _value(key, environment[key.variable], key.variable)
+        for key in _KEYS
+        if environment.get(key.variable)
+    }
+
+
+def _value(key: _Key, value: Any, where: str) -> Any:
+    try:
+        read = key.read(value)
+    except ValueError as error:
+        raise ConfigurationError(f"{where} {error}, not {value!r}") from None
+    problem = key.judge(read)
+    if problem:
+        raise ConfigurationError(f"{where} {problem}, not {value!r}")
+    return read
+
+
+def _assemble(values: dict[tuple[str, str], Any]) -> Configuration:
+    controller = {attribute: value for (part, attribute), value in values.items() if part == "controller"}
+    cache = {attribute: value for (part, attribute), value in values.items() if part == "cache"}
+    return _checked(Configuration(controller=Settings(**controller), cache=CacheSettings(**cache)))
+
+
+def _override(loaded: Configuration, code: Configuration) -> Configuration:
+    plain = Configuration()
+    parts = {}
+    for part in ("controller", "cache"):
+        wanted, default = getattr(code, part), getattr(plain, part)
+        changed = {
+            name: getattr(wanted, name)
+            for name in type(wanted).__dataclass_fields__
+            if getattr(wanted, name) != getattr(default, name)
+        }
+        parts[part] = replace(getattr(loaded, part), **changed)
+    return _checked(Configuration(**parts))
+
+
+def _checked(config: Configuration) -> Configuration:
+    settings = config.controller
+    if settings.base_delay > settings.max_delay:
+        raise ConfigurationError(
+            f"queueConfig.baseDelay ({settings.base_delay:g} s) must not be above "
+            f"queueConfig.maxDelay ({settings.max_delay:g} s)"
+        )
+    if settings.workers < 1:
+        raise ConfigurationError(f"workers must be at least 1, not {settings.workers}")
+    return config

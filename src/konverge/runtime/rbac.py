@@ -1,0 +1,126 @@
+"""Permissions, from the same declarations as everything else: the rules to grant, and the check that they were granted.
+
+What a controller declares says what it must be allowed: watch what it watches, write what it owns, patch the status of
+its kind. `rules_for` gives that as RBAC rules, with nothing to spare; `missing_permissions` asks the API server at the
+start, so that a forgotten rule is one clear line and not a cache that never syncs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from konverge.client import Client
+from konverge.objects.resource import Resource
+from konverge.runtime.declare import Controller
+
+READ = ("get", "list", "watch")
+WRITE = ("create", "delete", "patch")
+
+_REVIEWS = Resource("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Permission:
+    """One verb on one resource, in one namespace or in all (empty)."""
+
+    group: str
+    resource: str
+    verb: str
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        named = f"{self.resource}.{self.group}" if self.group else self.resource
+        where = f"in namespace {self.namespace}" if self.namespace else "in all namespaces"
+        return f"{self.verb} {named} {where}"
+
+
+def permissions(controllers: Iterable[Controller[Any]], *, lease_namespace: str = "") -> list[Permission]:
+    """Everything that these controllers need."""
+    needed: set[Permission] = set()
+    for controller in controllers:
+        needed |= _of_controller(controller)
+    if lease_namespace:
+        needed |= {
+            Permission("coordination.k8s.io", "leases", verb, lease_namespace) for verb in ("get", "create", "update")
+        }
+    return sorted(needed)
+
+
+def _of_controller(controller: Controller[Any]) -> set[Permission]:
+    kind = controller.kind.resource
+    needed = set(_on(kind, READ, controller.namespaces))
+    needed |= set(_on(kind, ("patch",), controller.namespaces, "/status"))
+    if controller.finalizer:
+        needed |= set(_on(kind, ("patch",), controller.namespaces))
+        needed |= set(_on(kind, ("update",), controller.namespaces, "/finalizers"))
+    for owned in controller.owns:
+        needed |= set(_on(owned.resource, READ + WRITE, controller.namespaces))
+    for watch in controller.watches:
+        space = controller.namespaces if watch.namespaces is None else watch.namespaces
+        needed |= set(_on(watch.kind.resource, READ, space))
+    for read in controller.reads:
+        needed |= set(_on(read.resource, READ, controller.namespaces))
+    for namespace in controller.namespaces or ("",):
+        needed |= {Permission("", "events", verb, namespace) for verb in ("create", "patch")}
+    return needed
+
+
+def _on(
+    resource: Resource, verbs: Iterable[str], namespaces: tuple[str, ...], subresource: str = ""
+) -> Iterable[Permission]:
+    spaces = namespaces if namespaces and resource.namespaced else ("",)
+    return (
+        Permission(resource.group, resource.plural + subresource, verb, namespace)
+        for verb in verbs
+        for namespace in spaces
+    )
+
+
+def rules_for(needed: Iterable[Permission]) -> list[dict[str, Any]]:
+    """RBAC rules that grant exactly these, for a Role or a ClusterRole.
+
+    >>> rules_for([Permission("apps", "deployments", "get"), Permission("apps", "deployments", "list")])
+    [{'apiGroups': ['apps'], 'resources': ['deployments'], 'verbs': ['get', 'list']}]
+    """
+    verbs: dict[tuple[str, str], list[str]] = {}
+    for permission in sorted(needed):
+        found = verbs.setdefault((permission.group, permission.resource), [])
+        if permission.verb not in found:
+            found.append(permission.verb)
+    together: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (group, resource), granted in verbs.items():
+        together.setdefault((group, tuple(granted)), []).append(resource)
+    return [
+        {"apiGroups": [group], "resources": resources, "verbs": list(granted)}
+        for (group, granted), resources in together.items()
+    ]
+
+
+async def missing_permissions(client: Client, needed: Iterable[Permission]) -> list[Permission]:
+    """Those that the API server would refuse us."""
+    wanted = list(needed)
+    gate = asyncio.Semaphore(16)
+
+    async def allowed(permission: Permission) -> bool:
+        resource, _, subresource = permission.resource.partition("/")
+        attributes = {
+            "group": permission.group,
+            "resource": resource,
+            "subresource": subresource,
+            "verb": permission.verb,
+            "namespace": permission.namespace,
+        }
+        review = {
+            "apiVersion": _REVIEWS.api_version,
+            "kind": _REVIEWS.kind,
+            "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
+        }
+        async with gate:
+            answer = await client.create(review, resource=_REVIEWS)
+        return bool(answer["status"]["allowed"])
+
+    answers = await asyncio.gather(*(allowed(permission) for permission in wanted))
+    return [permission for permission, yes in zip(wanted, answers, strict=True) if not yes]
