@@ -1,0 +1,292 @@
+"""certificates.k8s.io: CertificateSigningRequest, with /approval and /status.
+
+The spec says who asks, and is written once, by the server. Approving is a matter of /approval, issuing of /status; each
+keeps what belongs to the other.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from konverge.apiserver.kinds.declare import (
+    Report,
+    Transition,
+    as_created,
+    creation,
+    distinct,
+    field,
+    items,
+    one_of,
+    required,
+    section,
+    update,
+)
+from konverge.apiserver.kinds.rules.names import path_segment_name
+from konverge.apiserver.kinds.rules.numbers import at_least
+from konverge.apiserver.kinds.rules.signers import signer_name
+from konverge.apiserver.kinds.rules.times import timestamp
+from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+
+USAGES = (
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+)
+_DECISIONS = ("Approved", "Denied")
+_FINAL = (*_DECISIONS, "Failed")
+_STATUSES = ("False", "True", "Unknown")
+
+
+def _prepare_create(obj: Obj, context: Context) -> None:
+    """Who asks is what the server knows of the caller."""
+    spec = obj["spec"]
+    known = {
+        "username": context.username,
+        "uid": context.user_uid,
+        "groups": list(context.groups),
+        "extra": {name: list(values) for name, values in context.user_extra.items()},
+    }
+    for name, value in known.items():
+        spec.pop(name, None)
+        if value:
+            spec[name] = value
+    obj["status"] = {}
+
+
+def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
+    obj["spec"], obj["status"] = old["spec"], old.get("status") or {}
+
+
+def _conditions(obj: Obj) -> list[Obj]:
+    return (obj.get("status") or {}).get("conditions") or []
+
+
+def _of_type(obj: Obj, kind: str) -> list[Obj]:
+    return [condition for condition in _conditions(obj) if condition.get("type") == kind]
+
+
+def _add_times(obj: Obj, old: Obj) -> None:
+    now = timestamp()
+    for condition in _conditions(obj):
+        before = [one for one in _of_type(old, condition.get("type", "")) if _same_status(one, condition)]
+        since = next((one["lastTransitionTime"] for one in before if one.get("lastTransitionTime")), now)
+        condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now
+        condition["lastTransitionTime"] = condition.get("lastTransitionTime") or since
+
+
+def _same_status(one: Obj, other: Obj) -> bool:
+    return one.get("status") == other.get("status")
+
+
+def _prepare_status(obj: Obj, old: Obj, context: Context) -> None:
+    """Decisions stay as they are: the signer may well have an old copy of them."""
+    obj["spec"] = old["spec"]
+    conditions = _conditions(obj)
+    for kind in _DECISIONS:
+        mine, theirs = _of_type(obj, kind), _of_type(old, kind)
+        if len(mine) == len(theirs):
+            for condition, kept in zip(mine, theirs, strict=True):
+                conditions[conditions.index(condition)] = dict(kept)
+    _add_times(obj, old)
+
+
+def _prepare_approval(obj: Obj, old: Obj, context: Context) -> None:
+    _add_times(obj, old)
+    conditions = _conditions(obj)
+    obj["spec"], obj["status"] = old["spec"], dict(old.get("status") or {})
+    if conditions:
+        obj["status"]["conditions"] = conditions
+    else:
+        obj["status"].pop("conditions", None)
+
+
+def _decoded(value: str) -> bytes:
+    try:
+        return base64.b64decode(value, validate=True)
+    except binascii.Error:
+        return b""
+
+
+def _request_complaint(pem: bytes) -> str:
+    """What is wrong with a request for a certificate; `cryptography` is only loaded when there is one."""
+    if b"-----BEGIN CERTIFICATE REQUEST-----" not in pem:
+        return "PEM block type must be CERTIFICATE REQUEST"
+    from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    try:
+        request = x509.load_pem_x509_csr(pem)
+        return "" if request.is_signature_valid or _signed_the_old_way(request) else "x509: signature check failed"
+    except UnsupportedAlgorithm:
+        return ""
+    except ValueError as error:
+        return f"asn1: structure error: {error}"
+
+
+def _signed_the_old_way(request: Any) -> bool:
+    """SHA-1 proves nothing any more, so `cryptography` refuses it here; the real server takes it for a request."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+    key, digest = request.public_key(), request.signature_hash_algorithm
+    if not isinstance(key, RSAPublicKey) or digest is None or digest.name != "sha1":
+        return False
+    try:
+        key.verify(request.signature, request.tbs_certrequest_bytes, PKCS1v15(), digest)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _request(spec: Any, path: str, report: Report) -> bool:
+    value = spec.get("request") or ""
+    complaint = _request_complaint(_decoded(value))
+    return not complaint or report.invalid(f"{path}.request", spec.get("request"), complaint)
+
+
+def _signer(spec: Any, path: str, report: Report) -> bool:
+    name = spec.get("signerName") or ""
+    if name == "kubernetes.io/legacy-unknown":
+        words = "the legacy signerName is not allowed via this API version"
+        return report.invalid(f"{path}.signerName", name, words)
+    return signer_name(name, f"{path}.signerName", report)
+
+
+def _usages(value: Any, path: str, report: Report) -> bool:
+    items(one_of(*USAGES))(value, path, report)
+    return items(distinct)(value, path, report)
+
+
+_EXPIRATION = "may not specify a duration less than 600 seconds (10 minutes)"
+_SPEC = section(
+    "spec",
+    _request,
+    field("usages", required, _usages),
+    _signer,
+    field("expirationSeconds", at_least(600, _EXPIRATION)),
+)
+
+
+def _condition(value: Any, path: str, report: Report) -> bool:
+    kind, status = value.get("type") or "", value.get("status") or ""
+    if not kind:
+        report.required(f"{path}.type")
+    allowed = ("True",) if kind in _FINAL else _STATUSES
+    if not status:
+        report.required(f"{path}.status")
+    elif status not in allowed:
+        report.not_supported(f"{path}.status", status, allowed)
+    distinct(kind, f"{path}.type", report)
+    return True
+
+
+_EITHER = [f'conditions[{{"type": "{kind}"}}]' for kind in _DECISIONS]
+
+
+def _one_decision(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    """Approved or Denied; reported last, as the generated rules of the real server are."""
+    if not all(_of_type(new, kind) for kind in _DECISIONS) or all(_of_type(old, kind) for kind in _DECISIONS):
+        return True
+    words = f"must specify at most one of: {', '.join(f'`{one}`' for one in _EITHER)}"
+    return report.invalid("status.conditions", f"{{{', '.join(_EITHER)}}}", words)
+
+
+_CONDITIONS = section("status", field("conditions", items(_condition)))
+
+
+def _certificate_complaint(pem: bytes) -> str:
+    from cryptography import x509
+
+    blocks = [line[11:-5] for line in pem.decode("latin-1").splitlines() if line.startswith("-----BEGIN ")]
+    for block in blocks:
+        if block != "CERTIFICATE":
+            return f'only CERTIFICATE PEM blocks are allowed, found "{block}"'
+    if not blocks:
+        return "must contain at least one CERTIFICATE PEM block"
+    try:
+        x509.load_pem_x509_certificates(pem)
+    except ValueError as error:
+        return f"x509: malformed certificate: {error}"
+    return ""
+
+
+def _new_certificate(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    certificate = (new.get("status") or {}).get("certificate") or ""
+    if not certificate or certificate == ((old.get("status") or {}).get("certificate") or ""):
+        return True
+    complaint = _certificate_complaint(_decoded(certificate))
+    return not complaint or report.invalid("status.certificate", "<certificate data>", complaint)
+
+
+def _nothing_removed(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    for kind in _FINAL:
+        if len(_of_type(new, kind)) < len(_of_type(old, kind)):
+            report.forbidden("status.conditions", f'updates may not remove a condition of type "{kind}"')
+    return True
+
+
+def _nothing_decided(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    for kind in _DECISIONS:
+        if len(_of_type(new, kind)) > len(_of_type(old, kind)):
+            report.forbidden("status.conditions", f'updates may not add a condition of type "{kind}"')
+    return True
+
+
+def _certificate_kept(*, may_set: bool) -> Transition:
+    def check(new: Obj, old: Obj, path: str, report: Report) -> bool:
+        before = (old.get("status") or {}).get("certificate") or ""
+        if ((new.get("status") or {}).get("certificate") or "") == before:
+            return True
+        if not may_set:
+            return report.forbidden("status.certificate", "updates may not set certificate content")
+        return not before or report.forbidden(
+            "status.certificate", "updates may not modify existing certificate content"
+        )
+
+    return check
+
+
+_ANY_STATE = (as_created(_SPEC, _CONDITIONS), _new_certificate, _nothing_removed)
+
+STRATEGIES = {
+    "CertificateSigningRequest": Strategy(
+        prepare_create=_prepare_create,
+        prepare_update=_prepare_update,
+        validate_create=creation(_SPEC, _CONDITIONS),
+        validate_update=update(*_ANY_STATE, _nothing_decided, _certificate_kept(may_set=False)),
+        status=StatusRules(
+            prepare=_prepare_status,
+            validate=update(*_ANY_STATE, _nothing_decided, _certificate_kept(may_set=True), _one_decision),
+        ),
+        subresources={
+            "approval": StatusRules(
+                prepare=_prepare_approval, validate=update(*_ANY_STATE, _certificate_kept(may_set=False), _one_decision)
+            )
+        },
+        name_check=path_segment_name,
+        field_selectors={"spec.signerName": lambda obj: str((obj.get("spec") or {}).get("signerName") or "")},
+    )
+}
