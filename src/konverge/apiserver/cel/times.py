@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -40,11 +40,25 @@ class Duration:
 class Timestamp:
     ns: int
     """Nanoseconds since 1970 in UTC."""
+    written: tzinfo = field(default=UTC, compare=False)
+    """The offset with which it was written: its text keeps it."""
+
+    @classmethod
+    def parse(cls, text: str) -> Timestamp | None:
+        found = parse_timestamp(text)
+        return None if found is None else cls(found, _offset(text[-6:] if text[-1] not in "Zz" else "Z"))
+
+    @classmethod
+    def at_second(cls, seconds: int) -> Timestamp:
+        return cls(seconds * _SECOND)
 
     def __str__(self) -> str:
         fraction = f".{self.ns % _SECOND:09d}".rstrip("0").rstrip(".")
-        moment = _EPOCH + timedelta(seconds=self.ns // _SECOND)
-        return f"{moment.year:04d}{moment.strftime('-%m-%dT%H:%M:%S')}{fraction}Z"
+        moment = self.at(self.written)
+        zone_text = "Z" if self.written is UTC else moment.strftime("%z")
+        if zone_text != "Z":
+            zone_text = f"{zone_text[:3]}:{zone_text[3:]}"
+        return f"{moment.year:04d}{moment.strftime('-%m-%dT%H:%M:%S')}{fraction}{zone_text}"
 
     def at(self, zone: tzinfo) -> datetime:
         return (_EPOCH + timedelta(seconds=self.ns // _SECOND)).astimezone(zone)

@@ -1,0 +1,375 @@
+"""Type checking: every node gets its type, every call the overloads that may apply.
+
+The rules and the words are those of cel-go: what compiles on a real API server compiles here, and what does not is
+refused with the same message at the same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from konverge.apiserver.cel import celtypes as t
+from konverge.apiserver.cel import literal_rules
+from konverge.apiserver.cel.celtypes import Bindings, Type
+from konverge.apiserver.cel.declarations import Overload, functions
+from konverge.apiserver.cel.literals import UInt
+from konverge.apiserver.cel.nodes import (
+    Call,
+    Failed,
+    Fold,
+    Ident,
+    ListExpr,
+    Literal,
+    MapExpr,
+    Node,
+    Select,
+    StructExpr,
+    children,
+)
+from konverge.apiserver.cel.source import CompileError, Problem, Source
+
+# Names that stand for a type itself: `type(x) == int`.
+_TYPE_NAMES = {name: Type(name) for name in ("bool", "int", "uint", "double", "string", "bytes", "dyn")} | {
+    "list": t.list_of(t.DYN),
+    "map": t.map_of(t.DYN, t.DYN),
+    "null_type": t.NULL,
+    "type": Type("type"),
+    "google.protobuf.Timestamp": t.TIMESTAMP,
+    "google.protobuf.Duration": t.DURATION,
+    "optional_type": t.optional_of(t.param("V")),
+    "net.IP": t.opaque("net.IP"),
+    "net.CIDR": t.opaque("net.CIDR"),
+    "kubernetes.Quantity": t.struct("kubernetes.Quantity"),
+    "kubernetes.URL": t.struct("kubernetes.URL"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The variables of an expression, and the structs that it may make (`Object{…}`)."""
+
+    variables: Mapping[str, Type]
+    structs: Mapping[str, Type] = field(default_factory=dict)
+    patches: bool = False
+    """Expressions of a mutating policy, which have functions of their own."""
+
+
+@dataclass(slots=True)
+class Checked:
+    """An expression whose nodes have types."""
+
+    source: Source
+    tree: Node
+    type: Type
+    used: set[str]
+    """Variables of the environment that the expression refers to."""
+
+
+def check(source: Source, tree: Node, environment: Environment) -> Checked:
+    checker = _Checker(environment)
+    checker.check(tree)
+    if checker.problems:
+        raise CompileError(source, checker.problems)
+    checker.settle(tree)
+    assert tree.type is not None
+    problems = literal_rules.check(tree)
+    if problems:
+        raise CompileError(source, problems)
+    return Checked(source, tree, tree.type, checker.used)
+
+
+class _Checker:
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._scopes: list[dict[str, Type]] = []
+        self._bindings = Bindings()
+        self._fresh = 0
+        self.problems: list[Problem] = []
+        self.used: set[str] = set()
+        self._settled: set[int] = set()
+
+    # --- small things
+
+    def _problem(self, offset: int, message: str) -> None:
+        self.problems.append(Problem(offset, message))
+
+    def _assignable(self, one: Type, other: Type) -> bool:
+        attempt = self._bindings.copy()
+        if attempt.assignable(one, other):
+            self._bindings = attempt
+            return True
+        return False
+
+    def _variable(self) -> Type:
+        self._fresh += 1
+        return t.param(f"_var{self._fresh}")
+
+    def _now(self, found: Type) -> Type:
+        return self._bindings.substitute(found)
+
+    def _lookup(self, name: str) -> Type | None:
+        bare = name.removeprefix(".")
+        if bare == name:
+            for scope in reversed(self._scopes):
+                if name in scope:
+                    return scope[name]
+        found = self._environment.variables.get(bare)
+        if found is not None:
+            self.used.add(bare)
+            return found
+        known = _TYPE_NAMES.get(bare) or self._environment.structs.get(bare)
+        return t.type_of(known) if known is not None else None
+
+    # --- nodes
+
+    def check(self, node: Node) -> Type:
+        found = self._check(node)
+        node.type = found
+        return found
+
+    def _check(self, node: Node) -> Type:
+        match node:
+            case Literal():
+                return _literal(node.value)
+            case Ident():
+                return self._ident(node)
+            case Select():
+                return self._select(node)
+            case Call():
+                return self._call(node)
+            case ListExpr():
+                return self._list(node)
+            case MapExpr():
+                return self._map(node)
+            case StructExpr():
+                return self._struct(node)
+            case Fold():
+                return self._fold(node)
+        assert isinstance(node, Failed)
+        return t.ERROR
+
+    def _ident(self, node: Ident) -> Type:
+        found = self._lookup(node.name)
+        if found is None:
+            self._undeclared(node.offset, node.name)
+            return t.ERROR
+        return found
+
+    def _undeclared(self, offset: int, name: str) -> None:
+        self._problem(offset, f"undeclared reference to '{name}' (in container '')")
+
+    def _select(self, node: Select) -> Type:
+        qualified = _qualified(node) if not node.test else None
+        if qualified is not None and not self._is_local(qualified.partition(".")[0]):
+            found = self._lookup(qualified) if "." in qualified else None
+            if found is not None:
+                node.ident = qualified
+                return found
+        result = self._field(node.offset, node.operand, node.field, optional=False)
+        return t.BOOL if node.test else self._now(result)
+
+    def _is_local(self, name: str) -> bool:
+        return any(name in scope for scope in self._scopes)
+
+    def _field(self, offset: int, operand: Node, name: str, *, optional: bool) -> Type:
+        target, was_optional = t.unwrap(self._now(self.check(operand)))
+        result = t.ERROR
+        if target.kind == "map":
+            result = target.params[1]
+        elif target.kind == "struct" and target.fields is not None:
+            found = target.fields.get(name)
+            if found is None:
+                self._problem(offset, f"undefined field '{name}'")
+            else:
+                result = found
+        elif target.kind == "struct":
+            self._problem(offset, f"undefined field '{name}'")
+        elif target.kind == "param":
+            self._assignable(t.DYN, target)
+            result = t.DYN
+        else:
+            if target.kind not in ("dyn", "error"):
+                self._problem(offset, f"type '{target}' does not support field selection")
+            result = t.DYN
+        return t.optional_of(result) if optional or was_optional else result
+
+    def _call(self, node: Call) -> Type:
+        if node.function == "_?._":
+            name = node.args[1]
+            assert isinstance(name, Literal)
+            found = self._now(self._field(node.offset, node.args[0], name.value, optional=True))
+            name.type = t.STRING
+            node.overloads = ["select_optional_field"]
+            return found
+        for arg in node.args:
+            self.check(arg)
+        if node.target is not None:
+            qualified = _qualified(node.target)
+            if qualified is not None and f"{qualified}.{node.function}" in functions():
+                node.function, node.target = f"{qualified}.{node.function}", None
+            else:
+                self.check(node.target)
+        declared = functions().get(node.function.removeprefix("."))
+        if declared is None or (node.function == "jsonpatch.escapeKey" and not self._environment.patches):
+            self._undeclared(node.offset, node.function)
+            return t.ERROR
+        node.function = node.function.removeprefix(".")
+        return self._resolve(node, declared)
+
+    def _resolve(self, node: Call, declared: list[Overload]) -> Type:
+        if node.function in ("_&&_", "_||_"):
+            return self._logical(node)
+        given = tuple(arg.type or t.ERROR for arg in ([node.target] if node.target is not None else []) + node.args)
+        result: Type | None = None
+        for overload in declared:
+            if overload.member != (node.target is not None):
+                continue
+            types, returned = self._instance(overload)
+            attempt = self._bindings.copy()
+            if not attempt.assignable_all(given, types):
+                continue
+            self._bindings = attempt
+            node.overloads.append(overload.id)
+            found = self._now(returned)
+            if result is None:
+                result = found
+            elif result.kind != "dyn" and found != result:
+                result = t.DYN
+        if result is None:
+            shown = [self._bindings.substitute(one, free_is_dyn=True) for one in given]
+            signature = _signature(shown, member=node.target is not None)
+            self._problem(node.offset, f"found no matching overload for '{node.function}' applied to '{signature}'")
+            return t.ERROR
+        return result
+
+    def _instance(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
+        """The overload with type variables of its own."""
+        if not overload.variables:
+            return overload.args, overload.result
+        fresh = Bindings({variable: self._variable() for variable in overload.variables})
+        return tuple(fresh.substitute(arg) for arg in overload.args), fresh.substitute(overload.result)
+
+    def _logical(self, node: Call) -> Type:
+        node.overloads = ["logical_and" if node.function == "_&&_" else "logical_or"]
+        good = True
+        for arg in node.args:
+            assert arg.type is not None
+            if not self._assignable(arg.type, t.BOOL):
+                self._problem(arg.offset, f"expected type 'bool' but found '{arg.type}'")
+                good = False
+        return t.BOOL if good else t.ERROR
+
+    def _join(self, before: Type | None, found: Type) -> Type:
+        """The common type of the elements of a literal; that they have one is checked later (`literal_rules`)."""
+        if before is None:
+            return found
+        return t.most_general(before, found) if self._assignable(before, found) else t.DYN
+
+    def _element(self, node: Node, *, optional: bool) -> Type:
+        found = self.check(node)
+        if not optional:
+            return found
+        inner, was_optional = t.unwrap(found)
+        if not was_optional and inner.kind != "dyn":
+            self._problem(node.offset, f"expected type '{t.optional_of(inner)}' but found '{inner}'")
+        return inner
+
+    def _list(self, node: ListExpr) -> Type:
+        common: Type | None = None
+        for index, item in enumerate(node.items):
+            common = self._join(common, self._element(item, optional=index in node.optional))
+        return t.list_of(common if common is not None else self._variable())
+
+    def _map(self, node: MapExpr) -> Type:
+        keys: Type | None = None
+        values: Type | None = None
+        for entry in node.entries:
+            keys = self._join(keys, self.check(entry.key))
+            values = self._join(values, self._element(entry.value, optional=entry.optional))
+        if keys is None or values is None:
+            return t.map_of(self._variable(), self._variable())
+        return t.map_of(keys, values)
+
+    def _struct(self, node: StructExpr) -> Type:
+        found = self._environment.structs.get(node.name)
+        if found is None:
+            self._undeclared(node.offset, node.name)
+            return t.ERROR
+        for one in node.fields:
+            given = self._element(one.value, optional=one.optional)
+            declared = (found.fields or {}).get(one.name)
+            if declared is None:
+                self._problem(one.offset, f"undefined field '{one.name}'")
+            elif not self._assignable(declared, given):
+                words = f"expected type of field '{one.name}' is '{declared}' but provided type is '{given}'"
+                self._problem(one.offset, words)
+        return found
+
+    def _fold(self, node: Fold) -> Type:
+        self.check(node.range)
+        accu = self.check(node.init)
+        assert node.range.type is not None
+        over = self._now(node.range.type)
+        first, second = self._iterated(node, over)
+        self._scopes.append({node.accu: accu})
+        self._scopes.append({node.var: first, **({node.var2: second} if node.var2 else {})})
+        self._assert(node.condition, t.BOOL)
+        self._assert(node.step, accu)
+        self._scopes.pop()
+        result = self.check(node.result)
+        self._scopes.pop()
+        return self._now(result)
+
+    def _assert(self, node: Node, wanted: Type) -> None:
+        found = self.check(node)
+        if not self._assignable(wanted, found):
+            self._problem(node.offset, f"expected type '{wanted}' but found '{found}'")
+
+    def _iterated(self, node: Fold, over: Type) -> tuple[Type, Type]:
+        """The types of the loop's variables."""
+        if over.kind == "list":
+            return (t.INT, over.params[0]) if node.var2 else (over.params[0], t.ERROR)
+        if over.kind == "map":
+            return over.params[0], over.params[1]
+        if over.kind in ("dyn", "error", "param"):
+            self._assignable(t.DYN, over)
+            return t.DYN, t.DYN
+        words = f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)"
+        self._problem(node.range.offset, words)
+        return t.ERROR, t.ERROR
+
+    # --- the end
+
+    def settle(self, node: Node) -> None:
+        """Replace type variables by what they were found to be; those left over are dyn."""
+        if id(node) in self._settled:
+            return
+        self._settled.add(id(node))
+        if node.type is not None:
+            node.type = self._bindings.substitute(node.type, free_is_dyn=True)
+        for inner in children(node):
+            self.settle(inner)
+
+
+def _literal(value: object) -> Type:
+    if isinstance(value, bool):
+        return t.BOOL
+    if isinstance(value, UInt):
+        return t.UINT
+    return {int: t.INT, float: t.DOUBLE, str: t.STRING, bytes: t.BYTES}.get(type(value), t.NULL)
+
+
+def _qualified(node: Node) -> str | None:
+    """`a.b.c` as a name, if it is one."""
+    if isinstance(node, Ident):
+        return node.name
+    if isinstance(node, Select) and not node.test:
+        inner = _qualified(node.operand)
+        return f"{inner}.{node.field}" if inner is not None else None
+    return None
+
+
+def _signature(types: list[Type], *, member: bool) -> str:
+    head = f"{types[0]}." if member else ""
+    return f"{head}({', '.join(map(str, types[1:] if member else types))})"

@@ -1,0 +1,125 @@
+"""Tokens of CEL."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from konverge.apiserver.cel.source import Problem
+
+# Token names in the order of the reference grammar: lists of expected tokens are printed in this order.
+_NAMES = (
+    "'==' '!=' 'in' '<' '<=' '>=' '>' '&&' '||' '[' ']' '{' '}' '(' ')' '.' ',' '-' '!' '?' ':' '+' '*' '/' '%' "
+    "'true' 'false' 'null' NUM_FLOAT NUM_INT NUM_UINT STRING BYTES IDENTIFIER ESC_IDENTIFIER <EOF>"
+)
+RANK = {name: index for index, name in enumerate(_NAMES.split())}
+EOF = "<EOF>"
+
+_SKIP = re.compile(r"(?:[\t \r\n\f]+|//[^\n]*)+")
+_IDENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ESC_IDENT = re.compile(r"`[A-Za-z0-9_./ \-]+`")
+_FLOAT = re.compile(r"[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?")
+_INT = re.compile(r"(0x[0-9a-fA-F]+|[0-9]+)([uU]?)")
+_OPERATORS = ("==", "!=", "<=", ">=", "&&", "||", *"<>[]{}().,-!?:+*/%")
+_STRING_START = re.compile(r"([bB]?)([rR]?)('''|\"\"\"|'|\")")
+_ESCAPE = re.compile(r"""\\(?:[abfnrtv"'\\?`]|[0-3][0-7][0-7]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})""")
+_PARTIAL_ESCAPE = re.compile(r"\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    kind: str
+    """As the grammar names it: `'=='`, IDENTIFIER, STRING …"""
+    text: str
+    offset: int
+
+
+def tokens(text: str) -> tuple[list[Token], list[Problem]]:
+    """The tokens, ending with EOF, and the characters that are none."""
+    found: list[Token] = []
+    problems: list[Problem] = []
+    at = 0
+    while True:
+        match = _SKIP.match(text, at)
+        if match is not None:
+            at = match.end()
+        if at >= len(text):
+            found.append(Token(EOF, EOF, len(text)))
+            return found, problems
+        token = _next(text, at)
+        if token is None:
+            end = _unrecognised(text, at)
+            problems.append(Problem(at, f"Syntax error: token recognition error at: '{text[at:end]}'"))
+            at = end
+        else:
+            found.append(token)
+            at += len(token.text)
+
+
+def _next(text: str, at: int) -> Token | None:
+    string = _string(text, at)
+    if string is not None:
+        return string
+    match = _IDENT.match(text, at)
+    if match is not None:
+        name = match[0]
+        return Token(f"'{name}'" if name in ("true", "false", "null", "in") else "IDENTIFIER", name, at)
+    match = _FLOAT.match(text, at)
+    if match is not None:
+        return Token("NUM_FLOAT", match[0], at)
+    match = _INT.match(text, at)
+    if match is not None:
+        return Token("NUM_UINT" if match[2] else "NUM_INT", match[0], at)
+    match = _ESC_IDENT.match(text, at)
+    if match is not None:
+        return Token("ESC_IDENTIFIER", match[0], at)
+    for operator in _OPERATORS:
+        if text.startswith(operator, at):
+            return Token(f"'{operator}'", operator, at)
+    return None
+
+
+def _string(text: str, at: int) -> Token | None:
+    match = _STRING_START.match(text, at)
+    if match is None:
+        return None
+    kind = "BYTES" if match[1] else "STRING"
+    end, good = _string_end(text, match.end(), match[3], raw=bool(match[2]))
+    if not good and len(match[3]) == 3:
+        end, good = match.end() - 1, True  # an empty string of single quotes, with another quote behind it
+    return Token(kind, text[at:end], at) if good else None
+
+
+def _string_end(text: str, at: int, quote: str, *, raw: bool) -> tuple[int, bool]:
+    """Where the string ends, or where it goes wrong (past the offending character)."""
+    single = len(quote) == 1
+    while at < len(text):
+        if text.startswith(quote, at):
+            return at + len(quote), True
+        char = text[at]
+        if char in "\n\r" and single:
+            return at + 1, False
+        if char == "\\" and not raw:
+            escape = _ESCAPE.match(text, at)
+            if escape is None:
+                partial = _PARTIAL_ESCAPE.match(text, at)
+                assert partial is not None
+                return min(partial.end() + 1, len(text)), False
+            at = escape.end()
+        else:
+            at += 1
+    return len(text), False
+
+
+def _unrecognised(text: str, at: int) -> int:
+    """The end of what could have become a token: everything up to the first character that spoils it."""
+    match = _STRING_START.match(text, at)
+    if match is not None:
+        return _string_end(text, match.end(), match[3], raw=bool(match[2]))[0]
+    if text[at] in "=&|":
+        return min(at + 2, len(text))
+    if text[at] == "`":
+        while at + 1 < len(text) and re.match(r"[A-Za-z0-9_./ \-]", text[at + 1]):
+            at += 1
+        return min(at + 2, len(text))
+    return at + 1

@@ -1,0 +1,20 @@
+"""What the functions do, by the ids of their overloads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+Implementation = Callable[..., Any]
+
+
+@cache
+def implementations() -> dict[str, Implementation]:
+    """All functions: overload id -> callable; the receiver is the first argument."""
+    from konverge.apiserver.cel.library import authz, kubernetes, lists, network, optionals, standard, texts, timing
+
+    found: dict[str, Implementation] = {}
+    for module in (standard, timing, texts, lists, optionals, kubernetes, network, authz):
+        found |= module.FUNCTIONS
+    return found

@@ -1,0 +1,107 @@
+"""The authorizer of admission expressions: `authorizer.group('').resource('pods').check('create').allowed()`.
+
+What may be done is not decided here: whoever evaluates an expression brings an `Authorizer` with a function that does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+_SA_GROUPS = ("system:serviceaccounts", "system:authenticated")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    cel_name: ClassVar[str] = "kubernetes.authorization.Decision"
+    allowed: bool
+    reason: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Who wants to do what: a path, or a resource."""
+
+    user: str
+    groups: tuple[str, ...]
+    verb: str
+    path: str = ""
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+Decide = Callable[[Query], Decision]
+
+
+@dataclass(frozen=True, slots=True)
+class Authorizer:
+    cel_name: ClassVar[str] = "kubernetes.authorization.Authorizer"
+    user: str
+    groups: tuple[str, ...]
+    decide: Decide = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PathCheck:
+    cel_name: ClassVar[str] = "kubernetes.authorization.PathCheck"
+    query: Query
+    decide: Decide = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCheck:
+    cel_name: ClassVar[str] = "kubernetes.authorization.GroupCheck"
+    query: Query
+    decide: Decide = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceCheck:
+    cel_name: ClassVar[str] = "kubernetes.authorization.ResourceCheck"
+    query: Query
+    decide: Decide = field(compare=False)
+
+
+def _service_account(authorizer: Authorizer, namespace: str, name: str) -> Authorizer:
+    groups = (*_SA_GROUPS[:1], f"system:serviceaccounts:{namespace}", *_SA_GROUPS[1:])
+    return replace(authorizer, user=f"system:serviceaccount:{namespace}:{name}", groups=groups)
+
+
+def _refine(member: str) -> Callable[[ResourceCheck, str], ResourceCheck]:
+    def refine(check: ResourceCheck, value: str) -> ResourceCheck:
+        changes: dict[str, Any] = {member: value}
+        return replace(check, query=replace(check.query, **changes))
+
+    return refine
+
+
+def _check(check: PathCheck | ResourceCheck, verb: str) -> Decision:
+    return check.decide(replace(check.query, verb=verb))
+
+
+def _selector(check: ResourceCheck, text: str) -> ResourceCheck:
+    return check  # RBAC, the only authorizer here, does not look at selectors
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "authorizer_path": lambda a, path: PathCheck(Query(a.user, a.groups, "", path=path), a.decide),
+    "authorizer_group": lambda a, group: GroupCheck(Query(a.user, a.groups, "", group=group), a.decide),
+    "authorizer_serviceaccount": _service_account,
+    "groupcheck_resource": lambda check, name: ResourceCheck(replace(check.query, resource=name), check.decide),
+    "resourcecheck_subresource": _refine("subresource"),
+    "resourcecheck_namespace": _refine("namespace"),
+    "resourcecheck_name": _refine("name"),
+    "authorizer_fieldselector": _selector,
+    "authorizer_labelselector": _selector,
+    "pathcheck_check": _check,
+    "resourcecheck_check": _check,
+    "decision_allowed": lambda decision: decision.allowed,
+    "decision_reason": lambda decision: decision.reason,
+    "decision_error": lambda decision: decision.error,
+    "decision_errored": lambda decision: bool(decision.error),
+}

@@ -1,0 +1,252 @@
+"""Quantities, semantic versions, URLs and named formats."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from konverge.apiserver.cel.addresses import Url, UrlError, parse_url
+from konverge.apiserver.cel.declarations import FORMATS
+from konverge.apiserver.cel.times import parse_timestamp
+from konverge.apiserver.cel.values import NONE, EvalError, Optional
+from konverge.apiserver.kinds.rules import names
+from konverge.objects.quantity import Quantity, QuantityError
+
+_INT64 = range(-(2**63), 2**63)
+
+
+# --- quantities
+
+
+def _quantity(text: str) -> Quantity:
+    try:
+        return Quantity(text)
+    except QuantityError as error:
+        raise EvalError(str(error)) from None
+
+
+def _is_quantity(text: str) -> bool:
+    try:
+        Quantity(text)
+    except QuantityError:
+        return False
+    return True
+
+
+def _whole(value: Quantity) -> bool:
+    found = value.fraction
+    return found.denominator == 1 and found.numerator in _INT64
+
+
+def _as_integer(value: Quantity) -> int:
+    if not _whole(value):
+        raise EvalError("cannot convert value to integer")
+    return int(value.fraction)
+
+
+def _compare(one: Any, other: Any) -> int:
+    return int(one > other) - int(one < other)
+
+
+# --- semantic versions
+
+
+@dataclass(frozen=True, slots=True)
+class Semver:
+    cel_name: ClassVar[str] = "kubernetes.Semver"
+    major: int
+    minor: int
+    patch: int
+    pre: tuple[str, ...] = ()
+    build: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """A release comes after its pre-releases; numbers come before words."""
+        parts = tuple((0, int(one), "") if one.isdigit() else (1, 0, one) for one in self.pre)
+        return (self.major, self.minor, self.patch, not self.pre, parts)
+
+
+_NUMBER = re.compile(r"0|[1-9][0-9]*")
+_WORD = re.compile(r"[0-9A-Za-z-]+")
+
+
+def _semver(text: str, normalize: bool = False) -> Semver:
+    if normalize:
+        text = _normalized(text)
+    if not text:
+        raise EvalError("Version string empty")
+    parts = text.split(".", 2)
+    if len(parts) != 3:
+        raise EvalError("No Major.Minor.Patch elements found")
+    patch, plus, build = parts[2].partition("+")
+    patch, dash, pre = patch.partition("-")
+    numbers = [
+        _version_number(name, part) for name, part in zip(("Major", "Minor", "Patch"), [*parts[:2], patch], strict=True)
+    ]
+    pre_parts = tuple(pre.split(".")) if dash else ()
+    build_parts = tuple(build.split(".")) if plus else ()
+    for part in pre_parts:
+        if not part:
+            raise EvalError("Prerelease is empty")
+        if part.isdigit() and len(part) > 1 and part[0] == "0":
+            raise EvalError(f'Numeric PreRelease version must not contain leading zeroes "{part}"')
+        if not _WORD.fullmatch(part):
+            raise EvalError(f'Invalid character(s) found in prerelease "{part}"')
+    for part in build_parts:
+        if not part:
+            raise EvalError("Build meta data is empty")
+        if not _WORD.fullmatch(part):
+            raise EvalError(f'Invalid character(s) found in build meta data "{part}"')
+    return Semver(numbers[0], numbers[1], numbers[2], pre_parts, build_parts)
+
+
+def _version_number(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise EvalError(f'Invalid character(s) found in {name.lower()} number "{text}"')
+    if not _NUMBER.fullmatch(text):
+        raise EvalError(f'{name} number must not contain leading zeroes "{text}"')
+    return int(text)
+
+
+def _normalized(text: str) -> str:
+    parts = text.removeprefix("v").split(".", 2)
+    for index, part in enumerate(parts):
+        if len(part) > 1:
+            part = part.lstrip("0")
+            parts[index] = part if part[:1].isdigit() else "0" + part
+    if len(parts) < 3 and re.search(r"[+-]", parts[-1]):
+        raise EvalError("short version cannot contain PreRelease/Build meta data")
+    return ".".join(parts + ["0"] * (3 - len(parts)))
+
+
+def _is_semver(text: str, normalize: bool = False) -> bool:
+    try:
+        _semver(text, normalize)
+    except EvalError:
+        return False
+    return True
+
+
+# --- URLs
+
+
+def _url(text: str) -> Url:
+    try:
+        return parse_url(text)
+    except UrlError as error:
+        raise EvalError(f"URL parse error during conversion from string: {error}") from None
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parse_url(text)
+    except UrlError:
+        return False
+    return True
+
+
+def _escaped_path(url: Url) -> str:
+    return quote(url.path, safe="/%$&+,:;=@!'()*~-._")
+
+
+# --- formats
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFormat:
+    cel_name: ClassVar[str] = "kubernetes.NamedFormat"
+    name: str
+    complaints: Callable[[str], list[str]] = field(compare=False)
+
+
+def _prefix(complaints: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+    return lambda text: complaints(text[:-1] + "a" if text.endswith("-") else text)
+
+
+def _pattern(pattern: str, words: str) -> Callable[[str], list[str]]:
+    compiled = re.compile(pattern, re.I | re.A)
+    return lambda text: [] if compiled.fullmatch(text) else [words]
+
+
+def _uri(text: str) -> list[str]:
+    try:
+        parse_url(text)
+    except UrlError as error:
+        return [str(error)]
+    return []
+
+
+_BASE64 = r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"
+_UUID = r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}"
+_COMPLAINTS: dict[str, Callable[[str], list[str]]] = {
+    "dns1123Label": names.dns_label_complaints,
+    "dns1123LabelPrefix": _prefix(names.dns_label_complaints),
+    "dns1123Subdomain": names.dns_subdomain_complaints,
+    "dns1123SubdomainPrefix": _prefix(names.dns_subdomain_complaints),
+    "dns1035Label": names.dns_1035_complaints,
+    "dns1035LabelPrefix": _prefix(names.dns_1035_complaints),
+    "qualifiedName": names.qualified_name_complaints,
+    "labelValue": names.label_value_complaints,
+    "uri": _uri,
+    "uuid": _pattern(_UUID, "does not match the UUID format"),
+    "byte": _pattern(_BASE64, "invalid base64"),
+    "date": lambda text: [] if parse_timestamp(f"{text}T00:00:00Z") is not None else ["invalid date"],
+    "datetime": lambda text: [] if parse_timestamp(text) is not None else ["invalid datetime"],
+}
+_NAMED = {name: NamedFormat(name, _COMPLAINTS[name]) for name in FORMATS}
+
+
+def _named_format(name: str) -> Optional:
+    found = _NAMED.get(name)
+    return NONE if found is None else Optional(found)
+
+
+def _validate(form: NamedFormat, text: str) -> Optional:
+    found = form.complaints(text)
+    return Optional(found) if found else NONE
+
+
+def _constant(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "string_to_quantity": _quantity,
+    "is_quantity_string": _is_quantity,
+    "quantity_sign": lambda value: _compare(value.fraction, 0),
+    "quantity_is_integer": _whole,
+    "quantity_get_int": _as_integer,
+    "quantity_get_float": float,
+    "quantity_is_greater_than": lambda a, b: a > b,
+    "quantity_is_less_than": lambda a, b: a < b,
+    "quantity_compare_to": _compare,
+    "quantity_add": lambda a, b: a + b,
+    "quantity_sub": lambda a, b: a - b,
+    "quantity_add_int": lambda a, b: a + Quantity(int(b)),
+    "quantity_sub_int": lambda a, b: a - Quantity(int(b)),
+    "string_to_semver": _semver,
+    "string_bool_to_semver": _semver,
+    "is_semver_string": _is_semver,
+    "is_semver_string_bool": _is_semver,
+    "semver_is_greater_than": lambda a, b: a.rank > b.rank,
+    "semver_is_less_than": lambda a, b: a.rank < b.rank,
+    "semver_compare_to": lambda a, b: _compare(a.rank, b.rank),
+    "semver_major": lambda value: value.major,
+    "semver_minor": lambda value: value.minor,
+    "semver_patch": lambda value: value.patch,
+    "string_to_url": _url,
+    "is_url_string": _is_url,
+    "url_get_scheme": lambda url: url.scheme,
+    "url_get_host": lambda url: url.host,
+    "url_get_hostname": lambda url: url.hostname,
+    "url_get_port": lambda url: url.port,
+    "url_get_escaped_path": _escaped_path,
+    "url_get_query": lambda url: url.parameters(),
+    "format-named": _named_format,
+    "format-validate": _validate,
+}
+FUNCTIONS |= {f"format.{name}": _constant(form) for name, form in _NAMED.items()}

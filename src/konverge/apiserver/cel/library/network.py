@@ -1,0 +1,137 @@
+"""IP addresses and networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import IPv6Address
+from typing import Any
+
+from konverge.apiserver.cel.addresses import Address, Network, parse_cidr, parse_ip
+from konverge.apiserver.cel.values import EvalError
+from konverge.apiserver.fielderrors import quote
+
+
+class IP:
+    """An address; IPv6 addresses that only wrap an IPv4 one are refused, as they would be two names of one thing."""
+
+    cel_name = "net.IP"
+    __slots__ = ("address",)
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IP) and other.address == self.address
+
+    def __hash__(self) -> int:
+        return hash(self.address)
+
+    def __str__(self) -> str:
+        return str(self.address)
+
+
+class CIDR:
+    """A network, with the address that it was written with."""
+
+    cel_name = "net.CIDR"
+    __slots__ = ("address", "network")
+
+    def __init__(self, address: Address, network: Network) -> None:
+        self.address = address
+        self.network = network
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CIDR) and (other.address, other.network) == (self.address, self.network)
+
+    def __hash__(self) -> int:
+        return hash((self.address, self.network))
+
+    def __str__(self) -> str:
+        return f"{self.address}/{self.network.prefixlen}"
+
+
+def _mapped(address: Address) -> bool:
+    return isinstance(address, IPv6Address) and address.ipv4_mapped is not None
+
+
+def _ip(text: str) -> IP:
+    found = parse_ip(text)
+    if found is None:
+        why = f"ParseAddr({quote(text)}): unable to parse IP"
+        raise EvalError(f"IP Address {quote(text)} parse error during conversion from string: {why}")
+    if _mapped(found):
+        raise EvalError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
+    return IP(found)
+
+
+def _is_ip(text: str) -> bool:
+    found = parse_ip(text)
+    return found is not None and not _mapped(found)
+
+
+def _is_canonical(text: str) -> bool:
+    return str(_ip(text)) == text
+
+
+def _cidr(text: str) -> CIDR:
+    found = parse_cidr(text)
+    if found is None:
+        reason = "no '/'" if "/" not in text else "invalid prefix"
+        head = "network address parse error during conversion from string: "
+        raise EvalError(f"{head}{head}netip.ParsePrefix({quote(text)}): {reason}")
+    if _mapped(found[0]):
+        raise EvalError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
+    return CIDR(*found)
+
+
+def _is_cidr(text: str) -> bool:
+    found = parse_cidr(text)
+    return found is not None and not _mapped(found[0])
+
+
+def _contains_ip(cidr: CIDR, ip: IP) -> bool:
+    return cidr.network.version == ip.address.version and ip.address in cidr.network
+
+
+def _contains_cidr(cidr: CIDR, other: CIDR) -> bool:
+    same = cidr.network.version == other.network.version
+    return same and other.network.prefixlen >= cidr.network.prefixlen and other.network.network_address in cidr.network
+
+
+def _global_unicast(ip: IP) -> bool:
+    address = ip.address
+    broadcast = str(address) == "255.255.255.255"
+    return not (
+        address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local or broadcast
+    )
+
+
+def _link_local_multicast(ip: IP) -> bool:
+    packed = ip.address.packed
+    if ip.address.version == 4:
+        return packed[:3] == b"\xe0\x00\x00"
+    return packed[0] == 0xFF and packed[1] & 0x0F == 2
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "string_to_ip": _ip,
+    "is_ip": _is_ip,
+    "ip_is_canonical": _is_canonical,
+    "ip_family": lambda ip: ip.address.version,
+    "ip_is_unspecified": lambda ip: ip.address.is_unspecified,
+    "ip_is_loopback": lambda ip: ip.address.is_loopback,
+    "ip_is_link_local_multicast": _link_local_multicast,
+    "ip_is_link_local_unicast": lambda ip: ip.address.is_link_local,
+    "ip_is_global_unicast": _global_unicast,
+    "ip_to_string": str,
+    "string_to_cidr": _cidr,
+    "is_cidr": _is_cidr,
+    "cidr_ip": lambda cidr: IP(cidr.address),
+    "cidr_masked": lambda cidr: CIDR(cidr.network.network_address, cidr.network),
+    "cidr_prefix_length": lambda cidr: cidr.network.prefixlen,
+    "cidr_contains_ip_ip": _contains_ip,
+    "cidr_contains_ip_string": lambda cidr, text: _contains_ip(cidr, _ip(text)),
+    "cidr_contains_cidr": _contains_cidr,
+    "cidr_contains_cidr_string": lambda cidr, text: _contains_cidr(cidr, _cidr(text)),
+    "cidr_to_string": str,
+}

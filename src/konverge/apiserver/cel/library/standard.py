@@ -1,0 +1,265 @@
+"""Arithmetic, comparison, conversion: the core of the language."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from typing import Any
+
+from konverge.apiserver.cel import values
+from konverge.apiserver.cel.literals import UInt
+from konverge.apiserver.cel.pattern import compile_pattern
+from konverge.apiserver.cel.re2 import RegexError
+from konverge.apiserver.cel.times import Duration, Timestamp, parse_duration
+from konverge.apiserver.cel.values import EvalError, TypeValue
+from konverge.apiserver.fielderrors import number
+
+_MIN, _MAX, _UMAX = -(2**63), 2**63 - 1, 2**64 - 1
+_FLOAT = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))")
+
+
+def _int(value: int) -> int:
+    if _MIN <= value <= _MAX:
+        return value
+    raise EvalError("integer overflow")
+
+
+def _uint(value: int) -> UInt:
+    if 0 <= value <= _UMAX:
+        return UInt(value)
+    raise EvalError("unsigned integer overflow")
+
+
+def _checked(function: Callable[[int, int], int], check: Callable[[int], int]) -> Callable[[int, int], int]:
+    return lambda a, b: check(function(int(a), int(b)))
+
+
+def divide(a: int, b: int) -> int:
+    """Towards zero, as machines do."""
+    if b == 0:
+        raise EvalError("division by zero")
+    quotient = abs(a) // abs(b)
+    return _int(quotient if (a < 0) == (b < 0) else -quotient)
+
+
+def modulo(a: int, b: int) -> int:
+    if b == 0:
+        raise EvalError("modulus by zero")
+    return a - b * divide(a, b)
+
+
+def _divide_double(a: float, b: float) -> float:
+    if b == 0:
+        if a == 0 or a != a:
+            return float("nan")
+        return float("inf") if (a > 0) == (str(b)[0] != "-") else float("-inf")
+    return a / b
+
+
+def _to_int(value: float) -> int:
+    if value != value or not -(2.0**63) < value < 2.0**63:
+        raise EvalError("integer overflow")
+    return int(value)
+
+
+def _to_uint(value: float) -> UInt:
+    if value != value or not 0 <= value < 2.0**64:
+        raise EvalError("unsigned integer overflow")
+    return UInt(int(value))
+
+
+def _conversion_error(wanted: str) -> EvalError:
+    return EvalError(f"type conversion error from 'string' to '{wanted}'")
+
+
+def _text_to_int(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII) or not _MIN <= int(text) <= _MAX:
+        raise _conversion_error("int")
+    return int(text)
+
+
+def _text_to_uint(text: str) -> UInt:
+    if not re.fullmatch(r"[0-9]+", text, re.ASCII) or int(text) > _UMAX:
+        raise _conversion_error("uint")
+    return UInt(int(text))
+
+
+def _text_to_double(text: str) -> float:
+    if not _FLOAT.fullmatch(text):
+        raise _conversion_error("double")
+    return float(text)
+
+
+def _text_to_bool(text: str) -> bool:
+    if text in ("1", "t", "T", "TRUE", "true", "True"):
+        return True
+    if text in ("0", "f", "F", "FALSE", "false", "False"):
+        return False
+    raise _conversion_error("bool")
+
+
+def _text_to_duration(text: str) -> Duration:
+    found = parse_duration(text)
+    if found is None:
+        raise _conversion_error("google.protobuf.Duration")
+    return Duration(found)
+
+
+def _text_to_timestamp(text: str) -> Timestamp:
+    found = Timestamp.parse(text)
+    if found is None:
+        raise _conversion_error("google.protobuf.Timestamp")
+    return found
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise EvalError("invalid UTF-8 in bytes, cannot convert to string") from None
+
+
+def double_text(value: float) -> str:
+    if value != value:
+        return "NaN"
+    if value in (float("inf"), float("-inf")):
+        return "+Inf" if value > 0 else "-Inf"
+    return number(value)
+
+
+def matches(text: str, pattern: str) -> bool:
+    try:
+        return compile_pattern(pattern).search(text) is not None
+    except RegexError as error:
+        raise EvalError(str(error)) from None
+
+
+def type_of(value: Any) -> TypeValue:
+    name = values.type_name(value)
+    return TypeValue(name, {"list": "list(dyn)", "map": "map(dyn, dyn)"}.get(name, ""))
+
+
+def is_in(value: Any, items: list[Any]) -> bool:
+    return values.contains(items, value)
+
+
+def is_key(value: Any, found: dict[Any, Any]) -> bool:
+    try:
+        return value in found
+    except TypeError:
+        return False
+
+
+def index_list(items: list[Any], index: int) -> Any:
+    if not 0 <= index < len(items):
+        raise EvalError(f"index out of bounds: {index}")
+    return items[int(index)]
+
+
+def index_map(found: dict[Any, Any], key: Any) -> Any:
+    try:
+        return found[key]
+    except (KeyError, TypeError):
+        raise EvalError(f"no such key: {key}") from None
+
+
+def insert(found: dict[Any, Any], key: Any, value: Any) -> dict[Any, Any]:
+    if key in found:
+        raise EvalError(f"insert failed: key {key} already exists")
+    return {**found, key: value}
+
+
+def insert_all(found: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]:
+    for key, value in more.items():
+        found = insert(found, key, value)
+    return found
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_COMPARISONS = {"less": operator.lt, "less_equals": operator.le, "greater": operator.gt, "greater_equals": operator.ge}
+_COMPARED = (
+    "bool int64 int64_double int64_uint64 uint64 uint64_double uint64_int64 double double_int64 double_uint64 string "
+    "bytes timestamp duration"
+)
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    f"{word}_{kind}": compare for word, compare in _COMPARISONS.items() for kind in _COMPARED.split()
+} | {
+    "negate_int64": lambda a: _int(-a),
+    "negate_double": operator.neg,
+    "add_int64": _checked(operator.add, _int),
+    "add_uint64": _checked(operator.add, _uint),
+    "subtract_int64": _checked(operator.sub, _int),
+    "subtract_uint64": _checked(operator.sub, _uint),
+    "multiply_int64": _checked(operator.mul, _int),
+    "multiply_uint64": _checked(operator.mul, _uint),
+    "divide_int64": divide,
+    "divide_uint64": lambda a, b: UInt(divide(int(a), int(b))),
+    "modulo_int64": modulo,
+    "modulo_uint64": lambda a, b: UInt(modulo(int(a), int(b))),
+    "add_double": operator.add,
+    "subtract_double": operator.sub,
+    "multiply_double": operator.mul,
+    "divide_double": _divide_double,
+    "add_string": operator.add,
+    "add_bytes": operator.add,
+    "add_list": values.join,
+    "equals": values.equal,
+    "not_equals": lambda a, b: not values.equal(a, b),
+    "in_list": is_in,
+    "in_map": is_key,
+    "index_list": index_list,
+    "index_map": index_map,
+    "@mapInsert_map_key_value": insert,
+    "@mapInsert_map_map": insert_all,
+    "size_string": len,
+    "string_size": len,
+    "size_bytes": len,
+    "bytes_size": len,
+    "size_list": len,
+    "list_size": len,
+    "size_map": len,
+    "map_size": len,
+    "contains_string": operator.contains,
+    "starts_with_string": str.startswith,
+    "ends_with_string": str.endswith,
+    "matches": matches,
+    "matches_string": matches,
+    "type": type_of,
+    "to_dyn": _same,
+    "bool_to_bool": _same,
+    "string_to_bool": _text_to_bool,
+    "bytes_to_bytes": _same,
+    "string_to_bytes": str.encode,
+    "int64_to_int64": _same,
+    "uint64_to_int64": lambda value: _int(int(value)),
+    "double_to_int64": _to_int,
+    "string_to_int64": _text_to_int,
+    "duration_to_int64": lambda value: value.ns,
+    "timestamp_to_int64": lambda value: value.ns // 10**9,
+    "uint64_to_uint64": _same,
+    "int64_to_uint64": _uint,
+    "double_to_uint64": _to_uint,
+    "string_to_uint64": _text_to_uint,
+    "double_to_double": _same,
+    "int64_to_double": float,
+    "uint64_to_double": float,
+    "string_to_double": _text_to_double,
+    "string_to_string": _same,
+    "bool_to_string": lambda value: "true" if value else "false",
+    "bytes_to_string": _decode,
+    "double_to_string": double_text,
+    "int64_to_string": str,
+    "uint64_to_string": lambda value: str(int(value)),
+    "duration_to_string": str,
+    "timestamp_to_string": str,
+    "duration_to_duration": _same,
+    "string_to_duration": _text_to_duration,
+    "timestamp_to_timestamp": _same,
+    "string_to_timestamp": _text_to_timestamp,
+    "int64_to_timestamp": lambda seconds: Timestamp.at_second(seconds),
+}

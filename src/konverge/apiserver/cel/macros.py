@@ -1,0 +1,232 @@
+"""Macros: calls that are rewritten while parsing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from konverge.apiserver.cel.nodes import Call, Fold, Ident, ListExpr, Literal, MapExpr, Node, Select
+
+ACCU = "@result"
+_OLD_ACCU = "__result__"
+_SORT_INPUT = "@__sortBy_input__"
+
+
+class MacroError(ValueError):
+    def __init__(self, offset: int, message: str) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+
+def expand(offset: int, name: str, target: Node | None, args: list[Node]) -> Node | None:
+    """The expansion of a macro call; None if it is an ordinary call."""
+    if target is None:
+        return _has(offset, args[0]) if name == "has" and len(args) == 1 else None
+    macro = _MACROS.get((name, len(args)))
+    return macro(offset, target, args) if macro is not None else None
+
+
+def _has(offset: int, arg: Node) -> Node:
+    if not isinstance(arg, Select):
+        raise MacroError(arg.offset, "invalid argument to has() macro")
+    return Select(offset=offset, operand=arg.operand, field=arg.field, test=True)
+
+
+def _call(offset: int, function: str, *args: Node) -> Call:
+    return Call(offset=offset, function=function, args=list(args))
+
+
+def _accu(offset: int) -> Ident:
+    return Ident(offset=offset, name=ACCU)
+
+
+def _simple(arg: Node, message: str) -> str:
+    if not isinstance(arg, Ident):
+        raise MacroError(arg.offset, message)
+    if arg.name in (ACCU, _OLD_ACCU):
+        raise MacroError(arg.offset, "iteration variable overwrites accumulator variable")
+    return arg.name
+
+
+def _variables(args: list[Node], count: int) -> tuple[str, str]:
+    words = "argument must be a simple name"
+    if count == 1:
+        return _simple(args[0], words), ""
+    for arg in args[:2]:
+        if not isinstance(arg, Ident):
+            raise MacroError(arg.offset, words)
+    first, second = args[0], args[1]
+    assert isinstance(first, Ident)
+    assert isinstance(second, Ident)
+    if first.name == second.name:
+        raise MacroError(second.offset, f"duplicate variable name: {first.name}")
+    return _simple(first, words), _simple(second, words)
+
+
+def _fold(
+    at: int,
+    target: Node,
+    variables: tuple[str, str],
+    init: Node,
+    condition: Node,
+    step: Node,
+    result: Node,
+    *,
+    macro: str,
+    body: Node,
+    filter_: Node | None = None,
+) -> Fold:
+    return Fold(
+        offset=at,
+        range=target,
+        var=variables[0],
+        var2=variables[1],
+        accu=ACCU,
+        init=init,
+        condition=condition,
+        step=step,
+        result=result,
+        macro=macro,
+        body=body,
+        filter=filter_,
+    )
+
+
+def _all(count: int) -> Macro:
+    def expand_all(at: int, target: Node, args: list[Node]) -> Node:
+        variables, body = _variables(args, count), args[count]
+        condition = _call(at, "@not_strictly_false", _accu(at))
+        step = _call(at, "_&&_", _accu(at), body)
+        init = Literal(offset=at, value=True)
+        return _fold(at, target, variables, init, condition, step, _accu(at), macro="all", body=body)
+
+    return expand_all
+
+
+def _exists(count: int) -> Macro:
+    def expand_exists(at: int, target: Node, args: list[Node]) -> Node:
+        variables, body = _variables(args, count), args[count]
+        condition = _call(at, "@not_strictly_false", _call(at, "!_", _accu(at)))
+        step = _call(at, "_||_", _accu(at), body)
+        init = Literal(offset=at, value=False)
+        return _fold(at, target, variables, init, condition, step, _accu(at), macro="exists", body=body)
+
+    return expand_exists
+
+
+def _exists_one(count: int) -> Macro:
+    def expand_one(at: int, target: Node, args: list[Node]) -> Node:
+        variables, body = _variables(args, count), args[count]
+        more = _call(at, "_+_", _accu(at), Literal(offset=at, value=1))
+        step = _call(at, "_?_:_", body, more, _accu(at))
+        result = _call(at, "_==_", _accu(at), Literal(offset=at, value=1))
+        init, condition = Literal(offset=at, value=0), Literal(offset=at, value=True)
+        return _fold(at, target, variables, init, condition, step, result, macro="exists_one", body=body)
+
+    return expand_one
+
+
+def _map(at: int, target: Node, args: list[Node]) -> Node:
+    variables = (_simple(args[0], "argument is not an identifier"), "")
+    return _to_list(at, target, variables, args[-1], args[1] if len(args) == 3 else None)
+
+
+def _filter(at: int, target: Node, args: list[Node]) -> Node:
+    variables = (_simple(args[0], "argument is not an identifier"), "")
+    fold = _to_list(at, target, variables, args[0], args[1])
+    fold.macro = "filter"
+    return fold
+
+
+def _transform_list(at: int, target: Node, args: list[Node]) -> Node:
+    return _to_list(at, target, _variables(args, 2), args[-1], args[2] if len(args) == 4 else None)
+
+
+def _to_list(at: int, target: Node, variables: tuple[str, str], body: Node, filter_: Node | None) -> Fold:
+    step: Node = _call(at, "_+_", _accu(at), ListExpr(offset=at, items=[body]))
+    if filter_ is not None:
+        step = _call(at, "_?_:_", filter_, step, _accu(at))
+    init, condition = ListExpr(offset=at, items=[]), Literal(offset=at, value=True)
+    return _fold(at, target, variables, init, condition, step, _accu(at), macro="map", body=body, filter_=filter_)
+
+
+def _transform_map(at: int, target: Node, args: list[Node]) -> Node:
+    variables = _variables(args, 2)
+    step: Node = _call(at, "cel.@mapInsert", _accu(at), Ident(offset=at, name=variables[0]), args[-1])
+    return _to_map(at, target, variables, args, step, "transform_map")
+
+
+def _transform_entry(at: int, target: Node, args: list[Node]) -> Node:
+    step: Node = _call(at, "cel.@mapInsert", _accu(at), args[-1])
+    return _to_map(at, target, _variables(args, 2), args, step, "transform_entry")
+
+
+def _to_map(at: int, target: Node, variables: tuple[str, str], args: list[Node], step: Node, macro: str) -> Node:
+    filter_ = args[2] if len(args) == 4 else None
+    if filter_ is not None:
+        step = _call(at, "_?_:_", filter_, step, _accu(at))
+    init, condition = MapExpr(offset=at, entries=[]), Literal(offset=at, value=True)
+    return _fold(at, target, variables, init, condition, step, _accu(at), macro=macro, body=args[-1], filter_=filter_)
+
+
+def _bind(at: int, name: str, value: Node, body: Node) -> Fold:
+    """`body` with a local variable: a fold over nothing."""
+    return Fold(
+        offset=at,
+        range=ListExpr(offset=at, items=[]),
+        var="#unused",
+        accu=name,
+        init=value,
+        condition=Literal(offset=at, value=False),
+        step=Ident(offset=at, name=name),
+        result=body,
+        macro="bind",
+    )
+
+
+def _optional_map(flat: bool) -> Macro:
+    def expand_optional(at: int, target: Node, args: list[Node]) -> Node:
+        if not isinstance(args[0], Ident):
+            name = "optFlatMap" if flat else "optMap"
+            raise MacroError(args[0].offset, f"{name}() variable name must be a simple identifier")
+        present = Call(offset=at, function="hasValue", args=[], target=target)
+        value = Call(offset=at, function="value", args=[], target=target)
+        mapped: Node = _bind(at, args[0].name, value, args[1])
+        if not flat:
+            mapped = _call(at, "optional.of", mapped)
+        return _call(at, "_?_:_", present, mapped, _call(at, "optional.none"))
+
+    return expand_optional
+
+
+def _sort_by(at: int, target: Node, args: list[Node]) -> Node:
+    if isinstance(target, (Literal, MapExpr)):
+        words = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
+        raise MacroError(target.offset, words)
+    keys = _map(at, Ident(offset=at, name=_SORT_INPUT), args)
+    values = Ident(offset=at, name=_SORT_INPUT)
+    call = Call(offset=at, function="@sortByAssociatedKeys", args=[keys], target=values)
+    return _bind(at, _SORT_INPUT, target, call)
+
+
+Macro = Callable[[int, Node, list[Node]], Node]
+_MACROS: dict[tuple[str, int], Macro] = {
+    ("all", 2): _all(1),
+    ("all", 3): _all(2),
+    ("exists", 2): _exists(1),
+    ("exists", 3): _exists(2),
+    ("exists_one", 2): _exists_one(1),
+    ("exists_one", 3): _exists_one(2),
+    ("existsOne", 3): _exists_one(2),
+    ("map", 2): _map,
+    ("map", 3): _map,
+    ("filter", 2): _filter,
+    ("transformList", 3): _transform_list,
+    ("transformList", 4): _transform_list,
+    ("transformMap", 3): _transform_map,
+    ("transformMap", 4): _transform_map,
+    ("transformMapEntry", 3): _transform_entry,
+    ("transformMapEntry", 4): _transform_entry,
+    ("optMap", 2): _optional_map(flat=False),
+    ("optFlatMap", 2): _optional_map(flat=True),
+    ("sortBy", 2): _sort_by,
+}

@@ -1,0 +1,432 @@
+"""The grammar of CEL, by recursive descent.
+
+Syntax errors are worded as the generated parser of cel-go words them. That one repairs small slips (a token too many,
+one missing) and goes on; so does this one. Where it gives up on a rule, we stop at the first error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from konverge.apiserver.cel import literals
+from konverge.apiserver.cel.lexer import EOF, RANK, Token, tokens
+from konverge.apiserver.cel.literals import LiteralError
+from konverge.apiserver.cel.macros import MacroError, expand
+from konverge.apiserver.cel.nodes import (
+    Call,
+    Entry,
+    Failed,
+    FieldInit,
+    Ident,
+    ListExpr,
+    Literal,
+    MapExpr,
+    Node,
+    Select,
+    StructExpr,
+)
+from konverge.apiserver.cel.source import CompileError, Problem, Source
+
+_DEPTH = 250
+_SIZE = 100_000
+_WORDS = (
+    "as break const continue else false for function if import in let loop package namespace null return true var "
+    "void while"
+)
+_RESERVED = frozenset(_WORDS.split())
+_START = frozenset(
+    ("'['", "'{'", "'('", "'.'", "'-'", "'!'", "'true'", "'false'", "'null'", "IDENTIFIER", "STRING", "BYTES")
+) | {"NUM_FLOAT", "NUM_INT", "NUM_UINT"}
+_RELATIONS = {"'<'": "_<_", "'<='": "_<=_", "'>='": "_>=_", "'>'": "_>_", "'=='": "_==_", "'!='": "_!=_", "'in'": "@in"}
+_SUMS = {"'+'": "_+_", "'-'": "_-_"}
+_PRODUCTS = {"'*'": "_*_", "'/'": "_/_", "'%'": "_%_"}
+_AFTER = frozenset((*_RELATIONS, *_SUMS, *_PRODUCTS, "'&&'", "'||'", "'?'", "'.'", "'['"))
+"""What may follow a complete operand."""
+
+
+class _GivenUp(Exception):
+    """The rest cannot be parsed; the problem is noted."""
+
+
+def parse(text: str) -> tuple[Source, Node]:
+    """The tree of an expression. Raises CompileError."""
+    source = Source(text)
+    if len(text) > _SIZE:
+        message = f"expression code point size exceeds limit: size: {len(text)}, limit {_SIZE}"
+        raise CompileError(source, [Problem(-1, message)])
+    parser = _Parser(text)
+    tree = parser.run()
+    if parser.problems:
+        raise CompileError(source, parser.problems)
+    return source, tree
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._tokens, self.problems = tokens(text)
+        self._at = 0
+        self._depth = 0
+        self._recovering = False
+        self._closers: list[frozenset[str]] = [frozenset((EOF,))]
+        """What may come after the expression that is being parsed, innermost last."""
+
+    def run(self) -> Node:
+        try:
+            tree = self._expression()
+            self._expect(EOF, frozenset())
+        except _GivenUp:
+            return Failed(offset=0)
+        except RecursionError:
+            self.problems.append(Problem(-1, f"expression recursion limit exceeded: {_DEPTH}"))
+            return Failed(offset=0)
+        return tree
+
+    # --- tokens
+
+    @property
+    def _token(self) -> Token:
+        return self._tokens[self._at]
+
+    def _peek(self, ahead: int = 1) -> str:
+        return self._tokens[min(self._at + ahead, len(self._tokens) - 1)].kind
+
+    def _advance(self) -> Token:
+        token = self._token
+        if token.kind != EOF:
+            self._at += 1
+        self._recovering = False
+        return token
+
+    def _problem(self, offset: int, message: str) -> None:
+        self.problems.append(Problem(offset, message))
+
+    def _syntax(self, message: str) -> None:
+        """One slip is reported once: not again until a token has been matched."""
+        if not self._recovering:
+            self._problem(self._token.offset, f"Syntax error: {message}")
+        self._recovering = True
+
+    def _give_up(self, wanted: frozenset[str]) -> _GivenUp:
+        self._syntax(f"mismatched input '{_shown(self._token)}' expecting {_listed(wanted)}")
+        return _GivenUp()
+
+    def _expect(self, kind: str, after: frozenset[str]) -> Token:
+        """This token must come now. `after` is what may stand behind it: then it may also just have been forgotten."""
+        if self._token.kind == kind:
+            return self._advance()
+        if self._peek() == kind and self._token.kind != EOF:
+            self._syntax(f"extraneous input '{_shown(self._token)}' expecting {kind}")
+            self._at += 1
+            return self._advance()
+        if self._token.kind in after:
+            self._syntax(f"missing {kind} at '{_shown(self._token)}'")
+            return Token(kind, "", self._token.offset)
+        raise self._give_up(frozenset((kind,)))
+
+    def _start_of(self, allowed: frozenset[str]) -> None:
+        """One of these must begin here; a single token in the way is skipped."""
+        if self._token.kind in allowed:
+            return
+        if self._token.kind != EOF and self._peek() in allowed:
+            self._syntax(f"extraneous input '{_shown(self._token)}' expecting {_listed(allowed)}")
+            self._at += 1
+            return
+        raise self._give_up(allowed)
+
+    def _inside(self, closers: frozenset[str], rule: Callable[[], Node]) -> Node:
+        self._closers.append(closers)
+        try:
+            return rule()
+        finally:
+            self._closers.pop()
+
+    @property
+    def _follow(self) -> frozenset[str]:
+        return _AFTER | self._closers[-1]
+
+    # --- rules
+
+    def _expression(self) -> Node:
+        self._depth += 1
+        if self._depth > _DEPTH:
+            raise RecursionError
+        condition = self._either()
+        if self._token.kind == "'?'":
+            question = self._advance()
+            yes = self._inside(frozenset(("':'",)), self._either)
+            self._expect("':'", _START)
+            no = self._expression()
+            condition = Call(offset=question.offset, function="_?_:_", args=[condition, yes, no])
+        self._depth -= 1
+        return condition
+
+    def _either(self) -> Node:
+        return self._logical("'||'", "_||_", self._both)
+
+    def _both(self) -> Node:
+        return self._logical("'&&'", "_&&_", self._relation)
+
+    def _logical(self, kind: str, function: str, rule: Callable[[], Node]) -> Node:
+        terms, operators = [rule()], []
+        while self._token.kind == kind:
+            operators.append(self._advance().offset)
+            terms.append(rule())
+        return _balanced(function, terms, operators) if operators else terms[0]
+
+    def _relation(self) -> Node:
+        return self._binary(_RELATIONS, self._sum)
+
+    def _sum(self) -> Node:
+        return self._binary(_SUMS, self._product)
+
+    def _product(self) -> Node:
+        return self._binary(_PRODUCTS, self._unary)
+
+    def _binary(self, operators: dict[str, str], rule: Callable[[], Node]) -> Node:
+        left = rule()
+        while self._token.kind in operators:
+            token = self._advance()
+            left = Call(offset=token.offset, function=operators[token.kind], args=[left, rule()])
+        return left
+
+    def _unary(self) -> Node:
+        self._start_of(_START)
+        kind = self._token.kind
+        if kind == "'-'" and self._peek() in ("NUM_INT", "NUM_FLOAT"):
+            return self._members(self._primary())
+        if kind not in ("'!'", "'-'"):
+            return self._members(self._primary())
+        first = self._advance()
+        count = 1
+        while self._token.kind == kind and not (kind == "'-'" and self._peek() in ("NUM_INT", "NUM_FLOAT")):
+            self._advance()
+            count += 1
+        if self._token.kind not in _START - {"'!'", "'-'"} and not (kind == "'-'" and self._token.kind == "'-'"):
+            word = "extraneous" if kind == "'!'" and self._token.kind == EOF else "mismatched"
+            self._syntax(f"{word} input '{_shown(self._token)}' expecting {_listed(_START)}")
+            raise _GivenUp
+        operand = self._members(self._primary())
+        if count % 2 == 0:
+            return operand
+        return Call(offset=first.offset, function="!_" if kind == "'!'" else "-_", args=[operand])
+
+    def _members(self, node: Node) -> Node:
+        while True:
+            if self._token.kind == "'.'":
+                node = self._member(node)
+            elif self._token.kind == "'['":
+                node = self._index(node)
+            else:
+                return node
+
+    def _member(self, node: Node) -> Node:
+        dot = self._advance()
+        optional = self._token.kind == "'?'"
+        if optional:
+            self._advance()
+        name = self._token
+        if name.kind not in ("IDENTIFIER", "ESC_IDENTIFIER"):
+            raise self._no_member(dot)
+        self._advance()
+        if self._token.kind == "'('" and name.kind == "IDENTIFIER" and not optional:
+            opening = self._advance()
+            return self._call(opening, name.text, node, self._arguments())
+        field = name.text if name.kind == "IDENTIFIER" else name.text[1:-1]
+        if optional:
+            literal = Literal(offset=name.offset, value=field)
+            return Call(offset=dot.offset, function="_?._", args=[node, literal])
+        return Select(offset=dot.offset, operand=node, field=field)
+
+    def _no_member(self, dot: Token) -> _GivenUp:
+        token = self._token
+        if token.kind in ("'true'", "'false'", "'null'"):
+            self._syntax(f"mismatched input '{token.text}' expecting IDENTIFIER")
+        else:
+            behind = "" if token.kind == EOF else _shown(token)
+            self._syntax(f"no viable alternative at input '{dot.text}{behind}'")
+        return _GivenUp()
+
+    def _index(self, node: Node) -> Node:
+        opening = self._advance()
+        self._start_of(_START | {"'?'"})
+        optional = self._token.kind == "'?'"
+        if optional:
+            self._advance()
+        index = self._inside(frozenset(("']'",)), self._expression)
+        self._expect("']'", self._follow)
+        return Call(offset=opening.offset, function="_[?_]" if optional else "_[_]", args=[node, index])
+
+    def _arguments(self) -> list[Node]:
+        """What stands between parentheses, the closing one included."""
+        self._start_of(_START | {"')'"})
+        found: list[Node] = []
+        while self._token.kind != "')'":
+            found.append(self._inside(frozenset(("')'", "','")), self._expression))
+            if self._token.kind != "','":
+                break
+            self._advance()
+            self._start_of(_START)
+        self._expect("')'", self._follow)
+        return found
+
+    def _call(self, opening: Token, name: str, target: Node | None, args: list[Node]) -> Node:
+        try:
+            expanded = expand(opening.offset, name, target, args)
+        except MacroError as error:
+            self._problem(error.offset, str(error))
+            return Failed(offset=error.offset)
+        return expanded or Call(offset=opening.offset, function=name, args=args, target=target)
+
+    def _primary(self) -> Node:
+        token = self._token
+        if token.kind == "'('":
+            self._advance()
+            node = self._inside(frozenset(("')'",)), self._expression)
+            self._expect("')'", self._follow)
+            return node
+        if token.kind == "'['":
+            return self._list()
+        if token.kind == "'{'":
+            return self._map()
+        if token.kind in ("IDENTIFIER", "'.'"):
+            return self._name()
+        return self._literal()
+
+    def _name(self) -> Node:
+        start = self._token
+        dot = "." if start.kind == "'.'" else ""
+        if dot:
+            self._advance()
+            if self._token.kind != "IDENTIFIER":
+                raise self._give_up(frozenset(("IDENTIFIER",)))
+        name = self._advance()
+        if self._is_struct():
+            return self._struct(dot, name)
+        if name.text in _RESERVED:
+            self._problem(start.offset, f"reserved identifier: {name.text}")
+        if self._token.kind == "'('":
+            opening = self._advance()
+            args = self._arguments()
+            return self._call(opening, dot + name.text, None, args)
+        return Ident(offset=name.offset, name=dot + name.text)
+
+    def _is_struct(self) -> bool:
+        """`a.b.C{`: a message, if the dotted names end in a brace."""
+        ahead = 0
+        while self._peek(ahead) == "'.'" and self._peek(ahead + 1) == "IDENTIFIER":
+            ahead += 2
+        return self._peek(ahead) == "'{'"
+
+    def _struct(self, dot: str, first: Token) -> Node:
+        name = dot + first.text
+        while self._token.kind == "'.'":
+            self._advance()
+            name += "." + self._advance().text
+        opening = self._advance()
+        fields: list[FieldInit] = []
+        self._start_of(frozenset(("'}'", "','", "'?'", "IDENTIFIER", "ESC_IDENTIFIER")))
+        while self._token.kind in ("'?'", "IDENTIFIER", "ESC_IDENTIFIER"):
+            optional = self._token.kind == "'?'"
+            if optional:
+                self._advance()
+            field = self._advance()
+            colon = self._expect("':'", _START)
+            value = self._inside(frozenset(("'}'", "','")), self._expression)
+            fields.append(FieldInit(offset=colon.offset, name=field.text.strip("`"), value=value, optional=optional))
+            if not self._comma("'}'"):
+                break
+        self._expect("'}'", self._follow)
+        return StructExpr(offset=opening.offset, name=name, fields=fields)
+
+    def _comma(self, closer: str) -> bool:
+        """After an element: another one, or the end. A comma may stand before the end."""
+        if self._token.kind == "','":
+            self._advance()
+            return self._token.kind != closer and self._token.kind != "','"
+        if self._token.kind != closer:
+            self._start_of(frozenset((closer, "','")))
+            return self._comma(closer)
+        return False
+
+    def _list(self) -> Node:
+        opening = self._advance()
+        self._start_of(_START | {"'?'", "']'", "','"})
+        items: list[Node] = []
+        optional: set[int] = set()
+        more = self._token.kind not in ("']'", "','")
+        if self._token.kind == "','":
+            self._advance()
+        while more:
+            if self._token.kind == "'?'":
+                self._advance()
+                optional.add(len(items))
+            items.append(self._inside(frozenset(("']'", "','")), self._expression))
+            more = self._comma("']'")
+        self._expect("']'", self._follow)
+        return ListExpr(offset=opening.offset, items=items, optional=optional)
+
+    def _map(self) -> Node:
+        opening = self._advance()
+        self._start_of(_START | {"'?'", "'}'", "','"})
+        entries: list[Entry] = []
+        more = self._token.kind not in ("'}'", "','")
+        if self._token.kind == "','":
+            self._advance()
+        while more:
+            optional = self._token.kind == "'?'"
+            if optional:
+                self._advance()
+            key = self._inside(frozenset(("':'",)), self._expression)
+            colon = self._expect("':'", _START)
+            value = self._inside(frozenset(("'}'", "','")), self._expression)
+            entries.append(Entry(offset=colon.offset, key=key, value=value, optional=optional))
+            more = self._comma("'}'")
+        self._expect("'}'", self._follow)
+        return MapExpr(offset=opening.offset, entries=entries)
+
+    def _literal(self) -> Node:
+        sign = self._advance() if self._token.kind == "'-'" else None
+        token = self._token
+        offset = sign.offset if sign is not None else token.offset
+        if token.kind not in _LITERALS:
+            raise self._give_up(_START)
+        self._advance()
+        try:
+            value = _LITERALS[token.kind](("-" if sign is not None else "") + token.text)
+        except LiteralError as error:
+            self._problem(offset, str(error))
+            value = None
+        return Literal(offset=offset, value=value)
+
+
+_LITERALS: dict[str, Callable[[str], object]] = {
+    "NUM_INT": literals.parse_int,
+    "NUM_UINT": literals.parse_uint,
+    "NUM_FLOAT": literals.parse_double,
+    "STRING": literals.parse_string,
+    "BYTES": literals.parse_bytes,
+    "'true'": lambda text: True,
+    "'false'": lambda text: False,
+    "'null'": lambda text: None,
+}
+
+
+def _balanced(function: str, terms: list[Node], operators: list[int]) -> Node:
+    """Long chains become balanced trees, so that their depth stays small; the middle operator is the root."""
+
+    def build(low: int, high: int) -> Node:
+        middle = (low + high + 1) // 2
+        left = terms[middle] if middle == low else build(low, middle - 1)
+        right = terms[middle + 1] if middle == high else build(middle + 1, high)
+        return Call(offset=operators[middle], function=function, args=[left, right])
+
+    return build(0, len(operators) - 1)
+
+
+def _shown(token: Token) -> str:
+    return token.text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+
+
+def _listed(kinds: frozenset[str]) -> str:
+    names = sorted(kinds, key=lambda kind: RANK[kind])
+    return names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"

@@ -1,0 +1,390 @@
+"""From a checked tree to closures.
+
+A compiled expression is a function of one list: its first member is the work that may still be done, the others are
+variables at places known when the expression is compiled. Types are known too, so most operators need no look at
+their operands; only where something is `dyn` the overload is found at run time.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from konverge.apiserver.cel import folds
+from konverge.apiserver.cel.celtypes import Type
+from konverge.apiserver.cel.dispatch import dispatcher
+from konverge.apiserver.cel.library import implementations
+from konverge.apiserver.cel.library.standard import index_list, index_map
+from konverge.apiserver.cel.nodes import Call, Fold, Ident, ListExpr, Literal, MapExpr, Node, Select, StructExpr
+from konverge.apiserver.cel.values import (
+    NONE,
+    CostExceeded,
+    EvalError,
+    Evaluate,
+    Optional,
+    TypeValue,
+    equal,
+    no_overload,
+)
+from konverge.apiserver.cel.workload import work_of
+
+_SCALARS = ("bool", "int", "uint", "double", "string", "bytes", "timestamp", "duration")
+_TYPE_NAMES = {"timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration", "null": "null_type"}
+
+
+class Planner:
+    """Compiles one expression; `slots` are the places of its variables."""
+
+    def __init__(self, variables: Mapping[str, Type]) -> None:
+        self.slots = {name: index + 1 for index, name in enumerate(variables)}
+        self.size = len(self.slots) + 1
+        self._local: list[tuple[str, int]] = []
+
+    def declare(self, name: str) -> int:
+        """A place for a variable of a loop."""
+        place = self.size
+        self.size += 1
+        self._local.append((name, place))
+        return place
+
+    def forget(self, count: int) -> None:
+        del self._local[len(self._local) - count :]
+
+    def plan(self, node: Node) -> Evaluate:
+        match node:
+            case Literal():
+                return _constant(node.value)
+            case Ident():
+                return self._variable(node, node.name)
+            case Select():
+                return self._select(node)
+            case Call():
+                return self._call(node)
+            case ListExpr():
+                return self._list(node)
+            case MapExpr():
+                return self._map(node)
+            case StructExpr():
+                return self._struct(node)
+            case Fold():
+                return folds.plan(self, node)
+        raise AssertionError(f"not an expression: {node}")
+
+    def _variable(self, node: Node, name: str) -> Evaluate:
+        bare = name.removeprefix(".")
+        if bare == name:
+            for known, place in reversed(self._local):
+                if known == name:
+                    return operator.itemgetter(place)
+        if bare in self.slots:
+            return operator.itemgetter(self.slots[bare])
+        assert node.type is not None
+        return _constant(_type_value(node.type.params[0], bare))
+
+    def _select(self, node: Select) -> Evaluate:
+        if node.ident:
+            return self._variable(node, node.ident)
+        operand, field = self.plan(node.operand), node.field
+        kind = node.operand.type.kind if node.operand.type is not None else "dyn"
+        if node.test:
+            return _test(operand, field)
+        if kind in ("struct", "map"):
+            return _member(operand, field)
+        return _any_member(operand, field)
+
+    def _list(self, node: ListExpr) -> Evaluate:
+        items = [self.plan(item) for item in node.items]
+        if not node.optional:
+            return lambda frame: [item(frame) for item in items]
+        optional = node.optional
+
+        def build(frame: list[Any]) -> list[Any]:
+            found: list[Any] = []
+            for index, item in enumerate(items):
+                value = item(frame)
+                if index not in optional:
+                    found.append(value)
+                elif value.present:
+                    found.append(value.value())
+            return found
+
+        return build
+
+    def _map(self, node: MapExpr) -> Evaluate:
+        entries = [(self.plan(one.key), self.plan(one.value), one.optional) for one in node.entries]
+
+        def build(frame: list[Any]) -> dict[Any, Any]:
+            found: dict[Any, Any] = {}
+            for key, value, optional in entries:
+                made = value(frame)
+                if not optional:
+                    found[key(frame)] = made
+                elif made.present:
+                    found[key(frame)] = made.value()
+            return found
+
+        return build
+
+    def _struct(self, node: StructExpr) -> Evaluate:
+        fields = [(one.name, self.plan(one.value), one.optional) for one in node.fields]
+        name = node.name
+
+        def build(frame: list[Any]) -> Any:
+            found: dict[str, Any] = {}
+            for field, value, optional in fields:
+                made = value(frame)
+                if not optional:
+                    found[field] = made
+                elif made.present:
+                    found[field] = made.value()
+            return Struct(name, found)
+
+        return build
+
+    def _call(self, node: Call) -> Evaluate:
+        special = _SPECIAL.get(node.function)
+        if special is not None:
+            return special(self, node)
+        operands = ([node.target] if node.target is not None else []) + node.args
+        plans = [self.plan(one) for one in operands]
+        types = [one.type for one in operands]
+        function = _function(node, types)
+        return _apply(function, plans, work_of(node.function))
+
+    # --- what is no ordinary function
+
+    def _equality(self, node: Call) -> Evaluate:
+        left, right = (self.plan(arg) for arg in node.args)
+        kinds = {arg.type.kind for arg in node.args if arg.type is not None}
+        plain = len(kinds) == 1 and kinds <= set(_SCALARS)
+        if node.function == "_==_":
+            if plain:
+                return lambda frame: left(frame) == right(frame)
+            return lambda frame: equal(left(frame), right(frame))
+        if plain:
+            return lambda frame: left(frame) != right(frame)
+        return lambda frame: not equal(left(frame), right(frame))
+
+    def _and(self, node: Call) -> Evaluate:
+        left, right = (self.plan(arg) for arg in node.args)
+
+        def both(frame: list[Any]) -> bool:
+            try:
+                first = left(frame)
+            except CostExceeded:
+                raise
+            except EvalError:
+                if right(frame) is False:
+                    return False
+                raise
+            if first is False:
+                return False
+            second = right(frame)
+            if second is False:
+                return False
+            if first is True and second is True:
+                return True
+            raise no_overload()
+
+        return both
+
+    def _or(self, node: Call) -> Evaluate:
+        left, right = (self.plan(arg) for arg in node.args)
+
+        def either(frame: list[Any]) -> bool:
+            try:
+                first = left(frame)
+            except CostExceeded:
+                raise
+            except EvalError:
+                if right(frame) is True:
+                    return True
+                raise
+            if first is True:
+                return True
+            second = right(frame)
+            if second is True:
+                return True
+            if first is False and second is False:
+                return False
+            raise no_overload()
+
+        return either
+
+    def _not(self, node: Call) -> Evaluate:
+        operand = self.plan(node.args[0])
+
+        def negate(frame: list[Any]) -> bool:
+            value = operand(frame)
+            if value is True:
+                return False
+            if value is False:
+                return True
+            raise no_overload()
+
+        return negate
+
+    def _conditional(self, node: Call) -> Evaluate:
+        condition, yes, no = (self.plan(arg) for arg in node.args)
+
+        def choose(frame: list[Any]) -> Any:
+            chosen = condition(frame)
+            if chosen is True:
+                return yes(frame)
+            if chosen is False:
+                return no(frame)
+            raise no_overload()
+
+        return choose
+
+    def _index(self, node: Call) -> Evaluate:
+        container, index = (self.plan(arg) for arg in node.args)
+        kind = node.args[0].type.kind if node.args[0].type is not None else "dyn"
+        if kind == "map":
+            return lambda frame: index_map(container(frame), index(frame))
+        if kind == "list":
+            return lambda frame: index_list(container(frame), index(frame))
+        return lambda frame: _index_any(container(frame), index(frame))
+
+    def _optional_select(self, node: Call) -> Evaluate:
+        operand, name = self.plan(node.args[0]), node.args[1]
+        assert isinstance(name, Literal)
+        return lambda frame: _optional_member(operand(frame), name.value)
+
+    def _or_value(self, node: Call) -> Evaluate:
+        assert node.target is not None
+        found, other = self.plan(node.target), self.plan(node.args[0])
+
+        def choose(frame: list[Any]) -> Any:
+            value = found(frame)
+            if not isinstance(value, Optional):
+                raise no_overload()
+            if value.present:
+                return value.value() if node.function == "orValue" else value
+            return other(frame)
+
+        return choose
+
+
+_SPECIAL: dict[str, Callable[[Planner, Call], Evaluate]] = {
+    "_==_": Planner._equality,
+    "_!=_": Planner._equality,
+    "_&&_": Planner._and,
+    "_||_": Planner._or,
+    "!_": Planner._not,
+    "_?_:_": Planner._conditional,
+    "_[_]": Planner._index,
+    "_?._": Planner._optional_select,
+    "or": Planner._or_value,
+    "orValue": Planner._or_value,
+}
+
+
+class Struct(dict[str, Any]):
+    """A message made by an expression: `Object{…}`, `JSONPatch{…}`."""
+
+    def __init__(self, name: str, fields: dict[str, Any]) -> None:
+        super().__init__(fields)
+        self.name = name
+
+
+def _constant(value: Any) -> Evaluate:
+    return lambda frame: value
+
+
+def _type_value(found: Type, name: str) -> TypeValue:
+    shown = found.name or _TYPE_NAMES.get(found.kind, found.kind)
+    return TypeValue(shown if shown != "param" else name)
+
+
+def _member(operand: Evaluate, field: str) -> Evaluate:
+    def get(frame: list[Any]) -> Any:
+        value = operand(frame)
+        try:
+            return value[field]
+        except (KeyError, TypeError, IndexError):
+            raise EvalError(f"no such key: {field}") from None
+
+    return get
+
+
+def _any_member(operand: Evaluate, field: str) -> Evaluate:
+    def get(frame: list[Any]) -> Any:
+        value = operand(frame)
+        if isinstance(value, dict) and field in value:
+            return value[field]
+        if isinstance(value, Optional):
+            return _optional_member(value, field)
+        raise EvalError(f"no such key: {field}")
+
+    return get
+
+
+def _test(operand: Evaluate, field: str) -> Evaluate:
+    def has(frame: list[Any]) -> bool:
+        value = operand(frame)
+        if isinstance(value, Optional):
+            value = value.value() if value.present else None
+        return isinstance(value, dict) and field in value
+
+    return has
+
+
+def _optional_member(value: Any, field: str) -> Optional:
+    if isinstance(value, Optional):
+        if not value.present:
+            return NONE
+        value = value.value()
+    if not isinstance(value, dict):
+        raise EvalError(f"no such key: {field}")
+    return Optional(value[field]) if field in value else NONE
+
+
+def _index_any(container: Any, index: Any) -> Any:
+    if isinstance(container, list):
+        if isinstance(index, float) and index.is_integer():
+            index = int(index)
+        if not isinstance(index, int) or isinstance(index, bool):
+            raise EvalError(f"unsupported index type '{type(index).__name__}' in list")
+        return index_list(container, index)
+    if isinstance(container, dict):
+        return index_map(container, index)
+    if isinstance(container, Optional):
+        return NONE if not container.present else Optional(_index_any(container.value(), index))
+    raise EvalError(f"no such key: {index}")
+
+
+def _function(node: Call, types: list[Type | None]) -> Callable[..., Any]:
+    if len(node.overloads) == 1 and not any(found is None or _is_open(found) for found in types):
+        return implementations()[node.overloads[0]]
+    return dispatcher(node.function, member=node.target is not None)
+
+
+def _is_open(found: Type) -> bool:
+    return found.kind in ("dyn", "error")
+
+
+def _apply(function: Callable[..., Any], plans: list[Evaluate], work: Callable[..., int] | None) -> Evaluate:
+    if work is not None:
+        return _counted(function, plans, work)
+    if len(plans) == 1:
+        only = plans[0]
+        return lambda frame: function(only(frame))
+    if len(plans) == 2:
+        first, second = plans
+        return lambda frame: function(first(frame), second(frame))
+    return lambda frame: function(*[plan(frame) for plan in plans])
+
+
+def _counted(function: Callable[..., Any], plans: list[Evaluate], work: Callable[..., int]) -> Evaluate:
+    """A function whose work grows with its arguments."""
+
+    def call(frame: list[Any]) -> Any:
+        args = [plan(frame) for plan in plans]
+        frame[0] -= work(*args)
+        if frame[0] < 0:
+            raise CostExceeded
+        return function(*args)
+
+    return call
