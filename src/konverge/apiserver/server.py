@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import ssl
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from konverge import clock
 from konverge.apiserver import bootstrap
+from konverge.apiserver.certificates import Certificates, kept, write_private
 from konverge.apiserver.config import Config
 from konverge.apiserver.crd.manager import Manager
 from konverge.apiserver.http import health, specials
@@ -34,12 +36,22 @@ if TYPE_CHECKING:
 Route = Callable[[Call], Awaitable[Response]]
 
 
+def _token(data_dir: Path | None) -> str:
+    """The administrator's token; kept with the data, so that a kubeconfig outlives a restart."""
+    if data_dir is None:
+        return secrets.token_urlsafe(24)
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds secrets, as files and in the database
+    path = data_dir / "token"
+    if not path.exists():
+        write_private(path, secrets.token_urlsafe(24).encode())
+    return path.read_text()
+
+
 def _journal(data_dir: Path | None) -> SqliteJournal | None:
     if data_dir is None:
         return None
     from konverge.apiserver.storage.sqlite import SqliteJournal
 
-    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     return SqliteJournal(data_dir / "state.db")
 
 
@@ -49,7 +61,7 @@ class ApiServer:
     def __init__(self, *, config: Config | None = None, data_dir: Path | None = None, token: str = "") -> None:
         self.config = config or Config()
         self.data_dir = data_dir
-        self.token = token or secrets.token_urlsafe(24)
+        self.token = token or _token(data_dir)
         """The administrator's."""
         self.registry = Registry.builtin()
         self._journal = _journal(data_dir)
@@ -69,8 +81,15 @@ class ApiServer:
             (b"x-kubernetes-pf-flowschema-uid", clock.new_uid().encode()),
             (b"x-kubernetes-pf-prioritylevel-uid", clock.new_uid().encode()),
         ]
+        self._audit_prefix = clock.new_uid()[:24]
+        self._requests = 0
         self.transport = Direct(self.handle)
         self._listener: Server | None = None
+
+    def next_audit_id(self) -> str:
+        """The identity of a request. Random would cost more than the rest of a GET; unique is enough."""
+        self._requests += 1
+        return f"{self._audit_prefix}{self._requests:012x}"
 
     async def handle(self, request: Request) -> Response:
         """Answer one request: what sockets and the direct transport call."""
@@ -112,13 +131,25 @@ class ApiServer:
     ) -> None:
         await self.stop()
 
-    def kubeconfig(self, url: str, **cluster: Any) -> dict[str, Any]:
-        """A kubeconfig for the administrator."""
+    def certificates(self, *hosts: str) -> Certificates:
+        """For TLS: made now, or kept in the data directory."""
+        return kept(self.data_dir, hosts)
+
+    def kubeconfig(self, url: str, certificates: Certificates | None = None) -> dict[str, Any]:
+        """A kubeconfig for the administrator: by a client certificate with TLS, else by a token."""
+        cluster: dict[str, Any] = {"server": url}
+        user: dict[str, Any] = {"token": self.token}
+        if certificates is not None:
+            cluster["certificate-authority-data"] = b64encode(certificates.authority).decode()
+            user = {
+                "client-certificate-data": b64encode(certificates.admin).decode(),
+                "client-key-data": b64encode(certificates.admin_key).decode(),
+            }
         return {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "konverge",
-            "clusters": [{"name": "konverge", "cluster": {"server": url, **cluster}}],
-            "users": [{"name": "admin", "user": {"token": self.token}}],
+            "clusters": [{"name": "konverge", "cluster": cluster}],
+            "users": [{"name": "admin", "user": user}],
             "contexts": [{"name": "konverge", "context": {"cluster": "konverge", "user": "admin"}}],
         }

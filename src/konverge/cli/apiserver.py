@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
+import json
 import signal
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def serve(arguments: argparse.Namespace) -> None:
     """Serve until SIGTERM or SIGINT."""
+    from konverge.apiserver.certificates import write_private
     from konverge.apiserver.server import ApiServer
 
     stopping = asyncio.Event()
@@ -39,19 +40,10 @@ async def serve(arguments: argparse.Namespace) -> None:
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, stopping.set)
     async with ApiServer(data_dir=arguments.data_dir) as server:
-        url = await server.listen(arguments.host, arguments.port)
+        certificates = server.certificates(arguments.host) if arguments.tls else None
+        tls = certificates.context() if certificates is not None else None
+        url = await server.listen(arguments.host, arguments.port, tls=tls)
         if arguments.kubeconfig is not None:
-            write_private(arguments.kubeconfig, server.kubeconfig(url))
+            write_private(arguments.kubeconfig, json.dumps(server.kubeconfig(url, certificates), indent=1).encode())
         print(f"ready {url}", flush=True)
         await stopping.wait()
-
-
-def write_private(path: Path, config: dict[str, Any]) -> None:
-    """Write a file that holds a credential: nobody else may read it, not even for a moment."""
-    import json
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        json.dump(config, file, indent=1)

@@ -108,7 +108,7 @@ def typed(call: Call, served: Served, body: bytes, obj: Obj, validation: Validat
     elif served.typing is not None:
         resource = served.resource
         decoded = schema.strict(
-            served.typing, body, kind=resource.kind, version=resource.version, validation=validation
+            served.typing, body, kind=resource.kind, version=resource.version, validation=validation, parsed=obj
         )
     else:
         return obj

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from konverge import clock
 from konverge.apiserver import status
 from konverge.apiserver.http import negotiate, respond
 from konverge.apiserver.http.negotiate import Accepted
@@ -43,7 +42,7 @@ class Call:
         self.name = info.name
         self.dry_run = False
         self.accepted = negotiate.PLAIN_JSON
-        self.audit_id = request.headers.get("audit-id")[:64] or clock.new_uid()
+        self.audit_id = request.headers.get("audit-id")[:64] or server.next_audit_id()
         self._warnings: list[str] = []
 
     # --- what strategies and admission may know and ask

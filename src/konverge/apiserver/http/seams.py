@@ -11,6 +11,7 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from konverge.apiserver import status
+from konverge.apiserver.certificates import subject
 from konverge.apiserver.http.request_info import RequestInfo
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Request
@@ -44,8 +45,16 @@ class Gate(Protocol):
         """Raises 403 unless the user may do this."""
 
 
+def _by_certificate(request: Request) -> User:
+    certificate = request.peer.certificate
+    if certificate is None:
+        return ANONYMOUS
+    name, groups = subject(certificate)
+    return User(name, groups=(*groups, "system:authenticated")) if name else ANONYMOUS
+
+
 class TokenGate:
-    """The plain gate: one administrator's token; others see health and version."""
+    """The plain gate: one administrator's token, or a client certificate; others see health and version."""
 
     OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
 
@@ -55,7 +64,7 @@ class TokenGate:
     def identify(self, request: Request, info: RequestInfo) -> User:
         header = request.headers.get("authorization")
         if not header:
-            return ANONYMOUS
+            return _by_certificate(request)
         if compare_digest(header.encode(), self._header):
             return ADMIN
         raise status.unauthorized()

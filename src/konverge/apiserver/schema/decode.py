@@ -38,10 +38,13 @@ class Decoded(NamedTuple):
     """Undeclared and repeated fields: `unknown field "spec.foo"`."""
 
 
-def from_json(node: TypeNode, body: bytes) -> Decoded:
-    """A body that is known to be a JSON object (or null). Raises DecodeError with the codec's text."""
+def from_json(node: TypeNode, body: bytes, parsed: Any = None) -> Decoded:
+    """A body that is known to be a JSON object (or null); `parsed` is what it holds, if that has been done already.
+
+    Raises DecodeError with the codec's text.
+    """
     try:
-        value = msgspec.json.decode(body)
+        value = msgspec.json.decode(body) if parsed is None else parsed
     except msgspec.DecodeError as error:
         raise DecodeError(str(error)) from None
     if not may_repeat(body, value):
@@ -74,10 +77,12 @@ def normalise(node: TypeNode, value: Obj) -> Obj:
     return from_obj(node, value).obj
 
 
-def strict(node: TypeNode, body: bytes | Obj, *, kind: str, version: str, validation: str = "Warn") -> Decoded:
+def strict(
+    node: TypeNode, body: bytes | Obj, *, kind: str, version: str, validation: str = "Warn", parsed: Any = None
+) -> Decoded:
     """A request's body as `fieldValidation` wishes: `strict` holds the warnings to give. Raises 400."""
     try:
-        decoded = from_json(node, body) if isinstance(body, bytes) else from_obj(node, body)
+        decoded = from_json(node, body, parsed) if isinstance(body, bytes) else from_obj(node, body)
     except DecodeError as error:
         raise refused(kind, version, str(error)) from None
     if decoded.strict and validation == "Strict":
