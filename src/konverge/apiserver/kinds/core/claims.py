@@ -40,8 +40,10 @@ def _normalise_sources(spec: Spec, old: Spec | None) -> None:
     """dataSource is the old, dataSourceRef the new way to say what a volume is made from."""
     in_use = old is not None and (old.get("dataSource") is not None or old.get("dataSourceRef") is not None)
     reference = spec.get("dataSourceRef")
-    if reference is not None and reference.get("namespace") is not None and not in_use:
-        del reference["namespace"]
+    if reference is not None and reference.get("namespace") and (old is None or old.get("dataSourceRef") is None):
+        # Sources in other namespaces are an alpha feature.
+        del spec["dataSourceRef"]
+        reference = None
     if not in_use and reference is None and not _is_claim_or_snapshot(spec.get("dataSource")):
         spec.pop("dataSource", None)
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from typing import Any
 
-from konverge.apiserver.kinds.core.go_errors import json_syntax_error, key_pair_error
+from konverge.apiserver.kinds.core.go_errors import json_type_error, key_pair_error
 from konverge.apiserver.kinds.declare import Report, Transition, as_created, creation, unchanged, update
 from konverge.apiserver.kinds.rules.names import config_key_complaints
 from konverge.apiserver.strategy import Context, Obj, Strategy
@@ -78,20 +77,9 @@ def _docker_config(key: str, data: dict[str, str], report: Report) -> None:
     if key not in data:
         report.required(f"data[{key}]")
         return
-    problem = _not_an_object(b64decode(data[key]))
+    problem = json_type_error(b64decode(data[key]), dict, "map[string]interface {}")
     if problem:
         report.invalid(f"data[{key}]", "<secret contents redacted>", problem)
-
-
-def _not_an_object(content: bytes) -> str:
-    try:
-        found = json.loads(content)
-    except ValueError:
-        return json_syntax_error(content)
-    if isinstance(found, dict) or found is None:
-        return ""
-    kinds = {str: "string", list: "array", bool: "bool"}
-    return f"json: cannot unmarshal {kinds.get(type(found), 'number')} into Go value of type map[string]interface {{}}"
 
 
 _NEEDED_KEYS = {

@@ -20,8 +20,8 @@ _EXPECTED = {
 
 
 def json_syntax_error(content: bytes) -> str:
-    """The scanner's complaint about text that is not JSON."""
-    text = content.decode("utf-8", "replace")
+    """The scanner's complaint about text that is not JSON; it looks at bytes, not at characters."""
+    text = content.decode("latin-1")
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
@@ -33,6 +33,20 @@ def json_syntax_error(content: bytes) -> str:
         shown = "'\\''" if letter == "'" else f"'{quote(letter)[1:-1]}'" if letter != '"' else "'\"'"
         return f"invalid character {shown} {expected}"
     return ""
+
+
+_TYPES = {str: "string", list: "array", bool: "bool", dict: "object"}
+
+
+def json_type_error(content: bytes, wanted: type, go_type: str) -> str:
+    """Why Go cannot read JSON text into a value of a type, or ""; null is always fine."""
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return json_syntax_error(content)
+    if found is None or isinstance(found, wanted):
+        return ""
+    return f"json: cannot unmarshal {_TYPES.get(type(found), 'number')} into Go value of type {go_type}"
 
 
 def key_pair_error(certificate: bytes, key: bytes) -> str:

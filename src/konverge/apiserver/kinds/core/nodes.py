@@ -9,6 +9,7 @@ from typing import Any
 
 from konverge.apiserver.fielderrors import ErrorType, FieldError, quote
 from konverge.apiserver.gotypes import internal
+from konverge.apiserver.kinds.core.go_errors import json_type_error
 from konverge.apiserver.kinds.core.resource_names import resource_amount
 from konverge.apiserver.kinds.core.scheduling import TAINT_EFFECTS
 from konverge.apiserver.kinds.declare import Report, as_created, creation, one_of_required, update
@@ -61,10 +62,11 @@ def _annotations(node: Obj, report: Report) -> None:
     text = (node["metadata"].get("annotations") or {}).get(_TAINTS_KEY)
     if not text:
         return
-    try:
+    problem = json_type_error(text.encode(), list, "[]core.Taint")
+    if problem:
+        report.invalid("metadata.annotations", _TAINTS_KEY, problem)
+    else:
         _taints(json.loads(text), f"metadata.annotations.{_TAINTS_KEY}", report)
-    except ValueError as problem:
-        report.invalid("metadata.annotations", _TAINTS_KEY, str(problem))
 
 
 def _resources(node: Obj, report: Report) -> None:
@@ -77,29 +79,39 @@ def _resources(node: Obj, report: Report) -> None:
 def _features(node: Obj, report: Report) -> None:
     listed, path = node["status"].get("declaredFeatures") or [], "status.declaredFeatures"
     for index, name in enumerate(listed):
-        shown = quote(name)
-        if len(name) > 253:
-            words = f"invalid feature name {shown}: must be no more than 253 characters"
-            report.invalid(f"{path}[{index}]", name, words)
-        elif not _FEATURE.fullmatch(name):
-            words = (
-                f"invalid feature name {shown}: must start with an UpperCamelCase segment, with subsequent segments "
-                "separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric "
-                "characters and slashes"
-            )
-            report.invalid(f"{path}[{index}]", name, words)
         if index and listed[index - 1] == name:
             report.duplicate(f"{path}[{index}]", name)
         elif index and listed[index - 1] > name:
             report.invalid(f"{path}[{index}]", name, "list must be sorted alphabetically")
+        complaint = _feature_complaint(name)
+        if complaint:
+            report.invalid(f"{path}[{index}]", name, f"invalid feature name {quote(name)}: {complaint}")
+
+
+def _feature_complaint(name: str) -> str:
+    if len(name) > 253:
+        return "must be no more than 253 characters"
+    if _FEATURE.fullmatch(name):
+        return ""
+    return (
+        "must start with an UpperCamelCase segment, with subsequent segments separated by '/' "
+        "(e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+    )
 
 
 def _pod_networks(node: Obj, report: Report) -> None:
     listed, path = node["spec"].get("podCIDRs") or [], "spec.podCIDRs"
     for index, value in enumerate(listed):
         cidr_legacy(value, f"{path}[{index}]", report)
+    if len(listed) < 2:
+        return
+    wrong = next((index for index, value in enumerate(listed) if parse_cidr(value) is None), None)
+    if wrong is not None:
+        problem = f"invalid CIDR[{wrong}]: <nil> (invalid CIDR address: {listed[wrong]})"
+        detail = f"invalid PodCIDRs. failed to check with dual stack with error:{problem}"
+        report.add(FieldError(ErrorType.INTERNAL, path, None, detail))
     families = {parsed[1].version for parsed in map(parse_cidr, listed) if parsed}
-    if len(listed) > 2 or (len(listed) == 2 and len(families) < 2):
+    if len(listed) > 2 or len(families) < 2:
         report.invalid(path, listed, "may specify no more than one CIDR for each IP family")
 
 

@@ -93,6 +93,13 @@ def _filling(values: Obj) -> Callable[[Obj], None]:
     return lambda source: fill(source, values)
 
 
+def _default_azure_disk(source: Obj) -> None:
+    """Pointers all: an empty text is a value."""
+    for name, value in _AZURE_DISK.items():
+        if source.get(name) is None:
+            source[name] = value
+
+
 _AZURE_DISK = {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"}
 
 VOLUME_SOURCES: dict[str, Callable[[Obj], None]] = {
@@ -102,7 +109,7 @@ VOLUME_SOURCES: dict[str, Callable[[Obj], None]] = {
     "iscsi": _filling({"iscsiInterface": "default"}),
     "rbd": _filling({"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"}),
     "downwardAPI": _default_downward,
-    "azureDisk": _filling(_AZURE_DISK),
+    "azureDisk": _default_azure_disk,
     "projected": _default_projected,
     "scaleIO": _filling({"storageMode": "ThinProvisioned", "fsType": "xfs"}),
     "ephemeral": _default_ephemeral,

@@ -97,10 +97,11 @@ class Allocators:
 
 
 class Allocation:
-    """What one request allocates; a dry run claims nothing."""
+    """What one request allocates. A dry run claims nothing, and gets stand-ins that no real request could get."""
 
     def __init__(self, service: Obj, context: Context) -> None:
         self._context = context
+        self.dry_run = context.dry_run
         self._owner = owner_of(service)
         self._pools = allocators_of(context)
         self._fresh: set[int | str] = set()
@@ -111,17 +112,21 @@ class Allocation:
 
     def take_ip(self, ip: str) -> str:
         """Why this IP cannot be had, or "" when it is ours now."""
-        address = ipaddress.ip_address(ip)
-        if address not in self.network:
+        address, network = ipaddress.ip_address(ip), self.network
+        if address not in network and not self.dry_run:
             return IP_OUTSIDE
-        if address in (self.network.network_address, self.network.broadcast_address):
-            return f"the provided IP ({ip}) is not in the valid range. The range of valid IPs is {self.network}"
+        if not network.network_address < address < network.broadcast_address:  # type: ignore[operator]
+            return f"the provided IP ({ip}) is not in the valid range. The range of valid IPs is {network}"
+        if self.dry_run:
+            return ""
         if self._pools.ips.taken(ip, self._context):
             return IP_TAKEN
         self._keep(ip)
         return ""
 
     def next_ip(self) -> str:
+        if self.dry_run:
+            return str(self.network.network_address)
         size = self.network.num_addresses
         for offset in _spread(1, size - 1):
             ip = str(self.network[offset])
@@ -132,7 +137,7 @@ class Allocation:
 
     def take_port(self, port: int) -> str:
         """Why this port cannot be had, or "" when it is ours now."""
-        if not FIRST_PORT <= port <= LAST_PORT:
+        if not self.dry_run and not FIRST_PORT <= port <= LAST_PORT:
             return PORT_OUTSIDE
         if port in self._fresh or self._pools.ports.taken(port, self._context):
             return PORT_TAKEN
@@ -140,6 +145,10 @@ class Allocation:
         return ""
 
     def next_port(self) -> int:
+        if self.dry_run:
+            stand_in = max((port for port in self._fresh if isinstance(port, int)), default=LAST_PORT + 1) + 1
+            self._keep(stand_in)
+            return stand_in
         for port in _spread(FIRST_PORT, LAST_PORT + 1):
             if port not in self._fresh and not self._pools.ports.taken(port, self._context):
                 self._keep(port)
@@ -148,7 +157,7 @@ class Allocation:
 
     def _keep(self, value: str | int) -> None:
         self._fresh.add(value)
-        if self._context.dry_run:
+        if self.dry_run:
             return
         if isinstance(value, str):
             self._pools.ips.claim(value, self._owner)

@@ -206,7 +206,7 @@ def _allocated(listed: list[str], index: int, service: Obj, allocation: Allocati
         ip = allocation.next_ip()
     except Full:
         raise status.internal(f'failed to allocate a serviceIP for Service "{name}": range is full') from None
-    if not name:
+    if not name and not allocation.dry_run:
         # The real server records each IP in an IPAddress that names its Service.
         why = f'IPAddress.networking.k8s.io "{ip}" is invalid: spec.parentRef.name: Required value'
         report.invalid("spec.clusterIPs", listed, f"failed to allocate IP: {why}")

@@ -21,7 +21,7 @@ from konverge.apiserver.kinds.declare import (
 )
 from konverge.apiserver.kinds.lifecycle import status_kept
 from konverge.apiserver.kinds.rules.defaults import section_of
-from konverge.apiserver.kinds.rules.names import dns_label_complaints
+from konverge.apiserver.kinds.rules.names import declared_subdomain_complaints, dns_label_complaints, named
 from konverge.apiserver.kinds.rules.numbers import not_negative
 from konverge.apiserver.kinds.rules.selectors import selects
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
@@ -136,6 +136,7 @@ REPLICATION_CONTROLLER = Strategy(
     warnings=_controller_warnings,
     status=StatusRules(validate=update(_status)),
     generation=True,
+    name_check=named(declared_subdomain_complaints),
     default_propagation="Orphan",
     field_selectors={"status.replicas": lambda rc: str((rc.get("status") or {}).get("replicas") or 0)},
 )

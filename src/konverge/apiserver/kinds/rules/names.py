@@ -115,6 +115,14 @@ def dns_label_complaints(text: str) -> list[str]:
 
 
 dns_subdomain_complaints = _pattern(_SUBDOMAIN, 253, _SUBDOMAIN_WORDS, "example.com")
+
+
+def declared_subdomain_complaints(text: str) -> list[str]:
+    """RFC 1123 subdomain, as the API's declared rules word it: they count bytes."""
+    found = dns_subdomain_complaints(text)
+    return [_too_many_bytes(253) if complaint == too_long_text(253) else complaint for complaint in found]
+
+
 dns_subdomain_underscore_complaints = _pattern(_SUBDOMAIN_, 253, _SUBDOMAIN_WORDS_, "example.com")
 dns_1035_complaints = _pattern(_LABEL_1035, 63, _WORDS_1035, "my-name", "abc-123")
 wildcard_complaints = _pattern(_WILDCARD, 253, _WILDCARD_WORDS, "*.example.com")
