@@ -96,7 +96,7 @@ def candidate(server: ApiServer, name: str, trouble: float = 0.0) -> tuple[Leade
     return LeaderElector(client, "op", "default", identity=name), wire
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 4), st.sampled_from([0.0, 0.1, 0.4]))
 def test_there_are_never_two_leaders(seed: int, count: int, trouble: float) -> None:
     async def main() -> None:

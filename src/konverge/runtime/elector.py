@@ -130,6 +130,10 @@ class LeaderElector:
 
     async def _write(self, record: LeaseRecord) -> None:
         begun = clock.elapsed()
+        await self._put(record)
+        self.election.written(record, begun, clock.elapsed())
+
+    async def _put(self, record: LeaseRecord) -> None:
         if self._lease is None:
             metadata = {"name": self.name, "namespace": self.namespace, "labels": self._labels}
             body = {"apiVersion": LEASES.api_version, "kind": "Lease", "metadata": metadata, "spec": record.spec()}
@@ -138,17 +142,18 @@ class LeaderElector:
             # The whole Lease as read, with its resourceVersion: others' fields stay, and a race is a Conflict.
             body = {**self._lease, "spec": {**(self._lease.get("spec") or {}), **record.spec()}}
             self._lease = await self._client.update(body, self.namespace, resource=LEASES, timeout=self._limit())
-        self.election.written(record, begun, clock.elapsed())
 
     async def _release(self) -> None:
         record = self.election.released_record(_wall())
         if record is None or self._lease is None or not self.is_leader:
             return
+        # Stop leading before the write: from the moment it takes effect another may lead, however late we hear of it.
+        self.election.released()
         try:
-            await self._write(record)
+            await self._put(record)
         except ClientError as error:
             _log.info("the lease %s/%s was not given back: %s", self.namespace, self.name, error)
-        self.election.released()
+        self._lease = None
 
     def _limit(self) -> float:
         return self.election.timing.renew_deadline
