@@ -67,11 +67,11 @@ def _unrecognized(served: Served, why: str, body: bytes) -> status.ApiError:
 def to_json(call: Call, media: str, body: bytes) -> bytes:
     """A YAML or protobuf body as JSON."""
     if media == negotiate.YAML:
-        from konverge.apiserver.http import yamltext  # most servers never see YAML
+        from konverge.apiserver.schema import yamlgo  # most servers never see YAML
 
         try:
-            return yamltext.to_json(body)
-        except yamltext.YamlError as error:
+            return msgspec.json.encode(yamlgo.parse(body).value)
+        except yamlgo.YamlError as error:
             raise UnreadableError(str(error)) from None
     decoder = call.server.body_decoders.get(media)
     if decoder is None:
@@ -143,15 +143,13 @@ def yaml_object(body: bytes) -> schema.Decoded:
 def _repeated_in_json(body: bytes) -> list[str]:
     if not schema.duplicates(body):
         return []
-    from konverge.apiserver.http import yamltext
-
-    return yamltext.repeated_keys(body)
+    return _from_yaml(body)[1]
 
 
 def _from_yaml(body: bytes) -> tuple[Any, list[str]]:
-    from konverge.apiserver.http import yamltext
+    from konverge.apiserver.schema import yamlgo
 
     try:
-        return msgspec.json.decode(yamltext.to_json(body)), yamltext.repeated_keys(body)
-    except yamltext.YamlError as error:
+        return yamlgo.parse(body)
+    except yamlgo.YamlError as error:
         raise status.bad_request(f"error encoding patch: error converting YAML to JSON: {error}") from None

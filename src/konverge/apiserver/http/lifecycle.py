@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from konverge.apiserver import status
 from konverge.apiserver.http.seams import AdmissionRequest
+from konverge.apiserver.storage import Record
 
 _IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 
@@ -24,13 +25,16 @@ class NamespaceLifecycle:
         namespace = request.call.server.store.get("/namespaces", request.namespace)
         if namespace is None:
             raise status.not_found("", "namespaces", request.namespace)
-        # Looking for the word first spares every create the decoding of its namespace.
-        if request.operation == "CREATE" and b'"deletionTimestamp"' in namespace.data:
-            if namespace.decode()["metadata"].get("deletionTimestamp"):
-                raise _terminating(request)
+        if request.operation == "CREATE" and _is_terminating(namespace):
+            raise _terminating(request)
 
     async def validate(self, request: AdmissionRequest) -> None:
         """Everything is decided by `admit`."""
+
+
+def _is_terminating(namespace: Record) -> bool:
+    # Looking for the word first spares every create the decoding of its namespace.
+    return b'"deletionTimestamp"' in namespace.data and "deletionTimestamp" in namespace.decode()["metadata"]
 
 
 def _is_access_review(request: AdmissionRequest) -> bool:

@@ -42,9 +42,11 @@ def reformat(data: bytes, accepted: Accepted) -> bytes:
 
 
 def _yaml(obj: Any) -> bytes:
-    from konverge.apiserver.http import yamltext  # few clients ask for YAML, and the import is not cheap
+    import yaml  # few clients ask for YAML, and the import is not cheap
 
-    return yamltext.dump(obj)
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(obj, Dumper=dumper, default_flow_style=False, allow_unicode=True, width=1 << 20)
+    return text.encode()
 
 
 def headers(call: Call, content_type: tuple[bytes, bytes]) -> list[tuple[bytes, bytes]]:
