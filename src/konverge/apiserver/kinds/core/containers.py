@@ -168,6 +168,9 @@ _FORBIDDEN_EPHEMERAL = (
 )
 
 
+_POINTERS = ("restartPolicy", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle")
+
+
 def ephemeral_containers(value: Any, path: str, report: Report) -> bool:
     """spec.ephemeralContainers: debuggers, with few of a container's powers."""
     spec = report.scope.spec
@@ -189,7 +192,8 @@ def ephemeral_containers(value: Any, path: str, report: Report) -> bool:
 
 def _ephemeral_limits(container: Any, path: str, report: Report) -> None:
     for name in _FORBIDDEN_EPHEMERAL:
-        if container.get(name):
+        found = container.get(name)
+        if found or (name in _POINTERS and found is not None):
             report.forbidden(f"{path}.{name}", _NOT_FOR_EPHEMERAL)
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         for name in ("subPath", "subPathExpr"):

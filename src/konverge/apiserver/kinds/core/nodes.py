@@ -42,6 +42,17 @@ def _prepare_create(node: Obj, context: Context) -> None:
     node["status"].pop("config", None)
 
 
+def _prepare_update(node: Obj, old: Obj, context: Context) -> None:
+    status_kept(node, old, context)
+    if old["spec"].get("configSource") is None:
+        node["spec"].pop("configSource", None)
+
+
+def _prepare_status(node: Obj, old: Obj, context: Context) -> None:
+    if (old.get("status") or {}).get("config") is None:
+        node["status"].pop("config", None)
+
+
 def _taints(value: Any, path: str, report: Report) -> None:
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(value):
@@ -175,11 +186,11 @@ def _warnings(node: Obj, old: Obj | None, context: Context) -> Iterable[str]:
 NODE = Strategy(
     defaults=_defaults,
     prepare_create=_prepare_create,
-    prepare_update=status_kept,
+    prepare_update=_prepare_update,
     validate_create=creation(_node),
     validate_update=update(as_created(_node), _changed),
     warnings=_warnings,
-    status=StatusRules(validate=update(_changed)),
+    status=StatusRules(prepare=_prepare_status, validate=update(_changed)),
     field_selectors={
         "spec.unschedulable": lambda node: "true" if (node.get("spec") or {}).get("unschedulable") else "false"
     },

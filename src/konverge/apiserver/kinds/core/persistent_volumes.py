@@ -248,12 +248,33 @@ def _same_source(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return report.forbidden("spec.persistentvolumesource", words)
 
 
+_STABLE_LABELS = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
+
+
+def _only_renamed(new: Any, old: Any) -> bool:
+    """Equal, but for labels that left beta."""
+    if isinstance(new, dict) and isinstance(old, dict) and "operator" in old:
+        renamed = _STABLE_LABELS.get(old.get("key", ""), "") == new.get("key", "")
+        return new == ({**old, "key": new.get("key", "")} if renamed else old)
+    if isinstance(new, dict) and isinstance(old, dict):
+        return new.keys() == old.keys() and all(_only_renamed(new[name], old[name]) for name in new)
+    if isinstance(new, list) and isinstance(old, list):
+        return len(new) == len(old) and all(map(_only_renamed, new, old))
+    return bool(new == old)
+
+
 def _rest_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
     spec, before = new["spec"], old["spec"]
     if spec.get("volumeMode") != before.get("volumeMode"):
         report.invalid("volumeMode", spec.get("volumeMode"), IMMUTABLE)
     affinity = before.get("nodeAffinity")
-    if affinity is not None and spec.get("nodeAffinity") != affinity:
+    if affinity is not None and not _only_renamed(spec.get("nodeAffinity"), affinity):
         shown = internal("*core.VolumeNodeAffinity", spec.get("nodeAffinity"))
         report.invalid("nodeAffinity", shown, f"{IMMUTABLE}, except for updating from beta label to GA")
     name = "volumeAttributesClassName"

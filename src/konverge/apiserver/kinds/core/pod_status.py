@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from konverge.apiserver.fielderrors import ErrorType, FieldError
+from konverge.apiserver.kinds.core.device_status import check_devices
 from konverge.apiserver.kinds.core.pod_annotations import annotation_changes, pod_annotations
-from konverge.apiserver.kinds.declare import IMMUTABLE, Report
+from konverge.apiserver.kinds.declare import IMMUTABLE, Report, field, items, struct
 from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, qualified_name
 from konverge.apiserver.kinds.rules.network import ip_legacy, ip_warnings, parse_ip
+from konverge.apiserver.kinds.rules.numbers import group_id, within
 from konverge.apiserver.strategy import Context, Obj
 
 Status = dict[str, Any]
@@ -56,6 +59,8 @@ def check_pod_status(new: Obj, old: Obj, report: Report) -> None:
     _addresses(status, was, "hostIP", "hostIPs", report)
     for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
         _users(status.get(kind) or (), f"status.{kind}", new["spec"], report)
+    for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        check_devices(status, kind, new["spec"], report)
 
 
 def _conditions(status: Status, report: Report) -> None:
@@ -159,7 +164,12 @@ def _addresses(status: Status, was: Status, one: str, many: str, report: Report)
     for index, entry in enumerate(listed):
         if entry.get("ip") not in stored:
             ip_legacy(entry.get("ip") or "", f"{path}[{index}]", report)
-    families = {address.version for address in (parse_ip(e.get("ip") or "") for e in listed) if address}
+    parsed = [parse_ip(entry.get("ip") or "") for entry in listed]
+    if len(listed) > 1 and None in parsed:
+        wrong = parsed.index(None)
+        detail = f"failed to check for dual stack with error:invalid IP[{wrong}]: {listed[wrong].get('ip', '')}"
+        report.add(FieldError(ErrorType.INTERNAL, path, None, detail))
+    families = {address.version for address in parsed if address}
     if len(listed) > 1 and (len(listed) > 2 or len(families) < 2):
         shown = [{"IP": entry.get("ip", "")} for entry in listed]
         report.invalid(path, shown, "may specify no more than one IP for each IP family")
@@ -168,16 +178,20 @@ def _addresses(status: Status, was: Status, one: str, many: str, report: Report)
 def _users(statuses: Any, path: str, spec: dict[str, Any], report: Report) -> None:
     windows = (spec.get("os") or {}).get("name") == "windows"
     for index, status in enumerate(statuses):
-        user = (status.get("user") or {}).get("linux")
+        user, place = (status.get("user") or {}).get("linux"), f"{path}[{index}].user.linux"
         if user is None:
             continue
-        place = f"{path}[{index}].user.linux"
         if windows:
-            report.forbidden(f"{path}[{index}].linux", "cannot be set for a windows pod")
-            continue
-        for name in ("uid", "gid"):
-            if (user.get(name) or 0) < 0:
-                report.invalid(f"{place}.{name}", user[name], "must be between 0 and 2147483647, inclusive")
+            report.forbidden(place, "cannot be set for a windows pod")
+        else:
+            _USER(user, place, report)
+
+
+_USER = struct(
+    field("uid", within(0, 2**32 - 1)),
+    field("gid", group_id),
+    field("supplementalGroups", items(group_id)),
+)
 
 
 def status_warnings(pod: Obj) -> list[str]:

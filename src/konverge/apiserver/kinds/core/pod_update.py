@@ -140,7 +140,7 @@ def _gated(munged: Spec, old: Spec, report: Report) -> None:
     before, now = old.get("nodeSelector") or {}, munged.get("nodeSelector") or {}
     if any(now.get(key) != value for key, value in before.items()):
         words = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-        report.invalid("spec.nodeSelector", now, words)
+        report.invalid("spec.nodeSelector", munged.get("nodeSelector"), words)
     _take(munged, old, "nodeSelector")
     was = (old.get("affinity") or {}).get("nodeAffinity")
     becomes = (munged.get("affinity") or {}).get("nodeAffinity")

@@ -10,7 +10,7 @@ from konverge.apiserver.kinds.core.pod_annotations import APP_ARMOR, annotations
 from konverge.apiserver.kinds.core.pod_defaults import default_pod
 from konverge.apiserver.kinds.core.pod_resize import check_pod_resize, prepare_resize
 from konverge.apiserver.kinds.core.pod_resources import default_pod_level, quality_of_service
-from konverge.apiserver.kinds.core.pod_status import check_pod_status, prepare_status
+from konverge.apiserver.kinds.core.pod_status import check_pod_status, prepare_status, status_warnings
 from konverge.apiserver.kinds.core.pod_update import check_ephemeral_update, check_pod, check_pod_update
 from konverge.apiserver.kinds.core.pod_warnings import pod_warnings
 from konverge.apiserver.kinds.core.scope import containers_of
@@ -150,6 +150,14 @@ def _checking(check: Callable[[Obj, Obj, Report], None]) -> Callable[[Obj, Obj, 
     return validate
 
 
+def _validate_status(pod: Obj, old: Obj, context: Context) -> list[FieldError]:
+    report = Report(context)
+    check_pod_status(pod, old, report)
+    for text in () if report.errors else status_warnings(pod):
+        context.warn(text)
+    return report.errors
+
+
 def _warnings(pod: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     """Warnings are for creators only: nobody can mend a running pod."""
     if old is not None:
@@ -185,7 +193,7 @@ POD = Strategy(
     validate_create=_validate_create,
     validate_update=_checking(check_pod_update),
     warnings=_warnings,
-    status=StatusRules(prepare=prepare_status, validate=_checking(check_pod_status)),
+    status=StatusRules(prepare=prepare_status, validate=_validate_status),
     subresources={
         "ephemeralcontainers": StatusRules(prepare=_prepare_ephemeral, validate=_checking(check_ephemeral_update)),
         "resize": StatusRules(prepare=_prepare_resize, validate=_checking(check_pod_resize)),

@@ -100,6 +100,7 @@ def update_ports(service: Obj, old: Spec, allocation: Allocation) -> None:
     spec = service["spec"]
     if has_node_ports(spec):
         known = _numbers(old)
+        seen: set[tuple[str, int]] = set()
         for index, port in enumerate(spec.get("ports") or ()):
             number = port.get("nodePort") or 0
             if number and number not in known:
@@ -107,5 +108,14 @@ def update_ports(service: Obj, old: Spec, allocation: Allocation) -> None:
                 known.add(number)
             elif not number and _wants_ports(spec):
                 port["nodePort"] = _next(allocation)
+            _once(port, seen)
     if needs_health_check(spec) and not needs_health_check(old):
         _allocate_health_check(spec, allocation)
+
+
+def _once(port: Spec, seen: set[tuple[str, int]]) -> None:
+    """On update the real server stumbles over a repeated node port before it can validate it."""
+    key = (port.get("protocol") or "", port.get("nodePort") or 0)
+    if key[1] and key in seen:
+        raise status.plain_500(f"duplicate nodePort: {{{key[0]} {key[1]}}}")
+    seen.add(key)

@@ -385,6 +385,10 @@ def _status(new: Obj, old: Obj, path: str, report: Report) -> bool:
     if new["spec"].get("type") != "LoadBalancer" and balancer.get("ingress"):
         return report.forbidden(f"{place}.ingress", "may only be used when `spec.type` is 'LoadBalancer'")
     load_balancer_status(balancer, (old.get("status") or {}).get("loadBalancer") or {}, place, report)
+    if report.context and not report.errors:
+        for index, entry in enumerate(balancer.get("ingress") or ()):
+            for text in ip_warnings(f"{place}.ingress[{index}]", entry.get("ip") or ""):
+                report.context.warn(text)
     return True
 
 
