@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from konverge.apiserver.auth.settings import AuthSettings
 from konverge.apiserver.storage import HistoryLimits
 
 
@@ -26,6 +27,7 @@ class WatchLimits:
 class Config:
     history: HistoryLimits = field(default_factory=HistoryLimits)
     watch: WatchLimits = field(default_factory=WatchLimits)
+    auth: AuthSettings = field(default_factory=AuthSettings)
     request_timeout: float = 60.0
     """For everything but watches; a request may ask for less by `?timeout=`."""
     service_cluster_ips: str = "10.96.0.0/16"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from konverge import clock
 from konverge.apiserver import bootstrap
+from konverge.apiserver.auth import policy, wiring
 from konverge.apiserver.certificates import Certificates, kept, write_private
 from konverge.apiserver.config import Config
 from konverge.apiserver.crd.manager import Manager
@@ -20,7 +21,7 @@ from konverge.apiserver.http.call import Call
 from konverge.apiserver.http.lifecycle import NamespaceLifecycle
 from konverge.apiserver.http.pipeline import handle
 from konverge.apiserver.http.request_info import Query
-from konverge.apiserver.http.seams import Admission, Gate, NameAndAge, TableMaker, TokenGate
+from konverge.apiserver.http.seams import Admission, Gate, NameAndAge, TableMaker
 from konverge.apiserver.http.watch import WatchStream
 from konverge.apiserver.objects import Objects
 from konverge.apiserver.registry import Registry
@@ -68,7 +69,6 @@ class ApiServer:
         self.store = Store(history=self.config.history, journal=self._journal)
         self.objects = Objects(self.store)
         self.definitions = Manager(self.store, self.registry)
-        self.gate: Gate = TokenGate(self.token)
         self.admission: Admission = NamespaceLifecycle()
         self.tables: TableMaker = NameAndAge()
         self.routes: dict[str, Route] = health.routes()
@@ -76,6 +76,7 @@ class ApiServer:
         self.logs: Callable[[Obj, str, Query], Producer] | None = None
         """(pod, container, query) -> what writes its log; a simulation sets it."""
         self.body_decoders: dict[str, Callable[[bytes], Obj]] = {}
+        self.gate: Gate = wiring.plug_in(self)
         self.streams: set[WatchStream] = set()
         self.flow_headers: list[tuple[bytes, bytes]] = [
             (b"x-kubernetes-pf-flowschema-uid", clock.new_uid().encode()),
@@ -99,6 +100,7 @@ class ApiServer:
         if self._journal is not None:
             self._journal.load(self.store)
         bootstrap.create_all(self.objects, self.config.service_cluster_ips)
+        policy.create_all(self.objects)
         self.definitions.start()
 
     async def listen(self, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None) -> str:

@@ -40,6 +40,15 @@ _UNCHECKED = (
 )
 
 
+def _number(text: str) -> int | float:
+    """A number with a fraction or an exponent: whole ones are stored as Go writes them, without either."""
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < 1e21 else value
+
+
+_json = msgspec.json.Decoder(float_hook=_number)
+
+
 class CustomKind:
     """Everything compiled from one version of a definition."""
 
@@ -68,7 +77,7 @@ class CustomKind:
     def read(self, body: bytes, validation: str) -> Decoded:
         """A JSON body under a `fieldValidation`: pruned, its metadata typed. Raises 400."""
         repeated = decode.duplicates(body) if validation != "Ignore" else []
-        return self._coerce(msgspec.json.decode(body), validation, repeated)
+        return self._coerce(_json.decode(body), validation, repeated)
 
     def coerce(self, obj: Obj, validation: str) -> Decoded:
         """The same for an object that a patch has made."""

@@ -88,10 +88,10 @@ def decoded(call: Call, served: Served, found: Patch, patched: Obj, options: Wri
         scheme.same_kind(call, served, patched)
         result = _typed(served, found, patched)
     except (DecodeError, scheme.WrongKind) as error:
-        raise _not_this(found, patched, str(error)) from None
+        raise _not_this(served, found, patched, str(error)) from None
     odd = [*found.strict, *result.strict]
     if odd and options.field_validation == "Strict":
-        raise _not_this(found, patched, "strict decoding error: " + ", ".join(odd))
+        raise _not_this(served, found, patched, "strict decoding error: " + ", ".join(odd))
     if options.field_validation == "Warn":
         for text in odd:
             call.warn(text)
@@ -109,8 +109,8 @@ def _typed(served: Served, found: Patch, patched: Obj) -> Decoded:
     return bodies.by_type(served, msgspec.json.encode(patched), patched)
 
 
-def _not_this(found: Patch, patched: Obj, why: str) -> status.ApiError:
-    return status.invalid("", "", "", [fielderrors.invalid("patch", found.shown(patched), why)])
+def _not_this(served: Served, found: Patch, patched: Obj, why: str) -> status.ApiError:
+    return status.invalid("", "", "", [fielderrors.invalid("patch", found.shown(patched, custom=served.custom), why)])
 
 
 def identified(call: Call, served: Served, obj: Obj, live: Obj | None) -> None:

@@ -27,7 +27,7 @@ class Patch(Protocol):
     def apply(self, live: Obj) -> Obj:
         """The patched object; the one given stays as it is."""
 
-    def shown(self, patched: Obj) -> str:
+    def shown(self, patched: Obj, *, custom: bool) -> str:
         """What a refusal of the result shows."""
 
 
@@ -84,8 +84,8 @@ class JsonPatch:
             raise rejected() from None
         return patched if isinstance(patched, dict) else {}
 
-    def shown(self, patched: Obj) -> str:
-        return in_order(patched)
+    def shown(self, patched: Obj, *, custom: bool) -> str:
+        return in_order(patched, custom=custom)
 
 
 class MergePatch:
@@ -102,8 +102,8 @@ class MergePatch:
         patched: Obj = mergepatch.apply(live, self._patch)
         return patched
 
-    def shown(self, patched: Obj) -> str:
-        return in_order(patched)
+    def shown(self, patched: Obj, *, custom: bool) -> str:
+        return in_order(patched, custom=custom)
 
 
 class StrategicPatch:
@@ -124,7 +124,7 @@ class StrategicPatch:
                 raise rejected() from None
             raise (status.bad_request(str(error)) if error.code == 400 else status.plain_500(str(error))) from None
 
-    def shown(self, patched: Obj) -> str:
+    def shown(self, patched: Obj, *, custom: bool) -> str:
         return go_value(self._patch)
 
 
@@ -141,8 +141,10 @@ _METADATA_ORDER = (
 )  # fmt: skip
 
 
-def in_order(obj: Obj) -> str:
-    """An object as text, its members in the order of the real server's patch library."""
+def in_order(obj: Obj, *, custom: bool) -> str:
+    """An object as text, its members in the order of the real server: sorted, but for the metadata of built-in kinds."""
+    if custom:
+        return msgspec.json.encode(obj, order="sorted").decode()
     shown = {key: obj[key] for key in sorted(obj)}
     metadata = shown.get("metadata")
     if isinstance(metadata, dict):

@@ -161,7 +161,9 @@ async def _write(call: Call, served: Served, change: patch.ChangeOne, options: W
         new = change(old)
         _check(call, served, new, live)
         view.write(live, (new.get("spec") or {}).get("replicas", 0))
-        live["metadata"]["resourceVersion"] = new["metadata"].get("resourceVersion", "")
+        version = new["metadata"].get("resourceVersion", "")
+        if version or not served.custom:  # custom resources know no unconditional update, but their scale does
+            live["metadata"]["resourceVersion"] = version
         merged = to_parent(entries, new["metadata"].get("managedFields"), path, api_version)
         live["metadata"]["managedFields"] = merged
         if not merged:
@@ -176,7 +178,7 @@ def _check(call: Call, served: Served, scale: Obj, live: Obj) -> None:
     metadata, name = scale["metadata"], call.info.name
     errors = managed_field_errors(metadata.get("managedFields"))
     replicas = (scale.get("spec") or {}).get("replicas") or 0
-    if replicas < 0:
+    if replicas < 0 and not served.custom:
         errors.append(fielderrors.invalid("spec.replicas", replicas, "must be greater than or equal to 0"))
     if errors:
         raise status.invalid("autoscaling", "Scale", name, errors)

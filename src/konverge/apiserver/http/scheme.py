@@ -85,9 +85,7 @@ def _wrong_custom_kind(served: Served, given: str, api_version: str, obj: Obj) -
     if api_version != resource.api_version:
         raise _wrong_version(served, api_version)
     name = str((obj.get("metadata") or {}).get("name", ""))
-    raise status.invalid(
-        resource.group, resource.kind, name, [fielderrors.invalid("kind", given, f"must be {resource.kind}")]
-    )
+    raise status.invalid(resource.group, given, name, [fielderrors.invalid("kind", given, f"must be {resource.kind}")])
 
 
 INTERNAL_PACKAGES = {"": "core", "rbac.authorization.k8s.io": "rbac"}
