@@ -1,0 +1,375 @@
+"""ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from konverge.apiserver.fielderrors import FieldError
+from konverge.apiserver.kinds.admissionregistration.expressions import (
+    BOOL,
+    OBJECT,
+    PATCHES,
+    STRING,
+    STRING_OR_NULL,
+    Expressions,
+)
+from konverge.apiserver.kinds.admissionregistration.matching import (
+    FAILURE_POLICIES,
+    REINVOCATIONS,
+    default_matching,
+    match_conditions,
+    match_resources,
+    only_mutable_operations,
+)
+from konverge.apiserver.kinds.admissionregistration.reserved import reserved_name, reserved_name_warnings
+from konverge.apiserver.kinds.declare import (
+    Report,
+    Rule,
+    as_created,
+    creation,
+    field,
+    items,
+    one_of,
+    required,
+    same,
+    section,
+    struct,
+    update,
+)
+from konverge.apiserver.kinds.lifecycle import metadata_kept, status_cleared, status_kept
+from konverge.apiserver.kinds.rules.conditions import conditions
+from konverge.apiserver.kinds.rules.defaults import fill, section_of
+from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.kinds.rules.names import (
+    dns_1035_complaints,
+    dns_subdomain,
+    dns_subdomain_complaints,
+    path_segment_complaints,
+    qualified_name,
+    worded,
+)
+from konverge.apiserver.kinds.rules.selectors import label_selector
+from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+
+GROUP = "admissionregistration.k8s.io"
+_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
+_ACTIONS = ("Audit", "Deny", "Warn")
+_MOST_ANNOTATIONS = 20
+_LONGEST_ANNOTATION = 5 * 1024
+_IDENTIFIER = re.compile("[_a-zA-Z][_a-zA-Z0-9]*")
+_RESERVED = frozenset(
+    """
+    true false null in as break const continue else for function if import let loop package namespace return var void
+    while
+    """.split()  # noqa: SIM905
+)
+
+
+def _default_policy(obj: Obj) -> None:
+    spec = section_of(obj, "spec")
+    fill(spec, {"failurePolicy": "Fail"})
+    default_matching(spec.get("matchConstraints"))
+
+
+def _default_binding(obj: Obj) -> None:
+    default_matching(section_of(obj, "spec").get("matchResources"))
+
+
+# --- what both kinds of policies say
+
+
+def _api_version(value: Any, path: str, report: Report) -> bool:
+    if value.count("/") > 1:
+        return report.invalid(path, value, f"unexpected GroupVersion string: {value}")
+    group, _, version = value.rpartition("/")
+    complaints = dns_subdomain_complaints(group) if group else []
+    if complaints:
+        report.invalid(path, group, ",".join(complaints))
+    if not version:
+        return report.invalid(path, value, "version must be specified")
+    complaints = dns_1035_complaints(version)
+    return not complaints or report.invalid(path, version, ",".join(complaints))
+
+
+def _kind(value: Any, path: str, report: Report) -> bool:
+    complaints = dns_1035_complaints(value.lower())
+    words = f"may have mixed case, but should otherwise match: {','.join(complaints)}"
+    return not complaints or report.invalid(path, value, words)
+
+
+_PARAM_KIND = struct(text("apiVersion", required, _api_version), text("kind", required, _kind))
+
+
+def _constraints(spec: Any, path: str, report: Report) -> bool:
+    constraints, place = spec.get("matchConstraints"), f"{path}.matchConstraints"
+    if constraints is None:
+        return report.required(place)
+    match_resources(constraints, place, report)
+    return bool(constraints.get("resourceRules")) or report.required(f"{place}.resourceRules")
+
+
+_HEAD = struct(
+    text("failurePolicy", required, one_of(*FAILURE_POLICIES)), field("paramKind", _PARAM_KIND), _constraints
+)
+
+
+def _conditions(spec: Obj, before: Obj | None, report: Report) -> None:
+    """Conditions that an update does not touch stay as they are."""
+    names = ("paramKind", "matchConditions")
+    if before is not None and all(same(spec.get(name), before.get(name)) for name in names):
+        return
+    params = spec.get("paramKind") is not None
+    match_conditions(spec.get("matchConditions"), "spec.matchConditions", report, params=params)
+
+
+def _variables(spec: Obj, scope: Expressions, report: Report) -> None:
+    for index, variable in enumerate(spec.get("variables") or ()):
+        place = f"spec.variables[{index}]"
+        name, expression = variable.get("name") or "", variable.get("expression") or ""
+        if not name.strip():
+            report.required(f"{place}.name", "name is not specified")
+        elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
+            report.invalid(f"{place}.name", name, "must be a valid CEL identifier")
+        if not expression.strip():
+            report.required(f"{place}.expression", "expression is not specified")
+            continue
+        complaint = scope.add_variable(name, expression)
+        if complaint:
+            report.invalid(f"{place}.expression", expression, complaint)
+
+
+# --- validating
+
+
+def _validation(value: Obj, scope: Expressions, path: str, report: Report) -> None:
+    expression = value.get("expression") or ""
+    if not expression.strip():
+        report.required(f"{path}.expression", "expression is not specified")
+    else:
+        complaint = scope.complaint(expression, BOOL)
+        if complaint:
+            report.invalid(f"{path}.expression", expression, complaint)
+    _message(value, scope, path, report)
+    reason = value.get("reason")
+    if reason is not None:
+        one_of(*_REASONS)(reason, f"{path}.reason", report)
+
+
+def _message(value: Obj, scope: Expressions, path: str, report: Report) -> None:
+    computed, fixed = value.get("messageExpression") or "", value.get("message") or ""
+    if computed and not computed.strip():
+        report.invalid(f"{path}.messageExpression", computed, "must be non-empty if specified")
+    elif computed:
+        complaint = scope.complaint(computed, STRING, authorizer=False)
+        if complaint:
+            report.invalid(f"{path}.messageExpression", computed, complaint)
+    if fixed and not fixed.strip():
+        report.invalid(f"{path}.message", fixed, "must be non-empty if specified")
+    elif re.search(r"[\n\r]", fixed.strip()):
+        report.invalid(f"{path}.message", fixed, "must not contain line breaks")
+
+
+def _annotation(value: Obj, name: str, scope: Expressions, path: str, report: Report) -> None:
+    qualified_name(f"{name}/{value.get('key') or ''}", f"{path}.key", report)
+    expression, place = value.get("valueExpression") or "", f"{path}.valueExpression"
+    size = len(expression.strip())
+    if not size:
+        report.required(place, "valueExpression is not specified")
+    elif size > _LONGEST_ANNOTATION:
+        report.required(place, f"must not exceed {_LONGEST_ANNOTATION} bytes in length")
+    else:
+        complaint = scope.complaint(expression.strip(), STRING_OR_NULL)
+        if complaint:
+            report.invalid(place, expression, complaint)
+
+
+def _annotations(obj: Obj, scope: Expressions, report: Report) -> None:
+    listed, place = obj["spec"].get("auditAnnotations") or [], "spec.auditAnnotations"
+    if len(listed) > _MOST_ANNOTATIONS:
+        report.invalid(place, listed, f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations")
+    seen: set[str] = set()
+    for index, annotation in enumerate(listed):
+        _annotation(annotation, obj["metadata"].get("name") or "", scope, f"{place}[{index}]", report)
+        key = annotation.get("key") or ""
+        if key in seen:
+            report.duplicate(f"{place}[{index}].key", key)
+        seen.add(key)
+
+
+def _check_validating(obj: Obj, old: Obj | None, report: Report) -> None:
+    spec = obj["spec"]
+    _HEAD(spec, "spec", report)
+    _conditions(spec, None if old is None else old["spec"], report)
+    scope = Expressions(params=spec.get("paramKind") is not None, variables=bool(spec.get("variables")))
+    _variables(spec, scope, report)
+    if not spec.get("validations") and not spec.get("auditAnnotations"):
+        for name in ("validations", "auditAnnotations"):
+            report.required(f"spec.{name}", "validations or auditAnnotations must contain at least one item")
+        return
+    for index, validation in enumerate(spec.get("validations") or ()):
+        _validation(validation, scope, f"spec.validations[{index}]", report)
+    _annotations(obj, scope, report)
+
+
+# --- mutating
+
+_PATCHES = {
+    "ApplyConfiguration": ("applyConfiguration", "jsonPatch", OBJECT),
+    "JSONPatch": ("jsonPatch", "applyConfiguration", PATCHES),
+}
+
+
+def _mutation(value: Obj, scope: Expressions, path: str, report: Report) -> bool:
+    kind = value.get("patchType") or ""
+    if not kind:
+        return report.required(f"{path}.patchType")
+    if kind not in _PATCHES:
+        return report.not_supported(f"{path}.patchType", kind, sorted(_PATCHES))
+    member, other, wanted = _PATCHES[kind]
+    if value.get(member) is None:
+        report.required(f"{path}.{member}", f"must be specified when patchType is {kind}")
+    else:
+        _patch(value[member], scope, wanted, f"{path}.{member}.expression", report)
+    unset = value.get(other) is None
+    words = f"must not be specified when patchType is {kind}"
+    return unset or report.invalid(f"{path}.{other}", f"{{{other}}}", words)
+
+
+def _patch(value: Obj, scope: Expressions, wanted: Any, path: str, report: Report) -> None:
+    expression = (value.get("expression") or "").strip()
+    if not expression:
+        report.required(path)
+        return
+    complaint = scope.complaint(expression, wanted, patches=True)
+    if complaint:
+        report.invalid(path, expression, complaint)
+
+
+def _check_mutating(obj: Obj, old: Obj | None, report: Report) -> None:
+    spec = obj["spec"]
+    _HEAD(spec, "spec", report)
+    only_mutable_operations(spec.get("matchConstraints"), "spec.matchConstraints", report)
+    _conditions(spec, None if old is None else old["spec"], report)
+    scope = Expressions(params=spec.get("paramKind") is not None, variables=True)
+    _variables(spec, scope, report)
+    if not spec.get("mutations"):
+        report.required("spec.mutations", "mutations must contain at least one item")
+    for index, mutation in enumerate(spec.get("mutations") or ()):
+        _mutation(mutation, scope, f"spec.mutations[{index}]", report)
+    text("reinvocationPolicy", required, one_of(*REINVOCATIONS))(spec, "spec", report)
+
+
+# --- bindings
+
+
+def _param_ref(value: Any, path: str, report: Report) -> bool:
+    name, selector, action = value.get("name"), value.get("selector"), value.get("parameterNotFoundAction")
+    words = "name and selector are mutually exclusive"
+    if name:
+        worded(path_segment_complaints)(name, f"{path}.name", report)
+        if selector is not None:
+            report.forbidden(f"{path}.name", words)
+    if selector is not None:
+        label_selector(selector, f"{path}.selector", report)
+        if name:
+            report.forbidden(f"{path}.selector", words)
+    if not name and selector is None:
+        report.required(path, "one of name or selector must be specified")
+    place = f"{path}.parameterNotFoundAction"
+    return report.required(place) if not action else one_of("Deny", "Allow")(action, place, report)
+
+
+def _actions(value: Any, path: str, report: Report) -> bool:
+    for index, action in enumerate(value):
+        one_of(*_ACTIONS)(action, f"{path}[{index}]", report)
+        if action in value[:index]:
+            report.duplicate(f"{path}[{index}]", action)
+    words = (
+        "must not contain both Deny and Warn (repeating the same validation failure information in the API response "
+        "and headers serves no purpose)"
+    )
+    return not {"Deny", "Warn"} <= set(value) or report.invalid(path, value, words)
+
+
+def _mutable_matches(spec: Any, path: str, report: Report) -> bool:
+    return only_mutable_operations(spec.get("matchResources"), f"{path}.matchResources", report)
+
+
+_VALIDATING_BINDING = (
+    section(
+        "spec",
+        field("policyName", dns_subdomain),
+        field("paramRef", _param_ref),
+        field("matchResources", match_resources),
+        field("validationActions", _actions),
+        text("policyName", required),
+        field("validationActions", required),
+    ),
+)
+_MUTATING_BINDING = (
+    section(
+        "spec",
+        text("policyName", required, dns_subdomain),
+        field("paramRef", _param_ref),
+        field("matchResources", match_resources),
+        _mutable_matches,
+    ),
+)
+
+
+# --- strategies
+
+
+def _policy_checks(check: Any) -> dict[str, Any]:
+    def create(obj: Obj, context: Context) -> list[FieldError]:
+        report = Report(context)
+        check(obj, None, report)
+        reserved_name(obj, "", report)
+        return report.errors
+
+    def change(obj: Obj, old: Obj, context: Context) -> list[FieldError]:
+        report = Report(context)
+        check(obj, old, report)
+        return report.errors
+
+    return {"validate_create": create, "validate_update": change}
+
+
+def _binding(rules: tuple[Any, ...]) -> Strategy:
+    return Strategy(
+        defaults=_default_binding,
+        validate_create=creation(*rules, reserved_name),
+        validate_update=update(as_created(*rules)),
+        warnings=reserved_name_warnings,
+        generation=True,
+        unconditional_update=False,
+    )
+
+
+_WARNING: Rule = struct(text("warning", required), text("fieldRef", required))
+_STATUS = section(
+    "status",
+    field("typeChecking", struct(field("expressionWarnings", items(_WARNING)))),
+    field("conditions", conditions),
+)
+
+VALIDATING_POLICY = Strategy(
+    defaults=_default_policy,
+    prepare_create=status_cleared(GROUP, "v1", "ValidatingAdmissionPolicy"),
+    prepare_update=status_kept,
+    **_policy_checks(_check_validating),
+    warnings=reserved_name_warnings,
+    status=StatusRules(prepare=metadata_kept, validate=update(as_created(_STATUS))),
+    generation=True,
+    unconditional_update=False,
+)
+MUTATING_POLICY = Strategy(
+    defaults=_default_policy,
+    **_policy_checks(_check_mutating),
+    warnings=reserved_name_warnings,
+    generation=True,
+    unconditional_update=False,
+)
+VALIDATING_BINDING = _binding(_VALIDATING_BINDING)
+MUTATING_BINDING = _binding(_MUTATING_BINDING)

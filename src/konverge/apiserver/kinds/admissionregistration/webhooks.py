@@ -1,0 +1,253 @@
+"""ValidatingWebhookConfiguration and MutatingWebhookConfiguration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from konverge.apiserver.fielderrors import FieldError
+from konverge.apiserver.kinds.admissionregistration.matching import (
+    FAILURE_POLICIES,
+    MATCH_POLICIES,
+    REINVOCATIONS,
+    RULE,
+    default_rules,
+    match_conditions,
+)
+from konverge.apiserver.kinds.admissionregistration.reserved import reserved_name, reserved_name_warnings
+from konverge.apiserver.kinds.declare import Report, field, items, one_of, same, struct
+from konverge.apiserver.kinds.rules.defaults import each, fill
+from konverge.apiserver.kinds.rules.domains import three_segments
+from konverge.apiserver.kinds.rules.names import dns_1035_complaints, dns_subdomain_complaints
+from konverge.apiserver.kinds.rules.numbers import inclusive, within
+from konverge.apiserver.kinds.rules.selectors import label_selector
+from konverge.apiserver.strategy import Context, Obj, Strategy
+
+_DEFAULTS = {
+    "failurePolicy": "Fail",
+    "matchPolicy": "Equivalent",
+    "namespaceSelector": dict,
+    "objectSelector": dict,
+    "timeoutSeconds": 10,
+}
+_HARMLESS = ("None", "NoneOnDryRun")
+_SIDE_EFFECTS = (*_HARMLESS, "Some", "Unknown")
+_REVIEWS = ("v1", "v1beta1")
+_FORM = "; desired format: https://host[/path]"
+_NEVER_SENT = {
+    "authentication.k8s.io": ("selfsubjectreviews", "tokenreviews"),
+    "authorization.k8s.io": (
+        "localsubjectaccessreviews",
+        "selfsubjectaccessreviews",
+        "selfsubjectrulesreviews",
+        "subjectaccessreviews",
+    ),
+}
+
+
+def _default_hooks(obj: Obj) -> None:
+    for hook in each(obj, "webhooks"):
+        fill(hook, _DEFAULTS)
+        default_rules(each(hook, "rules"))
+        service = (hook.get("clientConfig") or {}).get("service")
+        if service is not None and service.get("port") is None:
+            service["port"] = 443
+
+
+def _default_mutating(obj: Obj) -> None:
+    _default_hooks(obj)
+    for hook in each(obj, "webhooks"):
+        fill(hook, {"reinvocationPolicy": "Never"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Demands:
+    """What is asked of a configuration; an update asks no more than the stored one already fulfils."""
+
+    harmless: bool = True
+    known_review: bool = True
+    distinct_names: bool = True
+    conditions: bool = True
+
+
+def _demands_of(new: Obj, old: Obj) -> _Demands:
+    hooks = old.get("webhooks") or []
+    names = [hook.get("name") for hook in hooks]
+    reviews = [hook.get("admissionReviewVersions") or () for hook in hooks]
+    conditions = [[hook.get("matchConditions") for hook in obj.get("webhooks") or ()] for obj in (new, old)]
+    return _Demands(
+        harmless=all(hook.get("sideEffects") in _HARMLESS for hook in hooks),
+        known_review=all(set(listed) & set(_REVIEWS) for listed in reviews if listed),
+        distinct_names=len(names) == len(set(names)),
+        conditions=not same(*conditions),
+    )
+
+
+def _side_effects(hook: Any, path: str, report: Report) -> bool:
+    effects, place = hook.get("sideEffects"), f"{path}.sideEffects"
+    allowed = _HARMLESS if report.scope.harmless else _SIDE_EFFECTS
+    if effects is None:
+        return report.required(place, f"must specify one of {', '.join(allowed)}")
+    return one_of(*allowed)(effects, place, report)
+
+
+def _url(text: str) -> SplitResult | None:
+    try:
+        return urlsplit(text)
+    except ValueError:
+        return None
+
+
+def _webhook_url(value: str, path: str, report: Report) -> bool:
+    url = _url(value)
+    if url is None:
+        return report.required(path, f'url must be a valid URL: parse "{value}": invalid URL{_FORM}')
+    if url.scheme != "https":
+        report.invalid(path, url.scheme, f"'https' is the only allowed URL scheme{_FORM}")
+    host = url.netloc.rpartition("@")[2]
+    if not host:
+        report.invalid(path, host, f"host must be specified{_FORM}")
+    user, at, _ = url.netloc.rpartition("@")
+    for part, found, words in (
+        (user, at, "user information is not permitted in the URL"),
+        (url.fragment, url.fragment, "fragments are not permitted in the URL"),
+        (url.query, url.query, "query parameters are not permitted in the URL"),
+    ):
+        if found:
+            report.invalid(path, part, words)
+    return True
+
+
+def webhook_service(service: Obj, path: str, report: Report) -> bool:
+    """The service that a webhook is reached by."""
+    for name in ("name", "namespace"):
+        if not service.get(name):
+            report.required(f"{path}.{name}")
+    port = service.get("port") or 0
+    if not 0 < port < 65536:
+        report.invalid(f"{path}.port", port, f"port is not valid: {inclusive(1, 65535)}")
+    return _service_path(service.get("path") or "", f"{path}.path", report)
+
+
+def _service_path(value: str, path: str, report: Report) -> bool:
+    if value in ("", "/"):
+        return True
+    if value == "//":
+        return report.invalid(path, value, "segment[0] may not be empty")
+    if not value.startswith("/"):
+        report.invalid(path, value, "must start with a '/'")
+    for index, step in enumerate(value[1:].removesuffix("/").split("/")):
+        if not step:
+            report.invalid(path, value, f"segment[{index}] may not be empty")
+            continue
+        for complaint in dns_subdomain_complaints(step):
+            report.invalid(path, value, f"segment[{index}]: {complaint}")
+    return True
+
+
+def _client(hook: Any, path: str, report: Report) -> bool:
+    client, place = hook.get("clientConfig") or {}, f"{path}.clientConfig"
+    url, service = client.get("url"), client.get("service")
+    if (url is None) == (service is None):
+        return report.required(place, "exactly one of url or service is required")
+    if url is not None:
+        return _webhook_url(url, f"{place}.url", report)
+    return webhook_service(service or {}, f"{place}.service", report)
+
+
+def _conditions(hook: Any, path: str, report: Report) -> bool:
+    if not report.scope.conditions:
+        return True
+    return match_conditions(hook.get("matchConditions"), f"{path}.matchConditions", report, params=False)
+
+
+def _review_versions(hook: Any, path: str, report: Report) -> bool:
+    versions, place = hook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions"
+    if not versions:
+        return report.required(place, f"must specify one of {', '.join(_REVIEWS)}")
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
+            report.invalid(f"{place}[{index}]", version, "duplicate version")
+            continue
+        for complaint in dns_1035_complaints(version):
+            report.invalid(f"{place}[{index}]", version, complaint)
+    fine = not report.scope.known_review or set(versions) & set(_REVIEWS)
+    return bool(fine) or report.invalid(place, versions, f"must include at least one of {', '.join(_REVIEWS)}")
+
+
+def _distinct_name(hook: Any, path: str, report: Report) -> bool:
+    names, name = report.seen.setdefault("name", set()), hook.get("name") or ""
+    if report.scope.distinct_names and name and name in names:
+        report.duplicate(f"{path}.name", name)
+    names.add(name)
+    return True
+
+
+_HOOK = struct(
+    field("name", three_segments),
+    field("rules", items(RULE)),
+    field("failurePolicy", one_of(*FAILURE_POLICIES)),
+    field("matchPolicy", one_of(*MATCH_POLICIES)),
+    _side_effects,
+    field("timeoutSeconds", within(1, 30, "the timeout value must be between 1 and 30 seconds")),
+    field("namespaceSelector", label_selector),
+    field("objectSelector", label_selector),
+    field("reinvocationPolicy", one_of(*REINVOCATIONS)),
+    _client,
+    _conditions,
+    _review_versions,
+    _distinct_name,
+)
+_RULES = struct(field("webhooks", items(_HOOK)))
+
+
+def _create(obj: Obj, context: Context) -> list[FieldError]:
+    report = Report(context, _Demands())
+    _RULES(obj, "", report)
+    reserved_name(obj, "", report)
+    return report.errors
+
+
+def _update(obj: Obj, old: Obj, context: Context) -> list[FieldError]:
+    report = Report(context, _demands_of(obj, old))
+    _RULES(obj, "", report)
+    return report.errors
+
+
+def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+    yield from reserved_name_warnings(obj, old, context)
+    for i, hook in enumerate(each(obj, "webhooks")):
+        for j, rule in enumerate(each(hook, "rules")):
+            yield from _without_effect(rule, f"webhooks[{i}].rules[{j}]")
+
+
+def _without_effect(rule: Obj, path: str) -> Iterable[str]:
+    """Reviews and the like are never sent to webhooks: a rule that names them is a mistake."""
+    groups, resources = rule.get("apiGroups") or (), rule.get("resources") or ()
+    if "*" in groups or "*" in resources:
+        return
+    for group in dict.fromkeys(groups):
+        for resource in dict.fromkeys(resources):
+            if resource in _NEVER_SENT.get(group, ()):
+                shown = f"{resource}.{group}" if group else resource
+                yield f"{path}: {shown} is excluded from admission webhooks; this rule will have no effect"
+
+
+VALIDATING = Strategy(
+    defaults=_default_hooks,
+    validate_create=_create,
+    validate_update=_update,
+    warnings=_warnings,
+    generation=True,
+    unconditional_update=False,
+)
+MUTATING = Strategy(
+    defaults=_default_mutating,
+    validate_create=_create,
+    validate_update=_update,
+    warnings=_warnings,
+    generation=True,
+    unconditional_update=False,
+)
