@@ -99,7 +99,7 @@ def _decide(steps: Steps, body: Evaluate, *, decisive: bool) -> Evaluate:
             if failure is not None:
                 raise failure
             return not decisive
-        return decisive
+        return bool(decisive)
 
     return evaluate
 

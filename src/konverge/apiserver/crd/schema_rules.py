@@ -117,7 +117,7 @@ class Checker:
 
     def _property(self, raw: Schema, place: Place, name: str) -> Place:
         below = replace(place, root=False, path=f"{place.path}.properties[{name}]")
-        if raw.get("x-kubernetes-map-type") not in (None, "granular"):
+        if raw.get("x-kubernetes-map-type") not in (None, "granular", "atomic"):
             below = _uncorrelated(below, place.path)
         if (place.root or raw.get("x-kubernetes-embedded-resource")) and name in _META:
             below = replace(below, inside_meta=True)
