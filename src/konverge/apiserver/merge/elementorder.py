@@ -6,7 +6,6 @@ where the live list had them.
 
 from __future__ import annotations
 
-from functools import cmp_to_key
 from typing import Any
 
 from konverge.apiserver.merge.gotext import go_value
@@ -35,12 +34,20 @@ def arranged(
 
 
 def _sorted(items: list[Any], order: list[Any], merge_key: str) -> list[Any]:
-    positions = {id(item): _position(order, item, merge_key) for item in items}
+    """Sorted by `order`. An item that is not in it goes before whatever stands there, so such items end up reversed:
+    Go's insertion sort with a comparison that says yes when it does not know, and clients see its results."""
+    placed: list[tuple[int, Any]] = []
+    for item in items:
+        position = _position(order, item, merge_key)
+        index = len(placed)
+        while index and _goes_before(position, placed[index - 1][0]):
+            index -= 1
+        placed.insert(index, (position, item))
+    return [item for _, item in placed]
 
-    def before(a: Any, b: Any) -> int:
-        return positions[id(a)] - positions[id(b)]
 
-    return sorted(items, key=cmp_to_key(before))
+def _goes_before(position: int, other: int) -> bool:
+    return position < other if position >= 0 and other >= 0 else True
 
 
 def _interleaved(left: list[Any], right: list[Any], live_order: list[Any], merge_key: str) -> list[Any]:
@@ -95,3 +102,30 @@ def _key(item: Any, merge_key: str) -> Any:
     if not isinstance(item, dict) or merge_key not in item:
         raise no_merge_key(item if isinstance(item, dict) else {}, merge_key)
     return item[merge_key]
+
+
+def left_behind(live: list[Any], patch: list[Any], merge_key: str) -> list[Any]:
+    """The live list after its items have been merged, as the order of the result is still read from it.
+
+    Go deletes within the array, so a deletion moves the rest up and leaves the last item standing twice, and an
+    addition takes the place of such a leftover. `$setElementOrder`, which kubectl sends with every apply, then looks at
+    this array.
+    """
+    array, size = list(live), len(live)
+    beyond: list[Any] = []
+    specials = [item for item in patch if isinstance(item, dict) and "$patch" in item]
+    for item in specials:
+        while item["$patch"] == "delete" and (index := _position(array[:size], item, merge_key)) >= 0:
+            array[index : size - 1] = array[index + 1 : size]
+            size -= 1
+    if any(item["$patch"] == "replace" for item in specials):
+        return array
+    for item in patch:
+        if item in specials or _position([*array[:size], *beyond], item, merge_key) >= 0:
+            continue
+        if size < len(array):
+            array[size] = item
+            size += 1
+        else:
+            beyond.append(item)
+    return array

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.merge.elementorder import arranged, check_order, split
+from konverge.apiserver.merge.elementorder import arranged, check_order, left_behind, split
 from konverge.apiserver.merge.gotext import go_type, go_value
 from konverge.apiserver.merge.strategicerrors import (
     BAD_PRIMITIVE_LIST,
@@ -209,6 +209,7 @@ def _set_order(node: TypeNode, name: str, order: list[Any], original: Obj, patch
         merged = _without_directives(wanted)
     else:
         merged = _merge_list(inner, field, before, after, False)
+        before = left_behind(before, after, merge_key) if merge_key and field.strategy == "merge" else before
     in_order, server_only = split(merged, order, merge_key)
     element_type(before, after)
     original[name] = arranged(in_order, server_only, order, before, merge_key)

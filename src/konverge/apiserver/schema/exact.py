@@ -221,8 +221,8 @@ class Exact:
         return value
 
     def _bytes(self, node: TypeNode, value: Any, what: str) -> Any:
-        if what == "array" and all(isinstance(byte, int) and 0 <= byte < 256 for byte in value):
-            return canonical_base64(bytes(value))
+        if what == "array":
+            return canonical_base64(bytes(self._byte(byte) for byte in value))
         if what != "string":
             return self._wrong(what, node.go)
         try:
@@ -230,6 +230,15 @@ class Exact:
         except Base64Error as error:
             self._first = self._first or str(error)
             return UNSET
+
+    def _byte(self, value: Any) -> int:
+        """Bytes may come as a list of numbers too."""
+        what = json_type(value)
+        if what == "number" and isinstance(value, int) and 0 <= value < 256:
+            return value
+        if value is not None:
+            self._wrong(f"number {_text(value)}" if what == "number" else what, "uint8")
+        return 0
 
     def _quantity(self, value: Any, what: str) -> Any:
         text = value.strip() if what == "string" else _text(value) if what == "number" else "{}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from konverge.apiserver.fielderrors import quote
 from konverge.objects.times import format_micro_time, format_time
 
 _SECONDS = "2006-01-02T15:04:05Z07:00"
@@ -26,6 +25,17 @@ def canonical_micro_time(text: str) -> str | None:
     """A `MicroTime` as the server writes it: exactly six decimals, in UTC."""
     moment = _Reader(_MICROS, text).read()
     return None if moment == ZERO else format_micro_time(moment)
+
+
+def _quote(text: str) -> str:
+    """As Go's time package quotes: bytes that are not plain ASCII in hexadecimal."""
+    shown = []
+    for character in text:
+        if " " <= character < "\x80":
+            shown.append(f"\\{character}" if character in '"\\' else character)
+        else:
+            shown += [f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogatepass")]
+    return '"' + "".join(shown) + '"'
 
 
 class _Reader:
@@ -51,7 +61,7 @@ class _Reader:
         micros = self._fraction()
         offset = self._zone()
         if self.rest:
-            raise self._complaint(f"extra text: {quote(self.rest)}")
+            raise self._complaint(f"extra text: {_quote(self.rest)}")
         try:
             return datetime(year, month, day, hour, minute, second, micros, UTC) - offset
         except ValueError:
@@ -60,11 +70,11 @@ class _Reader:
             return ZERO
 
     def _complaint(self, message: str) -> TimeError:
-        return TimeError(f"parsing time {quote(self.text)}: {message}")
+        return TimeError(f"parsing time {_quote(self.text)}: {message}")
 
     def _cannot(self, element: str) -> TimeError:
-        words = f"cannot parse {quote(self.rest)} as {quote(element)}"
-        return TimeError(f"parsing time {quote(self.text)} as {quote(self.layout)}: {words}")
+        words = f"cannot parse {_quote(self.rest)} as {_quote(element)}"
+        return TimeError(f"parsing time {_quote(self.text)} as {_quote(self.layout)}: {words}")
 
     def _literal(self, literal: str) -> None:
         if not self.rest.startswith(literal):
