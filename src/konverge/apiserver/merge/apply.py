@@ -39,7 +39,10 @@ def read(body: bytes) -> Decoded:
     try:
         value, repeated = yamlgo.parse(body)
     except yamlgo.YamlError as error:
-        raise status.bad_request(f"error encoding patch: error converting YAML to JSON: {error}") from None
+        # What looks like JSON is only found not to be YAML one step later.
+        json_like = body.lstrip().startswith(b"{")
+        where = "decoding patch: error converting YAML to JSON" if json_like else "encoding patch"
+        raise status.bad_request(f"error {where}: {error}") from None
     if value is not None and not isinstance(value, dict):
         what = json_type(value)
         text = f"error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {what} into Go value of type"

@@ -75,6 +75,13 @@ def _construct_map(loader: Any, node: Any) -> Any:
     found.update(loader.construct_mapping(node))
 
 
+def _construct_unknown(loader: Any, tag: str, node: Any) -> Any:
+    """A tag that means nothing here is passed over."""
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node)
+    return loader.construct_sequence(node, deep=True) if isinstance(node, yaml.SequenceNode) else node.value
+
+
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag.rsplit(":", 1)[1] in ("null", "merge")]
     for first, resolvers in _BASE.yaml_implicit_resolvers.items()
@@ -86,6 +93,7 @@ _Loader.add_constructor("tag:yaml.org,2002:bool", _construct_bool)
 _Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
 _Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
 _Loader.add_constructor("tag:yaml.org,2002:map", _construct_map)
+_Loader.add_multi_constructor("!", _construct_unknown)
 
 
 def parse(body: bytes) -> Parsed:
@@ -97,18 +105,22 @@ def parse(body: bytes) -> Parsed:
         finally:
             loader.dispose()
     except yaml.YAMLError as error:
-        raise YamlError(_words(error)) from None
+        raise YamlError(_words(error, body)) from None
     except (ValueError, RecursionError, UnicodeError) as error:
         raise YamlError(f"yaml: {error}") from None
 
 
-def _words(error: yaml.YAMLError) -> str:
+def _words(error: yaml.YAMLError, body: bytes) -> str:
     if not isinstance(error, yaml.MarkedYAMLError):
         return f"yaml: {getattr(error, 'reason', error)}"
-    line = 0
-    for mark in (error.context_mark, error.problem_mark):
-        if mark is not None and mark.line and not line:
-            # The parser counts from one in its own errors, but from zero in those of its scanner.
-            line = mark.line + isinstance(error, yaml.scanner.ScannerError)
+    if isinstance(error, yaml.composer.ComposerError) and error.problem == "found undefined alias":
+        assert error.problem_mark is not None
+        line = body.decode(errors="replace").splitlines()[error.problem_mark.line]
+        name = re.match(r"[\w-]*", line[error.problem_mark.column + 1 :])
+        return f"yaml: unknown anchor '{name.group() if name else ''}' referenced"
     problem = error.problem or error.context or "unknown problem parsing YAML content"
-    return f"yaml: line {line}: {problem}" if line else f"yaml: {problem}"
+    for mark in (error.context_mark, error.problem_mark):
+        if mark is not None and mark.line:
+            # The parser counts from one in its own errors, but from zero in those of its scanner.
+            return f"yaml: line {mark.line + isinstance(error, yaml.scanner.ScannerError)}: {problem}"
+    return f"yaml: {problem}"
