@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from konverge import clock
 from konverge.apiserver import bootstrap
+from konverge.apiserver.admission.wiring import chain
 from konverge.apiserver.auth import policy, wiring
 from konverge.apiserver.certificates import Certificates, kept, write_private
 from konverge.apiserver.config import Config
 from konverge.apiserver.crd.manager import Manager
 from konverge.apiserver.http import health, specials
 from konverge.apiserver.http.call import Call
-from konverge.apiserver.http.lifecycle import NamespaceLifecycle
 from konverge.apiserver.http.pipeline import handle
 from konverge.apiserver.http.request_info import Query
 from konverge.apiserver.http.seams import Admission, Gate, NameAndAge, TableMaker
@@ -69,14 +69,15 @@ class ApiServer:
         self.store = Store(history=self.config.history, journal=self._journal)
         self.objects = Objects(self.store)
         self.definitions = Manager(self.store, self.registry)
-        self.admission: Admission = NamespaceLifecycle()
         self.tables: TableMaker = NameAndAge()
         self.routes: dict[str, Route] = health.routes()
         self.specials: dict[tuple[str, str, str], Route] = specials.table()
         self.logs: Callable[[Obj, str, Query], Producer] | None = None
         """(pod, container, query) -> what writes its log; a simulation sets it."""
         self.body_decoders: dict[str, Callable[[bytes], Obj]] = {}
-        self.gate: Gate = wiring.plug_in(self)
+        gate = wiring.plug_in(self)
+        self.gate: Gate = gate
+        self.admission: Admission = chain(self, gate.authorization)
         self.streams: set[WatchStream] = set()
         self.flow_headers: list[tuple[bytes, bytes]] = [
             (b"x-kubernetes-pf-flowschema-uid", clock.new_uid().encode()),

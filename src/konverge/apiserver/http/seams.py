@@ -1,16 +1,13 @@
 """Where other parts of the server plug into the request path: tiny protocols with plain defaults.
 
-The defaults make a server that works on its own: one administrator's token, no admission but the existence of
-namespaces, no tables. `ApiServer` replaces them by the real parts.
+`ApiServer` puts the parts in their places.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from konverge.apiserver import status
 from konverge.apiserver.certificates import subject
 from konverge.apiserver.http.request_info import RequestInfo
 from konverge.apiserver.strategy import Obj
@@ -51,33 +48,6 @@ def _by_certificate(request: Request) -> User:
         return ANONYMOUS
     name, groups = subject(certificate)
     return User(name, groups=(*groups, "system:authenticated")) if name else ANONYMOUS
-
-
-class TokenGate:
-    """The plain gate: one administrator's token, or a client certificate; others see health and version."""
-
-    OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
-
-    def __init__(self, token: str) -> None:
-        self._header = f"Bearer {token}".encode()
-
-    def identify(self, request: Request, info: RequestInfo) -> User:
-        header = request.headers.get("authorization")
-        if not header:
-            return _by_certificate(request)
-        if compare_digest(header.encode(), self._header):
-            return ADMIN
-        raise status.unauthorized()
-
-    def authorize(self, user: User, info: RequestInfo) -> None:
-        if "system:masters" in user.groups or info.path.rstrip("/") in self.OPEN_PATHS:
-            return
-        if not info.is_resource:
-            raise status.forbidden("", "", "", f'User "{user.name}" cannot {info.verb} path "{info.path}"')
-        resource = f"{info.plural}/{info.subresource}" if info.subresource else info.plural
-        where = f'in the namespace "{info.namespace}"' if info.namespace else "at the cluster scope"
-        why = f'User "{user.name}" cannot {info.verb} resource "{resource}" in API group "{info.group}" {where}'
-        raise status.forbidden(info.group, info.plural, info.name, why)
 
 
 @dataclass(slots=True)

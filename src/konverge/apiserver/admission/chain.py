@@ -1,0 +1,53 @@
+"""The chain of admission plugins: which of them a write meets, and in which order.
+
+The order is that of the real server and is data (`wiring.py`). Which plugins concern a sort of write is worked out
+once, so the write of a kind that no plugin cares for costs little more than a dictionary lookup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from konverge.apiserver.admission.plugin import Kind, Plugin, Step
+from konverge.apiserver.http.seams import AdmissionRequest
+
+_Key = tuple[str, str, str, str]
+_REMEMBERED = 10_000
+"""Custom resources come and go; what is remembered of them must not grow for ever."""
+
+
+class Chain:
+    """See `Admission`."""
+
+    def __init__(self, plugins: Sequence[Plugin]) -> None:
+        self._plugins = plugins
+        self._admit: dict[_Key, tuple[Step, ...]] = {}
+        self._validate: dict[_Key, tuple[Step, ...]] = {}
+
+    async def admit(self, request: AdmissionRequest) -> None:
+        resource = request.served.resource
+        key = (resource.group, resource.plural, request.subresource, request.operation)
+        steps = self._admit.get(key)
+        for step in self._learn(key, request)[0] if steps is None else steps:
+            waiting = step(request)
+            if waiting is not None:
+                await waiting
+
+    async def validate(self, request: AdmissionRequest) -> None:
+        resource = request.served.resource
+        key = (resource.group, resource.plural, request.subresource, request.operation)
+        steps = self._validate.get(key)
+        for step in self._learn(key, request)[1] if steps is None else steps:
+            waiting = step(request)
+            if waiting is not None:
+                await waiting
+
+    def _learn(self, key: _Key, request: AdmissionRequest) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+        kind = Kind(*key, namespaced=request.served.resource.namespaced)
+        if len(self._admit) >= _REMEMBERED:
+            self._admit.clear()
+            self._validate.clear()
+        admit = tuple(step for plugin in self._plugins if (step := plugin.admit(kind)) is not None)
+        validate = tuple(step for plugin in self._plugins if (step := plugin.validate(kind)) is not None)
+        self._admit[key], self._validate[key] = admit, validate
+        return admit, validate

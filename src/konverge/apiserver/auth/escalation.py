@@ -1,0 +1,99 @@
+"""Nobody grants what they do not have: the check on writes of roles and bindings.
+
+Who may `escalate` a role, or `bind` one, is free to do so; others must hold every right that they give. It runs at the
+end of mutating admission, which is where the real server does it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from konverge.apiserver import status
+from konverge.apiserver.auth.authorization import Authorization
+from konverge.apiserver.auth.names import MASTERS
+from konverge.apiserver.auth.rbac import GROUP, MissingRole, RoleRef
+from konverge.apiserver.auth.rules import Ask, Rule, merged, missing, quoted
+from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.strategy import Obj
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.seams import AdmissionRequest, User
+
+_EVERYTHING = [Rule(("*",), ("*",), ("*",)), Rule(("*",), urls=("*",))]
+_COLLECTED = ("ownerReferences", "finalizers", "managedFields")
+"""Metadata that the garbage collector changes: it must be able to, whatever it holds."""
+
+
+class Escalation:
+    """Checks writes of `rbac.authorization.k8s.io`."""
+
+    def __init__(self, authorization: Authorization) -> None:
+        self._authorization = authorization
+
+    def check(self, request: AdmissionRequest) -> None:
+        """Raises 403."""
+        if request.obj is None or MASTERS in request.user.groups or _collector_only(request.obj, request.old):
+            return
+        if request.served.resource.plural in ("roles", "clusterroles"):
+            self._check_role(request, request.obj)
+        else:
+            self._check_binding(request, request.obj)
+
+    def _check_role(self, request: AdmissionRequest, role: Obj) -> None:
+        info, plural = request.call.info, request.served.resource.plural
+        escalate = Ask("escalate", GROUP, plural, "", info.namespace, info.name)
+        if self._authorization.allowed(request.user, escalate):
+            return
+        self._check_held(request, [Rule.of(rule) for rule in role.get("rules") or ()])
+        aggregates = _aggregates(role) or _aggregates(request.old or {})
+        if aggregates and self._problem(request.user, request.namespace, _EVERYTHING):
+            words = "must have cluster-admin privileges to use the aggregationRule"
+            raise status.forbidden(GROUP, plural, role["metadata"].get("name", ""), words)
+
+    def _check_binding(self, request: AdmissionRequest, binding: Obj) -> None:
+        ref = binding.get("roleRef") or {}
+        kind, name, namespace = ref.get("kind", ""), ref.get("name", ""), request.namespace
+        if kind in ("Role", "ClusterRole"):
+            bind = Ask("bind", ref.get("apiGroup", ""), f"{kind.lower()}s", "", namespace, name)
+            if self._authorization.allowed(request.user, bind):
+                return
+        else:
+            raise status.plain_500(f"unsupported role reference kind: {quote(kind)}")
+        try:
+            rules = self._authorization.rbac.rules(RoleRef(kind, namespace if kind == "Role" else "", name))
+        except MissingRole:
+            raise status.not_found(GROUP, request.served.resource.plural, name) from None
+        self._check_held(request, rules)
+
+    def _check_held(self, request: AdmissionRequest, rules: list[Rule]) -> None:
+        problem = self._problem(request.user, request.namespace, rules)
+        if problem:
+            assert request.obj is not None
+            name = request.obj["metadata"].get("name", "")
+            raise status.forbidden(GROUP, request.served.resource.plural, name, problem)
+
+    def _problem(self, user: User, namespace: str, rules: list[Rule]) -> str:
+        held, problems = self._authorization.rbac.rules_of(user, namespace)
+        lacking = missing(held, rules)
+        if not lacking:
+            return ""
+        who = f"user {quote(user.name)} (groups={quoted(user.groups)})"
+        lines = "\n".join(sorted({str(rule) for rule in merged(lacking)}))
+        words = f"{who} is attempting to grant RBAC permissions not currently held:\n{lines}"
+        return f"{words}; resolution errors: [{' '.join(problems)}]" if problems else words
+
+
+def _aggregates(role: Obj) -> bool:
+    return bool((role.get("aggregationRule") or {}).get("clusterRoleSelectors"))
+
+
+def _collector_only(obj: Obj, old: Obj | None) -> bool:
+    """Whether an update changes nothing but what the garbage collector changes."""
+    if old is None or obj["metadata"] == old["metadata"]:
+        return False
+    return _without_collected(obj) == _without_collected(old)
+
+
+def _without_collected(obj: Obj) -> Obj:
+    kept = {key: value for key, value in obj["metadata"].items() if key not in _COLLECTED}
+    return {**obj, "metadata": kept}

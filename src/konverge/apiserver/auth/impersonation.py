@@ -1,0 +1,162 @@
+"""Acting as somebody else by the Impersonate-* headers.
+
+There is the old right (`impersonate` on users, groups, …) and the constrained modes: a right to become somebody, and a
+right to do this very thing as such (`impersonate-on:MODE:VERB`). Each mode is tried; if none allows it, the first
+refusal is the answer. https://kep.k8s.io/5284
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from urllib.parse import unquote
+
+from konverge.apiserver import status
+from konverge.apiserver.auth.authorization import Authorization, forbidden
+from konverge.apiserver.auth.names import (
+    ANONYMOUS,
+    AUTHENTICATED,
+    MASTERS,
+    NODES,
+    UNAUTHENTICATED,
+    account_groups,
+    account_of,
+    node_of,
+)
+from konverge.apiserver.auth.rules import Ask
+from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.http.seams import User
+from konverge.wire.message import Headers
+
+_AUTHENTICATION = "authentication.k8s.io"
+_EXTRA = "impersonate-extra-"
+_NODE_NAME = "authentication.kubernetes.io/node-name"
+_MANY = 4
+"""So many checks of one sort are tried as one check for all of them first."""
+
+
+def wanted(headers: Headers) -> User | None:
+    """Whom the headers ask to be; None if they do not ask."""
+    name, uid, groups = headers.get("impersonate-user"), headers.get("impersonate-uid"), []
+    extra: dict[str, list[str]] = {}
+    for key, value in headers:
+        if key == "impersonate-group":
+            groups.append(value)
+        elif key.startswith(_EXTRA):
+            extra.setdefault(unquote(key[len(_EXTRA) :]), []).append(value)
+    if name:
+        return User(name, uid, tuple(groups), extra)
+    if uid or groups or extra:
+        raise status.bad_request(f"requested {_shown(uid, groups, extra)} without impersonating a user name")
+    return None
+
+
+def _shown(uid: str, groups: list[str], extra: dict[str, list[str]]) -> str:
+    """As Go prints the user."""
+    pairs = ", ".join(f"{quote(key)}:{_strings(values)}" for key, values in sorted(extra.items()))
+    shown = f"map[string][]string{{{pairs}}}" if extra else "map[string][]string(nil)"
+    return f'&user.DefaultInfo{{Name:"", UID:{quote(uid)}, Groups:{_strings(groups)}, Extra:{shown}}}'
+
+
+def _strings(values: list[str]) -> str:
+    return "[]string{" + ", ".join(map(quote, values)) + "}" if values else "[]string(nil)"
+
+
+class Impersonation:
+    """Tells whether a user may act as another, for one request."""
+
+    def __init__(self, authorization: Authorization) -> None:
+        self._authorization = authorization
+
+    def become(self, requestor: User, target: User, ask: Ask) -> User:
+        """The user that the request is made as; 403 if it may not be."""
+        refusal: status.ApiError | None = None
+        for mode in (*_modes(requestor, target), ""):
+            try:
+                if mode:
+                    on = replace(ask, verb=f"impersonate-on:{mode}:{ask.verb}")
+                    self._authorization.check(requestor, on)
+                return self._checked(requestor, target, mode)
+            except status.ApiError as error:
+                refusal = refusal or error
+        assert refusal is not None
+        raise refusal
+
+    def _checked(self, requestor: User, target: User, mode: str) -> User:
+        """The target, if the requestor may be it in this mode ("" is the old right)."""
+        verb = f"impersonate:{mode}" if mode else "impersonate"
+        group = _AUTHENTICATION if mode else ""
+        groups = target.groups
+        ask = Ask(verb, group, "users", name=target.name)
+        node, account = node_of(target.name) if mode else "", account_of(target.name)
+        if node:
+            ask = replace(ask, resource="nodes", name="*" if mode == "associated-node" else node)
+            groups = (NODES,)
+        elif account is not None:
+            ask = replace(ask, resource="serviceaccounts", namespace=account[0], name=account[1])
+            groups = groups or account_groups(account[0])
+        self._authorization.check(requestor, ask)
+        if target.uid:
+            self._authorization.check(requestor, Ask(verb, _AUTHENTICATION, "uids", name=target.uid))
+        self._check_groups(requestor, target.groups, verb, group)
+        self._check_extra(requestor, target.extra, verb, constrained=bool(mode))
+        return User(target.name, target.uid, _with_everybody(target.name, groups), target.extra)
+
+    def _check_groups(self, requestor: User, groups: tuple[str, ...], verb: str, group: str) -> None:
+        ask = Ask(verb, group, "groups")
+        if group:
+            if "" in groups:
+                raise forbidden(requestor, ask, "impersonating the empty string group is not allowed")
+            if MASTERS in groups:
+                words = "impersonating the system:masters group is not allowed"
+                raise forbidden(requestor, replace(ask, name=MASTERS), words)
+            if len(groups) >= _MANY and self._authorization.allowed(requestor, replace(ask, name="*")):
+                return
+        for name in groups:
+            self._authorization.check(requestor, replace(ask, name=name))
+
+    def _check_extra(self, requestor: User, extra: dict[str, list[str]], verb: str, *, constrained: bool) -> None:
+        ask = Ask(verb, _AUTHENTICATION, "userextras")
+        if constrained and extra:
+            problem = next(_extra_problems(extra), "")
+            if problem:
+                raise forbidden(requestor, ask, problem)
+            many = len(extra) >= _MANY or sum(map(len, extra.values())) >= _MANY
+            if many and self._authorization.allowed(requestor, replace(ask, subresource="*", name="*")):
+                return
+        for key, values in extra.items():
+            for value in values:
+                self._authorization.check(requestor, replace(ask, subresource=key, name=value))
+
+
+def _modes(requestor: User, target: User) -> Iterator[str]:
+    """The constrained modes in which a requestor could become a target."""
+    name_only = not (target.uid or target.groups or target.extra)
+    node, account = node_of(target.name), account_of(target.name)
+    if node and name_only:
+        if account_of(requestor.name) is not None and requestor.extra.get(_NODE_NAME) == [node]:
+            yield "associated-node"
+        yield "arbitrary-node"
+    if account is not None and name_only:
+        yield "serviceaccount"
+    if not node and account is None:
+        yield "user-info"
+
+
+def _extra_problems(extra: dict[str, list[str]]) -> Iterator[str]:
+    for key, values in extra.items():
+        if not key:
+            yield "impersonating the empty string key in extra is not allowed"
+        if key != key.lower():
+            yield f"impersonating a non-lowercase key in extra is not allowed: {quote(key)}"
+        if "" in values:
+            yield "impersonating the empty string value in extra is not allowed"
+
+
+def _with_everybody(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
+    """Every user belongs to one of the two groups of all."""
+    if name == ANONYMOUS:
+        return groups if UNAUTHENTICATED in groups else (*groups, UNAUTHENTICATED)
+    if UNAUTHENTICATED in groups or AUTHENTICATED in groups:
+        return groups
+    return (*groups, AUTHENTICATED)

@@ -1,0 +1,39 @@
+"""What others need to verify service-account tokens: the issuer and its public keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from konverge.apiserver.auth.keys import Keys
+from konverge.apiserver.http import respond
+from konverge.wire.message import Response
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.call import Call
+
+CONFIGURATION_PATH = "/.well-known/openid-configuration"
+KEYS_PATH = "/openid/v1/jwks"
+
+
+class OpenId:
+    """The two documents."""
+
+    def __init__(self, keys: Keys, issuer: str) -> None:
+        self._keys = keys
+        self._issuer = issuer
+
+    async def configuration(self, call: Call) -> Response:
+        host = call.request.headers.get("host") or "kubernetes.default.svc"
+        found = {
+            "issuer": self._issuer,
+            "jwks_uri": f"https://{host}{KEYS_PATH}",
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": self._keys.algorithms(),
+        }
+        return respond.whole(call, 200, msgspec.json.encode(found), "application/json")
+
+    async def keys(self, call: Call) -> Response:
+        return respond.whole(call, 200, msgspec.json.encode(self._keys.published()), "application/jwk-set+json")

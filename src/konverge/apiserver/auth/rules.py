@@ -1,0 +1,150 @@
+"""Policy rules as pure values: what a rule allows, and whether some rules cover others.
+
+A `Rule` is made once from a role and asked on every request, so its lists are sets. The lists are kept as well: reviews
+and refusals show them as they were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from konverge.apiserver.fielderrors import quote
+
+_SHOWN = (
+    ("APIGroups", "api_groups"),
+    ("Resources", "resources"),
+    ("NonResourceURLs", "urls"),
+    ("ResourceNames", "names"),
+    ("Verbs", "verbs"),
+)
+
+
+@dataclass(slots=True)
+class Ask:
+    """What somebody wants to do: a verb on a resource, or (without a resource) on a path."""
+
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+    is_resource: bool = True
+
+    @property
+    def combined(self) -> str:
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+
+class Rule:
+    """One PolicyRule."""
+
+    __slots__ = (
+        "_any_group",
+        "_any_resource",
+        "_any_verb",
+        "_groups",
+        "_resources",
+        "_verbs",
+        "api_groups",
+        "names",
+        "resources",
+        "urls",
+        "verbs",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        verbs: Sequence[str] = (),
+        api_groups: Sequence[str] = (),
+        resources: Sequence[str] = (),
+        names: Sequence[str] = (),
+        urls: Sequence[str] = (),
+    ) -> None:
+        self.verbs, self.api_groups, self.resources = tuple(verbs), tuple(api_groups), tuple(resources)
+        self.names, self.urls = tuple(names), tuple(urls)
+        self._verbs, self._groups, self._resources = frozenset(verbs), frozenset(api_groups), frozenset(resources)
+        self._any_verb, self._any_group = "*" in self._verbs, "*" in self._groups
+        self._any_resource = "*" in self._resources
+
+    @classmethod
+    def of(cls, rule: dict[str, Any]) -> Rule:
+        """A rule as it stands in a role."""
+        parts = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
+        return cls(*(rule.get(part) or () for part in parts))
+
+    def allows(self, ask: Ask) -> bool:
+        if not (self._any_verb or ask.verb in self._verbs):
+            return False
+        if not ask.is_resource:
+            return any(_url_matches(url, ask.path) for url in self.urls)
+        return (
+            (self._any_group or ask.group in self._groups)
+            and self._has_resource(ask)
+            and (not self.names or ask.name in self.names)
+        )
+
+    def _has_resource(self, ask: Ask) -> bool:
+        if self._any_resource or ask.combined in self._resources:
+            return True
+        return bool(ask.subresource) and f"*/{ask.subresource}" in self._resources
+
+    def covers(self, part: Rule) -> bool:
+        """Whether this rule grants all that a part does; parts are those of `parts`, with one of each."""
+        return (
+            (self._any_verb or part._verbs <= self._verbs)
+            and (self._any_group or part._groups <= self._groups)
+            and (self._any_resource or all(self._covers_resource(resource) for resource in part.resources))
+            and all(any(_url_matches(url, path) for url in self.urls) for path in part.urls)
+            and (not self.names or (bool(part.names) and set(part.names) <= set(self.names)))
+        )
+
+    def _covers_resource(self, resource: str) -> bool:
+        _, slash, subresource = resource.partition("/")
+        return resource in self._resources or (bool(slash) and f"*/{subresource}" in self._resources)
+
+    def parts(self) -> Iterator[Rule]:
+        """The rule taken apart into rules with one verb, group, resource and name each."""
+        for group in self.api_groups:
+            for resource in self.resources:
+                for verb in self.verbs:
+                    for names in [[name] for name in self.names] or [[]]:
+                        yield Rule((verb,), (group,), (resource,), names)
+        for url in self.urls:
+            for verb in self.verbs:
+                yield Rule((verb,), urls=(url,))
+
+    def __str__(self) -> str:
+        """As the real server prints it in refusals."""
+        shown = [(label, getattr(self, member)) for label, member in _SHOWN]
+        return "{" + ", ".join(f"{label}:{quoted(values)}" for label, values in shown if values) + "}"
+
+
+def _url_matches(pattern: str, path: str) -> bool:
+    return pattern == path or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
+
+
+def quoted(values: Iterable[str]) -> str:
+    """A list as Go's %q prints it."""
+    return "[" + " ".join(quote(value) for value in values) + "]"
+
+
+def missing(held: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
+    """The parts of the wanted rules that those held do not cover."""
+    parts = [part for rule in wanted for part in rule.parts()]
+    return [part for part in parts if not any(rule.covers(part) for rule in held)]
+
+
+def merged(parts: Iterable[Rule]) -> list[Rule]:
+    """Parts that differ in the verb only, as one rule each."""
+    verbs: dict[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    others: list[Rule] = []
+    for part in parts:
+        if part.urls:
+            others.append(part)
+        else:
+            verbs.setdefault((part.api_groups, part.resources, part.names), []).extend(part.verbs)
+    return others + [Rule(found, *key) for key, found in verbs.items()]

@@ -1,0 +1,28 @@
+"""The settings of authentication."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ISSUER = "https://kubernetes.default.svc.cluster.local"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthSettings:
+    issuer: str = ISSUER
+    """Of the tokens of service accounts. The default is what most clusters use."""
+    audiences: tuple[str, ...] = ()
+    """Whom tokens are for, unless they say so themselves; empty means the issuer."""
+    signing_key: Path | None = None
+    """PEM of the private key that signs tokens; without one a key is made, and kept in the data directory."""
+    verification_keys: tuple[Path, ...] = ()
+    """PEM of further keys (private or public) whose tokens are believed."""
+    token_file: Path | None = None
+    """Lines of `token,user,uid,"group1,group2"`, as kube-apiserver's --token-auth-file."""
+    anonymous: bool = True
+    """Requests without credentials are those of system:anonymous; otherwise they are refused."""
+
+    @property
+    def own_audiences(self) -> tuple[str, ...]:
+        return self.audiences or (self.issuer,)

@@ -1,0 +1,139 @@
+"""serviceaccounts/token: a new token for a service account."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from konverge import clock
+from konverge.apiserver import fielderrors, status
+from konverge.apiserver.auth.accounts import Accounts, Bound
+from konverge.apiserver.fielderrors import FieldError, quote
+from konverge.apiserver.http import bodies, fields, writes
+from konverge.apiserver.http.options import write_options
+from konverge.apiserver.http.respond import timestamp
+from konverge.apiserver.registry import kind_alone
+from konverge.apiserver.strategy import Obj
+from konverge.objects.times import format_time
+from konverge.wire.message import Response
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.call import Call
+
+_GROUP, _KIND = "authentication.k8s.io", "TokenRequest"
+_DEFAULT_SECONDS = 3600
+_WARN_ONLY_SECONDS = 3607
+"""What pods ask for by default: old libraries read a token once, so such a token lives for a year and is warned of."""
+_EXTENDED_SECONDS = 365 * 24 * 3600
+
+
+class TokenRequests:
+    """The handler."""
+
+    def __init__(self, accounts: Accounts, audiences: tuple[str, ...]) -> None:
+        self._accounts = accounts
+        self._audiences = audiences
+
+    async def create(self, call: Call) -> Response:
+        kind = kind_alone(_GROUP, "v1", _KIND)
+        call.negotiate()
+        bodies.check_media(call, kind)
+        options = write_options(call.query, "CreateOptions")
+        asked = bodies.read(call, kind, bodies.checked_body(call), options.field_validation)
+        spec = asked["spec"] = asked.get("spec") or {}
+        if spec.get("expirationSeconds") is None:
+            spec["expirationSeconds"] = _DEFAULT_SECONDS
+        fields.track(call, kind, None, asked, options)
+        call.operation, call.dry_run = "CREATE", options.dry_run
+        request = writes.admission_request(call, call.resource, asked, None, options.body(), call.info.name)
+        await call.server.admission.admit(request)
+        assert request.obj is not None
+        account = self._complete(call, request.obj)
+        errors = list(_errors(request.obj["spec"]))
+        if errors:
+            raise status.invalid(_GROUP, _KIND, "", errors)
+        await call.server.admission.validate(request)
+        return call.answer(201, self._answered(call, request.obj, account))
+
+    def _complete(self, call: Call, asked: Obj) -> Obj:
+        """Fill in what was left open; the account is the result."""
+        name, namespace = call.info.name, call.info.namespace
+        metadata = asked["metadata"]
+        for field, given, words in (("name", name, "name"), ("namespace", namespace, "namespace")):
+            if metadata.get(field) and metadata[field] != given:
+                problem = f"must match the service account {words} if specified"
+                error = fielderrors.invalid(f"metadata.{field}", metadata[field], problem)
+                raise status.invalid(_GROUP, _KIND, name, [error])
+        account = call.lookup("", "serviceaccounts", namespace, name)
+        if account is None:
+            raise status.not_found("", "serviceaccounts", name)
+        uid = account["metadata"]["uid"]
+        if metadata.get("uid") and metadata["uid"] != uid:
+            why = f"the UID in the token request ({metadata['uid']}) does not match the UID of the service account"
+            raise status.conflict(_GROUP, _KIND, name, f"{why} ({uid})")
+        managed = metadata.pop("managedFields", None)
+        metadata |= {"name": name, "namespace": namespace, "uid": uid, "creationTimestamp": timestamp()}
+        if managed:
+            metadata["managedFields"] = managed
+        spec = asked["spec"]
+        asked["spec"] = {
+            "audiences": spec.get("audiences") or list(self._audiences),
+            "expirationSeconds": spec["expirationSeconds"],
+            "boundObjectRef": spec.get("boundObjectRef"),
+        }
+        return account
+
+    def _answered(self, call: Call, asked: Obj, account: Obj) -> Obj:
+        spec = asked["spec"]
+        bound = _bound(call, spec["boundObjectRef"], account) if spec["boundObjectRef"] else None
+        seconds, warn_after = spec["expirationSeconds"], 0
+        for_us = set(spec["audiences"]) <= set(self._audiences)
+        if bound is not None and bound.kind == "pod" and seconds == _WARN_ONLY_SECONDS and for_us:
+            seconds, warn_after = _EXTENDED_SECONDS, seconds
+        token = self._accounts.issue(
+            account, bound, seconds=seconds, audiences=spec["audiences"], warn_after=warn_after
+        )
+        ends = clock.utc_now() + timedelta(seconds=spec["expirationSeconds"])
+        found = {"token": token, "expirationTimestamp": format_time(ends)}
+        return {**asked, "status": found}
+
+
+def _errors(spec: Obj) -> Iterator[FieldError]:
+    seconds, path = spec["expirationSeconds"], "spec.expirationSeconds"
+    if seconds < 600:
+        yield fielderrors.invalid(path, seconds, "may not specify a duration less than 10 minutes")
+    if seconds > 1 << 32:
+        yield fielderrors.invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")
+
+
+def _bound(call: Call, ref: Obj, account: Obj) -> Bound:
+    """The object that the token is bound to, as it is now."""
+    api_version, kind, name = ref.get("apiVersion") or "", ref.get("kind") or "", ref.get("name") or ""
+    group, _, version = api_version.rpartition("/")
+    if group or kind not in ("Pod", "Secret", "Node"):
+        raise status.bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
+    plural = f"{kind.lower()}s"
+    found = call.lookup("", plural, "" if kind == "Node" else call.info.namespace, name)
+    if found is None:
+        raise status.not_found("", plural, name)
+    node: Obj | None = None
+    if kind == "Pod":
+        account_name = account["metadata"]["name"]
+        if found["spec"].get("serviceAccountName", "") != account_name:
+            words = f"cannot bind token for serviceaccount {quote(account_name)} to pod running with different"
+            raise status.bad_request(f"{words} serviceaccount name.")
+        node = _node_of(call, found)
+    uid = found["metadata"]["uid"]
+    if ref.get("uid") and ref["uid"] != uid:
+        why = f"the UID in the bound object reference ({ref['uid']}) does not match the UID in record. "
+        raise status.conflict("", kind, name, why + "The object might have been deleted and then recreated")
+    return Bound(kind.lower(), name, uid, node)
+
+
+def _node_of(call: Call, pod: Obj) -> Obj | None:
+    name = pod["spec"].get("nodeName")
+    if not name:
+        return None
+    node = call.lookup("", "nodes", "", name)
+    return {"name": name} if node is None else {"name": name, "uid": node["metadata"]["uid"]}
