@@ -10,7 +10,6 @@ import ipaddress
 import os
 from dataclasses import dataclass, fields
 from datetime import timedelta
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,15 +149,3 @@ def _pem(part: Any) -> bytes:
         return key
     certificate: bytes = part.public_bytes(Encoding.PEM)
     return certificate
-
-
-@lru_cache(maxsize=256)
-def subject(der: bytes) -> tuple[str, tuple[str, ...]]:
-    """The user and the groups that a client certificate names (its signature has been checked by the handshake)."""
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
-    name = x509.load_der_x509_certificate(der).subject
-    common = [str(found.value) for found in name.get_attributes_for_oid(NameOID.COMMON_NAME)]
-    groups = tuple(str(found.value) for found in name.get_attributes_for_oid(NameOID.ORGANIZATION_NAME))
-    return (common[-1] if common else "", groups)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from konverge.apiserver.certificates import subject
 from konverge.apiserver.http.request_info import RequestInfo
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Request
@@ -40,14 +39,6 @@ class Gate(Protocol):
 
     def authorize(self, user: User, info: RequestInfo) -> None:
         """Raises 403 unless the user may do this."""
-
-
-def _by_certificate(request: Request) -> User:
-    certificate = request.peer.certificate
-    if certificate is None:
-        return ANONYMOUS
-    name, groups = subject(certificate)
-    return User(name, groups=(*groups, "system:authenticated")) if name else ANONYMOUS
 
 
 @dataclass(slots=True)
