@@ -67,10 +67,12 @@ async def scripted(*scripts: Script) -> AsyncIterator[int]:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
+        await spin(3)  # a connection that was just accepted gets its task
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await server.wait_closed()
+        await spin(2)
 
 
 async def read_head(reader: asyncio.StreamReader) -> bytes:

@@ -349,6 +349,7 @@ async def test_a_reader_who_does_not_read_stops_the_pipeline() -> None:
 
     async with serving(handler) as server, raw_client(server, limit=1000) as client:
         client.write(GET * 200)
+        await until(lambda: server.connections == 1)
         (connection,) = server._connections
         await until(lambda: connection._writable is not None)
         assert begun < 50  # what the kernel holds, not what was asked for

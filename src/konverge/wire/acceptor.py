@@ -1,8 +1,8 @@
-"""Listening sockets, and TLS connections that the server owns from their first byte.
+"""Listening sockets, and connections that the server owns from their first byte.
 
-The loop's own server would do the handshake before anybody hears of the connection: such connections escape the limit
-on their number, and a server that closes leaves their tasks behind. So for TLS the sockets are accepted here, and
-each handshake is a task of ours.
+The loop's own server would do the TLS handshake before anybody hears of the connection: such connections escape the
+limit on their number, and a server that closes leaves their tasks behind. So sockets are accepted here, and each
+handshake is a task of ours.
 """
 
 from __future__ import annotations
@@ -12,9 +12,14 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
+
+from konverge.wire.server_connection import ServerConnection
 
 log = logging.getLogger("konverge.wire")
 
+_AT_ONCE = 64
+"""Connections accepted before others get their turn."""
 _BREATH = 1.0
 """Seconds to wait when the process has no file descriptors left."""
 
@@ -40,62 +45,80 @@ async def bind(host: str, port: int, backlog: int) -> list[socket.socket]:
     return sockets
 
 
-class TlsAcceptor:
-    """Accepts connections on one socket and brings them to TLS."""
+class Acceptor:
+    """Accepts connections on one socket and brings them to their protocol, through TLS if there is a context."""
 
     def __init__(
         self,
         sock: socket.socket,
-        context: ssl.SSLContext,
+        context: ssl.SSLContext | None,
         *,
         handshake_time: float,
-        connection: Callable[[], asyncio.Protocol],
+        connection: Callable[[], ServerConnection],
         room: Callable[[int], bool],
     ) -> None:
         """`room` says whether there is room for one more beside so many handshakes."""
         sock.setblocking(False)
         self._socket = sock
         self._context = context
-        self._handshake_time = handshake_time
+        self._handshake_time = handshake_time if context is not None else None
         self._connection = connection
         self._room = room
         self._loop = asyncio.get_running_loop()
-        self._handshakes: set[asyncio.Task[None]] = set()
-        self._task = self._loop.create_task(self._accept(), name="konverge.wire.accept")
+        self._handshakes: set[asyncio.Task[object]] = set()
+        self._pause: asyncio.TimerHandle | None = None
+        self._listen()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Stop listening and drop the handshakes in progress."""
-        self._task.cancel()
+        if self._pause is not None:
+            self._pause.cancel()
+        self._loop.remove_reader(self._socket.fileno())
+        self._socket.close()
         for task in self._handshakes:
             task.cancel()
+        if self._handshakes:
+            await asyncio.wait(self._handshakes)
 
-    async def wait_closed(self) -> None:
-        await asyncio.wait([self._task, *self._handshakes])
-        self._socket.close()
+    def _listen(self) -> None:
+        self._pause = None
+        self._loop.add_reader(self._socket.fileno(), self._accept)
 
-    async def _accept(self) -> None:
-        while True:
+    def _accept(self) -> None:
+        """Take what waits. A callback and not a task: a cancelled `sock_accept` would lose the socket it was given."""
+        for _ in range(_AT_ONCE):
             try:
-                sock, _ = await self._loop.sock_accept(self._socket)
+                sock, _ = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
             except OSError as error:
-                log.error("cannot accept a connection (%s); trying again", error)
-                await asyncio.sleep(_BREATH)
-                continue
+                log.error("cannot accept connections (%s); trying again in %g s", error, _BREATH)
+                self._loop.remove_reader(self._socket.fileno())
+                self._pause = self._loop.call_later(_BREATH, self._listen)
+                return
             if self._room(len(self._handshakes)):
-                task = self._loop.create_task(self._handshake(sock), name="konverge.wire.handshake")
-                self._handshakes.add(task)
-                task.add_done_callback(self._handshakes.discard)
+                self._begin(sock)
             else:
                 sock.close()
 
-    async def _handshake(self, sock: socket.socket) -> None:
-        try:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await self._loop.connect_accepted_socket(
-                self._connection, sock, ssl=self._context, ssl_handshake_timeout=self._handshake_time
-            )
-        except OSError:  # no TLS, a refused certificate, a peer that went: its own business, and common
-            sock.close()
-        except BaseException:
-            sock.close()
-            raise
+    def _begin(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection = self._connection()
+        made = self._loop.connect_accepted_socket(
+            lambda: connection, sock, ssl=self._context, ssl_handshake_timeout=self._handshake_time
+        )
+        task: asyncio.Task[object] = self._loop.create_task(made, name="konverge.wire.handshake")
+        self._handshakes.add(task)
+        task.add_done_callback(partial(self._end, sock, connection))
+
+    def _end(self, sock: socket.socket, connection: ServerConnection, task: asyncio.Task[object]) -> None:
+        self._handshakes.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is None and not task.cancelled():
+            return
+        sock.close()
+        connection.give_up()
+        # No TLS, a refused certificate, a peer that went: its own business, and common.
+        if error is not None and not isinstance(error, OSError):
+            log.error("a connection could not be set up", exc_info=error)

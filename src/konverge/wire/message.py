@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Protocol
 
-
 _NOTHING: dict[str, bytes] = {}
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from konverge.wire.acceptor import TlsAcceptor, bind
+from konverge.wire.acceptor import Acceptor, bind
 from konverge.wire.answer import Refusal, plain_refusal
 from konverge.wire.limits import ServerLimits
 from konverge.wire.message import Handler
@@ -33,7 +33,7 @@ class Server:
         self.refusal = refusal
         self.limits = limits or ServerLimits()
         self._connections: set[ServerConnection] = set()
-        self._listeners: list[asyncio.Server | TlsAcceptor] = []
+        self._acceptors: list[Acceptor] = []
         self._addresses: list[tuple[str, int]] = []
         self._closing = False
         self._emptied: asyncio.Future[None] | None = None
@@ -54,14 +54,11 @@ class Server:
             return ServerConnection(self, loop)
 
         for sock in sockets or await bind(host, port, backlog):
+            sock.listen(backlog)
             self._addresses.append(sock.getsockname()[:2])
-            if ssl is None:
-                self._listeners.append(await loop.create_server(connection, sock=sock, backlog=backlog))
-            else:
-                sock.listen(backlog)
-                limit = self.limits.head_time
-                acceptor = TlsAcceptor(sock, ssl, handshake_time=limit, connection=connection, room=self._has_room)
-                self._listeners.append(acceptor)
+            limit = self.limits.head_time
+            acceptor = Acceptor(sock, ssl, handshake_time=limit, connection=connection, room=self._has_room)
+            self._acceptors.append(acceptor)
         return self
 
     @property
@@ -81,8 +78,9 @@ class Server:
     async def close(self, *, grace: float = 10.0) -> None:
         """Stop listening, finish what was begun within `grace` seconds, cut off the rest. Returns when all is gone."""
         self._closing = True
-        for listener in self._listeners:
-            listener.close()
+        for acceptor in self._acceptors:
+            await acceptor.close()
+        self._acceptors.clear()
         if grace > 0:
             for connection in list(self._connections):
                 connection.drain()
@@ -94,9 +92,6 @@ class Server:
         for connection in list(self._connections):
             connection.abort()
         await self._until_empty()
-        for listener in self._listeners:
-            await listener.wait_closed()
-        self._listeners.clear()
 
     async def _until_empty(self) -> None:
         while self._connections:

@@ -54,6 +54,7 @@ class ServerConnection(asyncio.Protocol):
         "_last",
         "_loop",
         "_lost",
+        "_made",
         "_read_paused",
         "_reader",
         "_sink",
@@ -73,7 +74,7 @@ class ServerConnection(asyncio.Protocol):
         self._writable: asyncio.Future[None] | None = None
         self._timed = IDLE
         self._admitted = True
-        self._lost = self._last = self._deaf = self._half_closed = False
+        self._made = self._lost = self._last = self._deaf = self._half_closed = False
         self._read_paused = self._write_paused = False
 
     # --- for the server -------------------------------------------------------------------------------------------
@@ -87,10 +88,17 @@ class ServerConnection(asyncio.Protocol):
     def abort(self) -> None:
         self._transport.abort()
 
+    def give_up(self) -> None:
+        """The connection was cancelled while it was made: loops differ in whether they tell of its end, so we do."""
+        if self._made and not self._lost:
+            self._transport.abort()
+            self.connection_lost(None)
+
     # --- asyncio.Protocol -----------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._made = True
         limits = self._host.limits
         self._transport.set_write_buffer_limits(high=limits.write_buffer)
         keep_alive(self._transport.get_extra_info("socket"))
@@ -114,6 +122,8 @@ class ServerConnection(asyncio.Protocol):
         return True
 
     def connection_lost(self, error: Exception | None) -> None:
+        if self._lost:
+            return
         self._lost = True
         self._alarm.cancel()
         self._reader.stop()
