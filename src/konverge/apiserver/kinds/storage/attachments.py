@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from konverge.apiserver.fielderrors import ErrorType, FieldError
 from konverge.apiserver.kinds.core.volumes import csi_driver_name
 from konverge.apiserver.kinds.declare import (
     Report,
@@ -24,8 +22,9 @@ from konverge.apiserver.kinds.lifecycle import (
     status_kept,
 )
 from konverge.apiserver.kinds.rules.conditions import longest
+from konverge.apiserver.kinds.rules.drivers import driver_name
 from konverge.apiserver.kinds.rules.members import text
-from konverge.apiserver.kinds.rules.names import dns_subdomain, explained
+from konverge.apiserver.kinds.rules.names import dns_subdomain
 from konverge.apiserver.kinds.rules.numbers import MAX_INT32, within
 from konverge.apiserver.strategy import StatusRules, Strategy
 
@@ -68,24 +67,7 @@ _ATTACHMENT = (
     section("status", field("attachmentMetadata", _metadata), _error("attachError"), _error("detachError")),
     section("spec", section("source", _volume_name)),
 )
-_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_ANY_CASE_WORDS = (
-    "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', "
-    "and must start and end with an alphanumeric character"
-)
-_is_subdomain = re.compile(_SUBDOMAIN).fullmatch
-
-
-def _attacher(value: Any, path: str, report: Report) -> bool:
-    """A driver's name; a generated rule of the real server, with words of its own, checks it at creation."""
-    if not _is_subdomain(value.lower()):
-        report.invalid(path, value, explained(_ANY_CASE_WORDS, _SUBDOMAIN, "Example.com"))
-    if len(value) <= 63:
-        return True
-    return report.add(FieldError(ErrorType.TOO_LONG, path, "", "may not be more than 63 characters"))
-
-
-_ATTACHER = section("spec", text("attacher", required, _attacher))
+_ATTACHER = section("spec", text("attacher", required, driver_name))
 _STORED_ATTACHER = section("spec", text("attacher", required, csi_driver_name))
 
 VOLUME_ATTACHMENT = Strategy(
