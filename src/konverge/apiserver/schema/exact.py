@@ -198,8 +198,6 @@ class Exact:
                 return value if what == "string" else self._inner_int32(value, what)
             case "schemaOrArray" | "schemaOrBool" | "schemaOrStrings":
                 return self._schema_or(node.scalar, value, what)
-            case "interface":
-                self.duplicates(value)
         return plain(value)
 
     def _number(self, node: TypeNode, value: Any, what: str) -> Any:
