@@ -142,7 +142,7 @@ _METADATA_ORDER = (
 
 
 def in_order(obj: Obj, *, custom: bool) -> str:
-    """An object as text, its members in the order of the real server: sorted, but for the metadata of built-in kinds."""
+    """An object as text, its members in the order of the real server (sorted, but for metadata of built-in kinds)."""
     if custom:
         return msgspec.json.encode(obj, order="sorted").decode()
     shown = {key: obj[key] for key in sorted(obj)}

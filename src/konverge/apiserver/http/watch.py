@@ -41,6 +41,8 @@ class WatchStream:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def deliver(self, event: Event) -> None:
+        if self.ended.done():  # it is on its way out, and must not pile up more
+            return
         if self._pending is not None:
             self._pending.append(event)
             if len(self._pending) > self._limits.pending:
