@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import msgspec
 
 from konverge.client.errors import MalformedAnswer
+from konverge.client.watch import DecodeLines, WatchEvent
 from konverge.objects.codec import decoder
 from konverge.objects.meta import Object, ObjectList
 from konverge.objects.resource import Resource
@@ -44,12 +45,13 @@ class Listing(ObjectList[T], Generic[T]):
 class Binding(Generic[T]):
     """One kind, ready for use."""
 
-    __slots__ = ("_list", "_object", "fill", "resource")
+    __slots__ = ("_list", "_object", "decode_events", "fill", "resource")
 
     def __init__(self, resource: Resource, decoded: Any, *, fill: bool = False) -> None:
         self.resource = resource
         self._object: Callable[[bytes], T] = decoder(decoded).decode
         self._list: Callable[[bytes], Listing[T]] = decoder(Listing[decoded]).decode
+        self.decode_events: DecodeLines[T] = decoder(WatchEvent[decoded]).decode_lines
         # The items of a built-in kind's list have no kind and apiVersion of their own; a dict needs them to be
         # of any use on its own.
         self.fill = fill

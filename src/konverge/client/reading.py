@@ -13,7 +13,7 @@ from konverge.client.binding import K, Listing, Obj
 from konverge.client.call import JSON, Call
 from konverge.client.errors import Expired, MalformedAnswer
 from konverge.client.options import GetOptions, ListOptions, WatchOptions
-from konverge.client.watch import EventReader, EventType, RawEvent, WatchEvent
+from konverge.client.watch import EventReader, RawEvent, WatchEvent
 from konverge.objects.codec import decoder
 from konverge.objects.meta import ListMeta
 from konverge.objects.resource import Resource
@@ -135,13 +135,12 @@ class Reading(Verbs):
                 print(event.type, event.object.metadata.name)
         """
         binding = await self._bind(kind)
-        decode = binding.decode
         stream, request = await self._open_watch(binding.resource, namespace, options)
         try:
             events = EventReader(stream, request)
-            while batch := await events.read():
-                for kind_of_change, body in batch:
-                    yield WatchEvent(cast(EventType, kind_of_change), decode(body))
+            while batch := await events.typed(binding.decode_events):
+                for event in batch:
+                    yield event
         finally:
             await stream.aclose()
 
@@ -154,7 +153,7 @@ class Reading(Verbs):
         stream, request = await self._open_watch(binding.resource, namespace, options, accept)
         try:
             events = EventReader(stream, request)
-            while batch := await events.read():
+            while batch := await events.raw():
                 yield batch
         finally:
             await stream.aclose()

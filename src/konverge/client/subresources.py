@@ -17,7 +17,7 @@ from konverge.client.call import Call
 from konverge.client.errors import MalformedAnswer
 from konverge.client.options import DeleteOptions, GetOptions, WriteOptions, delete_body
 from konverge.client.patches import MergePatch, Patch
-from konverge.client.watch import Lines
+from konverge.client.watch import Blocks
 from konverge.objects.codec import from_json, to_json
 from konverge.objects.resource import Resource
 
@@ -182,12 +182,14 @@ class Subresources(Verbs):
         call = _log_call(name, namespace, {**options, "follow": follow})
         call.timeout = None
         stream = await self.caller.stream(call)
-        lines = Lines()
+        blocks = Blocks()
         try:
             async for chunk in stream:
-                for line in lines.feed(chunk):
-                    yield line.decode("utf-8", "replace")
-            if rest := lines.rest:
+                block = blocks.feed(chunk)
+                if block is not None:
+                    for line in block.split(b"\n"):
+                        yield line.decode("utf-8", "replace")
+            if rest := blocks.rest:
                 yield rest.decode("utf-8", "replace")
         finally:
             await stream.aclose()

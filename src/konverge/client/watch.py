@@ -1,13 +1,16 @@
 """From the bytes of a watch to events.
 
-A watch is one JSON object per line: `{"type":"ADDED","object":{…}}`. The server writes the two members in this order,
-so an event is taken apart by slicing, and the object is scanned once only, by whoever decodes it; any other spelling
-goes through a JSON decoder. `Lines` cuts chunks of any size into lines, `split_event` cuts a line into type and object,
-and `EventReader` drives both over a stream.
+A watch is one JSON object per line: `{"type":"ADDED","object":{…}}`. There are two ways to read it, both of which touch
+each byte once. Typed: all complete lines of a chunk are decoded into events by one call of the decoder. Raw, for
+caches: the server writes the two members in this order, so an event is taken apart by slicing, and the object is not
+looked into at all; any other spelling goes through a decoder.
+
+`Blocks` cuts chunks of any size at line ends, and `EventReader` drives it over a stream.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Generic, Literal, TypeVar
 
 import msgspec
@@ -39,6 +42,10 @@ class WatchEvent(msgspec.Struct, Generic[K], frozen=True, gc=False):
     object: K
 
 
+DecodeLines = Callable[[bytes], list[WatchEvent[K]]]
+"""Decodes events, one per line."""
+
+
 class _AnyEvent(msgspec.Struct):
     type: str
     object: msgspec.Raw
@@ -65,12 +72,12 @@ def split_event(line: bytes) -> RawEvent:
     return event.type, bytes(event.object)
 
 
-class Lines:
-    """Cuts chunks into lines. A line that spans many chunks is joined once, at its end.
+class Blocks:
+    """Cuts chunks into blocks of whole lines. A line that spans many chunks is joined once, at its end.
 
-    >>> lines = Lines()
-    >>> lines.feed(b"a\\nb"), lines.feed(b"c\\n\\nd"), lines.rest
-    ([b'a'], [b'bc'], b'd')
+    >>> blocks = Blocks()
+    >>> blocks.feed(b"a\\nb"), blocks.feed(b"c\\nd\\ne"), blocks.rest
+    (b'a', b'bc\\nd', b'e')
     """
 
     __slots__ = ("_limit", "_parts", "_size")
@@ -80,20 +87,20 @@ class Lines:
         self._size = 0
         self._limit = limit
 
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that this chunk completes, without their ends and without empty ones."""
-        if b"\n" not in chunk:
+    def feed(self, chunk: bytes) -> bytes | None:
+        """The lines that this chunk completes, without the last line end; None when it completes none."""
+        end = chunk.rfind(b"\n")
+        if end < 0:
             self._keep(chunk)
-            return []
-        *lines, rest = chunk.split(b"\n")
+            return None
+        block = chunk[:end]
         if self._parts:
-            self._parts.append(lines[0])
-            lines[0] = b"".join(self._parts)
+            block = b"".join((*self._parts, block))
             self._parts.clear()
             self._size = 0
-        if rest:
-            self._keep(rest)
-        return [line for line in lines if line]
+        if end + 1 < len(chunk):
+            self._keep(chunk[end + 1 :])
+        return block
 
     @property
     def rest(self) -> bytes:
@@ -108,21 +115,40 @@ class Lines:
 
 
 class EventReader:
-    """Reads the events of one stream, together as they arrived together."""
+    """Reads the events of one stream, together as they arrived together.
 
-    __slots__ = ("_chunks", "_error", "_lines", "_request")
+    Both ways of reading give at least one event, or none when the server has ended the watch. An ERROR event is
+    raised as the error that it carries, after the events before it.
+    """
+
+    __slots__ = ("_blocks", "_chunks", "_error", "_request")
 
     def __init__(self, stream: Stream, request: str) -> None:
         self._chunks = aiter(stream)
         self._request = request
-        self._lines = Lines()
+        self._blocks = Blocks()
         self._error: ApiStatusError | None = None
 
-    async def read(self) -> list[RawEvent]:
-        """The next events, at least one; none when the server has ended the watch.
+    async def raw(self) -> list[RawEvent]:
+        """The next events, not decoded."""
+        while block := await self._block():
+            if events := self._split(block):
+                return events
+        return []
 
-        An ERROR event is raised as the error that it carries, after the events before it.
-        """
+    async def typed(self, decode: DecodeLines[K]) -> list[WatchEvent[K]]:
+        """The next events, decoded by a decoder of `WatchEvent[K]`."""
+        while block := await self._block():
+            try:
+                events = decode(block)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                events = self._one_by_one(block, decode)  # ERROR is not among the types of a WatchEvent
+            if events:
+                return events
+        return []
+
+    async def _block(self) -> bytes:
+        """The next whole lines; empty at the end of the stream."""
         while self._error is None:
             try:
                 chunk = await anext(self._chunks)
@@ -131,13 +157,15 @@ class EventReader:
             except WireError as error:
                 kind = TimedOut if isinstance(error, TimeoutError) else ConnectionLost
                 raise kind(f"{self._request}: {error}") from error
-            if events := self._take(self._lines.feed(chunk)):
-                return events
+            if block := self._blocks.feed(chunk):
+                return block
         raise self._error
 
-    def _take(self, lines: list[bytes]) -> list[RawEvent]:
+    def _split(self, block: bytes) -> list[RawEvent]:
         events: list[RawEvent] = []
-        for line in lines:
+        for line in block.split(b"\n"):
+            if not line:
+                continue
             event = split_event(line)
             if event[0] == "ERROR":
                 self._error = error_for(read_status(event[1]), request=self._request)
@@ -145,7 +173,16 @@ class EventReader:
             events.append(event)
         return events
 
-    def _end(self) -> list[RawEvent]:
-        if self._lines.rest:
+    def _one_by_one(self, block: bytes, decode: DecodeLines[K]) -> list[WatchEvent[K]]:
+        events: list[WatchEvent[K]] = []
+        for kind, body in self._split(block):
+            try:
+                events += decode(b'{"type":"%b","object":%b}' % (kind.encode(), body))
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise MalformedAnswer(f"{self._request}: an object does not fit its class: {error}") from error
+        return events
+
+    def _end(self) -> bytes:
+        if self._blocks.rest:
             raise ConnectionLost(f"{self._request}: the watch ended in the middle of an event")
-        return []
+        return b""

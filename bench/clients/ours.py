@@ -1,0 +1,56 @@
+"""Konverge."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import aclosing
+from typing import Any
+
+from bench._workers import on_uvloop, serve
+from bench.clients import manifest, names, spread
+from konverge.client import Client, load_config
+from konverge.objects.codec import from_dict
+from konverge.objects.kinds.apps_v1 import Deployment
+from konverge.objects.kinds.core_v1 import ConfigMap
+
+KINDS: dict[str, Any] = {"ConfigMap": ConfigMap, "Deployment": Deployment}
+
+
+class Peer:
+    def __init__(self, kubeconfig: str) -> None:
+        self.client = Client.connect(load_config(kubeconfig=kubeconfig, environ={}))
+
+    def prepare_create(self, kind: str, namespace: str, count: int) -> None:
+        self.objects = [from_dict(KINDS[kind], manifest(kind, name, namespace)) for name in names(count)]
+
+    async def create(self, kind: str, namespace: str, count: int) -> None:
+        async def one(wanted: Any) -> None:
+            assert (await self.client.create(wanted)).metadata.uid
+
+        await spread(self.objects, one)
+
+    async def get(self, kind: str, namespace: str, count: int) -> None:
+        async def one(name: str) -> None:
+            assert (await self.client.get(KINDS[kind], name, namespace=namespace)).metadata.name == name
+
+        await spread(names(count), one)
+
+    async def list(self, kind: str, namespace: str, count: int, times: int) -> None:
+        for _ in range(times):
+            found = await self.client.list(KINDS[kind], namespace, label_selector="app.kubernetes.io/part-of=bench")
+            assert sum(item.metadata.name != "" for item in found) == count
+
+    async def watch(self, kind: str, namespace: str, count: int) -> None:
+        seen = 0
+        async with aclosing(self.client.watch(KINDS[kind], namespace)) as events:
+            async for event in events:
+                seen += event.object.metadata.name != ""
+                if seen == count:
+                    return
+
+    async def close(self) -> None:
+        await self.client.aclose()
+
+
+if __name__ == "__main__":
+    serve(Peer(sys.argv[1]), on_uvloop())
