@@ -91,7 +91,7 @@ _MANAGED = b'"managedFields":'
 
 
 def receive(data: bytes, *, field_manager: str = "") -> tuple[Key, Record, Meta]:
-    """Turn an object as it came from the wire into what is stored. Of managedFields, only one manager's part is kept."""
+    """Turn an object as it came from the wire into what is stored. Of managedFields, one manager's part is kept."""
     meta = _incoming.decode(data).metadata
     if meta.managed_fields:
         data = _trim_managed_fields(data, bytes(meta.managed_fields), field_manager)

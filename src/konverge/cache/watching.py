@@ -19,7 +19,7 @@ import msgspec
 
 from konverge.cache.record import Key, Meta, Record, number, receive
 from konverge.cache.store import SLICE, Change, Replacement, Store
-from konverge.client.watch import Lines, split_event
+from konverge.client.watch import Blocks, split_event
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -79,7 +79,7 @@ class Watching:
     """Bookmarks seen on this connection: a server that sends them is never silent for long."""
     _listing: bool = False
     _list: Replacement | None = None
-    _lines: Lines = field(default_factory=Lines)
+    _blocks: Blocks = field(default_factory=Blocks)
 
     # -------------------------------------------------------------- listing
 
@@ -118,7 +118,7 @@ class Watching:
 
     def reset_stream(self) -> None:
         """A new connection: half a line of the old one means nothing, and neither does half a list."""
-        self._lines = Lines()
+        self._blocks = Blocks()
         self._listing = False
         self._list = None
         self.bookmarks = 0
@@ -129,7 +129,10 @@ class Watching:
         Raises WatchError when the server ends the watch with an error.
         """
         changes: list[Change] = []
-        for line in self._lines.feed(chunk):
+        block = self._blocks.feed(chunk)
+        for line in block.split(b"\n") if block else ():
+            if not line:
+                continue
             kind, raw = split_event(line)
             if kind == "BOOKMARK":
                 yield changes

@@ -152,8 +152,12 @@ class Context(Generic[T]):
 
     async def save_status(self) -> bool:
         """Write what changed in `ctx.obj.status`, as a merge patch; no request when nothing did. True when written."""
-        before = to_dict(from_json(self._kind, self._record.raw)).get("status", {})
-        patch = merge_between({"status": before}, {"status": to_dict(self.obj).get("status", {})})
+        before = from_json(self._kind, self._record.raw)
+        if getattr(before, "status", None) == getattr(self.obj, "status", None):
+            return False
+        patch = merge_between(
+            {"status": to_dict(before).get("status", {})}, {"status": to_dict(self.obj).get("status", {})}
+        )
         if not patch:
             return False
         await self._patch(patch, "status")

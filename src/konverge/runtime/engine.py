@@ -141,7 +141,8 @@ class Engine(Generic[T]):
 
     async def _process(self, item: Item[Request]) -> None:
         loop = asyncio.get_running_loop()
-        await self._catch_up(item.key)
+        if self._writes.has_written(item.key):
+            await self._catch_up(item.key)
         began = loop.time()
         self.numbers.running[item.key] = began
         self.numbers.event_to_reconcile.observe(item.waited)

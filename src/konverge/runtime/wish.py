@@ -12,7 +12,6 @@ a whole), so no schema is needed. An object that somebody else made exactly as w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -22,10 +21,13 @@ from konverge.objects.quantity import Quantity
 Fields = dict[str, Any]
 """A FieldsV1 tree."""
 
-# Never owned: they identify the object, or belong to the server.
-_IDENTITY = {"apiVersion", "kind"}
-_UNOWNED_METADATA = {
-    "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "generateName",
+# Never owned: they identify the object, or belong to the server. By path.
+_UNOWNED = {
+    "": frozenset({"apiVersion", "kind"}),
+    ".metadata": frozenset({
+        "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields",
+        "generateName",
+    }),
 }  # fmt: skip
 # Maps whose values are quantities: 1000m and 1 are one wish, and the server stores the canonical form.
 _QUANTITIES = {"requests", "limits", "hard", "capacity", "allocatable", "max", "min", "default", "defaultRequest"}
@@ -42,71 +44,66 @@ def our_fields(live: dict[str, Any], manager: str) -> Fields | None:
 
 def unsatisfied(wish: dict[str, Any], live: dict[str, Any], manager: str) -> str:
     """The path of the first thing that an apply would change, or an empty string when there is nothing to do."""
-    return next(_differences(wish, live, our_fields(live, manager), ""), "")
+    return _difference(wish, live, our_fields(live, manager), "")
 
 
-def _differences(wish: Any, live: Any, fields: Fields | None, path: str) -> Iterator[str]:
+def _difference(wish: Any, live: Any, fields: Fields | None, path: str) -> str:
+    if wish == live and not fields:
+        return ""
     if isinstance(wish, dict) and isinstance(live, dict):
-        yield from _map_differences(wish, live, fields, path)
-    elif isinstance(wish, list) and isinstance(live, list):
-        yield from _list_differences(wish, live, fields, path)
-    elif wish != live and not _same_quantity(wish, live, path):
-        yield path
+        return _map_difference(wish, live, fields, path)
+    if isinstance(wish, list) and isinstance(live, list):
+        return _list_difference(wish, live, fields, path)
+    return "" if wish == live or _same_quantity(wish, live, path) else path
 
 
-def _map_differences(wish: dict[str, Any], live: dict[str, Any], fields: Fields | None, path: str) -> Iterator[str]:
+def _map_difference(wish: dict[str, Any], live: dict[str, Any], fields: Fields | None, path: str) -> str:
     # A leaf in our fields is an atomic map: it is ours as a whole, and what is inside is compared by value alone.
     inside = fields or None
+    unowned = _UNOWNED.get(path, frozenset())
     for name, value in wish.items():
-        if _is_identity(name, path):
+        if name in unowned:
             continue
-        here = f"{path}.{name}"
         owned = inside.get(f"f:{name}") if inside is not None else None
         if value is None or name not in live or (inside is not None and owned is None):
             if value is not None or owned is not None:
-                yield here
-            continue
-        yield from _differences(value, live[name], owned, here)
+                return f"{path}.{name}"
+        elif found := _difference(value, live[name], owned, f"{path}.{name}"):
+            return found
     for name in inside or ():
         if name.startswith("f:") and name[2:] not in wish:
-            yield f"{path}.{name[2:]}"
+            return f"{path}.{name[2:]}"
+    return ""
 
 
-def _is_identity(name: str, path: str) -> bool:
-    return (not path and name in _IDENTITY) or (path == ".metadata" and name in _UNOWNED_METADATA)
-
-
-def _list_differences(wish: list[Any], live: list[Any], fields: Fields | None, path: str) -> Iterator[str]:
+def _list_difference(wish: list[Any], live: list[Any], fields: Fields | None, path: str) -> str:
     keyed = {name: child for name, child in (fields or {}).items() if name.startswith("k:")}
     if keyed:
-        yield from _keyed_differences(wish, live, keyed, path)
-    elif any(name.startswith("v:") for name in fields or ()):
-        owned = [msgspec.json.decode(name[2:]) for name in fields or () if name.startswith("v:")]
-        if any(value not in live or value not in owned for value in wish) or any(value not in wish for value in owned):
-            yield path
-    elif len(wish) != len(live):
-        yield path
-    else:
-        for index, (wanted, present) in enumerate(zip(wish, live, strict=True)):
-            yield from _differences(wanted, present, None, f"{path}[{index}]")
+        return _keyed_difference(wish, live, keyed, path)
+    owned = [msgspec.json.decode(name[2:]) for name in fields or () if name.startswith("v:")]
+    if owned:
+        same = all(value in live and value in owned for value in wish) and all(value in wish for value in owned)
+        return "" if same else path
+    if len(wish) != len(live):
+        return path
+    for index, (wanted, present) in enumerate(zip(wish, live, strict=True)):
+        if found := _difference(wanted, present, None, f"{path}[{index}]"):
+            return found
+    return ""
 
 
-def _keyed_differences(wish: list[Any], live: list[Any], keyed: dict[str, Fields], path: str) -> Iterator[str]:
+def _keyed_difference(wish: list[Any], live: list[Any], keyed: dict[str, Fields], path: str) -> str:
     left = list(wish)
     for name, owned in keyed.items():
         keys: dict[str, Any] = msgspec.json.decode(name[2:])
-        wanted = _find(left, keys)
-        if wanted is None:
-            yield f"{path}[{name[2:]}]"  # owned, no longer wished
-            continue
+        here = f"{path}[{name[2:]}]"
+        wanted, present = _find(left, keys), _find(live, keys)
+        if wanted is None or present is None:
+            return here  # owned but no longer wished, or taken away by somebody
         left.remove(wanted)
-        present = _find(live, keys)
-        if present is None:
-            yield f"{path}[{name[2:]}]"
-        else:
-            yield from _differences(wanted, present, owned, f"{path}[{name[2:]}]")
-    if left:
-        yield path  # wished, not yet ours
+        if found := _difference(wanted, present, owned, here):
+            return found
+    return path if left else ""  # wished, not yet ours
 
 
 def _find(items: list[Any], keys: dict[str, Any]) -> dict[str, Any] | None:

@@ -121,6 +121,9 @@ class Writes:
 
     # -------------------------------------------------------------- waiting
 
+    def has_written(self, request: Request) -> bool:
+        return request in self._versions
+
     async def caught_up(self, request: Request) -> None:
         """Until every cache shows what the last reconcile of this request wrote."""
         for (resource, key), version in self._versions.pop(request, {}).items():
