@@ -32,7 +32,7 @@ def _prepare_create(obj: Obj, context: Context) -> None:
 def _name(obj: Any, path: str, report: Report) -> bool:
     name, spec = obj["metadata"].get("name") or "", obj["spec"]
     expected = f"{spec.get('version') or ''}.{spec.get('group') or ''}"
-    if path_segment_complaints(name) or name == expected:
+    if not name or path_segment_complaints(name) or name == expected:
         return True
     return report.invalid("metadata.name", name, f'must be `spec.version+"."+spec.group`: "{expected}"')
 

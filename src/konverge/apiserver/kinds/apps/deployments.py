@@ -181,5 +181,4 @@ REPLICA_SET = Strategy(
     warnings=_warnings,
     status=StatusRules(validate=update(as_created(_REPLICA_SET_STATUS))),
     generation=True,
-    field_selectors={"status.replicas": lambda obj: str((obj.get("status") or {}).get("replicas") or 0)},
 )

@@ -33,7 +33,7 @@ from konverge.apiserver.kinds.lifecycle import kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.defaults import each, fill, section_of
 from konverge.apiserver.kinds.rules.domains import domain_path
 from konverge.apiserver.kinds.rules.members import same_rule
-from konverge.apiserver.kinds.rules.names import dns_label_complaints
+from konverge.apiserver.kinds.rules.names import dns_label_complaints, label_value_complaints
 from konverge.apiserver.kinds.rules.numbers import MAX_INT32, not_negative
 from konverge.apiserver.kinds.rules.selectors import selects
 from konverge.apiserver.kinds.templates import (
@@ -87,7 +87,8 @@ def _prepare_create(obj: Obj, context: Context) -> None:
     spec.pop("scheduling", None)
     if not spec.get("manualSelector"):
         _generate_selector(spec, metadata.get("name") or "", metadata.get("uid") or "")
-    _default_labels(obj)
+    if not label_value_complaints(metadata.get("name") or ""):
+        _default_labels(obj)  # else the template is refused for them, and that is enough
     _clear_status(obj, context)
 
 
@@ -357,4 +358,5 @@ JOB = Strategy(
     orphan_warning="child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to "
     "remove them or set propagationPolicy=Orphan to suppress this warning",
     field_selectors={"status.successful": lambda obj: str((obj.get("status") or {}).get("succeeded") or 0)},
+    field_refusal='field label "{field}" not supported for Job',
 )

@@ -142,4 +142,5 @@ RESOURCE_SLICE = Strategy(
     generation=True,
     returns_deleted=True,
     field_selectors={f"spec.{name}": _of_spec(name) for name in ("nodeName", "driver")},
+    field_refusal="field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {field}",
 )
