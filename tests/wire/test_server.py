@@ -209,6 +209,23 @@ async def test_hostile_requests_are_refused(name: str) -> None:
         await until(lambda: server.connections == 0)
 
 
+@pytest.mark.parametrize("kind", ["raises", "bad header"])
+async def test_a_failing_refusal_is_a_plain_one(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    def refusal(status: int, text: str) -> Response:
+        if kind == "raises":
+            raise ValueError
+        return Response(status, Headers.of({"x": "a\r\nb"}))
+
+    async def handler(request: Request) -> Response:
+        raise ValueError
+
+    caplog.set_level(logging.CRITICAL)
+    async with serving(handler, refusal=refusal) as server, raw_client(server) as client:
+        client.write(GET + b"garbage\r\n\r\n")
+        assert (await client.answer())[0] == 500
+        assert (await client.answer())[0] == 400
+
+
 async def test_a_refusal_waits_for_the_answers_before_it() -> None:
     async with serving() as server, raw_client(server) as client:
         client.write(GET + b"garbage\r\n\r\n")

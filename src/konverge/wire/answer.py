@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from konverge.wire.encode import response_head
 from konverge.wire.message import Handler, Headers, Request, Response
 
 log = logging.getLogger("konverge.wire")
@@ -24,4 +25,15 @@ async def answer(handler: Handler, request: Request, refusal: Refusal) -> Respon
         return await handler(request)
     except Exception:
         log.exception("the handler failed on %s %s", request.method, request.target.partition("?")[0])
-        return refusal(500, "the server failed to answer; its log says why")
+        return refuse(refusal, 500, "the server failed to answer; its log says why")
+
+
+def refuse(refusal: Refusal, status: int, text: str) -> Response:
+    """An answer of the wire's own; a plain one when the user's function for it fails."""
+    try:
+        response = refusal(status, text)
+        response_head(response.status, response.headers, b"", b"")
+    except Exception:
+        log.exception("the function that makes refusals failed on status %d", status)
+        return plain_refusal(status, text)
+    return response

@@ -14,7 +14,7 @@ import asyncio
 from typing import Protocol, cast
 
 from konverge.wire.alarm import Alarm
-from konverge.wire.answer import Refusal, answer, log
+from konverge.wire.answer import Refusal, answer, log, refuse
 from konverge.wire.encode import JOIN_LIMIT, response_head
 from konverge.wire.keepalive import keep_alive
 from konverge.wire.limits import ServerLimits
@@ -221,7 +221,9 @@ class ServerConnection(asyncio.Protocol):
             head = response_head(response.status, response.headers, _framing(response, item), connection)
         except (TypeError, ValueError):
             log.exception("the answer to %s has a header field that cannot be sent", item.request)
-            response = self._host.refusal(500, "the server made an answer that cannot be sent; its log says why")
+            response = refuse(
+                self._host.refusal, 500, "the server made an answer that cannot be sent; its log says why"
+            )
             head = response_head(response.status, response.headers, _framing(response, item), connection)
         if item.request.method == "HEAD" or response.status in (204, 304):
             self._transport.write(head)
@@ -260,7 +262,7 @@ class ServerConnection(asyncio.Protocol):
     # --- refusing, closing, waiting -------------------------------------------------------------------------------
 
     def _refuse(self, item: Refused) -> None:
-        response = self._host.refusal(item.status, item.text)
+        response = refuse(self._host.refusal, item.status, item.text)
         framing = b"content-length: %d\r\n" % len(response.body)
         head = response_head(response.status, response.headers, framing, _CLOSE)
         self._transport.write(head + response.body)
