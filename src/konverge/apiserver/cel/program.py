@@ -37,6 +37,10 @@ class Program:
     def type(self) -> Type:
         return self.checked.type
 
+    def names(self) -> set[str]:
+        """The variables that it needs."""
+        return self.checked.used
+
     def uses(self, name: str) -> bool:
         return name in self.checked.used
 

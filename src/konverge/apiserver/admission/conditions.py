@@ -1,0 +1,262 @@
+"""Evaluation of CEL expressions at admission: variables, conditions, what they may refer to.
+
+`Bindings` holds what the expressions of one policy see of one request. The policy's own variables are evaluated when
+something first asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from konverge.apiserver.auth.rules import Ask
+from konverge.apiserver.cel import celtypes as t
+from konverge.apiserver.cel.library.authz import Authorizer, Decision, Query, ResourceCheck
+from konverge.apiserver.cel.program import CALL_LIMIT, Program, compile_expression
+from konverge.apiserver.cel.source import CompileError
+from konverge.apiserver.cel.times import Timestamp
+from konverge.apiserver.cel.values import EvalError
+from konverge.apiserver.http.seams import User
+from konverge.apiserver.kinds.admissionregistration.expressions import environment
+from konverge.apiserver.strategy import Obj
+
+if TYPE_CHECKING:
+    from konverge.apiserver.auth.authorization import Authorization
+    from konverge.apiserver.http.seams import AdmissionRequest
+
+BUDGET = 10_000_000
+CONDITIONS_BUDGET = 2_500_000
+_OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
+_TIMES = ("creationTimestamp", "deletionTimestamp")
+
+
+class EvaluationError(Exception):
+    """An expression without a result; the text is what the client reads."""
+
+
+class OutOfBudget(EvaluationError):
+    """No further expression is evaluated."""
+
+    def __init__(self) -> None:
+        super().__init__(_OUT_OF_BUDGET)
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """One expression of a policy: compiled, or the reason why it could not be."""
+
+    text: str
+    program: Program | None
+    error: str = ""
+
+
+@dataclass(slots=True)
+class Compiler:
+    """Compiles the expressions of one policy or webhook; variables become known to those after them."""
+
+    params: bool = False
+    variables: dict[str, t.Type] | None = None
+    patches: bool = False
+    compiled: dict[str, Expression] = field(default_factory=dict)
+    """The variables."""
+
+    def add_variable(self, name: str, text: str) -> None:
+        expression = self.compile(text)
+        if self.variables is None:
+            self.variables = {}
+        self.variables[name] = expression.program.type if expression.program is not None else t.DYN
+        self.compiled[name] = expression
+
+    def compile(self, text: str, *, authorizer: bool = True, patches: bool = False) -> Expression:
+        known = None if self.variables is None else tuple(self.variables.items())
+        return _compile(text, self.params, authorizer, patches, known)
+
+
+@lru_cache(maxsize=2048)
+def _compile(
+    text: str, params: bool, authorizer: bool, patches: bool, variables: tuple[tuple[str, t.Type], ...] | None
+) -> Expression:
+    known = None if variables is None else dict(variables)
+    scope = environment(params=params, authorizer=authorizer, patches=patches, variables=known)
+    try:
+        return Expression(text, compile_expression(text, scope))
+    except CompileError as error:
+        return Expression(text, None, f"compilation failed: {error}")
+
+
+class _Variables(dict[str, Any]):
+    """`variables` of a policy: each is evaluated at its first use."""
+
+    def __init__(self, expressions: Mapping[str, Expression], bindings: Bindings) -> None:
+        super().__init__()
+        self._expressions = expressions
+        self._bindings = bindings
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._expressions
+
+    def __missing__(self, name: str) -> Any:
+        expression = self._expressions[name]
+        if expression.program is None:
+            raise EvalError(f'composited variable "{name}" fails to compile: {expression.error}')
+        try:
+            self[name] = self._bindings.run(expression.program)
+        except EvalError as error:
+            raise EvalError(f'composited variable "{name}" fails to evaluate: {error}') from None
+        return self[name]
+
+
+class Bindings:
+    """The values of one request for the expressions of one policy."""
+
+    def __init__(
+        self,
+        request: AdmissionRequest,
+        authorization: Authorization | None,
+        *,
+        params: Any = None,
+        variables: Mapping[str, Expression] | None = None,
+        budget: int = BUDGET,
+    ) -> None:
+        self.budget = budget
+        authorizer = _authorizer(request, authorization)
+        self._values: dict[str, Any] = {
+            "object": typed(request.obj, request),
+            "oldObject": typed(request.old, request),
+            "request": describe(request),
+            "namespaceObject": _namespace(request),
+            "params": params,
+            "authorizer": authorizer,
+            "authorizer.requestResource": _own_check(request, authorizer),
+        }
+        self._values["variables"] = _Variables(variables or {}, self)
+
+    def replace_object(self, obj: Obj) -> None:
+        self._values["object"] = obj
+        variables = self._values["variables"]
+        self._values["variables"] = _Variables(variables._expressions, self)
+
+    def run(self, program: Program) -> Any:
+        values = {name: self._values[name] for name in program.names()}
+        result, cost = program.measured(values, CALL_LIMIT)
+        self.budget -= cost
+        if self.budget < 0:
+            raise OutOfBudget
+        return result
+
+    def evaluate(self, expression: Expression) -> Any:
+        """The value; raises EvaluationError with the text of the API server."""
+        if expression.program is None:
+            raise EvaluationError(f"compilation error: {expression.error}")
+        try:
+            return self.run(expression.program)
+        except EvalError as error:
+            raise EvaluationError(f"expression '{expression.text}' resulted in error: {error}") from None
+
+
+def typed(obj: Obj | None, request: AdmissionRequest) -> Obj | None:
+    """The object with its kind: stored forms have none."""
+    if obj is None or "kind" in obj:
+        return obj
+    resource = request.served.resource
+    return {"kind": resource.kind, "apiVersion": resource.api_version, **obj}
+
+
+def describe(request: AdmissionRequest) -> Obj:
+    """The AdmissionRequest as expressions see it."""
+    resource = request.served.resource
+    kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    path = {"group": resource.group, "version": resource.version, "resource": resource.plural}
+    is_namespace = resource.plural == "namespaces" and not resource.group
+    found: Obj = {
+        "kind": kind,
+        "resource": path,
+        "requestKind": kind,
+        "requestResource": path,
+        "name": request.name,
+        "namespace": request.name if is_namespace else request.namespace,
+        "operation": request.operation,
+        "userInfo": _user(request.user),
+        "dryRun": request.dry_run,
+        "options": request.options,
+    }
+    if request.subresource:
+        found |= {"subResource": request.subresource, "requestSubResource": request.subresource}
+    return {key: value for key, value in found.items() if value not in ("", None)}
+
+
+def _user(user: User) -> Obj:
+    found = {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": user.extra}
+    return {key: value for key, value in found.items() if value}
+
+
+def _namespace(request: AdmissionRequest) -> Obj | None:
+    if not request.namespace:
+        return None
+    found: Obj | None = request.call.server.objects.get("", "namespaces", "", request.namespace)
+    if found is None:
+        return None
+    metadata = {key: value for key, value in found["metadata"].items() if key != "managedFields"}
+    for name in _TIMES:
+        if name in metadata:
+            metadata[name] = Timestamp.parse(metadata[name])
+    return {**found, "metadata": metadata}
+
+
+def _authorizer(request: AdmissionRequest, authorization: Authorization | None) -> Authorizer:
+    def decide(query: Query) -> Decision:
+        if authorization is None:
+            return Decision(False, error="there is no authorizer")
+        user = User(query.user, groups=query.groups)
+        if query.path:
+            found = authorization.decide(user, Ask(query.verb, path=query.path, is_resource=False))
+        else:
+            ask = Ask(query.verb, query.group, query.resource, query.subresource, query.namespace, query.name)
+            found = authorization.decide(user, ask)
+        return Decision(found.allowed, found.reason)
+
+    return Authorizer(request.user.name, request.user.groups, decide)
+
+
+def _own_check(request: AdmissionRequest, authorizer: Authorizer) -> ResourceCheck:
+    resource = request.served.resource
+    query = Query(
+        authorizer.user,
+        authorizer.groups,
+        "",
+        group=resource.group,
+        resource=resource.plural,
+        subresource=request.subresource,
+        namespace=request.namespace,
+        name=request.name,
+    )
+    return ResourceCheck(query, authorizer.decide)
+
+
+def conditions_hold(conditions: Iterable[Expression], evaluate: Callable[[Expression], Any]) -> bool:
+    """Whether all conditions are met. One that is not ends it; errors count only if none is unmet."""
+    errors: list[str] = []
+    for condition in conditions:
+        try:
+            if evaluate(condition) is False:
+                return False
+        except OutOfBudget:
+            raise
+        except EvaluationError as error:
+            errors.append(str(error))
+    unique = list(dict.fromkeys(errors))
+    if unique:
+        raise EvaluationError(unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]")
+    return True
+
+
+def match_conditions(
+    conditions: Iterable[Mapping[str, str]], request: AdmissionRequest, authorization: Authorization | None
+) -> bool:
+    """The `matchConditions` of a webhook. Raises EvaluationError; the caller applies its failurePolicy."""
+    compiler = Compiler()
+    bindings = Bindings(request, authorization, budget=CONDITIONS_BUDGET)
+    expressions = [compiler.compile(condition["expression"]) for condition in conditions]
+    return conditions_hold(expressions, bindings.evaluate)

@@ -1,0 +1,245 @@
+"""MutatingAdmissionPolicy: writes that CEL expressions change.
+
+An expression gives either an `Object` whose fields are merged into the object, as by server-side apply, or a list of
+JSON patches. A policy that changed an object lets those that ran before it, and ask for it, run once more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from konverge.apiserver import status
+from konverge.apiserver.admission import policy_source
+from konverge.apiserver.admission.conditions import (
+    CONDITIONS_BUDGET,
+    Bindings,
+    Compiler,
+    EvaluationError,
+    Expression,
+    conditions_hold,
+    typed,
+)
+from konverge.apiserver.admission.plugin import Kind, Mutating, Step, refusal
+from konverge.apiserver.admission.policy_source import ConfigurationError, Policy, PolicySource
+from konverge.apiserver.cel.planner import Struct
+from konverge.apiserver.cel.times import Duration, Timestamp
+from konverge.apiserver.merge import combine, jsonpatch
+from konverge.apiserver.merge.jsonpatch import PatchFailed
+from konverge.apiserver.merge.typed import TypedError
+from konverge.apiserver.schema.node import DEDUCED, TypeNode
+from konverge.apiserver.schema.node import Kind as NodeKind
+from konverge.apiserver.strategy import Obj
+
+if TYPE_CHECKING:
+    from konverge.apiserver.auth.authorization import Authorization
+    from konverge.apiserver.http.seams import AdmissionRequest
+    from konverge.apiserver.server import ApiServer
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    expression: Expression
+    patch: bool
+    """A list of JSON patches; otherwise an object to merge."""
+
+
+@dataclass(slots=True)
+class Compiled:
+    variables: dict[str, Expression]
+    conditions: list[Expression]
+    mutations: list[Mutation]
+
+
+@dataclass(slots=True)
+class _Call:
+    """One policy with one binding and one parameter."""
+
+    policy: Policy[Compiled]
+    binding: Obj
+    param: Obj | None
+
+
+def _compile(spec: Obj) -> Compiled:
+    compiler = Compiler(params=spec.get("paramKind") is not None, variables={})
+    for variable in spec.get("variables") or ():
+        compiler.add_variable(variable["name"], variable["expression"])
+    mutations = []
+    for one in spec.get("mutations") or ():
+        is_patch = one.get("patchType") == "JSONPatch"
+        text = (one.get("jsonPatch" if is_patch else "applyConfiguration") or {}).get("expression") or ""
+        mutations.append(Mutation(compiler.compile(text, patches=True), is_patch))
+    conditions = [compiler.compile(one["expression"]) for one in spec.get("matchConditions") or ()]
+    return Compiled(compiler.compiled, conditions, mutations)
+
+
+class MutatingPolicies(Mutating):
+    """The plugin."""
+
+    def __init__(self, server: ApiServer, authorization: Authorization | None) -> None:
+        names = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
+        self._source: PolicySource[Compiled] = PolicySource(server, *names, _compile)
+        self._authorization = authorization
+
+    def admit(self, kind: Kind) -> Step | None:
+        return self._admit if policy_source.concerns(kind.group, kind.plural) else None
+
+    def _admit(self, request: AdmissionRequest) -> None:
+        policies = self._source.policies()
+        if not policies or request.obj is None:
+            return
+        errors: list[tuple[str, str]] = []
+        calls = self._calls(policies, request, errors)
+        ran: list[_Call] = []
+        again: list[_Call] = []
+        for call in calls:
+            if self._run(call, request, errors):
+                again = [one for one in ran if one.policy.spec.get("reinvocationPolicy") == "IfNeeded"]
+            ran.append(call)
+        for call in again:
+            self._run(call, request, errors)
+        if errors:
+            raise _denied(request, errors)
+
+    def _calls(
+        self, policies: list[Policy[Compiled]], request: AdmissionRequest, errors: list[tuple[str, str]]
+    ) -> list[_Call]:
+        found: list[_Call] = []
+        for policy in policies:
+            if not policy_source.applies(policy, request):
+                continue
+            try:
+                policy_source.check_params(policy, request)
+            except ConfigurationError as error:
+                if not policy.ignores_failure:
+                    errors.append((f'policy "{policy.name}" denied request: failed to configure policy: {error}', ""))
+                continue
+            for binding in policy.bindings:
+                if not policy_source.binding_applies(binding, request):
+                    continue
+                try:
+                    params = policy_source.params(policy, binding, request)
+                except ConfigurationError as error:
+                    _note(errors, policy, binding, f"failed to configure binding: {error}", "")
+                    continue
+                found += [_Call(policy, binding, param) for param in params]
+        return found
+
+    def _run(self, call: _Call, request: AdmissionRequest, errors: list[tuple[str, str]]) -> bool:
+        """True if the object has changed."""
+        compiled = call.policy.compiled
+        bindings = Bindings(
+            request, self._authorization, params=call.param, variables=compiled.variables, budget=CONDITIONS_BUDGET
+        )
+        try:
+            if not conditions_hold(compiled.conditions, bindings.evaluate):
+                return False
+        except EvaluationError as error:
+            _note(errors, call.policy, call.binding, str(error), "Invalid")
+            return False
+        before = request.obj
+        bindings = Bindings(request, self._authorization, params=call.param, variables=compiled.variables)
+        for mutation in compiled.mutations:
+            try:
+                self._mutate(mutation, bindings, request)
+            except (EvaluationError, MutationError) as error:
+                _note(errors, call.policy, call.binding, str(error), "Invalid")
+        return request.obj != before
+
+    def _mutate(self, mutation: Mutation, bindings: Bindings, request: AdmissionRequest) -> None:
+        if mutation.expression.program is None:
+            raise EvaluationError(mutation.expression.error)
+        value = bindings.evaluate(mutation.expression)
+        obj = typed(request.obj, request)
+        assert obj is not None
+        made = _patched(obj, value) if mutation.patch else _merged(request.served.typing, obj, value)
+        if made is None:
+            return
+        request.served.strategy.defaults(made)
+        request.obj = made
+        bindings.replace_object(made)
+
+
+class MutationError(Exception):
+    """A change that cannot be made."""
+
+
+def _patched(obj: Obj, value: Any) -> Obj | None:
+    operations = [_plain(one) for one in value]
+    try:
+        found = jsonpatch.apply(obj, operations)
+    except PatchFailed as error:
+        if "test" in str(error).lower() or "testing" in str(error).lower():
+            return None
+        raise MutationError(f"JSON Patch: {error}") from None
+    made: Obj = found
+    return made
+
+
+def _merged(node: TypeNode | None, obj: Obj, value: Any) -> Obj:
+    _check_names(value, "Object")
+    applied = {**_plain(value), "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
+    atomics = _atomics(node or DEDUCED, applied, "")
+    head = "error applying patch: "
+    if atomics:
+        words = "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs"
+        raise MutationError(f"{head}{words}: {', '.join(atomics)}")
+    try:
+        made: Obj = combine.merge(node or DEDUCED, obj, applied)
+    except TypedError as error:
+        raise MutationError(f"{head}failed to convert patch object to typed object: {error}") from None
+    return made
+
+
+def _check_names(value: Any, name: str) -> None:
+    """The type of a part is named after its place: `Object.spec.template`."""
+    if isinstance(value, Struct):
+        if value.name != name:
+            raise MutationError(f"type mismatch: unexpected type name {value.name!r}, expected {name!r}")
+        for field, inner in value.items():
+            _check_names(inner, f"{name}.{field}")
+    elif isinstance(value, list):
+        for inner in value:
+            _check_names(inner, name)
+
+
+def _atomics(node: TypeNode, value: Any, path: str) -> list[str]:
+    found: list[str] = []
+    if isinstance(value, dict):
+        if node.atomic and path:
+            found.append(path)
+        for key, inner in value.items():
+            below = node.child(key)
+            if below is not None and (node.fields or node.kind is NodeKind.MAP):
+                found += _atomics(below, inner, f"{path}.{key}")
+    elif isinstance(value, list):
+        if node.kind is NodeKind.LIST and node.list_type == "atomic":
+            found.append(path)
+        for inner in value:
+            found += _atomics(node.element or DEDUCED, inner, f"{path}[*]") if node.list_type == "map" else []
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """A value of CEL as JSON."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, (Timestamp, Duration)):
+        return str(value)
+    return value
+
+
+def _note(errors: list[tuple[str, str]], policy: Policy[Compiled], binding: Obj, text: str, reason: str) -> None:
+    if not policy.ignores_failure:
+        name = binding["metadata"]["name"]
+        errors.append((f"policy '{policy.name}' with binding '{name}' denied request: {text}", reason))
+
+
+def _denied(request: AdmissionRequest, errors: list[tuple[str, str]]) -> status.ApiError:
+    error = refusal(request, "")
+    error.message, reason = errors[0]
+    error.reason = reason or error.reason
+    error.details = {**(error.details or {}), "causes": [{"message": message} for message, _ in errors]}
+    return error

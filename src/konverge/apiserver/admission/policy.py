@@ -1,0 +1,196 @@
+"""ValidatingAdmissionPolicy: writes that CEL expressions refuse, warn about or note for the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from konverge.apiserver import status
+from konverge.apiserver.admission import policy_source
+from konverge.apiserver.admission.conditions import (
+    CONDITIONS_BUDGET,
+    Bindings,
+    Compiler,
+    EvaluationError,
+    Expression,
+    OutOfBudget,
+    conditions_hold,
+)
+from konverge.apiserver.admission.plugin import Kind, Step, Validating, refusal
+from konverge.apiserver.admission.policy_source import ConfigurationError, Policy, PolicySource
+from konverge.apiserver.strategy import Obj
+
+if TYPE_CHECKING:
+    from konverge.apiserver.auth.authorization import Authorization
+    from konverge.apiserver.http.seams import AdmissionRequest
+    from konverge.apiserver.server import ApiServer
+
+_CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}
+_MESSAGE_BYTES = 5 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One validation of a policy."""
+
+    expression: Expression
+    message: str
+    message_expression: Expression | None
+    reason: str
+
+
+@dataclass(slots=True)
+class Compiled:
+    variables: dict[str, Expression]
+    conditions: list[Expression]
+    checks: list[Check]
+    annotations: list[Expression] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    message: str
+    reason: str = ""
+
+
+def _compile(spec: Obj) -> Compiled:
+    compiler = Compiler(params=spec.get("paramKind") is not None, variables={})
+    for variable in spec.get("variables") or ():
+        compiler.add_variable(variable["name"], variable["expression"])
+    return Compiled(
+        variables=compiler.compiled,
+        conditions=[compiler.compile(one["expression"]) for one in spec.get("matchConditions") or ()],
+        checks=[_check(compiler, one) for one in spec.get("validations") or ()],
+        annotations=[compiler.compile(one["valueExpression"]) for one in spec.get("auditAnnotations") or ()],
+    )
+
+
+def _check(compiler: Compiler, validation: Obj) -> Check:
+    text = validation.get("messageExpression")
+    return Check(
+        expression=compiler.compile(validation["expression"]),
+        message=(validation.get("message") or "").strip(),
+        message_expression=compiler.compile(text, authorizer=False) if text else None,
+        reason=validation.get("reason") or "Invalid",
+    )
+
+
+class ValidatingPolicies(Validating):
+    """The plugin."""
+
+    def __init__(self, server: ApiServer, authorization: Authorization | None) -> None:
+        names = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
+        self._source: PolicySource[Compiled] = PolicySource(server, *names, _compile)
+        self._authorization = authorization
+
+    def validate(self, kind: Kind) -> Step | None:
+        return self._validate if policy_source.concerns(kind.group, kind.plural) else None
+
+    def _validate(self, request: AdmissionRequest) -> None:
+        policies = self._source.policies()
+        if not policies:
+            return
+        denials = [
+            denial
+            for policy in policies
+            if policy_source.applies(policy, request)
+            for denial in self._apply(policy, request)
+        ]
+        if denials:
+            raise denials[0]
+
+    def _apply(self, policy: Policy[Compiled], request: AdmissionRequest) -> Iterator[status.ApiError]:
+        """The refusals of one policy. All are looked for, since any may also warn; the first is the answer."""
+        try:
+            policy_source.check_params(policy, request)
+        except ConfigurationError as error:
+            if not policy.ignores_failure:
+                yield _denied(request, policy, None, Refusal(f"failed to configure policy: {error}"))
+            return
+        for binding in policy.bindings:
+            if policy_source.binding_applies(binding, request):
+                yield from self._apply_binding(policy, binding, request)
+
+    def _apply_binding(
+        self, policy: Policy[Compiled], binding: Obj, request: AdmissionRequest
+    ) -> Iterator[status.ApiError]:
+        try:
+            params = policy_source.params(policy, binding, request)
+        except ConfigurationError as error:
+            if not policy.ignores_failure:
+                yield _denied(request, policy, binding, Refusal(f"failed to configure binding: {error}"))
+            return
+        actions = binding["spec"].get("validationActions") or ()
+        refused: list[Refusal] = []
+        for param in params:
+            for found in self._evaluate(policy, param, request):
+                if "Warn" in actions:
+                    name = binding["metadata"]["name"]
+                    words = f"Validation failed for ValidatingAdmissionPolicy '{policy.name}' with binding '{name}'"
+                    request.call.warn(f"{words}: {found.message}")
+                refused.append(found)
+        if refused and "Deny" in actions:
+            yield _denied(request, policy, binding, refused[0])
+
+    def _evaluate(self, policy: Policy[Compiled], param: Obj | None, request: AdmissionRequest) -> Iterator[Refusal]:
+        compiled = policy.compiled
+        bindings = Bindings(
+            request, self._authorization, params=param, variables=compiled.variables, budget=CONDITIONS_BUDGET
+        )
+        try:
+            if not conditions_hold(compiled.conditions, bindings.evaluate):
+                return
+            bindings = Bindings(request, self._authorization, params=param, variables=compiled.variables)
+            yield from self._checks(policy, bindings)
+        except EvaluationError as error:
+            if not policy.ignores_failure:
+                yield Refusal(str(error))
+
+    def _checks(self, policy: Policy[Compiled], bindings: Bindings) -> Iterator[Refusal]:
+        for check in policy.compiled.checks:
+            try:
+                value = bindings.evaluate(check.expression)
+            except OutOfBudget:
+                raise
+            except EvaluationError as error:
+                if not policy.ignores_failure:
+                    yield Refusal(str(error))
+                continue
+            if value is not True:
+                yield Refusal(_message(check, bindings), check.reason)
+        yield from self._annotations(policy, bindings)
+
+    def _annotations(self, policy: Policy[Compiled], bindings: Bindings) -> Iterator[Refusal]:
+        """There is no audit log here, but an annotation that fails refuses the write all the same."""
+        for expression in policy.compiled.annotations:
+            try:
+                bindings.evaluate(expression)
+            except EvaluationError as error:
+                if not policy.ignores_failure:
+                    yield Refusal(str(error))
+
+
+def _message(check: Check, bindings: Bindings) -> str:
+    """The message expression's text if it has a usable one, else the message, else the expression itself."""
+    if check.message_expression is not None:
+        try:
+            text: Any = bindings.evaluate(check.message_expression)
+        except EvaluationError:
+            text = ""
+        text = text.strip() if isinstance(text, str) else ""
+        if text and len(text.encode()) <= _MESSAGE_BYTES and "\n" not in text:
+            return str(text)
+    return check.message or f"failed expression: {check.expression.text.strip()}"
+
+
+def _denied(
+    request: AdmissionRequest, policy: Policy[Compiled], binding: Obj | None, refused: Refusal
+) -> status.ApiError:
+    where = f" with binding '{binding['metadata']['name']}'" if binding is not None else ""
+    message = f"ValidatingAdmissionPolicy '{policy.name}'{where} denied request: {refused.message}"
+    error = refusal(request, message)
+    error.reason = refused.reason or "Invalid"
+    error.code = _CODES.get(error.reason, 422)
+    error.details = {**(error.details or {}), "causes": [{"message": message}]}
+    return error

@@ -1,0 +1,145 @@
+"""The policies in force: definitions and bindings, compiled when first needed after a change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from konverge.apiserver.admission.matching import matches
+from konverge.apiserver.kinds.rules.selectors import selects
+from konverge.apiserver.strategy import Obj
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.seams import AdmissionRequest
+    from konverge.apiserver.server import ApiServer
+
+GROUP = "admissionregistration.k8s.io"
+_REVIEWS = ("authentication.k8s.io", "authorization.k8s.io")
+Compiled = TypeVar("Compiled")
+
+
+class ConfigurationError(Exception):
+    """A policy that cannot be applied as it is configured."""
+
+
+@dataclass(slots=True)
+class Policy(Generic[Compiled]):
+    definition: Obj
+    bindings: list[Obj]
+    compiled: Compiled
+
+    @property
+    def name(self) -> str:
+        return str(self.definition["metadata"]["name"])
+
+    @property
+    def spec(self) -> Obj:
+        found: Obj = self.definition["spec"]
+        return found
+
+    @property
+    def ignores_failure(self) -> bool:
+        return bool(self.spec.get("failurePolicy") == "Ignore")
+
+
+class PolicySource(Generic[Compiled]):
+    """All policies of one sort, by name."""
+
+    def __init__(self, server: ApiServer, policies: str, bindings: str, compiler: Callable[[Obj], Compiled]) -> None:
+        self._server = server
+        self._names = (policies, bindings)
+        self._compiler = compiler
+        self._found: list[Policy[Compiled]] | None = None
+        for name in self._names:
+            server.store.subscribe(f"{GROUP}/{name}", lambda event: self._forget())
+
+    def _forget(self) -> None:
+        self._found = None
+
+    def policies(self) -> list[Policy[Compiled]]:
+        """Those that have a binding."""
+        if self._found is None:
+            bound: dict[str, list[Obj]] = {}
+            for binding in self._server.objects.scan(GROUP, self._names[1]):
+                bound.setdefault(binding["spec"].get("policyName") or "", []).append(binding)
+            self._found = [
+                Policy(definition, bound[definition["metadata"]["name"]], self._compiler(definition["spec"]))
+                for definition in self._server.objects.scan(GROUP, self._names[0])
+                if definition["metadata"]["name"] in bound
+            ]
+        return self._found
+
+
+def concerns(group: str, plural: str) -> bool:
+    """Policies do not apply to themselves, nor to reviews."""
+    if group == GROUP and "admissionpolic" in plural:
+        return False
+    return group not in _REVIEWS
+
+
+def applies(policy: Policy[Compiled], request: AdmissionRequest) -> bool:
+    return matches(policy.spec.get("matchConstraints") or {}, request)
+
+
+def binding_applies(binding: Obj, request: AdmissionRequest) -> bool:
+    return matches(binding["spec"].get("matchResources") or {}, request)
+
+
+def check_params(policy: Policy[Compiled], request: AdmissionRequest) -> None:
+    """The kind of the parameters must be served."""
+    kind = policy.spec.get("paramKind")
+    if kind is not None and _served(kind, request) is None:
+        group, _, version = str(kind.get("apiVersion") or "").rpartition("/")
+        shown = f"{group}/{version}, Kind={kind.get('kind')}"
+        raise ConfigurationError(f"failed to find resource referenced by paramKind: '{shown}'")
+
+
+def _served(kind: Obj, request: AdmissionRequest) -> tuple[str, str, bool] | None:
+    group, _, version = str(kind.get("apiVersion") or "").rpartition("/")
+    found = request.call.server.registry.by_kind(group, version, kind.get("kind") or "")
+    return None if found is None else (group, found.resource.plural, found.resource.namespaced)
+
+
+def params(policy: Policy[Compiled], binding: Obj, request: AdmissionRequest) -> list[Obj | None]:
+    """The parameters for which a binding is evaluated; one None where it takes none."""
+    kind, reference = policy.spec.get("paramKind"), binding["spec"].get("paramRef")
+    if kind is None or reference is None:
+        return [None]
+    served = _served(kind, request)
+    if served is None:
+        raise ConfigurationError(f"paramKind kind `{kind.get('apiVersion')}, Kind={kind.get('kind')}` not known")
+    group, plural, namespaced = served
+    namespace = _namespace(reference, request, namespaced)
+    objects = request.call.server.objects
+    found: list[Obj | None] = []
+    if reference.get("name"):
+        if reference.get("selector") is not None:
+            raise ConfigurationError("paramRef.name and paramRef.selector are mutually exclusive")
+        one = objects.get(group, plural, namespace, reference["name"])
+        found = [one] if one is not None else []
+    elif reference.get("selector") is not None:
+        selector = reference["selector"]
+        found = [
+            one
+            for one in objects.scan(group, plural, namespace)
+            if selects(selector, one["metadata"].get("labels") or {})
+        ]
+    else:
+        raise ConfigurationError("one of name or selector must be provided")
+    if not found and reference.get("parameterNotFoundAction") == "Deny":
+        raise ConfigurationError("no params found for policy binding with `Deny` parameterNotFoundAction")
+    return [{"apiVersion": kind["apiVersion"], "kind": kind["kind"], **one} for one in found if one is not None]
+
+
+def _namespace(reference: Obj, request: AdmissionRequest, namespaced: bool) -> str:
+    given = str(reference.get("namespace") or "")
+    if not namespaced:
+        if given:
+            raise ConfigurationError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+        return ""
+    if not given and not request.namespace:
+        raise ConfigurationError(
+            "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+        )
+    return given or request.namespace
