@@ -6,7 +6,7 @@ controller-runtime names them, so that its dashboards work unchanged, and `contr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -16,36 +16,40 @@ from prometheus_client.registry import Collector
 from konverge import clock
 from konverge.cache.informer import Informer
 from konverge.observe.metrics import ControllerNumbers, Histogram
+from konverge.observe.numbers import Numbers
 from konverge.observe.requests import RequestNumbers
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Numbers(Collector):
-    """What a process has to tell. Hand it to any prometheus_client registry, or `render` it."""
-
-    def __init__(self) -> None:
-        self.controllers: list[ControllerNumbers] = []
-        self.informers: list[Informer] = []
-        self.requests: RequestNumbers | None = None
-        self.leaders: dict[str, Callable[[], bool]] = {}
-        self.registry = CollectorRegistry()
-        self.registry.register(self)
-
-    def render(self) -> bytes:
-        return generate_latest(self.registry)
+class _Collector(Collector):
+    def __init__(self, numbers: Numbers) -> None:
+        self._numbers = numbers
 
     def collect(self) -> Iterable[Metric]:
-        yield from _controllers(self.controllers)
-        yield from _queues(self.controllers)
-        yield from _informers(self.informers)
-        if self.requests is not None:
-            yield from _requests(self.requests)
-        if self.leaders:
-            family = GaugeMetricFamily("leader_election_master_status", "1 while this process leads", labels=["name"])
-            for name, leads in self.leaders.items():
-                family.add_metric([name], float(leads()))
-            yield family
+        numbers = self._numbers
+        yield from _controllers(numbers.controllers)
+        yield from _queues(numbers.controllers)
+        yield from _informers(numbers.informers)
+        if numbers.requests is not None:
+            yield from _requests(numbers.requests)
+        if numbers.leaders:
+            values = [([name], float(leads())) for name, leads in numbers.leaders.items()]
+            yield _gauge("leader_election_master_status", "1 while this process leads", ["name"], values)
+
+
+def render(numbers: Numbers) -> bytes:
+    """The text that Prometheus scrapes."""
+    return generate_latest(registry_of(numbers))
+
+
+def registry_of(numbers: Numbers) -> CollectorRegistry:
+    """A prometheus_client registry with these numbers, to which a program can add metrics of its own."""
+    if numbers.registry is None:
+        numbers.registry = CollectorRegistry()
+        numbers.registry.register(_Collector(numbers))
+    registry: CollectorRegistry = numbers.registry
+    return registry
 
 
 def _controllers(controllers: list[ControllerNumbers]) -> Iterator[Metric]:

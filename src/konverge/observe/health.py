@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs, urlsplit
 
-from konverge.observe.exposition import CONTENT_TYPE, Numbers
+from konverge.observe.numbers import Numbers
 from konverge.wire.message import Headers, Request, Response
 
 Check = Callable[[], str]
@@ -42,11 +42,17 @@ class Health:
         if root == "readyz":
             return _answer(root, {**self.live, **self.ready}, name, query)
         if parts.path == "/metrics" and self._numbers is not None:
-            return Response(200, Headers.of({"Content-Type": CONTENT_TYPE}), self._numbers.render())
+            return _metrics(self._numbers)
         page = self.pages.get(parts.path)
         if page is not None:
             return Response(200, Headers.of({"Content-Type": "text/plain; charset=utf-8"}), await page(query))
         return _text(404, "404 page not found\n")
+
+
+def _metrics(numbers: Numbers) -> Response:
+    from konverge.observe import exposition  # prometheus_client is loaded when somebody scrapes
+
+    return Response(200, Headers.of({"Content-Type": exposition.CONTENT_TYPE}), exposition.render(numbers))
 
 
 def _answer(root: str, checks: dict[str, Check], name: str, query: dict[str, list[str]]) -> Response:

@@ -16,8 +16,8 @@ from typing import Any, Self
 
 from konverge.client import Client
 from konverge.observe.events import EventRecorder
-from konverge.observe.exposition import Numbers
 from konverge.observe.health import Health
+from konverge.observe.numbers import Numbers
 from konverge.observe.requests import Counted, RequestNumbers
 from konverge.runtime.caches import SharedCaches, bulk_load
 from konverge.runtime.config import Configuration
