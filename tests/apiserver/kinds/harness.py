@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -53,6 +53,9 @@ class World:
         self.name = ""
         self.username = "admin"
         self.groups: tuple[str, ...] = ()
+        self.user_uid = ""
+        self.user_extra: Mapping[str, Sequence[str]] = {}
+        self.verb = "create"
         self.dry_run = False
         self.stored: dict[tuple[str, str, str, str], Obj] = {}
         self.warned: list[str] = []

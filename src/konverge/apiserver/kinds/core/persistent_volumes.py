@@ -45,11 +45,7 @@ RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
 def _iscsi(value: Any, path: str, report: Report) -> bool:
     portal, name = value.get("targetPortal") or "", report.scope or ""
     if value.get("initiatorName") is not None and len(f"{name}:{portal}") > 64:
-        words = (
-            "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters "
-            "if iscsi.initiatorName is specified."
-        )
-        report.invalid(f"{path}.targetportal", portal, words)
+        report.invalid(f"{path}.targetportal", portal, volumes.LONG_INITIATOR)
     volumes.iscsi("must be valid format")(value, path, report)
     named = value.get("secretRef") is None or value["secretRef"].get("name")
     return bool(named) or report.required(f"{path}.secretRef.name")

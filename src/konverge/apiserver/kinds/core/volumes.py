@@ -249,6 +249,11 @@ POD_SOURCES: dict[str, Rule] = {
     "image": struct(field("reference", required), field("pullPolicy", pull_policy)),
 }
 _MISSPELT = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
+_CHECKED_AS = {"gcePersistentDisk": "persistentDisk"}
+LONG_INITIATOR = (
+    "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters "
+    "if iscsi.initiatorName is specified."
+)
 
 
 def _volume_source(volume: Any, path: str, report: Report) -> None:
@@ -262,11 +267,19 @@ def _volume_source(volume: Any, path: str, report: Report) -> None:
             report.forbidden(f"{path}.{_MISSPELT.get(name, name)}", "may not specify more than 1 volume type")
             continue
         found = True
-        rule(source, f"{path}.{name}", report)
+        rule(source, f"{path}.{_CHECKED_AS.get(name, name)}", report)
         if name == "ephemeral":
             _claim_name(volume, path, report)
+        elif name == "iscsi":
+            _iscsi_initiator(volume, source, path, report)
     if not found:
         report.required(path, "must specify a volume type")
+
+
+def _iscsi_initiator(volume: Any, source: Any, path: str, report: Report) -> None:
+    name = volume.get("name") or ""
+    if source.get("initiatorName") is not None and len(f"{name}:{source.get('targetPortal') or ''}") > 64:
+        report.invalid(f"{path}.name", name, LONG_INITIATOR)
 
 
 def _claim_name(volume: Any, path: str, report: Report) -> None:
