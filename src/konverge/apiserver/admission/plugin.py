@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from konverge.apiserver import status
+from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
     from konverge.apiserver.http.seams import AdmissionRequest
@@ -59,6 +60,14 @@ def refusal(request: AdmissionRequest, why: str) -> status.ApiError:
     """403 in the words of admission: an object without a name yet is called by the start of it."""
     resource = request.served.resource
     return status.forbidden(resource.group, resource.plural, shown_name(request), why)
+
+
+def spec_of(obj: Obj) -> Obj:
+    """The spec of an object, there from now on: mutating plugins run before validation says that it is missing."""
+    found: Obj | None = obj.get("spec")
+    if found is None:
+        found = obj["spec"] = {}
+    return found
 
 
 def shown_name(request: AdmissionRequest) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from konverge.apiserver.admission import certificates, small, storage
 from konverge.apiserver.admission.chain import Chain
 from konverge.apiserver.admission.grants import Grants
-from konverge.apiserver.admission.mutating_policy import MutatingPolicies
+from konverge.apiserver.admission.limit_ranger import LimitRanger
 from konverge.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
-from konverge.apiserver.admission.policy import ValidatingPolicies
+from konverge.apiserver.admission.pod_resize import PodResizeValidator
+from konverge.apiserver.admission.priority import Priority
+from konverge.apiserver.admission.runtime_class import RuntimeClass
+from konverge.apiserver.admission.service_account import ServiceAccount
 from konverge.apiserver.auth.authorization import Authorization
 
 if TYPE_CHECKING:
@@ -19,8 +23,22 @@ def chain(server: ApiServer, authorization: Authorization) -> Chain:
     return Chain(
         (
             NamespaceLifecycle(),
-            MutatingPolicies(server, authorization),
+            LimitRanger(),
+            ServiceAccount(),
+            small.TaintNodesByCondition(),
+            Priority(),
+            small.DefaultTolerationSeconds(),
+            storage.DefaultStorageClass(),
+            storage.StorageObjectInUseProtection(),
+            storage.PersistentVolumeClaimResize(),
+            RuntimeClass(),
+            certificates.CertificateApproval(authorization),
+            certificates.CertificateSigning(authorization),
+            certificates.ClusterTrustBundleAttest(authorization),
+            certificates.CertificateSubjectRestriction(),
+            small.DefaultIngressClass(),
+            small.PodTopologyLabels(),
+            PodResizeValidator(),
             Grants(authorization),
-            ValidatingPolicies(server, authorization),
         )
     )

@@ -1,0 +1,69 @@
+"""Sums of resources: what the containers of a pod ask for together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.apiserver.strategy import Obj
+from konverge.objects.quantity import Quantity
+
+Amounts = dict[str, Quantity]
+
+_OF_WHOLE_PODS = ("cpu", "memory")
+_HUGE_PAGES = "hugepages-"
+
+
+def amounts(found: Obj | None) -> Amounts:
+    return {name: Quantity(str(value)) for name, value in (found or {}).items()}
+
+
+def texts(found: Amounts) -> dict[str, str]:
+    return {name: str(value) for name, value in found.items()}
+
+
+def add(total: Amounts, more: Amounts) -> None:
+    for name, value in more.items():
+        total[name] = total[name] + value if name in total else value
+
+
+def raise_to(total: Amounts, other: Amounts) -> None:
+    """Take the larger of both, name by name."""
+    for name, value in other.items():
+        if name not in total or value > total[name]:
+            total[name] = value
+
+
+def of_pod(spec: Obj, part: str, *, pod_level: tuple[str, ...] = _OF_WHOLE_PODS) -> Amounts:
+    """The requests or limits of a pod: containers run together, init containers one after the other.
+
+    Restartable init containers (sidecars) run on beside those that come after them.
+    """
+    total: Amounts = {}
+    for container in spec.get("containers") or ():
+        add(total, _of_container(container, part))
+    sidecars: Amounts = {}
+    highest: Amounts = {}
+    for container in spec.get("initContainers") or ():
+        own = _of_container(container, part)
+        if container.get("restartPolicy") == "Always":
+            add(total, own)
+            add(sidecars, own)
+            raise_to(highest, sidecars)
+        else:
+            add(own, sidecars)
+            raise_to(highest, own)
+    raise_to(total, highest)
+    for name, value in amounts((spec.get("resources") or {}).get(part)).items():
+        if name in pod_level or name.startswith(_HUGE_PAGES):
+            total[name] = value
+    return total
+
+
+def _of_container(container: Obj, part: str) -> Amounts:
+    return amounts((container.get("resources") or {}).get(part))
+
+
+def aggregated(problems: list[str]) -> str:
+    """Several problems as one text, each once."""
+    said: list[Any] = list(dict.fromkeys(problems))
+    return str(said[0]) if len(said) == 1 else f"[{', '.join(said)}]"

@@ -1,0 +1,159 @@
+"""LimitRanger: defaults and bounds of resources by the LimitRanges of a namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from konverge.apiserver.admission.amounts import Amounts, aggregated, amounts, of_pod
+from konverge.apiserver.admission.plugin import Kind, Step, refusal, spec_of
+from konverge.apiserver.http.seams import AdmissionRequest
+from konverge.apiserver.strategy import Obj
+from konverge.objects.quantity import Quantity
+
+_ANNOTATION = "kubernetes.io/limit-ranger"
+
+Constraint = Callable[[str, str, Quantity, Amounts, Amounts], str]
+"""(type, resource, bound, requests, limits) -> what is wrong, or nothing."""
+
+
+class LimitRanger:
+    def admit(self, kind: Kind) -> Step | None:
+        return _default if _is_pod_write(kind) else None
+
+    def validate(self, kind: Kind) -> Step | None:
+        if _is_pod_write(kind):
+            return _check_pod
+        return _check_claim if kind.writes("", "persistentvolumeclaims", "CREATE", "UPDATE") else None
+
+
+def _is_pod_write(kind: Kind) -> bool:
+    """Pods are looked at when they are created and when they are resized: nothing else changes their resources."""
+    resize = (kind.group, kind.plural, kind.subresource, kind.operation) == ("", "pods", "resize", "UPDATE")
+    return resize or kind.writes("", "pods", "CREATE")
+
+
+def _limits(request: AdmissionRequest) -> Iterator[list[Obj]]:
+    """The limits of each LimitRange of the namespace; none for an object that is going."""
+    if request.old is not None and request.old["metadata"].get("deletionTimestamp"):
+        return
+    for found in request.call.scan("", "limitranges", request.namespace):
+        yield (found.get("spec") or {}).get("limits") or []
+
+
+# --- defaults
+
+
+def _default(request: AdmissionRequest) -> None:
+    assert request.obj is not None
+    for limits in _limits(request):
+        requests: Obj = {}
+        bounds: Obj = {}
+        for limit in limits:
+            if limit.get("type") == "Container":
+                requests |= limit.get("defaultRequest") or {}
+                bounds |= limit.get("default") or {}
+        _fill(request.obj, requests, bounds)
+
+
+def _fill(pod: Obj, requests: Obj, limits: Obj) -> None:
+    said: list[str] = []
+    for key, words in (("containers", "container"), ("initContainers", "init container")):
+        for container in spec_of(pod).get(key) or ():
+            resources = container["resources"] = container.get("resources") or {}
+            for part, defaults, name in (("requests", requests, "request"), ("limits", limits, "limit")):
+                given = resources.get(part) or {}
+                added = sorted(defaults.keys() - given.keys())
+                if added:
+                    resources[part] = {**given, **{resource: defaults[resource] for resource in added}}
+                    said.append(f"{', '.join(added)} {name} for {words} {container.get('name', '')}")
+    if said:
+        metadata = pod["metadata"]
+        metadata["annotations"] = {
+            **(metadata.get("annotations") or {}),
+            _ANNOTATION: "LimitRanger plugin set: " + "; ".join(said),
+        }
+
+
+# --- bounds
+
+
+def _check_pod(request: AdmissionRequest) -> None:
+    assert request.obj is not None
+    spec = spec_of(request.obj)
+    for limits in _limits(request):
+        problems: list[str] = []
+        for limit in limits:
+            if limit.get("type") == "Container":
+                for key in ("containers", "initContainers"):
+                    for container in spec.get(key) or ():
+                        resources = container.get("resources") or {}
+                        requests, bounds = amounts(resources.get("requests")), amounts(resources.get("limits"))
+                        problems += _broken(limit, requests, bounds)
+            elif limit.get("type") == "Pod":
+                problems += _broken(limit, of_pod(spec, "requests"), of_pod(spec, "limits"))
+        if problems:
+            raise refusal(request, aggregated(problems))
+
+
+def _check_claim(request: AdmissionRequest) -> None:
+    assert request.obj is not None
+    requests = amounts((spec_of(request.obj).get("resources") or {}).get("requests"))
+    for limits in _limits(request):
+        problems: list[str] = []
+        for limit in limits:
+            if limit.get("type") == "PersistentVolumeClaim":
+                problems += _failing(limit, "min", _minimum, requests, {})
+                problems += _failing(limit, "max", _maximum_request, requests, {})
+        if problems:
+            raise refusal(request, aggregated(problems))
+
+
+def _broken(limit: Obj, requests: Amounts, limits: Amounts) -> Iterator[str]:
+    yield from _failing(limit, "min", _minimum, requests, limits)
+    yield from _failing(limit, "max", _maximum, requests, limits)
+    yield from _failing(limit, "maxLimitRequestRatio", _ratio, requests, limits)
+
+
+def _failing(limit: Obj, part: str, check: Constraint, requests: Amounts, limits: Amounts) -> Iterator[str]:
+    for resource, bound in sorted(amounts(limit.get(part)).items()):
+        problem = check(limit.get("type", ""), resource, bound, requests, limits)
+        if problem:
+            yield problem
+
+
+def _minimum(kind: str, resource: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
+    head = f"minimum {resource} usage per {kind} is {bound}"
+    if resource not in requests:
+        return f"{head}.  No request is specified"
+    if requests[resource].milli < bound.milli:
+        return f"{head}, but request is {requests[resource]}"
+    if resource in limits and limits[resource].milli < bound.milli:
+        return f"{head}, but limit is {limits[resource]}"
+    return ""
+
+
+def _maximum(kind: str, resource: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
+    head = f"maximum {resource} usage per {kind} is {bound}"
+    if resource not in limits:
+        return f"{head}.  No limit is specified"
+    if limits[resource].milli > bound.milli:
+        return f"{head}, but limit is {limits[resource]}"
+    if resource in requests and requests[resource].milli > bound.milli:
+        return f"{head}, but request is {requests[resource]}"
+    return ""
+
+
+def _maximum_request(kind: str, resource: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
+    head = f"maximum {resource} usage per {kind} is {bound}"
+    if resource not in requests:
+        return f"{head}.  No request is specified"
+    return f"{head}, but request is {requests[resource]}" if requests[resource].milli > bound.milli else ""
+
+
+def _ratio(kind: str, resource: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
+    head = f"{resource} max limit to request ratio per {kind} is {bound}"
+    for part, words in ((requests, "request"), (limits, "limit")):
+        if not part.get(resource):
+            return f"{head}, but no {words} is specified or {words} is 0"
+    ratio = limits[resource].milli / requests[resource].milli
+    return f"{head}, but provided ratio is {ratio:f}" if ratio * 1000 > bound.milli else ""
