@@ -9,7 +9,7 @@ from konverge.apiserver.kinds.declare import Report, as_created, creation, field
 from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import config_key_complaints, qualified_name
 from konverge.apiserver.kinds.rules.numbers import at_least, not_negative
-from konverge.apiserver.strategy import Strategy
+from konverge.apiserver.strategy import Context, Obj, Strategy
 
 _OLDEST = "OldestEmulationVersion"
 _SEMVER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
@@ -25,6 +25,17 @@ def _strategy_name(value: Any, path: str, report: Report) -> bool:
 def _preferred_holder(value: Any, path: str, report: Report) -> bool:
     fine = not value.get("preferredHolder") or bool(value.get("strategy"))
     return fine or report.forbidden(f"{path}.preferredHolder", "may only be specified if `strategy` is defined")
+
+
+def _without_election(obj: Obj, context: Context) -> None:
+    """Coordinated leader election is an alpha feature, and off: what belongs to it is not stored."""
+    for name in ("strategy", "preferredHolder"):
+        (obj.get("spec") or {}).pop(name, None)
+
+
+def _keep_election(obj: Obj, old: Obj, context: Context) -> None:
+    if not any((old.get("spec") or {}).get(name) for name in ("strategy", "preferredHolder")):
+        _without_election(obj, context)
 
 
 _LEASE = section(
@@ -71,6 +82,8 @@ _CANDIDATE = section(
 
 STRATEGIES = {
     "Lease": Strategy(
+        prepare_create=_without_election,
+        prepare_update=_keep_election,
         validate_create=creation(_LEASE),
         validate_update=update(as_created(_LEASE)),
         create_on_update=True,

@@ -70,8 +70,9 @@ def never_less(name: str, detail: str = "cannot be decremented") -> Transition:
     """A counter of the status only grows."""
 
     def check(new: Obj, old: Obj, path: str, report: Report) -> bool:
-        found = new.get("status", {}).get(name) or 0
-        return found >= (old.get("status", {}).get(name) or 0) or report.invalid(f"status.{name}", found, detail)
+        found, before = ((obj.get("status") or {}).get(name) for obj in (new, old))
+        fine = before is None or (found is not None and found >= before)
+        return fine or report.invalid(f"status.{name}", found or 0, detail)
 
     return check
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.gotypes import internal
 from konverge.apiserver.kinds.declare import (
-    IMMUTABLE,
     Field,
     Part,
     Report,
@@ -22,7 +20,7 @@ from konverge.apiserver.kinds.declare import (
     struct,
     update,
 )
-from konverge.apiserver.kinds.lifecycle import empty_is_null
+from konverge.apiserver.kinds.lifecycle import empty_is_null, kept
 from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import dns_subdomain, path_segment_complaints, path_segment_name, worded
 from konverge.apiserver.kinds.rules.selectors import label_selector
@@ -108,17 +106,6 @@ def _names_given() -> tuple[Field, ...]:
     )
 
 
-def _role_ref_kept(shown: bool) -> Any:
-    """The role of a binding is immutable; the message shows it for one of the two kinds only."""
-
-    def check(new: Obj, old: Obj, path: str, report: Report) -> bool:
-        if new["roleRef"] == old["roleRef"]:
-            return True
-        return report.invalid("roleRef", internal("rbac.RoleRef", new["roleRef"]) if shown else None, IMMUTABLE)
-
-    return check
-
-
 def _default_binding(obj: Obj) -> None:
     if not obj["roleRef"].get("apiGroup"):
         obj["roleRef"]["apiGroup"] = GROUP
@@ -144,6 +131,8 @@ def _strategy(kind: str, parts: tuple[Part, ...], late: tuple[Field, ...], *more
 _ROLE = (field("rules", items(_rule(True))),)
 _CLUSTER_ROLE = (field("rules", items(_rule(False))), field("aggregationRule", _AGGREGATION))
 
+_ROLE_REF_KEPT = kept("roleRef", "rbac.RoleRef")
+
 STRATEGIES = {
     "Role": _strategy("Role", _ROLE, (_VERBS,)),
     "ClusterRole": _strategy("ClusterRole", _CLUSTER_ROLE, (_VERBS,)),
@@ -151,6 +140,6 @@ STRATEGIES = {
         "RoleBinding", _binding(True, "Role", "ClusterRole"), _names_given(), _role_ref_kept(True)
     ),
     "ClusterRoleBinding": _strategy(
-        "ClusterRoleBinding", _binding(False, "ClusterRole"), _names_given(), _role_ref_kept(False)
+        "ClusterRoleBinding", _binding(False, "ClusterRole"), _names_given(), _ROLE_REF_KEPT
     ),
 }

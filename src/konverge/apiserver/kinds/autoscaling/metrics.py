@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.kinds.autoscaling.references import api_version_complaint, reference
+from konverge.apiserver.kinds.core.resource_names import container_resource_name
 from konverge.apiserver.kinds.declare import (
     Report,
     Rule,
@@ -106,7 +107,7 @@ SOURCES: dict[str, Rule] = {
     ),
     "resource": struct(_NAME, section("target", *TARGET, *_RAW_OR_UTILIZATION)),
     "containerResource": struct(
-        _NAME,
+        text("name", required_saying("must specify a resource name"), container_resource_name),
         text("container", required_saying("must specify a container"), dns_label),
         section("target", *TARGET, *_RAW_OR_UTILIZATION),
     ),

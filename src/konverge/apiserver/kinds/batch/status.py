@@ -207,7 +207,7 @@ _STATE: tuple[_Row, ...] = (
     ),
     _row(
         lambda c: c.of("ready", "active"),
-        lambda c: (c.new.get("ready") or 0) > (c.new.get("active") or 0),
+        lambda c: c.new.get("ready") is not None and c.new["ready"] > (c.new.get("active") or 0),
         "cannot set more ready pods than active",
         "ready",
     ),
