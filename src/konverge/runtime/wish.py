@@ -29,6 +29,7 @@ _UNOWNED = {
         "generateName",
     }),
 }  # fmt: skip
+_NOTHING: Fields = {".": {}}
 # Maps whose values are quantities: 1000m and 1 are one wish, and the server stores the canonical form.
 _QUANTITIES = {"requests", "limits", "hard", "capacity", "allocatable", "max", "min", "default", "defaultRequest"}
 
@@ -65,6 +66,8 @@ def _map_difference(wish: dict[str, Any], live: dict[str, Any], fields: Fields |
         if name in unowned:
             continue
         owned = inside.get(f"f:{name}") if inside is not None else None
+        if owned is None and inside is not None and name == "metadata" and not path:
+            owned = _NOTHING  # metadata that only names the object is owned by nobody
         if value is None or name not in live or (inside is not None and owned is None):
             if value is not None or owned is not None:
                 return f"{path}.{name}"
