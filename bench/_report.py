@@ -77,7 +77,7 @@ class Report:
         ours = next((figure.value for figure in rows if figure.peer == OURS), None)
         lines = [f"  {metric}"]
         for row in rows:
-            ratio = f"{row.value / ours:8.1f} ×" if ours else ""
+            ratio = f"{row.value / ours:8.2f} ×" if ours else ""
             lines.append(f"    {row.peer:<28}{row.value:>12.1f} {row.unit:<4}{ratio}")
         return lines
 

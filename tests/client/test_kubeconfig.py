@@ -1,0 +1,181 @@
+"""Kubeconfig files: merging, paths, and errors that say where to look."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from konverge.client import ConfigError, ExecPlugin, Kubeconfig, Static, TokenFile, in_cluster_config, load_config
+
+PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+
+
+def document(
+    user: dict[str, Any] | None = None, cluster: dict[str, Any] | None = None, context: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    return {
+        "current-context": "c",
+        "clusters": [{"name": "k", "cluster": {"server": "https://k:6443/", **(cluster or {})}}],
+        "users": [{"name": "u", "user": user or {}}],
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u", **(context or {})}}],
+    }
+
+
+def write(path: Path, content: dict[str, Any]) -> Path:
+    path.write_text(json.dumps(content))
+    return path
+
+
+def parse(content: dict[str, Any], file: str = "/etc/kc") -> Kubeconfig:
+    return Kubeconfig.parse(content, file)
+
+
+def test_a_plain_context() -> None:
+    config = parse(document({"token": "t"}, {"tls-server-name": "api"}, {"namespace": "shop"})).config()
+    assert config.server == "https://k:6443"
+    assert config.namespace == "shop"
+    assert config.tls.server_name == "api"
+    assert isinstance(config.credentials, Static)
+    assert config.credentials.current().authorization == "Bearer t"
+    assert "t" not in repr(config.credentials.current()).split("Credential")[1].replace("authorization", "")
+
+
+def test_basic_impersonation_and_proxy() -> None:
+    user = {"username": "jane", "password": "pw", "as": "admin", "as-groups": ["a", "b"], "as-uid": "7"}
+    config = parse(document(user, {"proxy-url": "http://proxy:3128"})).config()
+    current = config.credentials.current()
+    assert current is not None
+    assert current.authorization == "Basic " + base64.b64encode(b"jane:pw").decode()
+    assert config.impersonate is not None
+    assert config.impersonate.headers()[-1] == ("impersonate-uid", "7")
+    assert config.proxy is not None
+    assert (config.proxy.host, config.proxy.port) == ("proxy", 3128)
+
+
+def test_relative_paths_belong_to_their_file(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text(PEM)
+    path = write(tmp_path / "config", document({"tokenFile": "token"}, {"certificate-authority": "ca.pem"}))
+    config = Kubeconfig.read(path).config()
+    assert config.tls.ca_file == str(tmp_path / "ca.pem")
+    assert isinstance(config.credentials, TokenFile)
+    assert config.credentials.path == tmp_path / "token"
+
+
+def test_data_wins_over_files() -> None:
+    data = base64.b64encode(PEM.encode()).decode()
+    cluster = {"certificate-authority": "/nowhere/ca", "certificate-authority-data": data}
+    tls = parse(document(cluster=cluster)).config().tls
+    assert (tls.ca_file, tls.ca_data) == ("", PEM)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (document(context={"cluster": "x"}), "names 'x'"),
+        (document({"token": "t", "username": "u"}), "exclude each other"),
+        (document({"auth-provider": {"name": "gcp"}}), "exec plugin"),
+        (document({"client-certificate-data": base64.b64encode(b"x").decode()}), "client-key is missing"),
+        (document({"client-key": "/absent", "client-certificate": "/absent"}), "does not exist"),
+        (document({"as-groups": ["a"]}), "as is missing"),
+        (document({"token": 7}), "token must be a str"),
+        (document({"exec": {"command": "x", "apiVersion": "client.authentication.k8s.io/v1"}}), "interactiveMode"),
+        (document({"exec": {"command": "x", "apiVersion": "v1alpha1"}}), "is not supported"),
+        (document(cluster={"server": ""}), "server is missing"),
+        (document(cluster={"server": "k:6443"}), "must begin with https"),
+        (document(cluster={"certificate-authority-data": "%"}), "is not base64"),
+        (document(cluster={"proxy-url": "socks5://p"}), "proxy-url cannot be used"),
+        (document(cluster={"insecure-skip-tls-verify": True, "certificate-authority": "/x"}), "cannot be combined"),
+        ({**document(), "current-context": ""}, "kubectl config use-context"),
+        ({**document(), "current-context": "other"}, "no context 'other'"),
+        ({**document(), "users": [{"name": "u"}, {"name": "u"}]}, "repeats the name"),
+        ({**document(), "users": [{}]}, r"users\[0\] needs a name"),
+    ],
+)
+def test_errors_say_what_is_wrong_and_where(content: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as error:
+        parse(content).config()
+    assert "/etc/kc" in str(error.value)
+
+
+def test_not_yaml_and_not_there(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_text("a: [")
+    with pytest.raises(ConfigError, match="is not YAML"):
+        Kubeconfig.read(broken)
+    with pytest.raises(ConfigError, match="does not exist"):
+        Kubeconfig.read(tmp_path / "absent")
+    with pytest.raises(ConfigError, match="none of the files"):
+        Kubeconfig.read_list(str(tmp_path / "absent"))
+
+
+def test_a_list_of_files(tmp_path: Path) -> None:
+    first = {"users": [{"name": "u", "user": {"token": "first"}}]}
+    one, two = write(tmp_path / "1", first), write(tmp_path / "2", document({"token": "second"}))
+    listed = os.pathsep.join(["", str(one), str(tmp_path / "absent"), str(two)])
+    current = Kubeconfig.read_list(listed).config().credentials.current()
+    assert current is not None
+    assert current.authorization == "Bearer first"
+
+
+_names = st.lists(st.sampled_from("abcd"), unique=True)
+
+
+@given(st.lists(_names, min_size=1, max_size=4))
+def test_the_first_to_name_a_thing_wins_with_the_whole_thing(files: list[list[str]]) -> None:
+    configs = [
+        parse({"users": [{"name": name, "user": {"token": str(index)}} for name in names]}, str(index))
+        for index, names in enumerate(files)
+    ]
+    merged = Kubeconfig.merged(configs)
+    for name in {name for names in files for name in names}:
+        first = next(index for index, names in enumerate(files) if name in names)
+        assert merged.users[name].text("token") == str(first)
+        assert merged.users[name].file == str(first)
+
+
+def test_where_a_configuration_is_looked_for(tmp_path: Path) -> None:
+    path = write(tmp_path / "config", document({"token": "t"}))
+    env = {"KUBECONFIG": str(path), "HTTPS_PROXY": "http://proxy:1"}
+    found = load_config(environ=env)
+    assert found.server == "https://k:6443"
+    assert found.proxy is not None
+    (tmp_path / ".kube").mkdir()
+    write(tmp_path / ".kube" / "config", document())
+    assert load_config(environ={"HOME": str(tmp_path)}).server == "https://k:6443"
+    with pytest.raises(ConfigError, match="set KUBECONFIG"):
+        load_config(environ={"HOME": str(tmp_path / "nobody")})
+
+
+def test_in_a_pod(tmp_path: Path) -> None:
+    env = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
+    with pytest.raises(ConfigError, match="token is missing"):
+        in_cluster_config(env, tmp_path)
+    (tmp_path / "token").write_text("one\n")
+    (tmp_path / "namespace").write_text("shop")
+    config = in_cluster_config(env, tmp_path)
+    assert (config.server, config.namespace) == ("https://[fd00::1]:443", "shop")
+    with pytest.raises(ConfigError, match="not in a cluster"):
+        in_cluster_config({}, tmp_path)
+
+
+def test_exec_is_relative_to_the_file_and_is_told_of_the_cluster() -> None:
+    spec = {
+        "command": "./bin/login",
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "interactiveMode": "Never",
+        "provideClusterInfo": True,
+        "env": [{"name": "A", "value": "b"}],
+    }
+    extension = [{"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}]
+    plugin = parse(document({"exec": spec}, {"extensions": extension})).config().credentials
+    assert isinstance(plugin, ExecPlugin)
+    assert plugin.spec.command == "/etc/bin/login"
+    assert plugin.spec.env == {"A": "b"}
+    assert plugin.spec.cluster == {"server": "https://k:6443/", "config": {"audience": "x"}}

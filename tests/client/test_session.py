@@ -1,0 +1,208 @@
+"""One call: headers, errors, retries, renewal, warnings, lanes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from konverge.client import (
+    ConnectionLost,
+    Credential,
+    Impersonation,
+    InternalError,
+    NotConnected,
+    NotFound,
+    RetryPolicy,
+    ServerWarning,
+    TimedOut,
+    TokenBucket,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+)
+from konverge.client.credentials import Renewing
+from konverge.client.errors import ClientError, error_from_answer
+from konverge.objects.kinds.coordination_v1 import Lease
+from konverge.objects.kinds.core_v1 import ConfigMap
+from konverge.objects.meta import ObjectMeta
+from konverge.wire import ConnectFailed, Headers, Request, Response, TotalTimeout
+from konverge.wire import ConnectionLost as WireLost
+from tests.client.scripted import Script, config_map, ok, refused
+
+PATIENT = RetryPolicy()
+
+
+def new() -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name="a", namespace="shop"))
+
+
+async def test_headers_of_a_request() -> None:
+    server = Script(ok(config_map()))
+    client = server.client(impersonate=Impersonation(user="jane"), user_agent="shop/1")
+    await client.create(new())
+    headers = server.requests[0].headers
+    assert headers.get("user-agent") == "shop/1"
+    assert headers.get("impersonate-user") == "jane"
+    assert headers.get("content-type") == headers.get("accept") == "application/json"
+
+
+class Tokens(Renewing):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetched = 0
+
+    async def _fetch(self) -> Credential:
+        self.fetched += 1
+        return Credential(f"Bearer {self.fetched}")
+
+
+async def test_a_401_renews_once_for_all_and_each_is_repeated() -> None:
+    def only_two(request: Request) -> Response:
+        fits = request.headers.get("authorization") == "Bearer 2"
+        return ok(config_map()) if fits else refused(401, "Unauthorized")
+
+    tokens = Tokens()
+    client = Script(only_two).client(credentials=tokens)
+    await asyncio.gather(*(client.get(ConfigMap, "a", namespace="shop") for _ in range(5)))
+    assert tokens.fetched == 2
+
+
+async def test_a_second_401_is_final() -> None:
+    server, tokens = Script(refused(401, "Unauthorized")), Tokens()
+    with pytest.raises(Unauthorized):
+        await server.client(credentials=tokens).get(ConfigMap, "a", namespace="shop")
+    assert (len(server.requests), tokens.fetched) == (2, 2)
+
+
+@pytest.mark.virtual
+async def test_retry_after_is_obeyed_also_by_writes() -> None:
+    server = Script(refused(429, "TooManyRequests", retry_after="3"), ok(config_map(), 201))
+    start = asyncio.get_running_loop().time()
+    await server.client(retry=PATIENT).create(new())
+    assert len(server.requests) == 2
+    assert 3 <= asyncio.get_running_loop().time() - start <= 3.3
+
+
+@pytest.mark.virtual
+async def test_writes_are_not_repeated_unless_asked_for() -> None:
+    for answer, error in ((refused(500), InternalError), (refused(503), Unavailable), (refused(429), TooManyRequests)):
+        server = Script(answer)
+        with pytest.raises(error):
+            await server.client(retry=PATIENT).create(new())
+        assert len(server.requests) == 1
+
+
+@pytest.mark.virtual
+async def test_reads_are_repeated_within_the_count() -> None:
+    server = Script(refused(503))
+    with pytest.raises(Unavailable):
+        await server.client(retry=RetryPolicy(retries=3)).get(ConfigMap, "a", namespace="shop")
+    assert len(server.requests) == 4
+
+
+@pytest.mark.virtual
+async def test_a_wait_beyond_the_budget_is_not_begun() -> None:
+    server = Script(refused(429, retry_after="60"))
+    with pytest.raises(TooManyRequests) as error:
+        await server.client(retry=PATIENT).get(ConfigMap, "a", namespace="shop")
+    assert error.value.retry_after == 60
+    assert len(server.requests) == 1
+
+
+class Failing:
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.sent = 0
+
+    async def send(self, request: Request) -> Response:
+        self.sent += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return ok(config_map())
+
+    async def stream(self, request: Request) -> Any:
+        raise AssertionError("nothing is streamed here")
+
+
+@pytest.mark.virtual
+async def test_lost_connections() -> None:
+    from konverge.client import Client
+
+    reading = Failing(WireLost("gone"))
+    await Client(reading).get(ConfigMap, "a", namespace="shop")
+    assert reading.sent == 2
+    writing = Failing(WireLost("gone"))
+    with pytest.raises(ConnectionLost):
+        await Client(writing).create(new())
+    assert writing.sent == 1
+    with pytest.raises(TimedOut):
+        await Client(Failing(TotalTimeout("slow"))).get(ConfigMap, "a", namespace="shop")
+    with pytest.raises(NotConnected):
+        await Client(Failing(ConnectFailed("refused"))).get(ConfigMap, "a", namespace="shop")
+    starting = Failing(ConnectFailed("refused"), ConnectFailed("refused"))
+    await Client(starting, retry=RetryPolicy(refused_for=5)).create(new())
+    assert starting.sent == 3
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([429, 500, 503]), st.one_of(st.none(), st.floats(0, 40))), max_size=30),
+    st.booleans(),
+)
+def test_no_call_waits_longer_or_tries_more_often_than_allowed(
+    outcomes: list[tuple[int, float | None]], reads: bool
+) -> None:
+    attempts = PATIENT.begin(reads=reads)
+    waits = []
+    for code, retry_after in outcomes:
+        error: ClientError = error_from_answer(code, b"", retry_after=retry_after)
+        wait = attempts.delay(error)
+        if wait is None:
+            continue
+        assert reads or retry_after is not None
+        assert wait >= (retry_after or 0)
+        waits.append(wait)
+    assert len(waits) <= PATIENT.retries
+    assert sum(waits) <= PATIENT.budget
+
+
+async def test_warnings_reach_the_handler() -> None:
+    heard: list[ServerWarning] = []
+    server = Script(ok(config_map(), warning='299 - "old \\"thing\\"", 299 - "other"'))
+    await server.client(on_warning=heard.append).get(ConfigMap, "a", namespace="shop")
+    assert [warning.text for warning in heard] == ['old "thing"', "other"]
+
+
+async def test_warnings_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    client = Script(ok(config_map(), warning='299 - "old"')).client()
+    for _ in range(3):
+        await client.get(ConfigMap, "a", namespace="shop")
+    assert [record.getMessage() for record in caplog.records] == ["the API server warns: old"]
+
+
+@pytest.mark.virtual
+async def test_leases_have_a_lane_of_their_own_and_no_limit() -> None:
+    from konverge.client import Client
+    from konverge.wire import Direct
+
+    ordinary, leases = Script(ok(config_map())), Script(ok({"metadata": {"name": "l"}}))
+    client = Client(Direct(ordinary), lease_transport=Direct(leases), rate_limit=TokenBucket(qps=1, burst=1))
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    for _ in range(5):
+        await client.get(Lease, "l", namespace="shop")
+    assert loop.time() == start
+    for _ in range(3):
+        await client.get(ConfigMap, "a", namespace="shop")
+    assert loop.time() - start == pytest.approx(2)
+    assert (len(leases.requests), len(ordinary.requests)) == (5, 3)
+
+
+async def test_a_page_of_a_proxy_is_an_error_too() -> None:
+    page = Response(404, Headers(), b"404 page not found\n")
+    with pytest.raises(NotFound, match="404 page not found") as error:
+        await Script(page).client().get(ConfigMap, "a", namespace="shop")
+    assert error.value.kind_missing

@@ -1,0 +1,304 @@
+"""What each verb puts on the request line, and what it makes of the answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from konverge.client import (
+    Client,
+    ConnectionLost,
+    DryRun,
+    Expired,
+    FieldOwner,
+    MalformedAnswer,
+    MergePatch,
+    Namespaced,
+    Strict,
+    UnknownKind,
+    merge_between,
+)
+from konverge.client.call import encode_query, segment
+from konverge.client.watch import Blocks, split_event
+from konverge.objects.kinds.core_v1 import ConfigMap, Node, Pod
+from konverge.objects.meta import ObjectMeta
+from konverge.objects.resource import Resource
+from tests.client.scripted import Script, config_map, ok, refused, streamed
+
+MAPS = Resource("", "v1", "ConfigMap", "configmaps")
+
+
+def new(name: str = "a", namespace: str = "shop") -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace))
+
+
+def event(kind: str, body: dict[str, Any]) -> bytes:
+    return json.dumps({"type": kind, "object": body}, separators=(",", ":")).encode() + b"\n"
+
+
+async def test_options_become_the_query() -> None:
+    server = Script(ok(config_map()))
+    client = server.client()
+    await client.create(new(), dry_run=True, field_manager="me", field_validation="Strict")
+    await client.get(ConfigMap, "a", "shop", resource_version="0")
+    await client.apply(new(), field_manager="me", force=True)
+    await client.patch(ConfigMap, "a", MergePatch({}), "shop", subresource="status")
+    assert server.lines == [
+        "POST /api/v1/namespaces/shop/configmaps?dryRun=All&fieldManager=me&fieldValidation=Strict",
+        "GET /api/v1/namespaces/shop/configmaps/a?resourceVersion=0",
+        "PATCH /api/v1/namespaces/shop/configmaps/a?fieldManager=me&force=true",
+        "PATCH /api/v1/namespaces/shop/configmaps/a/status",
+    ]
+    assert server.requests[2].headers.get("content-type") == "application/apply-patch+yaml"
+
+
+async def test_delete_options_are_a_body() -> None:
+    server = Script(ok({"kind": "Status", "status": "Success"}), ok({"kind": "Pod", "metadata": {"name": "p"}}))
+    client = server.client()
+    gone = await client.delete(Pod, "p", "shop", grace_period=0, propagation="Orphan", uid="u", if_version="5")
+    assert gone is None
+    assert json.loads(server.requests[0].body) == {
+        "kind": "DeleteOptions",
+        "apiVersion": "v1",
+        "gracePeriodSeconds": 0,
+        "propagationPolicy": "Orphan",
+        "preconditions": {"uid": "u", "resourceVersion": "5"},
+    }
+    dying = await client.delete(Pod, "p", "shop", dry_run=True)
+    assert dying is not None
+    assert dying.metadata.name == "p"
+    assert server.lines[1].endswith("pods/p?dryRun=All")
+
+
+async def test_what_is_refused_before_it_is_sent() -> None:
+    server = Script(ok(config_map()))
+    client = server.client()
+    with pytest.raises(ValueError, match="name of the object is missing"):
+        await client.delete(ConfigMap, "", "shop")
+    with pytest.raises(ValueError, match="the kind is namespaced"):
+        await client.get(ConfigMap, "a")
+    with pytest.raises(ValueError, match="the kind is namespaced"):
+        await client.delete_collection(ConfigMap)
+    with pytest.raises(ValueError, match="field_manager"):
+        await client.apply(new())
+    with pytest.raises(ValueError, match="cannot be the name"):
+        await client.get(ConfigMap, "..", "shop")
+    with pytest.raises(ValueError, match="says namespace 'shop'"):
+        await client.create(new(), "other")
+    with pytest.raises(TypeError, match="would drop the fields"):
+        await client.update(new())  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="needs apiVersion and kind"):
+        await client.create({"metadata": {"name": "a"}})
+    assert server.requests == []
+
+
+async def test_wrappers_combine() -> None:
+    server = Script(ok(config_map()))
+    client = Strict(FieldOwner(DryRun(Namespaced(server.client(), "shop")), "me"))
+    await client.apply(new(namespace=""))
+    query = parse_qs(urlsplit(server.requests[0].target).query)
+    assert query == {"dryRun": ["All"], "fieldManager": ["me"], "fieldValidation": ["Strict"]}
+    with pytest.raises(ValueError, match="works in namespace 'shop'"):
+        await client.get(ConfigMap, "a", "other")
+    await client.get(Node, "n")
+    assert server.lines[-1] == "GET /api/v1/nodes/n"
+
+
+async def test_dicts_of_a_list_know_their_kind() -> None:
+    server = Script(ok({"kind": "ConfigMapList", "metadata": {}, "items": [{"metadata": {"name": "a"}}]}))
+    found = await server.client().list(MAPS)
+    assert found[0] == {"metadata": {"name": "a"}, "apiVersion": "v1", "kind": "ConfigMap"}
+
+
+async def test_an_answer_that_does_not_fit() -> None:
+    with pytest.raises(MalformedAnswer, match="plain dict"):
+        await Script(ok({"metadata": 7})).client().get(ConfigMap, "a", "shop")
+    with pytest.raises(MalformedAnswer):
+        await Script(ok(b"<html>")).client().list(MAPS)
+
+
+def page(token: str, *names: str) -> Any:
+    return ok({"metadata": {"resourceVersion": "5", "continue": token}, "items": [config_map(name) for name in names]})
+
+
+async def test_an_expired_page_is_an_error_or_goes_on_as_told() -> None:
+    gone = refused(410, "Expired", metadata={"continue": "fresh"})
+    with pytest.raises(Expired):
+        async for _ in Script(page("t", "a"), gone).client().pages(ConfigMap):
+            pass
+    server = Script(page("t", "a"), gone, page("", "b"))
+    names = [item.metadata.name async for item in server.client().each(ConfigMap, consistent=False)]
+    assert names == ["a", "b"]
+    assert server.lines[2].endswith("limit=500&continue=fresh")
+
+
+async def test_watch_events_in_any_chunks() -> None:
+    text = event("ADDED", config_map("a")) + event("DELETED", config_map("b")) + event("BOOKMARK", {"metadata": {}})
+    for size in (1, 7, 100, len(text)):
+        chunks = [text[start : start + size] for start in range(0, len(text), size)]
+        server = Script(streamed(*chunks))
+        typed = [found.type async for found in server.client().watch(ConfigMap)]
+        raw = [kind async for batch in server.client().watch_bytes(ConfigMap) for kind, _ in batch]
+        assert typed == raw == ["ADDED", "DELETED", "BOOKMARK"]
+    assert server.lines[0] == "GET /api/v1/configmaps?allowWatchBookmarks=true&watch=1"
+
+
+@pytest.mark.parametrize("way", ["typed", "raw"])
+async def test_an_error_event_comes_after_those_before_it(way: str) -> None:
+    status = {"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410, "message": "too old"}
+    client = Script(streamed(event("ADDED", config_map("a")) + event("ERROR", status))).client()
+    seen: list[str] = []
+
+    async def read() -> None:
+        if way == "typed":
+            async for found in client.watch(Pod):
+                seen.append(found.type)
+        else:
+            async for batch in client.watch_bytes(Pod):
+                seen.extend(kind for kind, _ in batch)
+
+    with pytest.raises(Expired, match="too old"):
+        await read()
+    assert seen == ["ADDED"]
+
+
+async def test_a_watch_that_breaks() -> None:
+    with pytest.raises(ConnectionLost, match="middle of an event"):
+        async for _ in Script(streamed(b'{"type":"ADD')).client().watch(ConfigMap):
+            pass
+    for text in (b"nonsense\n", event("NOVEL", config_map()), event("ADDED", {"metadata": 7})):
+        with pytest.raises(MalformedAnswer):
+            async for _ in Script(streamed(text)).client().watch(ConfigMap):
+                pass
+
+
+def test_an_endless_line_is_not_kept() -> None:
+    blocks = Blocks(limit=10)
+    blocks.feed(b"12345")
+    with pytest.raises(MalformedAnswer, match="longer than 10"):
+        blocks.feed(b"678901")
+
+
+def test_other_spellings_of_an_event() -> None:
+    assert split_event(b'{ "object": {"a": 1}, "type": "ADDED" }') == ("ADDED", b'{"a": 1}')
+
+
+@given(st.lists(st.binary(max_size=20).map(lambda line: line.replace(b"\n", b""))), st.integers(1, 9))
+def test_blocks_keep_every_byte(lines: list[bytes], size: int) -> None:
+    text = b"".join(line + b"\n" for line in lines) + b"rest"
+    blocks = Blocks()
+    found: list[bytes] = []
+    for start in range(0, len(text), size):
+        block = blocks.feed(text[start : start + size])
+        if block is not None:
+            found += block.split(b"\n")
+    assert found == lines
+    assert blocks.rest == b"rest"
+
+
+@given(st.text(min_size=1).filter(lambda text: text not in (".", "..")))
+def test_a_name_is_one_segment_and_comes_back(name: str) -> None:
+    quoted = segment(name)
+    assert unquote(quoted) == name
+    assert quoted.isascii()
+    assert not set(quoted) & set("/?# %") - {"%"}
+
+
+@given(st.dictionaries(st.sampled_from(["labelSelector", "continue", "limit"]), st.text(min_size=1)))
+def test_a_query_comes_back(query: dict[str, str]) -> None:
+    assert parse_qs(encode_query(query), keep_blank_values=True) == {key: [value] for key, value in query.items()}
+
+
+_json = st.recursive(
+    st.booleans() | st.integers(-5, 5) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=12,
+)
+_objects = st.dictionaries(st.sampled_from("abcd"), _json, max_size=4)
+
+
+def merged(target: Any, patch: Any) -> Any:
+    """RFC 7386, as the RFC writes it."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
+
+
+@given(_objects, _objects)
+def test_the_patch_between_two_objects_leads_from_one_to_the_other(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    assert merged(before, merge_between(before, after).body) == after
+    assert not merge_between(after, after)
+
+
+LEGACY = {
+    "/api": {"kind": "APIVersions", "versions": ["v1"]},
+    "/apis": {
+        "kind": "APIGroupList",
+        "groups": [
+            {
+                "name": "apps",
+                "versions": [{"groupVersion": "apps/v1", "version": "v1"}],
+                "preferredVersion": {"groupVersion": "apps/v1", "version": "v1"},
+            }
+        ],
+    },
+    "/api/v1": {"resources": [{"name": "pods", "kind": "Pod", "namespaced": True, "shortNames": ["po"]}]},
+    "/apis/apps/v1": {
+        "resources": [
+            {"name": "deployments", "kind": "Deployment", "namespaced": True, "singularName": "deployment"},
+            {"name": "deployments/scale", "kind": "Scale", "namespaced": True},
+        ]
+    },
+}
+
+
+async def test_discovery_group_by_group() -> None:
+    server = Script(lambda request: ok(LEGACY[request.target]))
+    mapper = server.client().mapper
+    assert await mapper.find("po") == Resource("", "v1", "Pod", "pods")
+    assert (await mapper.served("deployment")).subresources == ("scale",)
+    assert len(server.requests) == 4
+
+
+def aggregated(*words: str) -> dict[str, Any]:
+    entries = [
+        {"resource": f"{word}s", "responseKind": {"kind": word.title()}, "scope": "Cluster", "singularResource": word}
+        for word in words
+    ]
+    group = {"metadata": {"name": "x.io"}, "versions": [{"version": "v1", "resources": entries}]}
+    return {"kind": "APIGroupDiscoveryList", "items": [group]}
+
+
+async def test_discovery_looks_again_on_a_miss_and_asks_with_its_etag() -> None:
+    known = ["thing"]
+
+    def answer(request: Any) -> Any:
+        words = known if request.target == "/apis" else []
+        tag = '"' + "-".join(words) + '"'
+        if request.headers.get("if-none-match") == tag:
+            return ok(b"", 304)
+        return ok(aggregated(*words), etag=tag)
+
+    server = Script(answer)
+    client: Client = server.client()
+    assert (await client.mapper.find("things")).group == "x.io"
+    await client.mapper.find("Thing.x.io")
+    assert len(server.requests) == 2
+    known.append("gadget")
+    assert (await client.mapper.kind("x.io/v1", "Gadget")).plural == "gadgets"
+    assert len(server.requests) == 4
+    with pytest.raises(UnknownKind, match="kubectl api-resources"):
+        await client.mapper.find("absent")
