@@ -22,7 +22,7 @@ def _defaults(obj: Obj) -> None:
 
 def _prepare_create(obj: Obj, context: Context) -> None:
     """A service of the server itself is always there."""
-    obj.pop("status", None)
+    obj["status"] = {}
     if obj["spec"].get("service") is None:
         words = "Local APIServices are always available"
         condition = {"type": "Available", "status": "True", "lastTransitionTime": timestamp()}

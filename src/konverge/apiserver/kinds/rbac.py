@@ -136,9 +136,7 @@ _ROLE_REF_KEPT = kept("roleRef", "rbac.RoleRef")
 STRATEGIES = {
     "Role": _strategy("Role", _ROLE, (_VERBS,)),
     "ClusterRole": _strategy("ClusterRole", _CLUSTER_ROLE, (_VERBS,)),
-    "RoleBinding": _strategy(
-        "RoleBinding", _binding(True, "Role", "ClusterRole"), _names_given(), _role_ref_kept(True)
-    ),
+    "RoleBinding": _strategy("RoleBinding", _binding(True, "Role", "ClusterRole"), _names_given(), _ROLE_REF_KEPT),
     "ClusterRoleBinding": _strategy(
         "ClusterRoleBinding", _binding(False, "ClusterRole"), _names_given(), _ROLE_REF_KEPT
     ),
