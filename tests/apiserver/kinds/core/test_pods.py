@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from konverge.apiserver import kinds
-from konverge.apiserver.kinds.core.pod_binding import bind, check_binding
 from konverge.apiserver.kinds.core.pod_resources import quality_of_service, total_of_containers
 from konverge.apiserver.strategy import Obj
 from tests.apiserver.kinds.harness import World
@@ -161,23 +160,6 @@ def test_an_ended_container_stays_ended_unless_its_policy_says_otherwise() -> No
         assert not world.patch("", "Pod", "p", ended, subresource="status").errors
         again = {"status": {"containerStatuses": [{"name": "c", "state": {"running": {}}}]}}
         assert bool(world.patch("", "Pod", "p", again, subresource="status").errors) == refused
-
-
-@pytest.mark.spec("S-03")
-def test_binding() -> None:
-    body = pod()
-    body["status"] = {}
-    binding = {"target": {"kind": "Node", "name": "n1"}, "metadata": {"annotations": {"a": "b"}}}
-    assert check_binding(binding) == []
-    assert bind(body, binding) == ""
-    assert body["spec"]["nodeName"] == "n1"
-    assert body["metadata"]["annotations"] == {"a": "b"}
-    assert body["status"]["conditions"][0]["status"] == "True"
-    assert bind(body, binding) == 'pod p is already assigned to node "n1"'
-    assert [str(error) for error in check_binding({"target": {"kind": "Pod"}})] == [
-        'target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>"',
-        "target.name: Required value",
-    ]
 
 
 @pytest.mark.spec("S-10")

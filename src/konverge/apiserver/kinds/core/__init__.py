@@ -1,5 +1,4 @@
-"""The kinds of the core group. ComponentStatus and Binding have no declarations: the first is read only, the second
-is a request (see `pod_binding`)."""
+"""The kinds of the core group. ComponentStatus and Binding have no declarations: one is read only, one is a request."""
 
 from __future__ import annotations
 
