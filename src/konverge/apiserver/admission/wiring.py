@@ -11,6 +11,7 @@ from konverge.apiserver.admission.limit_ranger import LimitRanger
 from konverge.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
 from konverge.apiserver.admission.pod_resize import PodResizeValidator
 from konverge.apiserver.admission.priority import Priority
+from konverge.apiserver.admission.quota.plugin import ResourceQuota
 from konverge.apiserver.admission.runtime_class import RuntimeClass
 from konverge.apiserver.admission.service_account import ServiceAccount
 from konverge.apiserver.auth.authorization import Authorization
@@ -40,5 +41,6 @@ def chain(server: ApiServer, authorization: Authorization) -> Chain:
             small.PodTopologyLabels(),
             PodResizeValidator(),
             Grants(authorization),
+            ResourceQuota(),
         )
     )

@@ -1,0 +1,1 @@
+"""ResourceQuota: how much of what a namespace may have."""
