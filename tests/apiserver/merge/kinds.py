@@ -66,8 +66,9 @@ def map_owner(manager: str, now: str = "2026-01-01T00:00:01Z") -> Owner:
     return Owner(node=CONFIG_MAP, manager=manager, api_version="v1", kind="ConfigMap", now=now)
 
 
-def stack(spec: Obj, **more: Any) -> Obj:
-    return {"apiVersion": "x.io/v1", "kind": "Stack", "metadata": {"name": "s"}, "spec": spec, **more}
+def stack(spec: Obj | None, **more: Any) -> Obj:
+    found = {"apiVersion": "x.io/v1", "kind": "Stack", "metadata": {"name": "s"}, **more}
+    return found if spec is None else {**found, "spec": spec}
 
 
 def config_map(data: Obj | None, **metadata: Any) -> Obj:

@@ -7,10 +7,10 @@ from typing import Any
 
 def apply(document: Any, patch: Any) -> Any:
     """The patched document; parts of both are shared, neither is changed."""
-    if not isinstance(patch, dict):
-        return patch
     if not isinstance(document, dict):
         return without_nulls(patch)
+    if not isinstance(patch, dict):
+        return patch
     out = dict(document)
     for name, value in patch.items():
         if value is None:
