@@ -1,11 +1,12 @@
 """The built-in kinds: where the request path finds the `Strategy` of a kind.
 
-Each group is a module (or a package) with a table `STRATEGIES: dict[str, Strategy]` by kind. A group is imported when
+Each group is a module (or a package) with a table `STRATEGIES` by kind. A group is imported when
 one of its kinds is first asked for, so that a server which only ever sees ConfigMaps never loads the rules of batch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 
 from konverge.apiserver.strategy import Strategy
@@ -43,5 +44,5 @@ def lookup(group: str, kind: str) -> Strategy:
     module = MODULES.get(group)
     if module is None:
         return PLAIN
-    table: dict[str, Strategy] = import_module(f"{__name__}.{module}").STRATEGIES
+    table: Mapping[str, Strategy] = import_module(f"{__name__}.{module}").STRATEGIES
     return table.get(kind, PLAIN)

@@ -1,36 +1,43 @@
-"""The kinds of the core group. ComponentStatus and Binding have no declarations: one is read only, one is a request."""
+"""The kinds of the core group, each loaded when it is first asked for: a server that only ever sees ConfigMaps never
+pays for the rules of pods. ComponentStatus and Binding have no declarations: one is read only, one is a request."""
 
 from __future__ import annotations
 
-from konverge.apiserver.kinds.core.claims import PERSISTENT_VOLUME_CLAIM
-from konverge.apiserver.kinds.core.config_data import CONFIG_MAP, SECRET
-from konverge.apiserver.kinds.core.endpoints import ENDPOINTS
-from konverge.apiserver.kinds.core.events import EVENT
-from konverge.apiserver.kinds.core.limit_ranges import LIMIT_RANGE
-from konverge.apiserver.kinds.core.namespaces import NAMESPACE
-from konverge.apiserver.kinds.core.nodes import NODE
-from konverge.apiserver.kinds.core.persistent_volumes import PERSISTENT_VOLUME
-from konverge.apiserver.kinds.core.pods import POD
-from konverge.apiserver.kinds.core.quotas import RESOURCE_QUOTA
-from konverge.apiserver.kinds.core.service_accounts import SERVICE_ACCOUNT
-from konverge.apiserver.kinds.core.services import SERVICE
-from konverge.apiserver.kinds.core.workloads import POD_TEMPLATE, REPLICATION_CONTROLLER
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+
 from konverge.apiserver.strategy import Strategy
 
-STRATEGIES: dict[str, Strategy] = {
-    "ConfigMap": CONFIG_MAP,
-    "Endpoints": ENDPOINTS,
-    "Event": EVENT,
-    "LimitRange": LIMIT_RANGE,
-    "Namespace": NAMESPACE,
-    "Node": NODE,
-    "PersistentVolume": PERSISTENT_VOLUME,
-    "PersistentVolumeClaim": PERSISTENT_VOLUME_CLAIM,
-    "Pod": POD,
-    "PodTemplate": POD_TEMPLATE,
-    "ReplicationController": REPLICATION_CONTROLLER,
-    "ResourceQuota": RESOURCE_QUOTA,
-    "Secret": SECRET,
-    "Service": SERVICE,
-    "ServiceAccount": SERVICE_ACCOUNT,
+_PLACES = {
+    "ConfigMap": "config_data.CONFIG_MAP",
+    "Endpoints": "endpoints.ENDPOINTS",
+    "Event": "events.EVENT",
+    "LimitRange": "limit_ranges.LIMIT_RANGE",
+    "Namespace": "namespaces.NAMESPACE",
+    "Node": "nodes.NODE",
+    "PersistentVolume": "persistent_volumes.PERSISTENT_VOLUME",
+    "PersistentVolumeClaim": "claims.PERSISTENT_VOLUME_CLAIM",
+    "Pod": "pods.POD",
+    "PodTemplate": "workloads.POD_TEMPLATE",
+    "ReplicationController": "workloads.REPLICATION_CONTROLLER",
+    "ResourceQuota": "quotas.RESOURCE_QUOTA",
+    "Secret": "config_data.SECRET",
+    "Service": "services.SERVICE",
+    "ServiceAccount": "service_accounts.SERVICE_ACCOUNT",
 }
+
+
+class _Strategies(Mapping[str, Strategy]):
+    def __getitem__(self, kind: str) -> Strategy:
+        module, _, name = _PLACES[kind].partition(".")
+        found: Strategy = getattr(import_module(f"{__name__}.{module}"), name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_PLACES)
+
+    def __len__(self) -> int:
+        return len(_PLACES)
+
+
+STRATEGIES: Mapping[str, Strategy] = _Strategies()
