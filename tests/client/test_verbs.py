@@ -25,6 +25,7 @@ from konverge.client import (
 )
 from konverge.client.call import encode_query, segment
 from konverge.client.watch import Blocks, split_event
+from konverge.objects.kinds.apps_v1 import Deployment
 from konverge.objects.kinds.core_v1 import ConfigMap, Node, Pod
 from konverge.objects.meta import ObjectMeta
 from konverge.objects.resource import Resource
@@ -165,6 +166,17 @@ async def test_an_error_event_comes_after_those_before_it(way: str) -> None:
     with pytest.raises(Expired, match="too old"):
         await read()
     assert seen == ["ADDED"]
+
+
+async def test_a_bookmark_is_a_zero_value_and_does_not_end_the_watch() -> None:
+    spec = {"selector": None, "template": {"metadata": {}, "spec": {"containers": None}}, "strategy": {}}
+    zero = {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"resourceVersion": "9"}, "spec": spec}
+    real = {"metadata": {"name": "web"}, "spec": {"replicas": 3}}
+    text = event("ADDED", real) + event("BOOKMARK", zero) + event("MODIFIED", real)
+    seen = [found async for found in Script(streamed(text)).client().watch(Deployment)]
+    assert [found.type for found in seen] == ["ADDED", "BOOKMARK", "MODIFIED"]
+    assert seen[1].object.metadata.resource_version == "9"
+    assert seen[2].object.spec.replicas == 3
 
 
 async def test_a_watch_that_breaks() -> None:

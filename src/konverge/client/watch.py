@@ -36,7 +36,7 @@ MAX_EVENT = 64 << 20
 
 
 class WatchEvent(msgspec.Struct, Generic[K], frozen=True, gc=False):
-    """One change. A BOOKMARK's object holds nothing but `metadata.resourceVersion`."""
+    """One change. Of a BOOKMARK's object only the metadata says something: its resourceVersion."""
 
     type: EventType
     object: K
@@ -51,7 +51,13 @@ class _AnyEvent(msgspec.Struct):
     object: msgspec.Raw
 
 
+class _Metadata(msgspec.Struct):
+    metadata: msgspec.Raw
+
+
 _decode_any = msgspec.json.Decoder(_AnyEvent).decode
+_decode_metadata = msgspec.json.Decoder(_Metadata).decode
+_encode = msgspec.json.Encoder().encode
 _PREFIX = b'{"type":"'
 _BETWEEN = b'","object":'
 
@@ -142,7 +148,7 @@ class EventReader:
             try:
                 events = decode(block)
             except (msgspec.DecodeError, UnicodeDecodeError):
-                events = self._one_by_one(block, decode)  # ERROR is not among the types of a WatchEvent
+                events = self._one_by_one(block, decode)
             if events:
                 return events
         return []
@@ -174,9 +180,16 @@ class EventReader:
         return events
 
     def _one_by_one(self, block: bytes, decode: DecodeLines[K]) -> list[WatchEvent[K]]:
+        """Exact where the decoder of whole blocks gives up: at an ERROR, and at a bookmark.
+
+        The object of a bookmark is the zero value of its Go type (`"selector":null`), which need not fit the class;
+        what it says is in its metadata.
+        """
         events: list[WatchEvent[K]] = []
         for kind, body in self._split(block):
             try:
+                if kind == "BOOKMARK":
+                    body = _encode(_decode_metadata(body))
                 events += decode(b'{"type":"%b","object":%b}' % (kind.encode(), body))
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise MalformedAnswer(f"{self._request}: an object does not fit its class: {error}") from error
