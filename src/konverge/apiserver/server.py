@@ -6,6 +6,7 @@ import secrets
 import ssl
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -31,6 +32,7 @@ from konverge.wire.direct import Direct
 from konverge.wire.message import Producer, Request, Response
 
 if TYPE_CHECKING:
+    from konverge.apiserver.kinds.core.service_allocation import Allocators
     from konverge.apiserver.storage.sqlite import SqliteJournal
     from konverge.wire.server import Server
 
@@ -87,6 +89,13 @@ class ApiServer:
         self._requests = 0
         self.transport = Direct(self.handle)
         self._listener: Server | None = None
+
+    @cached_property
+    def service_allocators(self) -> Allocators:
+        """Which cluster IPs and node ports are taken; read from the stored Services when one is first needed."""
+        from konverge.apiserver.kinds.core.service_allocation import Allocators
+
+        return Allocators(self.config.service_cluster_ips, self.objects.scan("", "services"))
 
     def next_audit_id(self) -> str:
         """The identity of a request. Random would cost more than the rest of a GET; unique is enough."""

@@ -15,6 +15,7 @@ from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Request, Response
 
 if TYPE_CHECKING:
+    from konverge.apiserver.kinds.core.service_allocation import Allocators
     from konverge.apiserver.server import ApiServer
 
 # Warnings are cut when they get too long for headers.
@@ -72,6 +73,10 @@ class Call:
 
     def scan(self, group: str, plural: str, namespace: str = "") -> Iterable[Obj]:
         return self.server.objects.scan(group, plural, namespace)
+
+    @property
+    def service_allocators(self) -> Allocators:
+        return self.server.service_allocators
 
     def warn(self, text: str) -> None:
         if text not in self._warnings:
