@@ -60,7 +60,7 @@ def test_the_wire_form() -> None:
 
 
 def test_the_order_on_the_wire() -> None:
-    fields = {
+    fields: FieldSet = {
         "i:2": {},
         "v:10": {},
         "v:9": {},

@@ -18,8 +18,8 @@ def entry(manager: str, fields: Any, operation: str = "Apply", version: str = "a
     }
 
 
-REPLICAS = {"f:spec": {"f:replicas": {}}}
-BOTH = {"f:spec": {"f:paused": {}, "f:replicas": {}}}
+REPLICAS: Any = {"f:spec": {"f:replicas": {}}}
+BOTH: Any = {"f:spec": {"f:paused": {}, "f:replicas": {}}}
 
 
 def test_scale_shows_the_owners_of_the_replicas() -> None:

@@ -158,10 +158,12 @@ def test_the_words_for_wrong_types(node: TypeNode, body: Any, text: str) -> None
 
 
 def test_the_first_wrong_type_is_named_unless_a_value_refuses_itself() -> None:
-    body = {"spec": {"activeDeadlineSeconds": "x", "containers": [{"name": 1, "resources": {"limits": {"cpu": "?"}}}]}}
+    body: Any = {
+        "spec": {"activeDeadlineSeconds": "x", "containers": [{"name": 1, "resources": {"limits": {"cpu": "?"}}}]}
+    }
     with pytest.raises(DecodeError, match="quantities must match"):
         decode.from_obj(POD, body)
-    del body["spec"]["containers"][0]["resources"]  # type: ignore[index]
+    del body["spec"]["containers"][0]["resources"]
     with pytest.raises(DecodeError, match=r"PodSpec\.spec\.activeDeadlineSeconds"):
         decode.from_obj(POD, body)
 
