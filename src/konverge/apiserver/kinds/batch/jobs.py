@@ -59,10 +59,10 @@ def default_failure_policy(spec: Obj) -> None:
 
 
 def _default_labels(obj: Obj) -> None:
-    """A Job without labels has those of its pods."""
+    """A Job without labels has those of its pods: the very same ones, so that it gets the generated ones too."""
     found = (obj["spec"]["template"].get("metadata") or {}).get("labels")
     if found and not obj["metadata"].get("labels"):
-        obj["metadata"]["labels"] = dict(found)
+        obj["metadata"]["labels"] = found
 
 
 def _defaults(obj: Obj) -> None:
@@ -87,9 +87,16 @@ def _prepare_create(obj: Obj, context: Context) -> None:
     spec.pop("scheduling", None)
     if not spec.get("manualSelector"):
         _generate_selector(spec, metadata.get("name") or "", metadata.get("uid") or "")
-    if not label_value_complaints(metadata.get("name") or ""):
-        _default_labels(obj)  # else the template is refused for them, and that is enough
+    _own_labels(obj)
     _clear_status(obj, context)
+
+
+def _own_labels(obj: Obj) -> None:
+    """Now that all labels are known; a name that cannot be one is refused in the template, and that is enough."""
+    metadata, labels = obj["metadata"], obj["spec"]["template"]["metadata"].get("labels")
+    shared = not metadata.get("labels") or metadata["labels"] is labels
+    if labels and shared and not label_value_complaints(metadata.get("name") or ""):
+        metadata["labels"] = dict(labels)
 
 
 def _generate_selector(spec: Obj, name: str, uid: str) -> None:

@@ -145,10 +145,13 @@ def _balancer(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return True
 
 
-def _warn_of_status(obj: Obj, old: Obj, context: Context) -> None:
-    for index, entry in enumerate(((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()):
+def _odd_addresses(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    """Addresses that are taken, but oddly written."""
+    for index, entry in enumerate(((new.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()):
         for words in ip_warnings(f"status.loadBalancer.ingress[{index}]", entry.get("ip") or ""):
-            context.warn(words)
+            if report.context is not None and not report.errors:
+                report.context.warn(words)
+    return True
 
 
 def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
@@ -164,7 +167,7 @@ INGRESS = Strategy(
     validate_create=creation(_SPEC, _one_class),
     validate_update=update(as_created(_SPEC)),
     warnings=_warnings,
-    status=StatusRules(prepare=_warn_of_status, validate=update(_balancer)),
+    status=StatusRules(validate=update(_balancer, _odd_addresses)),
     generation=True,
 )
 
