@@ -13,6 +13,7 @@ from konverge.apiserver.admission.pod_resize import PodResizeValidator
 from konverge.apiserver.admission.priority import Priority
 from konverge.apiserver.admission.quota.plugin import ResourceQuota
 from konverge.apiserver.admission.runtime_class import RuntimeClass
+from konverge.apiserver.admission.security.plugin import PodSecurity
 from konverge.apiserver.admission.service_account import ServiceAccount
 from konverge.apiserver.auth.authorization import Authorization
 
@@ -27,6 +28,7 @@ def chain(server: ApiServer, authorization: Authorization) -> Chain:
             LimitRanger(),
             ServiceAccount(),
             small.TaintNodesByCondition(),
+            PodSecurity(),
             Priority(),
             small.DefaultTolerationSeconds(),
             storage.DefaultStorageClass(),

@@ -1,0 +1,1 @@
+"""PodSecurity: the Pod Security Standards, by labels of namespaces."""

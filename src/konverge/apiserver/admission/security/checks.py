@@ -1,0 +1,383 @@
+"""The Pod Security Standards: one function for each control, and the versions in which it holds.
+
+A check looks at a pod's metadata and spec and says what is wrong as (reason, detail), or None. `CHECKS` is the table of
+the standards: a control of `restricted` may take the place of one of `baseline`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.strategy import Obj
+
+Finding = tuple[str, str]
+Look = Callable[[Obj, Obj], Finding | None]
+
+_DEFAULT_CAPABILITIES = frozenset(
+    [
+        "AUDIT_WRITE",
+        "CHOWN",
+        "DAC_OVERRIDE",
+        "FOWNER",
+        "FSETID",
+        "KILL",
+        "MKNOD",
+        "NET_BIND_SERVICE",
+        "SETFCAP",
+        "SETGID",
+        "SETPCAP",
+        "SETUID",
+        "SYS_CHROOT",
+    ]
+)
+_VOLUMES = (
+    "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected", "secret",
+)  # fmt: skip
+_SELINUX_1_0 = frozenset({"", "container_t", "container_init_t", "container_kvm_t"})
+_SELINUX_1_31 = _SELINUX_1_0 | {"container_engine_t"}
+_IPV4 = "net.ipv4."
+_SYSCTLS_1_0 = frozenset(
+    {"kernel.shm_rmid_forced"}
+    | {_IPV4 + name for name in ("ip_local_port_range", "tcp_syncookies", "ping_group_range")}
+    | {f"{_IPV4}ip_unprivileged_port_start"}
+)
+_SYSCTLS_1_27 = _SYSCTLS_1_0 | {f"{_IPV4}ip_local_reserved_ports"}
+_SYSCTLS_1_29 = _SYSCTLS_1_27 | {
+    f"{_IPV4}tcp_{name}" for name in ("keepalive_time", "fin_timeout", "keepalive_intvl", "keepalive_probes")
+}
+_SYSCTLS_1_32 = _SYSCTLS_1_29 | {f"{_IPV4}tcp_rmem", f"{_IPV4}tcp_wmem"}
+_SYSCTLS_1_37 = _SYSCTLS_1_32 | {f"{_IPV4}tcp_slow_start_after_idle", f"{_IPV4}tcp_notsent_lowat"}
+_APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
+_SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
+_SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
+_PROFILES = ("RuntimeDefault", "Localhost")
+
+
+# --- words and walks
+
+
+def _containers(spec: Obj) -> Iterator[Obj]:
+    for key in ("initContainers", "containers", "ephemeralContainers"):
+        yield from spec.get(key) or ()
+
+
+def _names(spec: Obj, bad: Callable[[Obj], bool]) -> list[str]:
+    return [container.get("name", "") for container in _containers(spec) if bad(container)]
+
+
+def _context(part: Obj) -> Obj:
+    return part.get("securityContext") or {}
+
+
+def _joined(items: Iterable[str]) -> str:
+    return ", ".join(f'"{item}"' for item in items)
+
+
+def _plural(count: int, one: str, many: str = "") -> str:
+    return one if count == 1 else many or f"{one}s"
+
+
+def _called(names: list[str]) -> str:
+    return f"{_plural(len(names), 'container')} {_joined(names)}"
+
+
+def _setters(pod: bool, names: list[str]) -> str:
+    """Who sets something: the pod, containers, or both."""
+    return " and ".join((["pod"] if pod else []) + ([_called(names)] if names else []))
+
+
+# --- baseline
+
+
+def app_armor(metadata: Obj, spec: Obj) -> Finding | None:
+    def bad(part: Obj) -> bool:
+        profile = _context(part).get("appArmorProfile")
+        return profile is not None and profile.get("type") not in _PROFILES
+
+    parts = [part for part in (spec, *_containers(spec)) if bad(part)]
+    values = sorted({str(_context(part)["appArmorProfile"].get("type", "")) for part in parts})
+    setters = [words for words in (_setters(bad(spec), _names(spec, bad)),) if words]
+    annotations = sorted(
+        f"{key}={quote(value)}"
+        for key, value in (metadata.get("annotations") or {}).items()
+        if key.startswith(_APPARMOR) and value not in ("", "runtime/default") and not value.startswith("localhost/")
+    )
+    if annotations:
+        values += annotations
+        setters.append(_plural(len(annotations), "annotation"))
+    if not setters:
+        return None
+    reason = _plural(len(values), "forbidden AppArmor profile")
+    return reason, f"{' and '.join(setters)} must not set AppArmor profile type to {_joined(values)}"
+
+
+def capabilities(metadata: Obj, spec: Obj) -> Finding | None:
+    def added(container: Obj) -> set[str]:
+        return set((_context(container).get("capabilities") or {}).get("add") or ()) - _DEFAULT_CAPABILITIES
+
+    names = _names(spec, lambda container: bool(added(container)))
+    found = sorted(set().union(*map(added, _containers(spec))))
+    words = f"{_called(names)} must not include {_joined(found)} in securityContext.capabilities.add"
+    return ("non-default capabilities", words) if names else None
+
+
+def host_namespaces(metadata: Obj, spec: Obj) -> Finding | None:
+    found = [f"{name}=true" for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name)]
+    return ("host namespaces", ", ".join(found)) if found else None
+
+
+def host_path_volumes(metadata: Obj, spec: Obj) -> Finding | None:
+    found = [volume.get("name", "") for volume in spec.get("volumes") or () if volume.get("hostPath") is not None]
+    return ("hostPath volumes", f"{_plural(len(found), 'volume')} {_joined(found)}") if found else None
+
+
+def host_ports(metadata: Obj, spec: Obj) -> Finding | None:
+    def ports(container: Obj) -> set[str]:
+        return {str(port["hostPort"]) for port in container.get("ports") or () if port.get("hostPort")}
+
+    names = _names(spec, lambda container: bool(ports(container)))
+    found = sorted(set().union(*map(ports, _containers(spec))))
+    uses, port_words = _plural(len(names), "uses", "use"), _plural(len(found), "hostPort")
+    return ("hostPort", f"{_called(names)} {uses} {port_words} {', '.join(found)}") if names else None
+
+
+def probe_hosts(metadata: Obj, spec: Obj) -> Finding | None:
+    def hosts(container: Obj) -> set[str]:
+        lifecycle = container.get("lifecycle") or {}
+        handlers = [container.get(key) for key in ("livenessProbe", "readinessProbe", "startupProbe")]
+        handlers += [lifecycle.get("postStart"), lifecycle.get("preStop")]
+        actions = [(handler or {}).get(key) or {} for handler in handlers for key in ("httpGet", "tcpSocket")]
+        return {action["host"] for action in actions if action.get("host")}
+
+    names = sorted(set(_names(spec, lambda container: bool(hosts(container)))))
+    found = sorted(set().union(*map(hosts, _containers(spec))))
+    uses, words = _plural(len(names), "uses", "use"), _plural(len(found), "probe or lifecycle host")
+    return ("probe or lifecycle host", f"{_called(names)} {uses} {words} {_joined(found)}") if names else None
+
+
+def privileged(metadata: Obj, spec: Obj) -> Finding | None:
+    names = _names(spec, lambda container: bool(_context(container).get("privileged")))
+    return ("privileged", f"{_called(names)} must not set securityContext.privileged=true") if names else None
+
+
+def proc_mount(metadata: Obj, spec: Obj) -> Finding | None:
+    def bad(container: Obj) -> bool:
+        return (_context(container).get("procMount") or "Default") != "Default"
+
+    names = _names(spec, bad)
+    found = sorted({str(_context(container)["procMount"]) for container in _containers(spec) if bad(container)})
+    words = f"{_called(names)} must not set securityContext.procMount to {_joined(found)}"
+    return ("procMount", words) if names else None
+
+
+def selinux(allowed: frozenset[str]) -> Look:
+    def look(metadata: Obj, spec: Obj) -> Finding | None:
+        def options(part: Obj) -> Obj:
+            return _context(part).get("seLinuxOptions") or {}
+
+        def bad(part: Obj) -> bool:
+            found = options(part)
+            return (found.get("type") or "") not in allowed or bool(found.get("user") or found.get("role"))
+
+        parts = [options(part) for part in (spec, *_containers(spec)) if bad(part)]
+        if not parts:
+            return None
+        types = sorted({part["type"] for part in parts if (part.get("type") or "") not in allowed})
+        problems = [f"{_plural(len(types), 'type')} {_joined(types)}"] if types else []
+        problems += [f"{key} may not be set" for key in ("user", "role") if any(part.get(key) for part in parts)]
+        setters = _setters(bad(spec), _names(spec, bad))
+        words = f"{setters} set forbidden securityContext.seLinuxOptions: {'; '.join(problems)}"
+        return "seLinuxOptions", words
+
+    return look
+
+
+def seccomp_annotations(metadata: Obj, spec: Obj) -> Finding | None:
+    annotations = metadata.get("annotations") or {}
+    keys = [_SECCOMP_POD, *(_SECCOMP_CONTAINER + container.get("name", "") for container in _containers(spec))]
+    found = sorted({f"{key}={quote(annotations[key])}" for key in keys if _is_bad_seccomp(annotations.get(key))})
+    return ("seccompProfile", f"forbidden {_plural(len(found), 'annotation')} {', '.join(found)}") if found else None
+
+
+def _is_bad_seccomp(value: str | None) -> bool:
+    return value not in (None, "runtime/default", "docker/default") and not str(value).startswith("localhost/")
+
+
+def _bad_profile(part: Obj) -> bool:
+    profile = _context(part).get("seccompProfile")
+    return profile is not None and profile.get("type") not in _PROFILES
+
+
+def seccomp(metadata: Obj, spec: Obj) -> Finding | None:
+    setters = _setters(_bad_profile(spec), _names(spec, _bad_profile))
+    parts = [part for part in (spec, *_containers(spec)) if _bad_profile(part)]
+    found = sorted({str(_context(part)["seccompProfile"].get("type", "")) for part in parts})
+    words = f"{setters} must not set securityContext.seccompProfile.type to {_joined(found)}"
+    return ("seccompProfile", words) if setters else None
+
+
+def sysctls(allowed: frozenset[str]) -> Look:
+    def look(metadata: Obj, spec: Obj) -> Finding | None:
+        given = [str(sysctl.get("name", "")) for sysctl in _context(spec).get("sysctls") or ()]
+        found = [name for name in given if name not in allowed]
+        return ("forbidden sysctls", ", ".join(found)) if found else None
+
+    return look
+
+
+def host_process(metadata: Obj, spec: Obj) -> Finding | None:
+    def bad(part: Obj) -> bool:
+        return bool((_context(part).get("windowsOptions") or {}).get("hostProcess"))
+
+    setters = _setters(bad(spec), _names(spec, bad))
+    words = f"{setters} must not set securityContext.windowsOptions.hostProcess=true"
+    return ("hostProcess", words) if setters else None
+
+
+# --- restricted
+
+
+def escalation(metadata: Obj, spec: Obj) -> Finding | None:
+    names = _names(spec, lambda container: _context(container).get("allowPrivilegeEscalation") is not False)
+    words = f"{_called(names)} must set securityContext.allowPrivilegeEscalation=false"
+    return ("allowPrivilegeEscalation != false", words) if names else None
+
+
+def dropped_capabilities(metadata: Obj, spec: Obj) -> Finding | None:
+    def given(container: Obj, key: str) -> list[str]:
+        return (_context(container).get("capabilities") or {}).get(key) or []
+
+    def added(container: Obj) -> set[str]:
+        return set(given(container, "add")) - {"NET_BIND_SERVICE"}
+
+    details = []
+    keeping = _names(spec, lambda container: "ALL" not in given(container, "drop"))
+    if keeping:
+        details.append(f'{_called(keeping)} must set securityContext.capabilities.drop=["ALL"]')
+    adding = _names(spec, lambda container: bool(added(container)))
+    if adding:
+        found = sorted(set().union(*map(added, _containers(spec))))
+        details.append(f"{_called(adding)} must not include {_joined(found)} in securityContext.capabilities.add")
+    return ("unrestricted capabilities", "; ".join(details)) if details else None
+
+
+def volume_types(metadata: Obj, spec: Obj) -> Finding | None:
+    bad = [v for v in spec.get("volumes") or () if all(v.get(kind) is None for kind in _VOLUMES)]
+    if not bad:
+        return None
+    types = sorted({next((key for key in v if key != "name" and v[key] is not None), "unknown") for v in bad})
+    names = [volume.get("name", "") for volume in bad]
+    head, uses = f"{_plural(len(bad), 'volume')} {_joined(names)}", _plural(len(bad), "uses", "use")
+    kinds = _plural(len(types), "restricted volume type")
+    return "restricted volume types", f"{head} {uses} {kinds} {_joined(types)}"
+
+
+def _told(spec: Obj, bad: Callable[[Obj], bool], unset: Callable[[Obj], bool], no: str, yes: str) -> str:
+    """Something must be set, by the pod or by each container: who sets it wrongly, or else who does not set it."""
+    setters = _setters(bad(spec), _names(spec, bad))
+    if setters:
+        return f"{setters} must not set {no}"
+    missing = _names(spec, unset) if unset(spec) else []
+    return f"pod or {_called(missing)} must set {yes}" if missing else ""
+
+
+def non_root(metadata: Obj, spec: Obj) -> Finding | None:
+    def value(part: Obj) -> Any:
+        return _context(part).get("runAsNonRoot")
+
+    path = "securityContext.runAsNonRoot"
+    words = _told(
+        spec, lambda part: value(part) is False, lambda part: value(part) is None, f"{path}=false", f"{path}=true"
+    )
+    return ("runAsNonRoot != true", words) if words else None
+
+
+def user_zero(metadata: Obj, spec: Obj) -> Finding | None:
+    def bad(part: Obj) -> bool:
+        return _context(part).get("runAsUser") == 0
+
+    setters = _setters(bad(spec), _names(spec, bad))
+    return ("runAsUser=0", f"{setters} must not set runAsUser=0") if setters else None
+
+
+def seccomp_set(metadata: Obj, spec: Obj) -> Finding | None:
+    bad = seccomp(metadata, spec)
+    if bad is not None:
+        return bad
+    path = "securityContext.seccompProfile.type"
+    wanted = f'{path} to "RuntimeDefault" or "Localhost"'
+    words = _told(spec, lambda part: False, lambda part: _context(part).get("seccompProfile") is None, "", wanted)
+    return ("seccompProfile", words) if words else None
+
+
+def _not_windows(look: Look) -> Look:
+    def checked(metadata: Obj, spec: Obj) -> Finding | None:
+        return None if (spec.get("os") or {}).get("name") == "windows" else look(metadata, spec)
+
+    return checked
+
+
+def _not_user_namespaces(look: Look) -> Look:
+    """A pod in a user namespace of its own is root in there only."""
+
+    def checked(metadata: Obj, spec: Obj) -> Finding | None:
+        return None if spec.get("hostUsers") is False else look(metadata, spec)
+
+    return checked
+
+
+# --- the table
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`versions`: from which minor version on which look holds, ascending."""
+
+    id: str
+    versions: tuple[tuple[int, Look], ...]
+    replaces: str = ""
+
+    def at(self, minor: int) -> Look | None:
+        held = [look for since, look in self.versions if since <= minor]
+        return held[-1] if held else None
+
+
+BASELINE = (
+    Check("appArmorProfile", ((0, app_armor),)),
+    Check("capabilities_baseline", ((0, capabilities),)),
+    Check("hostNamespaces", ((0, host_namespaces),)),
+    Check("hostPathVolumes", ((0, host_path_volumes),)),
+    Check("hostPorts", ((0, host_ports),)),
+    Check("hostProbesAndHostLifecycle", ((34, probe_hosts),)),
+    Check("privileged", ((0, privileged),)),
+    Check("procMount", ((0, proc_mount), (35, _not_user_namespaces(proc_mount)))),
+    Check("seLinuxOptions", ((0, selinux(_SELINUX_1_0)), (31, selinux(_SELINUX_1_31)))),
+    Check("seccompProfile_baseline", ((0, seccomp_annotations), (19, seccomp))),
+    Check(
+        "sysctls",
+        (
+            (0, sysctls(_SYSCTLS_1_0)),
+            (27, sysctls(_SYSCTLS_1_27)),
+            (29, sysctls(_SYSCTLS_1_29)),
+            (32, sysctls(_SYSCTLS_1_32)),
+            (37, sysctls(_SYSCTLS_1_37)),
+        ),
+    ),
+    Check("windowsHostProcess", ((0, host_process),)),
+)
+RESTRICTED = (
+    Check("allowPrivilegeEscalation", ((8, escalation), (25, _not_windows(escalation)))),
+    Check(
+        "capabilities_restricted",
+        ((22, dropped_capabilities), (25, _not_windows(dropped_capabilities))),
+        "capabilities_baseline",
+    ),
+    Check("procMount_restricted", ((35, proc_mount),), "procMount"),
+    Check("restrictedVolumes", ((0, volume_types),), "hostPathVolumes"),
+    Check("runAsNonRoot", ((0, non_root), (35, _not_user_namespaces(non_root)))),
+    Check("runAsUser", ((23, user_zero), (35, _not_user_namespaces(user_zero)))),
+    Check("seccompProfile_restricted", ((19, seccomp_set), (25, _not_windows(seccomp_set))), "seccompProfile_baseline"),
+)
