@@ -94,10 +94,19 @@ def _authentication() -> dict[str, Any]:
 
 def _namespace(name: str) -> dict[str, Any]:
     return {
-        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/metadata.name": name},
+            "managedFields": _managed({"f:metadata": {"f:labels": {".": {}, "f:kubernetes.io/metadata.name": {}}}}),
+        },
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"},
     }
+
+
+def _managed(fields: dict[str, Any]) -> list[dict[str, Any]]:
+    entry = {"manager": "kube-apiserver", "operation": "Update", "apiVersion": "v1", "time": timestamp()}
+    return [{**entry, "fieldsType": "FieldsV1", "fieldsV1": fields}]
 
 
 def _service(cluster_ip: str) -> dict[str, Any]:

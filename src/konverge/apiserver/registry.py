@@ -17,6 +17,11 @@ from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.strategy import Obj, Strategy
 from konverge.objects.resource import Resource
 
+_DEPRECATED = {
+    ("", "endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    ("", "componentstatuses"): "v1 ComponentStatus is deprecated in v1.19+",
+}
+
 # Resources of two groups that are one in the store: (group, plural) -> storage table.
 _SHARED_TABLES = {("events.k8s.io", "events"): "/events"}
 
@@ -50,6 +55,8 @@ class Served:
     table: str = ""
     custom: bool = False
     list_kind: str = ""
+    warning: str = ""
+    """Given with every answer: the version is deprecated."""
     reader: Callable[[bytes, str], Decoded] | None = None
     """How a custom kind reads a JSON body under a `fieldValidation`; built-in kinds go by their type."""
     entries: list[dict[str, Any]] = field(default_factory=list)
@@ -85,9 +92,18 @@ class Served:
         return found
 
     @property
+    def go_type(self) -> str:
+        """What the real server calls the type of an object in its messages."""
+        if self.custom:
+            return "unstructured.Unstructured"
+        group = self.resource.group
+        package = "core" if not group else "rbac" if group.startswith("rbac.") else group.partition(".")[0]
+        return f"{package}.{self.resource.kind}"
+
+    @property
     def field_refusal(self) -> str:
         """What is said about a field that cannot be selected by."""
-        return "field label not supported: {field}"
+        return self.strategy.field_refusal
 
     @cached_property
     def typing(self) -> TypeNode | None:
@@ -196,6 +212,7 @@ def _of_version(group: str, version: str, entries: list[dict[str, Any]]) -> Iter
             subresources={sub.name: sub for sub in map(_subresource, listed[1:])},
             storage_hash=main.get("storageVersionHash", ""),
             table=_SHARED_TABLES.get((group, plural), ""),
+            warning=_DEPRECATED.get((group, plural), ""),
             entries=listed,
         )
 

@@ -64,7 +64,8 @@ def _serve(definition: Obj, version: Obj, differing: bool) -> CustomServed:
     served.strategy = _closed(resource, strategy) if terminating else strategy
     served.typing = from_structural(dict(kind.raw), preserve_unknown=bool(spec.get("preserveUnknownFields")))
     served.conversion = _conversion(served.table, kind) if differing else None
-    return CustomServed(served, kind, columns(version), _warning(definition, version))
+    served.warning = _warning(definition, version)
+    return CustomServed(served, kind, columns(version), served.warning)
 
 
 def _names(definition: Obj) -> Obj:

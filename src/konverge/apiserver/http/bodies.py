@@ -92,13 +92,21 @@ def decode(call: Call, served: Served, body: bytes, validation: Validation) -> O
     given = obj.get("kind") or kind
     if api_version.count("/") > 1:
         raise _unrecognized(served, f"unexpected GroupVersion string: {api_version}", body)
-    if (given, api_version) != (kind, served.resource.api_version):
+    if (given, api_version.removeprefix("/")) != (kind, served.resource.api_version):
         refuse_kind(call, served, given, api_version, obj)
-    obj = typed(call, served, body, obj, validation)
+    raw, obj = obj, typed(call, served, body, obj, validation)
     obj["kind"], obj["apiVersion"] = kind, served.resource.api_version
     if not isinstance(obj.get("metadata"), dict):
         obj["metadata"] = {}
+    if wants_reset(raw):
+        obj["metadata"]["managedFields"] = [{}]
     return obj
+
+
+def wants_reset(raw: Obj) -> bool:
+    """An empty list of managedFields is a wish to begin anew; its type knows no difference to an absent one."""
+    metadata = raw.get("metadata")
+    return isinstance(metadata, dict) and metadata.get("managedFields") == []
 
 
 def typed(call: Call, served: Served, body: bytes, obj: Obj, validation: Validation) -> Obj:
@@ -152,4 +160,4 @@ def _from_yaml(body: bytes) -> tuple[Any, list[str]]:
     try:
         return yamlgo.parse(body)
     except yamlgo.YamlError as error:
-        raise status.bad_request(f"error encoding patch: error converting YAML to JSON: {error}") from None
+        raise status.bad_request(f"error encoding patch: {error}") from None

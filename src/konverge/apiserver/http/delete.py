@@ -12,6 +12,8 @@ from konverge.apiserver.fielderrors import quote
 from konverge.apiserver.http import bodies, jsontext, reads, render, scheme, writes
 from konverge.apiserver.http.options import DeleteOptions, delete_options
 from konverge.apiserver.registry import Served
+from konverge.apiserver.schema import lookup
+from konverge.apiserver.schema.decode import DecodeError, from_json
 from konverge.apiserver.storage import Mismatch, Missing, Record
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Response
@@ -51,7 +53,12 @@ def read_options(call: Call) -> DeleteOptions:
         raise status.bad_request(
             f"no kind {quote(kind)} is registered for version {quote(version)} in scheme {quote(scheme.SCHEME)}"
         )
-    return delete_options(call.query, obj)
+    node = lookup("meta.k8s.io", "v1", "DeleteOptions")
+    assert node is not None
+    try:
+        return delete_options(call.query, from_json(node, body, obj).obj)
+    except DecodeError as error:
+        raise status.bad_request(str(error)) from None
 
 
 async def delete(call: Call) -> Response:

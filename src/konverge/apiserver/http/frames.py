@@ -108,7 +108,10 @@ def mark(revision: int, annotations: Obj | None) -> Obj:
     return metadata
 
 
-def framer(served: Served, accepted: Accepted, maker: TableMaker, include: str) -> Framer:
+def framer(served: Served, accepted: Accepted, maker: TableMaker, include: str) -> Framer | None:
+    """How events are encoded; None when the asked form has no events: no object can be shown as a list."""
+    if accepted.form == "PartialObjectMetadataList":
+        return None
     if accepted.form == "Table":
         return Rows(served, maker, accepted.version, include)
     return Partial(served, accepted.version) if accepted.form else Plain(served)

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.http.jsonscan import END, problem, shown
 from konverge.apiserver.strategy import Obj
 
-_TYPE_OF_HEAD = (
-    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-)
+SCANNED = 64 * 1024
+"""Larger bodies get a rougher word about what is wrong: the exact one takes too long to find."""
+TYPE_OF_HEAD = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
 def parse(body: bytes) -> tuple[Obj, str]:
@@ -24,7 +24,7 @@ def parse(body: bytes) -> tuple[Obj, str]:
     if obj is None:
         return {}, ""
     if not isinstance(obj, dict):
-        return {}, f"json: cannot unmarshal {json_type(obj)} into Go value of type {_TYPE_OF_HEAD}"
+        return {}, f"json: cannot unmarshal {json_type(obj)} into Go value of type {TYPE_OF_HEAD}"
     for key, name in (("apiVersion", ".apiVersion"), ("kind", ".kind")):
         if not isinstance(obj.get(key, ""), str) and obj[key] is not None:
             return {}, f"json: cannot unmarshal {json_type(obj[key])} into Go struct field {name} of type string"
@@ -32,6 +32,8 @@ def parse(body: bytes) -> tuple[Obj, str]:
 
 
 def json_type(value: Any) -> str:
+    if value is None:
+        return "null"
     if isinstance(value, bool):
         return "bool"
     return {"str": "string", "list": "array", "dict": "object"}.get(type(value).__name__, "number")
@@ -39,32 +41,16 @@ def json_type(value: Any) -> str:
 
 def syntax_error(body: bytes) -> str:
     """What Go's JSON scanner says about a broken body."""
-
-    text = body.decode("utf-8", "replace")
-    if not text.strip():
-        return "unexpected end of JSON input"
+    if len(body) <= SCANNED:
+        return problem(body) or "exceeded max depth"
     try:
-        json.loads(text)
-    except RecursionError:
+        json.loads(body)
+    except (UnicodeDecodeError, RecursionError):
         return "exceeded max depth"
     except json.JSONDecodeError as error:
-        if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
-            return "unexpected end of JSON input"
-        character = "'\\\\''" if text[error.pos] == "'" else quote(text[error.pos]).replace('"', "'", 2)
-        return f"invalid character {character} {_expectation(error.msg)}"
-    return "invalid character"
-
-
-def _expectation(message: str) -> str:
-    if message.startswith("Expecting property name"):
-        return "looking for beginning of object key string"
-    if message.startswith("Expecting ':'"):
-        return "after object key"
-    if message.startswith("Expecting ','"):
-        return "after object key:value pair"
-    if message.startswith("Extra data"):
-        return "after top-level value"
-    return "looking for beginning of value"
+        if error.pos < len(error.doc.rstrip()):
+            return f"invalid character {shown(error.doc[error.pos].encode()[0])} looking for beginning of value"
+    return END
 
 
 def summary(body: bytes) -> str:

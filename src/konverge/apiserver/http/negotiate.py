@@ -88,6 +88,27 @@ def _accept(clause: Clause, custom: bool, tables: bool) -> Accepted | None:
     return Accepted(media, form, version or "v1", params.get("pretty") == "1")  # type: ignore[arg-type]
 
 
+def for_list(accepted: Accepted, kind: str) -> None:
+    """A list cannot be shown as one object's metadata."""
+    if accepted.form == "PartialObjectMetadata":
+        raise status.not_acceptable(
+            f"you requested PartialObjectMetadata, but the requested object is a list (*{kind})"
+        )
+
+
+def for_object(accepted: Accepted, kind: str) -> None:
+    if accepted.form == "PartialObjectMetadataList":
+        raise status.not_acceptable(
+            f"you requested PartialObjectMetadataList, but the requested object is not a list (*{kind})"
+        )
+
+
+def for_stream(accepted: Accepted) -> None:
+    """Events are lines of JSON."""
+    if accepted.media != JSON:
+        raise status.not_acceptable(f"only the following media types are accepted: {', '.join(STREAM_TYPES)}")
+
+
 def is_human(user_agent: str) -> bool:
     """Whether the client is one that people look at, so that JSON is indented for them."""
     return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from konverge.apiserver import fielderrors, status
@@ -146,6 +146,8 @@ def list_options(query: Query, *, watch: bool) -> ListOptions:
         bookmarks=flag(query, "allowWatchBookmarks"),
         send_initial_events=optional_flag(query, "sendInitialEvents"),
     )
+    if watch and options.send_initial_events is None and not options.match and options.resource_version in ("", "0"):
+        options = replace(options, send_initial_events=True, match="NotOlderThan")  # what such a watch always meant
     errors = _watch_errors(options) if watch else _list_errors(options)
     if errors:
         raise status.invalid("meta.k8s.io", "ListOptions", "", errors)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import posixpath
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +72,8 @@ def read_token(text: str, scope: str) -> tuple[int, str]:
     start, revision = found.get("start"), found.get("rv", 0)
     if not isinstance(start, str) or not start or not isinstance(revision, int):
         raise _bad_token("encoded start key empty (version meta.k8s.io/v1)")
+    if posixpath.normpath(f"/{start.removeprefix('/')}") != f"/{start.removeprefix('/')}":
+        raise _bad_token(start)  # a token must not lead out of its collection
     return revision, (scope if scope.endswith("/") else "") + start
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from konverge.apiserver import fielderrors, status
+from konverge.apiserver import status
 from konverge.apiserver.http import bodies, fields, reads, scheme, writes
 from konverge.apiserver.http.options import WriteOptions, write_options
-from konverge.apiserver.http.patching import JsonPatch, MergePatch, Patch, StrategicPatch
+from konverge.apiserver.http.patching import JsonPatch, MergePatch, Patch, StrategicPatch, not_this
 from konverge.apiserver.http.update import keep_all_but_status, rules_of
 from konverge.apiserver.merge.apply import apply
 from konverge.apiserver.meta import system
@@ -84,6 +84,8 @@ async def _change(call: Call, served: Served, found: Patch, options: WriteOption
 
 def decoded(call: Call, served: Served, found: Patch, patched: Obj, options: WriteOptions) -> Obj:
     """The patched object as its type has it; what the type does not have is warned of or refused."""
+    if not patched.get("kind") and not patched.get("apiVersion"):
+        patched = {}  # without a name for its type the real server's decoder leaves the object empty
     try:
         scheme.same_kind(call, served, patched)
         result = _typed(served, found, patched)
@@ -99,6 +101,8 @@ def decoded(call: Call, served: Served, found: Patch, patched: Obj, options: Wri
     obj["kind"], obj["apiVersion"] = served.resource.kind, served.resource.api_version
     if not isinstance(obj.get("metadata"), dict):
         obj["metadata"] = {}
+    if bodies.wants_reset(patched):
+        obj["metadata"]["managedFields"] = [{}]
     return obj
 
 
@@ -110,7 +114,7 @@ def _typed(served: Served, found: Patch, patched: Obj) -> Decoded:
 
 
 def _not_this(served: Served, found: Patch, patched: Obj, why: str) -> status.ApiError:
-    return status.invalid("", "", "", [fielderrors.invalid("patch", found.shown(patched, custom=served.custom), why)])
+    return not_this(found.shown(patched, custom=served.custom), why)
 
 
 def identified(call: Call, served: Served, obj: Obj, live: Obj | None) -> None:

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from konverge.apiserver import status
-from konverge.apiserver.http.jsontext import json_type
+from konverge.apiserver import fielderrors, status
+from konverge.apiserver.http.jsontext import TYPE_OF_HEAD, json_type
 from konverge.apiserver.merge import jsonpatch, mergepatch, strategic
 from konverge.apiserver.merge.gotext import go_value
 from konverge.apiserver.merge.strategicerrors import StrategicError
@@ -48,7 +48,7 @@ class JsonPatch:
     _MEMBERS = frozenset({"op", "path", "from", "value"})
 
     def __init__(self, body: bytes, checked: bool) -> None:
-        operations = parsed(body)
+        operations = [] if (found := parsed(body)) is None else found
         if not isinstance(operations, list):
             raise status.bad_request("error decoding patch: " + _wrong(operations, "[]handlers.jsonPatchOp"))
         self._check(operations)
@@ -82,10 +82,24 @@ class JsonPatch:
             patched = jsonpatch.apply(live, self._operations)
         except jsonpatch.PatchFailed:
             raise rejected() from None
-        return patched if isinstance(patched, dict) else {}
+        if not isinstance(patched, dict):
+            wrong = f"json: cannot unmarshal {json_type(patched)} into Go value of type {TYPE_OF_HEAD}"
+            words = f"couldn't get version/kind; json parse error: {wrong}"
+            raise not_this(msgspec.json.encode(patched).decode(), words)
+        return patched
 
     def shown(self, patched: Obj, *, custom: bool) -> str:
-        return in_order(patched, custom=custom)
+        return in_order(patched, _touched(self._operations), custom=custom)
+
+
+def _touched(operations: list[Any]) -> Obj:
+    """The paths of a JSON patch in the form of a merge patch: a member for each container on the way."""
+    root: Obj = {}
+    for operation in operations:
+        here = root
+        for part in str(operation.get("path", "")).split("/")[1:-1]:
+            here = here.setdefault(part.replace("~1", "/").replace("~0", "~"), {})
+    return root
 
 
 class MergePatch:
@@ -93,6 +107,8 @@ class MergePatch:
 
     def __init__(self, body: bytes, checked: bool) -> None:
         patch = parsed(body)
+        if patch is None:
+            raise status.bad_request("Invalid JSON Patch")
         if not isinstance(patch, dict):
             raise status.bad_request("error decoding patch: " + _wrong(patch, "map[string]interface {}"))
         self._patch = patch
@@ -103,7 +119,7 @@ class MergePatch:
         return patched
 
     def shown(self, patched: Obj, *, custom: bool) -> str:
-        return in_order(patched, custom=custom)
+        return in_order(patched, self._patch, custom=custom)
 
 
 class StrategicPatch:
@@ -128,6 +144,11 @@ class StrategicPatch:
         return go_value(self._patch)
 
 
+def not_this(shown: str, why: str) -> status.ApiError:
+    """422: the patch can be worked out, but what comes out cannot be read."""
+    return status.invalid("", "", "", [fielderrors.invalid("patch", shown, why)])
+
+
 def rejected() -> status.ApiError:
     """What the real server says about a patch that cannot be worked out: no more than this."""
     return status.ApiError(422, "Invalid", "the server rejected our request due to an error in our request", {})
@@ -141,13 +162,23 @@ _METADATA_ORDER = (
 )  # fmt: skip
 
 
-def in_order(obj: Obj, *, custom: bool) -> str:
-    """An object as text, its members in the order of the real server (sorted, but for metadata of built-in kinds)."""
+def in_order(obj: Obj, touched: Any, *, custom: bool) -> str:
+    """An object as text, its members in the order of the real server.
+
+    Custom resources are maps there, and sorted. Of a built-in object those parts are sorted that the patch has touched
+    (`touched` is the patch, or has the form of one); the others keep the order of their type.
+    """
     if custom:
         return msgspec.json.encode(obj, order="sorted").decode()
-    shown = {key: obj[key] for key in sorted(obj)}
-    metadata = shown.get("metadata")
-    if isinstance(metadata, dict):
-        ordered = [key for key in _METADATA_ORDER if key in metadata] + sorted(metadata.keys() - set(_METADATA_ORDER))
-        shown["metadata"] = {key: metadata[key] for key in ordered}
-    return msgspec.json.encode(shown).decode()
+    return msgspec.json.encode(_arranged(obj, touched if isinstance(touched, dict) else {}, "")).decode()
+
+
+def _arranged(obj: Any, touched: Any, name: str) -> Any:
+    if not isinstance(obj, dict):
+        return obj
+    if isinstance(touched, dict):
+        return {key: _arranged(obj[key], touched.get(key), key) for key in sorted(obj)}
+    if name == "metadata":
+        ordered = [key for key in _METADATA_ORDER if key in obj] + sorted(obj.keys() - set(_METADATA_ORDER))
+        return {key: obj[key] for key in ordered}
+    return obj

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from konverge.apiserver import status
-from konverge.apiserver.http import pages, render
+from konverge.apiserver.http import negotiate, pages, render
 from konverge.apiserver.http.options import list_options
 from konverge.apiserver.http.selection import select
 from konverge.apiserver.registry import Served
@@ -51,6 +51,7 @@ def answer(call: Call, code: int, served: Served, record: Record) -> Response:
     """A record in the negotiated form."""
     accepted = call.accepted
     if accepted.form:
+        negotiate.for_object(accepted, served.go_type)
         return call.answer(code, render.one(call, served, record, accepted))
     return call.answer_bytes(code, render.plain(served, record))
 
@@ -58,6 +59,7 @@ def answer(call: Call, code: int, served: Served, record: Record) -> Response:
 async def list_(call: Call) -> Response:
     served = call.resource
     accepted = call.negotiate(custom=served.custom, streams=True)
+    negotiate.for_list(accepted, f"{served.go_type}List")
     options = list_options(call.query, watch=False)
     namespace = call.info.namespace if served.resource.namespaced else ""
     selection = select(served, namespace, options)

@@ -45,7 +45,7 @@ def _yaml(obj: Any) -> bytes:
     import yaml  # few clients ask for YAML, and the import is not cheap
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: str = yaml.dump(obj, Dumper=dumper, default_flow_style=False, allow_unicode=True, width=1 << 20)
+    text: str = yaml.dump(obj, Dumper=dumper, default_flow_style=False, allow_unicode=True)
     return text.encode()
 
 

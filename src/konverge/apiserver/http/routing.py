@@ -32,6 +32,7 @@ HANDLERS: dict[str, Handler] = {
     "delete": delete.delete,
     "deletecollection": deletecollection.delete_collection,
 }
+_NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})
 _ACROSS_NAMESPACES = ("list", "watch")
 _DEEP = ("proxy",)
 """Subresources below which any path is allowed."""
@@ -54,6 +55,8 @@ def route(call: Call) -> Handler:
     if (info.prefix == "api") is bool(info.group):
         raise PageNotFound
     call.served = served
+    if served.warning:
+        call.warn(served.warning)
     return _custom(call, served) if served.custom else _builtin(call, served)
 
 
@@ -66,8 +69,22 @@ def _nonresource(call: Call) -> Handler:
         found = routes.get(f"{prefix}/")
         prefix = prefix.rpartition("/")[0]
     if found is None:
-        raise PageNotFound
+        raise _unknown(call, path)
     return found
+
+
+def _unknown(call: Call, path: str) -> Exception:
+    """Below a known root the 404 is a Status, elsewhere a text."""
+    root, _, rest = path.strip("/").partition("/")
+    group = rest.partition("/")[0] if root == "apis" else ""
+    if (
+        not path.startswith("//")
+        and rest
+        and root in ("api", "apis", "version")
+        and call.server.registry.is_builtin(group)
+    ):
+        return status.no_such_resource()
+    return PageNotFound()
 
 
 def _builtin(call: Call, served: Served) -> Handler:
@@ -80,6 +97,8 @@ def _builtin(call: Call, served: Served) -> Handler:
         return _legacy_watch(call, served)
     across = served.resource.namespaced and not info.in_namespace
     if across and info.name_in_path:
+        raise status.no_such_resource()
+    if info.name_in_path and not served.verbs & _NAMED_VERBS:
         raise status.no_such_resource()
     methods = _OBJECT if info.name_in_path else _COLLECTION
     verb = info.verb

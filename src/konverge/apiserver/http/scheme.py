@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from konverge.apiserver import fielderrors, status
+import msgspec
+
+from konverge.apiserver import fielderrors, schema, status
 from konverge.apiserver.fielderrors import quote
 from konverge.apiserver.registry import Served
 from konverge.apiserver.strategy import Obj
@@ -51,6 +53,8 @@ _CORE_KINDS |= {"ServiceProxyOptions", "PodStatusResult", "RangeAllocation", "Se
 def _is_registered(call: Call, group: str, version: str, kind: str) -> bool:
     """Whether the real server's scheme knows a kind, served or not."""
     registry = call.server.registry
+    if schema.lookup(group, version, kind) is not None:
+        return True
     if version not in registry.versions(group):
         return False
     if kind in _COMMON_KINDS or (not group and kind in _CORE_KINDS):
@@ -62,7 +66,10 @@ def _is_registered(call: Call, group: str, version: str, kind: str) -> bool:
 def refuse_kind(call: Call, served: Served, given: str, api_version: str, obj: Obj) -> None:
     if served.custom:
         _wrong_custom_kind(served, given, api_version, obj)
+    version = api_version.rpartition("/")[2]
     try:
+        if not version:
+            raise WrongKind(f"Object 'apiVersion' is missing in '{msgspec.json.encode(obj).decode()}'")
         same_kind(call, served, obj)
     except WrongKind as error:
         version = api_version.rpartition("/")[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from konverge.apiserver.http import binding, connect, eviction
+from konverge.apiserver.http import binding, components, connect, eviction
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ def table() -> dict[tuple[str, str, str], Special]:
     """By group, plural and subresource."""
     return {
         ("", "bindings", ""): binding.bind,
+        ("", "componentstatuses", ""): components.status_of_components,
         ("", "pods", "binding"): binding.bind,
         ("", "pods", "eviction"): eviction.evict,
         ("", "pods", "log"): connect.log,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from konverge import clock
 from konverge.apiserver import status
 from konverge.apiserver.config import WatchLimits
-from konverge.apiserver.http import frames, pages, render, respond
+from konverge.apiserver.http import frames, negotiate, pages, render, respond
 from konverge.apiserver.http.options import ListOptions, list_options
 from konverge.apiserver.http.selection import Selection, Test, select
 from konverge.apiserver.storage import Event, Record, Store, Table
@@ -92,6 +92,7 @@ class WatchStream:
 async def watch(call: Call) -> Response:
     served = call.resource
     accepted = call.negotiate(custom=served.custom, streams=True)
+    negotiate.for_stream(accepted)
     options = list_options(call.query, watch=True)
     namespace = call.info.namespace if served.resource.namespaced else ""
     selection = select(served, namespace, options)
@@ -103,9 +104,10 @@ async def watch(call: Call) -> Response:
         raise status.plain_500(str(error)) from None
     include = render.include_object(call) if accepted.form == "Table" else ""
     framer = frames.framer(served, accepted, call.server.tables, include)
-    watching = _Watching(call, selection, options, since, framer)
-    headers = respond.headers(call, (b"content-type", b"application/json"))
-    return Response(200, Headers(headers), producer=watching.produce)
+    headers = Headers(respond.headers(call, (b"content-type", b"application/json")))
+    if framer is None:
+        return Response(200, headers)
+    return Response(200, headers, producer=_Watching(call, selection, options, since, framer).produce)
 
 
 class _Watching:

@@ -193,7 +193,7 @@ async def _update_once(
 def _preconditions(call: Call, served: Served, record: Record, obj: Obj, live: Obj) -> None:
     """Optimistic locking by the resourceVersion and the uid in the new object."""
     metadata, resource, name = obj["metadata"], served.resource, call.info.name
-    uid = metadata.get("uid")
+    uid = metadata.get("uid") if call.info.method == "PUT" else ""  # a patch of it is an attempt to change it
     if uid and uid != live["metadata"].get("uid"):
         why = (
             f"StorageError: invalid object, Code: 4, Key: {storage_path(served, record)}, ResourceVersion: 0, "
@@ -205,7 +205,7 @@ def _preconditions(call: Call, served: Served, record: Record, obj: Obj, live: O
     try:
         wanted = parse_version(version)
     except ValueError as error:
-        raise status.plain_500(str(error)) from None
+        raise status.plain_500(str(error).partition(": ")[2].partition(": ")[2].partition(": ")[2]) from None
     if not wanted:
         if not served.strategy.unconditional_update:
             missing = fielderrors.invalid("metadata.resourceVersion", 0, "must be specified for an update")
