@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from konverge.apiserver.auth.rules import Ask
 from konverge.apiserver.cel import celtypes as t
 from konverge.apiserver.cel.library.authz import Authorizer, Decision, Query, ResourceCheck
-from konverge.apiserver.cel.program import CALL_LIMIT, Program, compile_expression
+from konverge.apiserver.cel.program import CALL_LIMIT, InstantiationError, Program, compile_expression
 from konverge.apiserver.cel.source import CompileError
 from konverge.apiserver.cel.times import Timestamp
 from konverge.apiserver.cel.values import EvalError
@@ -84,6 +84,8 @@ def _compile(
         return Expression(text, compile_expression(text, scope))
     except CompileError as error:
         return Expression(text, None, f"compilation failed: {error}")
+    except InstantiationError as error:
+        return Expression(text, None, f"program instantiation failed: {error}")
 
 
 class _Variables(dict[str, Any]):

@@ -30,7 +30,7 @@ from konverge.apiserver.cel.nodes import (
 from konverge.apiserver.cel.source import CompileError, Problem, Source
 
 # Names that stand for a type itself: `type(x) == int`.
-_TYPE_NAMES = {name: Type(name) for name in ("bool", "int", "uint", "double", "string", "bytes", "dyn")} | {
+_TYPE_NAMES = {name: Type(name) for name in ("bool", "int", "uint", "double", "string", "bytes")} | {
     "list": t.list_of(t.DYN),
     "map": t.map_of(t.DYN, t.DYN),
     "null_type": t.NULL,
@@ -103,7 +103,7 @@ class _Checker:
 
     def _variable(self) -> Type:
         self._fresh += 1
-        return t.param(f"_var{self._fresh}")
+        return t.param(f"_var{self._fresh - 1}")
 
     def _now(self, found: Type) -> Type:
         return self._bindings.substitute(found)
@@ -184,7 +184,7 @@ class _Checker:
             else:
                 result = found
         elif target.kind == "struct":
-            self._problem(offset, f"undefined field '{name}'")
+            self._problem(offset, f"unexpected failed resolution of '{target.name}'")
         elif target.kind == "param":
             self._assignable(t.DYN, target)
             result = t.DYN

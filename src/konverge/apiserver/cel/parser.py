@@ -63,10 +63,12 @@ def parse(text: str) -> tuple[Source, Node]:
 
 class _Parser:
     def __init__(self, text: str) -> None:
+        self._text = text
         self._tokens, self.problems = tokens(text)
         self._at = 0
         self._depth = 0
         self._recovering = False
+        self._failed_at = -1
         self._closers: list[frozenset[str]] = [frozenset((EOF,))]
         """What may come after the expression that is being parsed, innermost last."""
 
@@ -146,7 +148,24 @@ class _Parser:
 
     # --- rules
 
+    def _recovered(self, rule: Callable[[], Node]) -> Node:
+        """Where a rule gives up, what belongs to it is skipped, and parsing goes on behind it."""
+        start = self._at
+        try:
+            return rule()
+        except _GivenUp:
+            follow = _AFTER.union(*self._closers)
+            if self._at == start and self._token.kind in follow - self._closers[-1] and self._failed_at == start:
+                self._at += self._token.kind != EOF
+            self._failed_at = self._at
+            while self._token.kind not in follow and self._token.kind != EOF:
+                self._at += 1
+            return Failed(offset=self._token.offset)
+
     def _expression(self) -> Node:
+        return self._recovered(self._conditional)
+
+    def _conditional(self) -> Node:
         self._depth += 1
         if self._depth > _DEPTH:
             raise RecursionError
@@ -180,7 +199,10 @@ class _Parser:
         return self._binary(_SUMS, self._product)
 
     def _product(self) -> Node:
-        return self._binary(_PRODUCTS, self._unary)
+        return self._binary(_PRODUCTS, self._operand)
+
+    def _operand(self) -> Node:
+        return self._recovered(self._unary)
 
     def _binary(self, operators: dict[str, str], rule: Callable[[], Node]) -> Node:
         left = rule()
@@ -242,8 +264,9 @@ class _Parser:
         if token.kind in ("'true'", "'false'", "'null'"):
             self._syntax(f"mismatched input '{token.text}' expecting IDENTIFIER")
         else:
-            behind = "" if token.kind == EOF else _shown(token)
-            self._syntax(f"no viable alternative at input '{dot.text}{behind}'")
+            end = dot.offset + 1 if token.kind == EOF else token.offset + len(token.text)
+            text = self._text[dot.offset : end].replace("\n", "\\n").replace("\t", "\\t")
+            self._syntax(f"no viable alternative at input '{text}'")
         return _GivenUp()
 
     def _index(self, node: Node) -> Node:

@@ -14,8 +14,12 @@ from typing import Any
 
 from konverge.apiserver.cel.celtypes import Type
 from konverge.apiserver.cel.checker import Checked, Environment, check
+from konverge.apiserver.cel.nodes import Call, Literal, Node, children
 from konverge.apiserver.cel.parser import parse
+from konverge.apiserver.cel.pattern import compile_pattern
 from konverge.apiserver.cel.planner import Planner
+from konverge.apiserver.cel.re2 import RegexError
+from konverge.apiserver.cel.values import EvalError
 
 CALL_LIMIT = 1_000_000
 """Units of work for one evaluation: a tenth of a second on the real server."""
@@ -58,7 +62,39 @@ class Program:
         return value, limit - frame[0] + 1
 
 
+class InstantiationError(Exception):
+    """A well-typed expression that cannot have a value: a constant that cannot be converted, a broken pattern."""
+
+
 def compile_expression(text: str, environment: Environment) -> Program:
-    """Raises CompileError."""
+    """Raises CompileError, or InstantiationError."""
     source, tree = parse(text)
-    return Program(check(source, tree, environment), environment)
+    program = Program(check(source, tree, environment), environment)
+    _check_constants(tree, set())
+    return program
+
+
+_CONVERSIONS = frozenset(("bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"))
+
+
+def _check_constants(node: Node, seen: set[int]) -> None:
+    """Conversions of constants are done beforehand, and constant patterns compiled."""
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, Call) and node.args:
+        try:
+            if node.function in _CONVERSIONS and _is_constant(node.args[0]):
+                Planner({}).plan(node)([CALL_LIMIT])
+            elif node.function in ("find", "findAll") and isinstance(node.args[0], Literal):
+                compile_pattern(node.args[0].value)
+        except (EvalError, RegexError) as error:
+            raise InstantiationError(str(error)) from None
+    for child in children(node):
+        _check_constants(child, seen)
+
+
+def _is_constant(node: Node) -> bool:
+    if isinstance(node, Call) and node.function in (*_CONVERSIONS, "dyn") and node.args:
+        return _is_constant(node.args[0])
+    return isinstance(node, Literal)

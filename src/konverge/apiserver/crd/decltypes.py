@@ -170,6 +170,8 @@ def _object(raw: Schema, name: str) -> Decl | None:
         if escaped is not None:
             fields[escaped] = found
             converters[key] = (escaped, found.convert)
+            if key in _WORDS:
+                fields[key] = found  # a reserved word may also stand as it is, behind a dot
         if key in required and sub.get("default") is None:
             smallest += len(key.encode()) + found.smallest + 4
     declared = t.struct(name, {key: sub.type for key, sub in fields.items()})
@@ -189,6 +191,8 @@ def _object_converter(converters: dict[str, tuple[str, Convert | None]]) -> Conv
             if key in made:
                 item = made.pop(key) if escaped != key else made[key]
                 made[escaped] = inner(item) if inner is not None else item
+                if key in _WORDS:
+                    made[key] = made[escaped]
         return made
 
     return convert

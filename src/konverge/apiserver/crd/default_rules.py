@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 from konverge.apiserver.crd import embedded
@@ -50,6 +51,8 @@ def _walk(
 
 
 def _default(node: Structural, path: str, rules: RuleCheck, *, pruned: bool, root: bool) -> Iterator[FieldError]:
+    if root and not node.embedded:
+        node = replace(node, embedded=True)
     if pruned and not _is_pruned(node):
         yield invalid(path, ordered(node.default), "must not have unknown fields")
     error = embedded.coerce(deepcopy(node.default), node, path, [])

@@ -13,7 +13,7 @@ from typing import Any
 
 from konverge.apiserver.cel import celtypes as t
 from konverge.apiserver.cel.checker import Environment
-from konverge.apiserver.cel.program import CALL_LIMIT, Program, compile_expression
+from konverge.apiserver.cel.program import CALL_LIMIT, InstantiationError, Program, compile_expression
 from konverge.apiserver.cel.source import CompileError
 from konverge.apiserver.cel.values import NONE, CostExceeded, EvalError, Optional
 from konverge.apiserver.crd.correlation import UNKNOWN, old_item, old_member, unchanged
@@ -71,6 +71,9 @@ def _compile(rule: Schema, raw: Schema, decl: Decl) -> Rule:
     except CompileError as error:
         found.error = f"compilation failed: {error}"
         return found
+    except InstantiationError as error:
+        found.error = f"program instantiation failed: {error}"
+        return found
     if program.type != t.BOOL:
         found.error = "cel expression must evaluate to a bool"
         return found
@@ -90,6 +93,9 @@ def _compile_message(found: Rule, text: str, environment: Environment) -> None:
         program = compile_expression(text, environment)
     except CompileError as error:
         found.message_error = f"messageExpression compilation failed: {error}"
+        return
+    except InstantiationError as error:
+        found.message_error = f"messageExpression instantiation failed: {error}"
         return
     if program.type != t.STRING:
         found.message_error = "messageExpression must evaluate to a string"

@@ -7,6 +7,7 @@ from ipaddress import IPv6Address
 from typing import Any
 
 from konverge.apiserver.cel.addresses import Address, Network, parse_cidr, parse_ip
+from konverge.apiserver.cel.addresswords import address_error, prefix_error
 from konverge.apiserver.cel.values import EvalError
 from konverge.apiserver.fielderrors import quote
 
@@ -57,8 +58,10 @@ def _mapped(address: Address) -> bool:
 def _ip(text: str) -> IP:
     found = parse_ip(text)
     if found is None:
-        why = f"ParseAddr({quote(text)}): unable to parse IP"
-        raise EvalError(f"IP Address {quote(text)} parse error during conversion from string: {why}")
+        if "%" in text and parse_ip(text.partition("%")[0]) is not None:
+            raise EvalError(f"IP address {quote(text)} with zone value is not allowed")
+        words = f"IP Address {quote(text)} parse error during conversion from string"
+        raise EvalError(f"{words}: {address_error(text)}")
     if _mapped(found):
         raise EvalError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
     return IP(found)
@@ -75,12 +78,11 @@ def _is_canonical(text: str) -> bool:
 
 def _cidr(text: str) -> CIDR:
     found = parse_cidr(text)
+    head = "network address parse error during conversion from string: "
     if found is None:
-        reason = "no '/'" if "/" not in text else "invalid prefix"
-        head = "network address parse error during conversion from string: "
-        raise EvalError(f"{head}{head}netip.ParsePrefix({quote(text)}): {reason}")
+        raise EvalError(f"{head}{head}{prefix_error(text)}")
     if _mapped(found[0]):
-        raise EvalError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
+        raise EvalError(f"{head}IPv4-mapped IPv6 address {quote(text)} is not allowed")
     return CIDR(*found)
 
 
