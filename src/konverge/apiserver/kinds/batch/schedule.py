@@ -38,6 +38,8 @@ def schedule_complaint(text: str) -> str:
 
 
 def _parse(text: str) -> None:
+    if not text:
+        raise _Bad("empty spec string")
     if text.startswith(("TZ=", "CRON_TZ=")):
         zone, space, text = text.partition("=")[2].partition(" ")
         if not space:
