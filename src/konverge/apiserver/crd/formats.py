@@ -144,7 +144,7 @@ def _pattern(pattern: str, flags: int = re.ASCII) -> Callable[[str], bool]:
     return lambda text: compiled.fullmatch(text) is not None
 
 
-_BYTE = r"(?:[0-2]?[0-9]?[0-9]|25[0-5])"
+_BYTE = r"(?:0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])"
 _SHORT = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _short_name = _pattern(_SHORT)
 _long_name = _pattern(rf"{_SHORT}(\.{_SHORT})*")

@@ -34,23 +34,23 @@ def _check(raw: Schema, kind: str, form: str, value: Any, path: str, found: Issu
     factor, lowest, highest = raw.get("multipleOf"), raw.get("minimum"), raw.get("maximum")
     if factor is not None:
         _fits(factor, kind, form, "MultipleOf", path, found)
-        _multiple(factor, value, path, found)
+        _multiple(factor, value, kind, path, found)
     if lowest is not None:
         _fits(lowest, kind, form, "Minimum boundary", path, found)
-        limit = _like(lowest, value)
+        limit = _like(lowest, value, kind)
         if value < limit or (raw.get("exclusiveMinimum") and value == limit):
             words = "greater than" if raw.get("exclusiveMinimum") else "greater than or equal to"
             found.append(Issue("", path, value, f"{path} in body should be {words} {_text(limit)}"))
     if highest is not None:
         _fits(highest, kind, form, "Maximum boundary", path, found)
-        limit = _like(highest, value)
+        limit = _like(highest, value, kind)
         if value > limit or (raw.get("exclusiveMaximum") and value == limit):
             words = "less than" if raw.get("exclusiveMaximum") else "less than or equal to"
             found.append(Issue("", path, value, f"{path} in body should be {words} {_text(limit)}"))
 
 
-def _multiple(factor: Any, value: Any, path: str, found: Issues) -> None:
-    unit = _like(factor, value)
+def _multiple(factor: Any, value: Any, kind: str, path: str, found: Issues) -> None:
+    unit = _like(factor, value, kind)
     if unit <= 0:
         text = f"factor MultipleOf declared for {path} must be positive: {_text(unit)}"
         found.append(Issue("", path, unit, text))
@@ -58,9 +58,13 @@ def _multiple(factor: Any, value: Any, path: str, found: Issues) -> None:
         found.append(Issue("", path, value, f"{path} in body should be a multiple of {_text(unit)}"))
 
 
-def _like(limit: Any, value: Any) -> Any:
-    """A limit in the kind of the value: integers are compared as integers."""
-    return int(limit) if isinstance(value, int) and float(limit).is_integer() else float(limit)
+def _like(limit: Any, value: Any, kind: str) -> Any:
+    """A limit in the kind of the value: integers are compared with what is left of a limit without its fraction.
+
+    Only for the type `integer` the API server sees that the fraction is lost, and compares as numbers.
+    """
+    whole = isinstance(value, int) and (kind != "integer" or float(limit).is_integer())
+    return int(limit) if whole else float(limit)
 
 
 def _text(value: Any) -> str:

@@ -31,6 +31,8 @@ _KINDS: dict[type, tuple[str, str]] = {
     dict: ("object", ""),
 }
 
+_MIN, _MAX = -(2**63), 2**63 - 1
+
 
 def compile_check(raw: Schema, node: Structural | None = None) -> Check:
     """The checks of one schema node, in the API's order. `node` adds the correlation for ratcheting."""
@@ -75,6 +77,8 @@ def _type_check(types: tuple[str, ...], nullable: bool, form: str) -> Check | No
                 found.append(invalid_type(path, wanted, "null"))
             return
         kind, own = _KINDS[type(value)]
+        if kind == "integer" and not _MIN <= value <= _MAX:
+            kind, own = _KINDS[float]  # numbers beyond 64 bits are floats to the API server
         if kind in types:
             return
         close = (kind == "number" and "integer" in types and numbers.is_whole(value)) or (
