@@ -1,12 +1,14 @@
-"""What monitors and people ask for: health, version, metrics, and the list of all paths."""
+"""What monitors and people ask for: health, version, metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from konverge.apiserver import status
-from konverge.apiserver.http import respond
+from konverge.apiserver.http import negotiate, respond
 from konverge.wire.message import Headers, Response
 
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
 Route = Callable[["Call"], Awaitable[Response]]
 
+_JSON = (negotiate.JSON, "application/*", "*/*")
 VERSION = {
     "major": "1",
     "minor": "37",
@@ -34,7 +37,7 @@ _METRICS_TYPE = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8; es
 
 
 def routes() -> dict[str, Route]:
-    found: dict[str, Route] = {"/": root, "/version": version, "/metrics": metrics}
+    found: dict[str, Route] = {"/version": version, "/metrics": metrics}
     for path in ("/healthz", "/livez", "/readyz"):
         found[path] = healthy
         found |= {f"{path}/{check}": one_check for check in CHECKS}
@@ -44,8 +47,11 @@ def routes() -> dict[str, Route]:
 async def version(call: Call) -> Response:
     if call.info.method != "GET":
         raise status.method_not_allowed()
-    call.negotiate()
-    return call.answer(200, VERSION)
+    accept = call.request.headers.get("accept")
+    if accept and not any(clause.media in _JSON for clause in negotiate.clauses(accept)):
+        message = "406: Not Acceptable\n\nAvailable representations: application/json"
+        raise status.not_acceptable(message, details={})
+    return respond.whole(call, 200, msgspec.json.format(msgspec.json.encode(VERSION), indent=2))
 
 
 async def healthy(call: Call) -> Response:
@@ -64,18 +70,6 @@ async def healthy(call: Call) -> Response:
 
 async def one_check(call: Call) -> Response:
     return call.answer_text(200, "ok")
-
-
-async def root(call: Call) -> Response:
-    """The paths that are served."""
-    registry = call.server.registry
-    paths = {path for path in call.server.routes if path != "/" and not path.endswith("/")}
-    paths |= {"/api", "/apis"}
-    for group in registry.groups():
-        if group:
-            paths.add(f"/apis/{group}")
-        paths |= {f"/apis/{group}/{one}" if group else f"/api/{one}" for one in registry.versions(group)}
-    return call.answer(200, {"paths": sorted(paths)})
 
 
 async def metrics(call: Call) -> Response:

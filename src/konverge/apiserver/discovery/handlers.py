@@ -1,0 +1,160 @@
+"""The paths of discovery: which document, in which form, and whether the client has it already."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from konverge.apiserver import status
+from konverge.apiserver.discovery import documents
+from konverge.apiserver.http import cacheable, negotiate, respond
+from konverge.apiserver.http.negotiate import BUILTIN_TYPES, JSON, YAML
+from konverge.apiserver.http.routing import PageNotFound
+from konverge.apiserver.registry import Registry
+from konverge.apiserver.strategy import Obj
+from konverge.wire.message import Response
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.call import Call
+
+_AGGREGATED = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryList"}
+_ANY = ("*/*", "application/*")
+_UNLISTED = ("/apis/", "/openapi/v3/")
+"""Prefixes that the list of all paths names as well, as the real one does."""
+
+
+async def api(call: Call) -> Response:
+    """The core group's versions, or everything in it."""
+    _only_get(call)
+    media = _aggregated_media(call)
+    if media:
+        return _aggregated(call, "api", media)
+    _negotiate(call, container=True)
+    address = call.request.headers.get("host") or "kubernetes.default.svc"
+    return call.answer(200, documents.api_versions(call.server.registry, address))
+
+
+async def apis(call: Call) -> Response:
+    """All other groups. This part of the real server does not look at the method."""
+    media = _aggregated_media(call)
+    if media:
+        return _aggregated(call, "apis", media)
+    _negotiate(call)
+    return call.answer(200, documents.group_list(call.server.registry))
+
+
+async def core_version(call: Call) -> Response:
+    """`/api/VERSION`."""
+    version = call.info.path.strip("/").split("/")[1]
+    found = documents.resource_list(call.server.registry, "", version)
+    if found is None:
+        raise status.no_such_resource()
+    _only_get(call)
+    _negotiate(call, container=True)
+    return call.answer(200, found)
+
+
+async def group_or_version(call: Call) -> Response:
+    """`/apis/GROUP` and `/apis/GROUP/VERSION`."""
+    _, group, *rest = call.info.path.strip("/").split("/")
+    return _version(call, group, rest[0]) if rest else _group(call, group)
+
+
+def _group(call: Call, group: str) -> Response:
+    found = documents.group(call.server.registry, group)
+    if found is None:
+        raise PageNotFound
+    _negotiate(call)
+    return call.answer(200, found)
+
+
+def _version(call: Call, group: str, version: str) -> Response:
+    registry = call.server.registry
+    builtin = registry.is_builtin(group)
+    found = documents.resource_list(registry, group, version)
+    if found is None:
+        if builtin:
+            raise status.no_such_resource()
+        raise PageNotFound
+    if builtin:
+        _only_get(call)
+    _negotiate(call, container=builtin)
+    return call.answer(200, found)
+
+
+async def root(call: Call) -> Response:
+    """Every path of the server, indented for people whatever is asked for."""
+    others = [path for path in call.server.routes if path != "/" and not path.endswith("/")]
+    found = documents.paths(call.server.registry, [*others, *_UNLISTED])
+    body = msgspec.json.format(msgspec.json.encode(found), indent=2)
+    return respond.whole(call, 200, body)
+
+
+def _only_get(call: Call) -> None:
+    if call.info.method != "GET":
+        raise status.method_not_allowed()
+
+
+# --- the form of the answer
+
+
+def _negotiate(call: Call, *, container: bool = False) -> None:
+    """JSON or YAML, else 406. `container`: the part of the real server that has words of its own for the latter."""
+    header = call.request.headers.get("accept")
+    clauses = negotiate.clauses(header or "*/*")
+    if container and not any(clause.media in BUILTIN_TYPES or clause.media in _ANY for clause in clauses):
+        call.negotiate()
+    for clause in clauses:
+        if not _AGGREGATED.keys() & clause.params.keys() and (clause.media in BUILTIN_TYPES or clause.media in _ANY):
+            media = YAML if clause.media == YAML else JSON
+            call.negotiate()
+            call.accepted = call.accepted._replace(media=media, form="")
+            return
+    raise status.not_acceptable(f"only the following media types are accepted: {', '.join(BUILTIN_TYPES)}")
+
+
+def _aggregated_media(call: Call) -> str:
+    """The media type in which the aggregated document is wanted, if it is: it wins over the older ones."""
+    header = call.request.headers.get("accept")
+    if "APIGroupDiscoveryList" not in header:
+        return ""
+    for clause in negotiate.clauses(header):
+        asked = {key: value for key, value in clause.params.items() if key in _AGGREGATED}
+        if asked == _AGGREGATED and clause.media in (JSON, YAML, *_ANY):
+            return YAML if clause.media == YAML else JSON
+    return ""
+
+
+# --- aggregated discovery
+
+_Made = dict[str, tuple[int, bytes, str]]
+_made: WeakKeyDictionary[Registry, _Made] = WeakKeyDictionary()
+"""For each registry and path: the document as JSON and its ETag, as of a generation of the registry."""
+
+
+def _document(registry: Registry, path: str) -> tuple[bytes, str]:
+    cache = _made.setdefault(registry, {})
+    found = cache.get(path)
+    if found is None or found[0] != registry.generation:
+        groups = [""] if path == "api" else documents.named_groups(registry)
+        body = msgspec.json.encode(documents.aggregated(registry, groups))
+        found = (registry.generation, body, cacheable.etag_of(body))
+        cache[path] = found
+    return found[1], found[2]
+
+
+def _aggregated(call: Call, path: str, media: str) -> Response:
+    body, etag = _document(call.server.registry, path)
+    parameters = ";".join(f"{key}={value}" for key, value in _AGGREGATED.items())
+    fields = {"cache-control": "public", "vary": "Accept"}
+    return cacheable.answer(call, _in_form(call, body, media), f"{media};{parameters}", etag, fields)
+
+
+def _in_form(call: Call, body: bytes, media: str) -> bytes:
+    if media == JSON and "pretty" not in call.query:
+        return body
+    call.negotiate()
+    obj: Obj = msgspec.json.decode(body)
+    return respond.encode(obj, call.accepted._replace(media=media))
