@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
@@ -11,7 +10,6 @@ from konverge.apiserver import ApiServer
 from konverge.client import Client, Static
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.objects.meta import ObjectMeta
-from konverge.runtime import Manager
 
 SPACE = "default"
 
@@ -34,7 +32,3 @@ def secret(name: str, **data: str) -> Secret:
 
 def config_map(name: str, **data: str) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name=name, namespace=SPACE), data=data)
-
-
-def manage(client: Client, **options: Any) -> Manager:
-    return Manager(client, check_permissions=False, **options)

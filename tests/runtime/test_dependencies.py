@@ -8,10 +8,9 @@ import pytest
 
 from konverge.client import Client
 from konverge.objects.kinds.core_v1 import Secret
-from konverge.runtime import Context, Controller, dependencies
+from konverge.runtime import Context, Controller, Manager, dependencies
 from konverge.wire.message import Request, Response
 from konverge.wire.server import Server
-from tests.runtime.conftest import manage
 
 
 @pytest.mark.spec("R-26")
@@ -33,7 +32,7 @@ async def test_a_controller_waits_for_an_address_and_readiness_says_so(
         if scheme == "tcp":
             await other.close()
         address = f"{scheme}://127.0.0.1:{port}"
-        manager = manage(client).add(Controller(Secret, nothing, depends_on=[address]))
+        manager = Manager(client).add(Controller(Secret, nothing, depends_on=[address]))
         async with manager.running():
             while manager._unmet() != f"secret waits for {address}":
                 await asyncio.sleep(0)

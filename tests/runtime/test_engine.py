@@ -15,6 +15,7 @@ from konverge.runtime import (
     Changed,
     Context,
     Controller,
+    Manager,
     Reconciler,
     Request,
     Result,
@@ -28,7 +29,7 @@ from konverge.runtime import (
     generation_changed,
     labels_changed,
 )
-from tests.runtime.conftest import SPACE, config_map, manage, secret
+from tests.runtime.conftest import SPACE, config_map, secret
 
 pytestmark = pytest.mark.virtual
 
@@ -79,7 +80,7 @@ async def settle(seconds: float = 1.0) -> None:
 async def test_what_exists_is_reconciled_and_then_what_changes(client: Client) -> None:
     await client.create(secret("old"))
     notes = Notes()
-    async with manage(client).add(Controller(Secret, notes)).running():
+    async with Manager(client).add(Controller(Secret, notes)).running():
         await settle()
         await client.create(secret("new"))
         await settle()
@@ -94,7 +95,7 @@ async def test_what_exists_is_reconciled_and_then_what_changes(client: Client) -
 @pytest.mark.spec("R-19")
 async def test_an_object_that_is_gone_is_no_error(client: Client) -> None:
     notes = Notes(Result(requeue_after=5))
-    async with manage(client).add(Controller(Secret, notes)).running() as manager:
+    async with Manager(client).add(Controller(Secret, notes)).running() as manager:
         await client.create(secret("a"))
         await settle()
         await client.delete(Secret, "a", SPACE)
@@ -111,7 +112,7 @@ async def test_owned_objects_lead_to_their_owner(client: Client) -> None:
         await ctx.apply(config_map(ctx.request.name, of=ctx.obj.metadata.name))
 
     seen: list[list[str]] = []
-    async with manage(client).add(Controller(Secret, reconcile, owns=[ConfigMap])).running():
+    async with Manager(client).add(Controller(Secret, reconcile, owns=[ConfigMap])).running():
         await client.create(secret("a"))
         await settle()
         await client.delete(ConfigMap, "a", SPACE)
@@ -133,7 +134,7 @@ async def test_watched_objects_lead_where_the_mapping_says(client: Client) -> No
     )
     await client.create(secret("a"))
     await client.create(secret("b"))
-    async with manage(client).add(Controller(Secret, notes, watches=[watch])).running():
+    async with Manager(client).add(Controller(Secret, notes, watches=[watch])).running():
         await settle()
         notes.runs.clear()
         await client.create(config_map("c1", **{"for": "a"}))
@@ -147,7 +148,7 @@ async def test_watched_objects_lead_where_the_mapping_says(client: Client) -> No
 @pytest.mark.spec("R-23")
 async def test_predicates_decide_which_changes_count(client: Client) -> None:
     notes = Notes()
-    async with manage(client).add(Controller(Secret, notes, predicate=labels_changed)).running():
+    async with Manager(client).add(Controller(Secret, notes, predicate=labels_changed)).running():
         await client.create(secret("a"))
         await settle()
         await client.patch(Secret, "a", MergePatch({"stringData": {"x": "1"}}), SPACE)
@@ -168,7 +169,7 @@ async def test_an_external_source_asks_for_reconciles(client: Client) -> None:
     notes = Notes()
     await client.create(secret("a"))
     controller = Controller(Secret, notes, sources=[Source(name="ticks", requests=ticks)])
-    async with manage(client).add(controller).running():
+    async with Manager(client).add(controller).running():
         await settle(25)
     assert [run[2] for run in notes.runs][1:] == [["ticks: default/a"], ["ticks: default/a"]]
 
@@ -178,7 +179,7 @@ async def test_everything_is_looked_at_again_after_the_resync_period(client: Cli
     notes = Notes()
     await client.create(secret("a"))
     controller = Controller(Secret, notes, settings=Settings(resync_period=600))
-    async with manage(client).add(controller).running():
+    async with Manager(client).add(controller).running():
         await settle(700)
     assert notes.runs[1][2] == [str(Resync())]
     assert 540 <= notes.times[1] <= 661
@@ -191,7 +192,7 @@ async def test_everything_is_looked_at_again_after_the_resync_period(client: Cli
 async def test_requeue_after_comes_back_in_time_and_forgets_failures(client: Client) -> None:
     notes = Notes(Result(requeue_after=30), None)
     await client.create(secret("a"))
-    async with manage(client).add(Controller(Secret, notes)).running():
+    async with Manager(client).add(Controller(Secret, notes)).running():
         await settle(100)
     assert len(notes.runs) == 2
     assert notes.times[1] - notes.times[0] == pytest.approx(30)
@@ -207,7 +208,7 @@ async def test_failures_back_off_and_one_key_does_not_disturb_another(client: Cl
 
     runs: dict[str, list[float]] = {}
     settings = Settings(base_delay=1, max_delay=8, max_retries=0)
-    async with manage(client, settings=settings).add(Controller(Secret, reconcile)).running():
+    async with Manager(client, settings=settings).add(Controller(Secret, reconcile)).running():
         await client.create(secret("bad"))
         await client.create(secret("good"))
         await settle(25)
@@ -221,7 +222,7 @@ async def test_a_key_is_given_up_after_max_retries_until_its_object_changes(clie
     recorder = Recorded()
     notes = Notes(*[RuntimeError("no luck")] * 4)
     settings = Settings(base_delay=1, max_delay=1, max_retries=3)
-    manager = manage(client, settings=settings, recorder=recorder).add(Controller(Secret, notes))
+    manager = Manager(client, settings=settings, recorder=recorder).add(Controller(Secret, notes))
     async with manager.running():
         await client.create(secret("a"))
         await settle(60)
@@ -238,7 +239,7 @@ async def test_a_key_is_given_up_after_max_retries_until_its_object_changes(clie
 async def test_a_terminal_error_is_not_retried(client: Client) -> None:
     recorder = Recorded()
     notes = Notes(TerminalError("the spec makes no sense"))
-    async with manage(client, recorder=recorder).add(Controller(Secret, notes)).running() as manager:
+    async with Manager(client, recorder=recorder).add(Controller(Secret, notes)).running() as manager:
         await client.create(secret("a"))
         await settle(3600)
         numbers = manager.engines["secret"].numbers
@@ -255,7 +256,7 @@ async def test_a_reconcile_that_hangs_is_ended_and_retried(client: Client) -> No
 
     began: list[float] = []
     settings = Settings(timeout=60, base_delay=1, max_delay=1)
-    async with manage(client, settings=settings).add(Controller(Secret, reconcile)).running() as manager:
+    async with Manager(client, settings=settings).add(Controller(Secret, reconcile)).running() as manager:
         await client.create(secret("a"))
         await settle(100)
         numbers = manager.engines["secret"].numbers
@@ -271,7 +272,7 @@ async def test_a_reconciler_that_cancels_itself_costs_one_attempt(client: Client
             raise asyncio.CancelledError
 
     runs: list[float] = []
-    async with manage(client).add(Controller(Secret, reconcile)).running():
+    async with Manager(client).add(Controller(Secret, reconcile)).running():
         await client.create(secret("a"))
         await settle()
     assert len(runs) == 2
@@ -287,7 +288,7 @@ async def test_own_writes_wake_nobody_and_the_steady_state_is_silent(client: Cli
 
     wrote: list[bool] = []
     controller = Controller(Secret, reconcile, owns=[ConfigMap], settings=Settings(resync_period=60))
-    async with manage(client).add(controller).running() as manager:
+    async with Manager(client).add(controller).running() as manager:
         await client.create(secret("a"))
         await settle(600)
         numbers = manager.engines["secret"].numbers
@@ -309,7 +310,7 @@ async def test_a_write_is_visible_to_the_next_reconcile(client: Client) -> None:
     seen: list[int] = []
     settings = Settings(base_delay=0.0001, max_delay=0.0001)
     controller = Controller(Secret, reconcile, owns=[ConfigMap], settings=settings)
-    async with manage(client).add(controller).running():
+    async with Manager(client).add(controller).running():
         await client.create(secret("a"))
         await settle(60)
     assert seen == list(range(21))
@@ -322,7 +323,7 @@ async def test_a_wish_left_out_is_given_up_and_drift_is_repaired(client: Client)
 
     wish = {"a": "1", "b": "2"}
     await client.create(secret("s"))
-    async with manage(client).add(Controller(Secret, reconcile, owns=[ConfigMap])).running():
+    async with Manager(client).add(Controller(Secret, reconcile, owns=[ConfigMap])).running():
         await settle()
         del wish["b"]
         await client.patch(Secret, "s", MergePatch({"stringData": {"poke": "1"}}), SPACE)
@@ -345,7 +346,7 @@ async def test_cleanup_runs_before_the_object_goes_and_is_retried(client: Client
                 raise RuntimeError("not yet")
 
     steps: list[str] = []
-    async with manage(client, settings=Settings(base_delay=5)).add(Controller(Secret, Careful())).running():
+    async with Manager(client, settings=Settings(base_delay=5)).add(Controller(Secret, Careful())).running():
         await client.create(secret("a"))
         await settle()
         assert (await client.get(Secret, "a", SPACE)).metadata.finalizers == ["konverge.dev/secret"]
@@ -367,7 +368,7 @@ async def test_reads_of_undeclared_kinds_go_to_the_server_with_a_warning(client:
     await client.create(config_map("settings", a="1"))
     await client.create(secret("a"))
     with caplog.at_level(logging.WARNING):
-        async with manage(client).add(Controller(Secret, reconcile)).running() as manager:
+        async with Manager(client).add(Controller(Secret, reconcile)).running() as manager:
             await settle()
             assert len(manager.caches.informers) == 1
     assert found[0] is not None
@@ -387,7 +388,7 @@ async def test_shutdown_finishes_what_is_queued(client: Client) -> None:
     finished: list[str] = []
     for name in ("a", "b", "c"):
         await client.create(secret(name))
-    async with manage(client).add(Controller(Secret, reconcile, workers=1)).running():
+    async with Manager(client).add(Controller(Secret, reconcile, workers=1)).running():
         await settle()
     assert sorted(finished) == ["a", "b", "c"]
 
@@ -399,7 +400,7 @@ async def test_shutdown_ends_what_does_not_finish_in_time(client: Client) -> Non
 
     await client.create(secret("a"))
     controller = Controller(Secret, reconcile, settings=Settings(timeout=3600))
-    async with manage(client, shutdown_timeout=30).add(controller).running():
+    async with Manager(client, shutdown_timeout=30).add(controller).running():
         await settle()
     assert now() == pytest.approx(31, abs=0.1)
 

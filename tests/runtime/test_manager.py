@@ -20,7 +20,7 @@ from konverge.runtime.elector import LeadershipLost
 from konverge.runtime.manager import LeaderElection
 from konverge.wire.direct import Direct
 from konverge.wire.message import Headers, Request, Response, Stream, Transport
-from tests.runtime.conftest import config_map, manage, secret
+from tests.runtime.conftest import config_map, secret
 from tests.runtime.test_election import Unreliable
 
 pytestmark = pytest.mark.virtual
@@ -61,7 +61,7 @@ async def test_a_cache_that_cannot_sync_names_the_resource_and_the_reason(server
     refusing = Refusing(server.transport, "configmaps", 403, "Forbidden")
     poor = Client(refusing, credentials=client.caller._credentials)  # type: ignore[attr-defined]
     config = Configuration(cache=CacheSettings(sync_timeout=30))
-    manager = manage(poor, config=config).add(Controller(Secret, nothing, owns=[ConfigMap]))
+    manager = Manager(poor, config=config).add(Controller(Secret, nothing, owns=[ConfigMap]))
     with pytest.raises(ExceptionGroup) as caught:
         await manager.serve(asyncio.Event())
     (error,) = caught.value.exceptions
@@ -81,7 +81,7 @@ async def test_nothing_is_reconciled_and_nothing_is_ready_before_the_caches_are(
     await client.create(secret("a"))
     refusing = Refusing(server.transport, "configmaps", 503, "ServiceUnavailable")
     poor = Client(refusing, credentials=client.caller._credentials)  # type: ignore[attr-defined]
-    manager = manage(poor).add(Controller(Secret, reconcile, reads=[ConfigMap]))
+    manager = Manager(poor).add(Controller(Secret, reconcile, reads=[ConfigMap]))
     stop = asyncio.Event()
     serving = asyncio.create_task(manager.serve(stop))
     await asyncio.sleep(20)
@@ -102,14 +102,14 @@ async def test_nothing_is_reconciled_and_nothing_is_ready_before_the_caches_are(
     [("ftp://x", "use tcp"), ("absent", "no controller of this manager"), ("secret", "depends on itself")],
 )
 async def test_dependencies_that_can_never_be_met_are_refused(client: Client, dependency: str, wrong: str) -> None:
-    manager = manage(client).add(Controller(Secret, nothing, depends_on=[dependency]))
+    manager = Manager(client).add(Controller(Secret, nothing, depends_on=[dependency]))
     with pytest.raises(DependencyError, match=wrong):
         await manager.serve(asyncio.Event())
 
 
 @pytest.mark.spec("R-26")
 async def test_dependencies_within_the_process_start_in_order(client: Client) -> None:
-    manager = manage(client)
+    manager = Manager(client)
     manager.add(Controller(Secret, nothing, name="late", depends_on=["early"]))
     manager.add(Controller(ConfigMap, nothing, name="early"))
     async with manager.running():
@@ -132,7 +132,7 @@ async def test_metrics_have_the_names_of_both_traditions(client: Client) -> None
     async def reconcile(ctx: Context[Secret]) -> None:
         await ctx.apply(config_map(ctx.request.name))
 
-    async with manage(client).add(Controller(Secret, reconcile, owns=[ConfigMap])).running() as manager:
+    async with Manager(client).add(Controller(Secret, reconcile, owns=[ConfigMap])).running() as manager:
         await client.create(secret("a"))
         await asyncio.sleep(1)
         status, text = await ask(manager, "/metrics")
@@ -162,7 +162,7 @@ async def test_metrics_have_the_names_of_both_traditions(client: Client) -> None
 
 @pytest.mark.spec("R-29")
 async def test_checks_can_be_listed_asked_alone_and_left_out(client: Client) -> None:
-    manager = manage(client)
+    manager = Manager(client)
     manager._declare_health()
     assert await ask(manager, "/readyz?verbose") == (
         503,
@@ -180,7 +180,7 @@ async def test_health_says_stopping_while_work_is_finished(client: Client) -> No
         await asyncio.sleep(10)
 
     await client.create(secret("a"))
-    manager = manage(client).add(Controller(Secret, reconcile))
+    manager = Manager(client).add(Controller(Secret, reconcile))
     stop = asyncio.Event()
     serving = asyncio.create_task(manager.serve(stop))
     await asyncio.sleep(1)
@@ -203,7 +203,7 @@ async def test_only_the_leader_works_and_another_takes_over(server: ApiServer, c
 
         own = Client(wire, credentials=client.caller._credentials)  # type: ignore[attr-defined]
         election = LeaderElection(name="op", identity=name)
-        return manage(own, leader_election=election).add(Controller(Secret, reconcile))
+        return Manager(own, leader_election=election).add(Controller(Secret, reconcile))
 
     wire = Unreliable(server.transport, 0.0)
     first, second = make("first", wire), make("second", server.transport)
