@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from konverge.apiserver.merge import Owner, fieldset
 from konverge.apiserver.merge.apply import LAST_APPLIED, apply, read, warnings
+from konverge.apiserver.merge.listing import everything
 from konverge.apiserver.merge.managed import update
-from konverge.apiserver.merge.typed import everything, fields_of
+from konverge.apiserver.merge.typed import fields_of
 from konverge.apiserver.schema import lookup
 from konverge.apiserver.status import ApiError
 from tests.apiserver.merge.kinds import STACK, Obj, config_map, map_owner, owned, stack, stack_owner

@@ -12,13 +12,14 @@ import msgspec
 from konverge.apiserver import status
 from konverge.apiserver.merge import fieldset
 from konverge.apiserver.merge.combine import merge, without
+from konverge.apiserver.merge.elements import TypedError
 from konverge.apiserver.merge.entries import APPLY, Entry, EntryError, Managers, decode, encode
 from konverge.apiserver.merge.fieldset import FieldSet
 from konverge.apiserver.merge.gotext import html_safe
 from konverge.apiserver.merge.managed import bare, empty, stripped, tracked
 from konverge.apiserver.merge.owner import Owner
 from konverge.apiserver.merge.ownership import Conflicts, moved, reconciled
-from konverge.apiserver.merge.typed import TypedError, compare, fields_of, validate
+from konverge.apiserver.merge.typed import compare, fields_of, validate
 from konverge.apiserver.schema import object_meta, yamlgo
 from konverge.apiserver.schema.decode import Decoded, DecodeError, from_patched, may_repeat
 from konverge.apiserver.schema.exact import json_type

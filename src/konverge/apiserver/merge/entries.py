@@ -7,6 +7,7 @@ conflicts are sorted by.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from konverge.apiserver.merge.fieldset import FieldSet, FieldSetError, canonical, ordered
@@ -27,9 +28,7 @@ class Entry(NamedTuple):
     @property
     def identity(self) -> str:
         version = self.api_version if self.operation == UPDATE else ""
-        parts = {"manager": self.manager, "operation": self.operation, "apiVersion": version}
-        parts["subresource"] = self.subresource
-        return "{" + ",".join(f'"{name}":{go_json(text)}' for name, text in parts.items() if text) + "}"
+        return _identity(self.manager, self.operation, version, self.subresource)
 
     def __str__(self) -> str:
         """How a conflict names the manager."""
@@ -37,6 +36,12 @@ class Entry(NamedTuple):
         if self.subresource:
             shown += f" with subresource {go_json(self.subresource)}"
         return f"{shown} using {self.api_version}" if self.operation == UPDATE else shown
+
+
+@lru_cache(maxsize=1024)
+def _identity(*values: str) -> str:
+    names = ("manager", "operation", "apiVersion", "subresource")
+    return "{" + ",".join(f'"{name}":{go_json(text)}' for name, text in zip(names, values, strict=True) if text) + "}"
 
 
 Managers = dict[str, Entry]

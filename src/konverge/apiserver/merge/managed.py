@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from konverge.apiserver.merge import fieldset
+from konverge.apiserver.merge.elements import TypedError
 from konverge.apiserver.merge.entries import UPDATE, Entry, EntryError, Managers, decode, encode, is_reset
 from konverge.apiserver.merge.owner import Owner
 from konverge.apiserver.merge.ownership import moved, reconciled
-from konverge.apiserver.merge.typed import TypedError
 from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.schema.zero import zero
 from konverge.apiserver.strategy import Obj

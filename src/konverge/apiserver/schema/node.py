@@ -76,6 +76,7 @@ class TypeNode:
         "key_defaults",
         "kind",
         "list_type",
+        "lister",
         "map_keys",
         "scalar",
     )
@@ -105,6 +106,8 @@ class TypeNode:
         self.key_defaults = key_defaults or {}
         self.compiled: Any = None
         """The decoder compiled for this node; it lives here so that it is shared as the node is."""
+        self.lister: Any = None
+        """The function that lists the paths of a value, compiled likewise (konverge.apiserver.merge.listing)."""
 
     @property
     def struct_name(self) -> str:
