@@ -129,11 +129,17 @@ def chain(*rules: Rule) -> Rule:
     """The rules one after the other, until one of them ends it."""
     if len(rules) == 1:
         return rules[0]
+    first, *rest = rules
 
     def check(value: Any, path: str, report: Report) -> bool:
-        return all(rule(value, path, report) for rule in rules)
+        if not first(value, path, report):
+            return False
+        for rule in rest:  # noqa: SIM110 - all() costs a generator for every field
+            if not rule(value, path, report):
+                return False
+        return True
 
-    if rules and rules[0] in _SEES_ABSENT:
+    if first in _SEES_ABSENT:
         even_absent(check)
     return check
 
@@ -141,25 +147,25 @@ def chain(*rules: Rule) -> Rule:
 def struct(*parts: Part) -> Rule:
     """An object: its fields, and rules about the whole of it, in this order."""
     compiled = tuple(
-        (part.name, part.absent_too, part.as_empty, chain(*part.rules))
+        (part.name, not part.absent_too, part.as_empty, chain(*part.rules))
         if isinstance(part, Field)
-        else ("", True, False, part)
+        else ("", False, False, part)
         for part in parts
     )
 
     def check(value: Any, path: str, report: Report) -> bool:
-        get = value.get
-        for name, absent_too, as_empty, rule in compiled:
-            if not name:
-                rule(value, path, report)
-                continue
+        get, prefix = value.get, f"{path}." if path else ""
+        for name, optional, as_empty, rule in compiled:
             member = get(name)
-            if member is None or member == "":
-                if not absent_too:
+            if not member and (member is None or member == ""):
+                if optional:
+                    continue
+                if not name:
+                    rule(value, path, report)
                     continue
                 if as_empty:
                     member = {}
-            rule(member, f"{path}.{name}" if path else name, report)
+            rule(member, prefix + name, report)
         return True
 
     return check

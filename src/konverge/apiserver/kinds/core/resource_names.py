@@ -108,7 +108,7 @@ def quota_resource_name(value: Any, path: str, report: Report) -> bool:
 def resource_amount(name: str, value: Any, path: str, report: Report) -> bool:
     """Not negative, and whole where the resource is counted."""
     quantity_not_negative(value, path, report)
-    if is_counted(name) and not is_whole(value):
+    if name not in _COMPUTE and is_counted(name) and not is_whole(value):
         return report.invalid(path, shown(value), "must be an integer")
     return True
 

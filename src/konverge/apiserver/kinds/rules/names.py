@@ -240,9 +240,11 @@ def worded(complaints: Complaints) -> Rule:
 
     def check(value: Any, path: str, report: Report) -> bool:
         found = complaints(value)
+        if not found:
+            return True
         for detail in found:
             report.invalid(path, value, detail)
-        return not found
+        return False
 
     return check
 
