@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from konverge.apiserver.kinds.core.endpoints import endpoint_ip
@@ -77,11 +78,20 @@ def _address(value: str, family: str, listed: str, path: str, report: Report) ->
     return endpoint_ip(value, path, report)
 
 
+@lru_cache(maxsize=16384)
+def _plain(address: str, family: str) -> bool:
+    """An address without any oddity. Controllers write the same ones again and again, so it pays to remember them."""
+    report = Report()
+    _address(address, family, "", "", report)
+    return not report.errors and not ip_warnings("", address)
+
+
 def _addresses(value: Any, path: str, report: Report) -> bool:
     family, place = report.scope, f"{path}.addresses"
     if family in ("IPv4", "IPv6", "FQDN"):
         for index, address in enumerate(value.get("addresses") or ()):
-            _address(address, family, place, f"{place}[{index}]", report)
+            if not _plain(address, family):
+                _address(address, family, place, f"{place}[{index}]", report)
     return True
 
 
@@ -149,7 +159,8 @@ def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
         return
     for i, endpoint in enumerate(each(obj, "endpoints")):
         for j, address in enumerate(endpoint.get("addresses") or ()):
-            yield from ip_warnings(f"endpoints[{i}].addresses[{j}]", address)
+            if not _plain(address, obj.get("addressType") or ""):
+                yield from ip_warnings(f"endpoints[{i}].addresses[{j}]", address)
 
 
 STRATEGIES = {

@@ -8,8 +8,9 @@ DEPLOYMENT = Strategy(
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from typing import Any
+from functools import cache
 
 from konverge.apiserver import schema
 from konverge.apiserver.gotypes import internal
@@ -18,17 +19,20 @@ from konverge.apiserver.schema.zero import zero
 from konverge.apiserver.strategy import Context, Obj
 
 
-def empty_status(group: str, version: str, kind: str) -> Any:
-    """The status that nobody has written yet, as Go writes it."""
+@cache
+def _empty_status(group: str, version: str, kind: str) -> tuple[Obj, bool]:
+    """The status that nobody has written yet, as Go writes it, and whether it has containers in it."""
     node = schema.lookup(group, version, kind)
-    return zero(node.fields["status"].node) if node is not None else {}
+    found = zero(node.fields["status"].node) if node is not None else {}
+    return found, any(isinstance(value, dict | list) for value in found.values())
 
 
 def status_cleared(group: str, version: str, kind: str) -> Callable[[Obj, Context], None]:
     """On create: what the caller says about the status does not count."""
 
     def prepare(obj: Obj, context: Context) -> None:
-        obj["status"] = empty_status(group, version, kind)
+        empty, nested = _empty_status(group, version, kind)
+        obj["status"] = copy.deepcopy(empty) if nested else dict(empty)
 
     return prepare
 
