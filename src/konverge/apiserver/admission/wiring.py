@@ -8,8 +8,10 @@ from konverge.apiserver.admission import certificates, small, storage
 from konverge.apiserver.admission.chain import Chain
 from konverge.apiserver.admission.grants import Grants
 from konverge.apiserver.admission.limit_ranger import LimitRanger
+from konverge.apiserver.admission.mutating_policy import MutatingPolicies
 from konverge.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
 from konverge.apiserver.admission.pod_resize import PodResizeValidator
+from konverge.apiserver.admission.policy import ValidatingPolicies
 from konverge.apiserver.admission.priority import Priority
 from konverge.apiserver.admission.quota.plugin import ResourceQuota
 from konverge.apiserver.admission.runtime_class import RuntimeClass
@@ -42,7 +44,9 @@ def chain(server: ApiServer, authorization: Authorization) -> Chain:
             small.DefaultIngressClass(),
             small.PodTopologyLabels(),
             PodResizeValidator(),
+            MutatingPolicies(server, authorization),
             Grants(authorization),
+            ValidatingPolicies(server, authorization),
             ResourceQuota(),
         )
     )
