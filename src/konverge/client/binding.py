@@ -5,13 +5,14 @@ A binding knows the resource's paths and how to decode its objects and lists; it
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
 from konverge.client.errors import MalformedAnswer
-from konverge.client.watch import DecodeLines, WatchEvent
+from konverge.client.watch import DecodeEvent, WatchEvent
 from konverge.objects.codec import decoder
 from konverge.objects.meta import Object, ObjectList
 from konverge.objects.resource import Resource
@@ -22,6 +23,7 @@ Obj: TypeAlias = dict[str, Any]
 
 K = TypeVar("K", bound=Object)
 T = TypeVar("T")
+S = TypeVar("S")
 
 
 class Listing(ObjectList[T], Generic[T]):
@@ -45,13 +47,13 @@ class Listing(ObjectList[T], Generic[T]):
 class Binding(Generic[T]):
     """One kind, ready for use."""
 
-    __slots__ = ("_list", "_object", "decode_events", "fill", "resource")
+    __slots__ = ("_list", "_object", "decode_event", "fill", "resource")
 
     def __init__(self, resource: Resource, decoded: Any, *, fill: bool = False) -> None:
         self.resource = resource
         self._object: Callable[[bytes], T] = decoder(decoded).decode
         self._list: Callable[[bytes], Listing[T]] = decoder(Listing[decoded]).decode
-        self.decode_events: DecodeLines[T] = decoder(WatchEvent[decoded]).decode_lines
+        self.decode_event: DecodeEvent[T] = decoder(WatchEvent[decoded]).decode
         # The items of a built-in kind's list have no kind and apiVersion of their own; a dict needs them to be
         # of any use on its own.
         self.fill = fill
@@ -64,7 +66,7 @@ class Binding(Generic[T]):
 
     def decode_list(self, body: bytes) -> Listing[T]:
         try:
-            found = self._list(body)
+            found = _without_collection(self._list, body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self._malformed(error) from error
         if self.fill:
@@ -77,6 +79,20 @@ class Binding(Generic[T]):
             f"the answer does not fit {self.resource.kind} ({self.resource.api_version}): {error}. "
             "Ask for it by its Resource to get a plain dict"
         )
+
+
+def _without_collection(decode: Callable[[bytes], S], body: bytes) -> S:
+    """Decode with the garbage collector off: all that is made stays, so looking for garbage among it is in vain.
+
+    Measured on 150 Deployments: a quarter less CPU. Nothing else runs meanwhile, as nothing here awaits.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return decode(body)
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _fill_in(item: Any, resource: Resource) -> None:

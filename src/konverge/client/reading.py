@@ -138,9 +138,9 @@ class Reading(Verbs):
         stream, request = await self._open_watch(binding.resource, namespace, options)
         try:
             events = EventReader(stream, request)
-            while batch := await events.typed(binding.decode_events):
-                for event in batch:
-                    yield event
+            while lines := await events.lines():
+                for line in lines:
+                    yield events.event(line, binding.decode_event)
         finally:
             await stream.aclose()
 

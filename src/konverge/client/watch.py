@@ -1,9 +1,10 @@
 """From the bytes of a watch to events.
 
 A watch is one JSON object per line: `{"type":"ADDED","object":{…}}`. There are two ways to read it, both of which touch
-each byte once. Typed: all complete lines of a chunk are decoded into events by one call of the decoder. Raw, for
-caches: the server writes the two members in this order, so an event is taken apart by slicing, and the object is not
-looked into at all; any other spelling goes through a decoder.
+each byte once. Typed: a line is decoded into an event when its turn comes, not before: decoding a whole chunk at once
+keeps its objects alive together, and the garbage collector then costs more than the decoding (measured: 96 against 38
+µs for a Deployment). Raw, for caches: the server writes the two members in this order, so an event is taken apart by
+slicing, and the object is not looked into at all; any other spelling goes through a decoder.
 
 `Blocks` cuts chunks of any size at line ends, and `EventReader` drives it over a stream.
 """
@@ -42,8 +43,8 @@ class WatchEvent(msgspec.Struct, Generic[K], frozen=True, gc=False):
     object: K
 
 
-DecodeLines = Callable[[bytes], list[WatchEvent[K]]]
-"""Decodes events, one per line."""
+DecodeEvent = Callable[[bytes], WatchEvent[K]]
+"""Decodes one line."""
 
 
 class _AnyEvent(msgspec.Struct):
@@ -121,11 +122,7 @@ class Blocks:
 
 
 class EventReader:
-    """Reads the events of one stream, together as they arrived together.
-
-    Both ways of reading give at least one event, or none when the server has ended the watch. An ERROR event is
-    raised as the error that it carries, after the events before it.
-    """
+    """Reads the events of one stream, together as they arrived together: at least one, or none at the end of it."""
 
     __slots__ = ("_blocks", "_chunks", "_error", "_request")
 
@@ -135,23 +132,26 @@ class EventReader:
         self._blocks = Blocks()
         self._error: ApiStatusError | None = None
 
+    async def lines(self) -> list[bytes]:
+        """The next events as they stand on the wire; `event` decodes one."""
+        while block := await self._block():
+            if lines := [line for line in block.split(b"\n") if line]:
+                return lines
+        return []
+
     async def raw(self) -> list[RawEvent]:
-        """The next events, not decoded."""
+        """The next events, not decoded. An ERROR event is raised after the events before it."""
         while block := await self._block():
             if events := self._split(block):
                 return events
         return []
 
-    async def typed(self, decode: DecodeLines[K]) -> list[WatchEvent[K]]:
-        """The next events, decoded by a decoder of `WatchEvent[K]`."""
-        while block := await self._block():
-            try:
-                events = decode(block)
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                events = self._one_by_one(block, decode)
-            if events:
-                return events
-        return []
+    def event(self, line: bytes, decode: DecodeEvent[K]) -> WatchEvent[K]:
+        """One event. An ERROR event is raised as the error that it carries."""
+        try:
+            return decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return self._exactly(line, decode)
 
     async def _block(self) -> bytes:
         """The next whole lines; empty at the end of the stream."""
@@ -179,21 +179,20 @@ class EventReader:
             events.append(event)
         return events
 
-    def _one_by_one(self, block: bytes, decode: DecodeLines[K]) -> list[WatchEvent[K]]:
-        """Exact where the decoder of whole blocks gives up: at an ERROR, and at a bookmark.
+    def _exactly(self, line: bytes, decode: DecodeEvent[K]) -> WatchEvent[K]:
+        """For what does not fit the class: an ERROR, which is no WatchEvent, and a bookmark.
 
-        The object of a bookmark is the zero value of its Go type (`"selector":null`), which need not fit the class;
-        what it says is in its metadata.
+        The object of a bookmark is the zero value of its Go type (`"selector":null`); what it says is in its metadata.
         """
-        events: list[WatchEvent[K]] = []
-        for kind, body in self._split(block):
-            try:
-                if kind == "BOOKMARK":
-                    body = _encode(_decode_metadata(body))
-                events += decode(b'{"type":"%b","object":%b}' % (kind.encode(), body))
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise MalformedAnswer(f"{self._request}: an object does not fit its class: {error}") from error
-        return events
+        kind, body = split_event(line)
+        if kind == "ERROR":
+            raise error_for(read_status(body), request=self._request)
+        try:
+            if kind == "BOOKMARK":
+                body = _encode(_decode_metadata(body))
+            return decode(b'{"type":"%b","object":%b}' % (kind.encode(), body))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise MalformedAnswer(f"{self._request}: an object does not fit its class: {error}") from error
 
     def _end(self) -> bytes:
         if self._blocks.rest:
