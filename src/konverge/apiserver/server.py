@@ -24,6 +24,7 @@ from konverge.apiserver.http.pipeline import handle
 from konverge.apiserver.http.request_info import Query
 from konverge.apiserver.http.seams import Admission, Gate, NameAndAge, TableMaker
 from konverge.apiserver.http.watch import WatchStream
+from konverge.apiserver.inner import InnerControllers
 from konverge.apiserver.objects import Objects
 from konverge.apiserver.registry import Registry
 from konverge.apiserver.storage import Store
@@ -112,6 +113,7 @@ class ApiServer:
         bootstrap.create_all(self.objects, self.config.service_cluster_ips)
         policy.create_all(self.objects)
         self.definitions.start()
+        InnerControllers(self.store, self.objects).start()
 
     async def listen(self, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None) -> str:
         """Serve on a socket as well; the result is the URL."""

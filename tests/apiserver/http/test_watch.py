@@ -73,8 +73,10 @@ async def test_initial_events_end_with_a_bookmark(api: Api) -> None:
 async def test_bookmarks_each_minute_and_before_the_end(api: Api) -> None:
     async with api.watch(allowWatchBookmarks="true", timeoutSeconds="130") as watch:
         events = await watch.rest(within=150)
-    assert [event["type"] for event in events] == ["BOOKMARK"] * 3  # at 60, 120 and 128 seconds
-    assert events[0]["object"]["metadata"]["resourceVersion"] == str(api.server.store.revision)
+    first, *later = events
+    assert first["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+    assert [event["type"] for event in later] == ["BOOKMARK"] * 3  # at 60, 120 and 128 seconds
+    assert later[0]["object"]["metadata"] == {"resourceVersion": str(api.server.store.revision)}
 
 
 @pytest.mark.virtual

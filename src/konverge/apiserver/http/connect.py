@@ -62,11 +62,8 @@ def _container(call: Call, pod: Obj) -> str:
             raise status.bad_request(f"container {wanted} is not valid for pod {name}")
         return wanted
     main = [one["name"] for one in spec["containers"]]
-    if len(main) == 1 and len(names) == 1:
+    if len(main) == 1:
         return str(main[0])
-    chosen = (pod["metadata"].get("annotations") or {}).get("kubectl.kubernetes.io/default-container")
-    if chosen in names:
-        return str(chosen)
     inits = [one["name"] for one in spec.get("initContainers") or ()]
     more = f" or one of the init containers: [{' '.join(inits)}]" if inits else ""
     raise status.bad_request(

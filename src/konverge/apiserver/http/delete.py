@@ -155,6 +155,11 @@ def _grace(served: Served, obj: Obj, options: DeleteOptions) -> int | None:
     return options.grace_period
 
 
+def _is_first_or_shorter(obj: Obj) -> bool:
+    """Whether a graceful kind writes down its period: at first, and when the period gets shorter."""
+    return not obj["metadata"].get("deletionTimestamp") or bool(obj["metadata"].get("deletionGracePeriodSeconds"))
+
+
 def _finalizers(served: Served, present: list[str], options: DeleteOptions) -> list[str]:
     """The finalizers after the propagation policy has added or removed its own."""
     default = served.strategy.default_propagation
@@ -193,6 +198,17 @@ def _mark(obj: Obj, grace: int, *, graceful: bool) -> None:
     elif graceful or not before or datetime.strptime(before, _FORMAT).replace(tzinfo=UTC) > now:
         metadata["deletionTimestamp"] = (now + timedelta(seconds=grace)).strftime(_FORMAT)
     metadata["deletionGracePeriodSeconds"] = grace
+
+
+async def _mark_and_take_out(call: Call, served: Served, record: Record, obj: Obj) -> Deleted:
+    """A graceful kind without time left: watchers see that it goes, then that it has gone."""
+    _mark(obj, 0, graceful=True)
+    if call.dry_run:
+        obj["metadata"]["resourceVersion"] = str(record.revision)
+        return Deleted(writes.unstored(obj), gone=True)
+    store = call.server.store
+    marked = store.put(store.table(served.table), obj, expected=record.revision)
+    return await _take_out(call, served, marked, obj)
 
 
 async def _take_out(call: Call, served: Served, record: Record, obj: Obj) -> Deleted:

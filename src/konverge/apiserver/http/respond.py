@@ -59,7 +59,8 @@ def headers(call: Call, content_type: tuple[bytes, bytes]) -> list[tuple[bytes, 
 
 def whole(call: Call, code: int, body: bytes, media: str = negotiate.JSON) -> Response:
     """An answer whose body is complete."""
-    return Response(code, Headers(headers(call, _CONTENT_TYPE[media])), body)
+    content_type = _CONTENT_TYPE.get(media) or (b"content-type", media.encode("latin-1"))
+    return Response(code, Headers(headers(call, content_type)), body)
 
 
 def text(call: Call, code: int, body: str) -> Response:
