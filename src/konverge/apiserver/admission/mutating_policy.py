@@ -24,9 +24,10 @@ from konverge.apiserver.admission.plugin import Kind, Mutating, Step, refusal
 from konverge.apiserver.admission.policy_source import ConfigurationError, Policy, PolicySource
 from konverge.apiserver.cel.planner import Struct
 from konverge.apiserver.cel.times import Duration, Timestamp
+from konverge.apiserver.fielderrors import quote
 from konverge.apiserver.merge import combine, jsonpatch
 from konverge.apiserver.merge.jsonpatch import PatchFailed
-from konverge.apiserver.merge.typed import TypedError
+from konverge.apiserver.merge.typed import TypedError, validate
 from konverge.apiserver.schema.node import DEDUCED, TypeNode
 from konverge.apiserver.schema.node import Kind as NodeKind
 from konverge.apiserver.strategy import Obj
@@ -165,29 +166,31 @@ class MutationError(Exception):
 
 
 def _patched(obj: Obj, value: Any) -> Obj | None:
-    operations = [_plain(one) for one in value]
-    try:
-        found = jsonpatch.apply(obj, operations)
-    except PatchFailed as error:
-        if "test" in str(error).lower() or "testing" in str(error).lower():
-            return None
-        raise MutationError(f"JSON Patch: {error}") from None
-    made: Obj = found
+    made: Obj = obj
+    for operation in (_plain(one) for one in value):
+        try:
+            made = jsonpatch.apply(made, [operation])
+        except PatchFailed as error:
+            if operation.get("op") == "test":
+                return None  # a patch whose test fails is not meant for this object
+            words = f"error in {operation.get('op')} for path: '{operation.get('path')}': {error}: missing value"
+            raise MutationError(f"JSON Patch: {words}") from None
     return made
 
 
 def _merged(node: TypeNode | None, obj: Obj, value: Any) -> Obj:
     _check_names(value, "Object")
     applied = {**_plain(value), "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
-    atomics = _atomics(node or DEDUCED, applied, "")
     head = "error applying patch: "
+    try:
+        validate(node or DEDUCED, applied)
+    except TypedError as error:
+        raise MutationError(f"{head}failed to convert patch object to typed object: {error}") from None
+    atomics = _atomics(node or DEDUCED, applied, "")
     if atomics:
         words = "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs"
         raise MutationError(f"{head}{words}: {', '.join(atomics)}")
-    try:
-        made: Obj = combine.merge(node or DEDUCED, obj, applied)
-    except TypedError as error:
-        raise MutationError(f"{head}failed to convert patch object to typed object: {error}") from None
+    made: Obj = combine.merge(node or DEDUCED, obj, applied)
     return made
 
 
@@ -195,7 +198,8 @@ def _check_names(value: Any, name: str) -> None:
     """The type of a part is named after its place: `Object.spec.template`."""
     if isinstance(value, Struct):
         if value.name != name:
-            raise MutationError(f"type mismatch: unexpected type name {value.name!r}, expected {name!r}")
+            words = f"unexpected type name {quote(value.name)}, expected {quote(name)}"
+            raise MutationError(f"type mismatch: {words}, which matches field name path from root Object type")
         for field, inner in value.items():
             _check_names(inner, f"{name}.{field}")
     elif isinstance(value, list):
