@@ -26,8 +26,9 @@ from konverge.apiserver.cel.planner import Struct
 from konverge.apiserver.cel.times import Duration, Timestamp
 from konverge.apiserver.fielderrors import quote
 from konverge.apiserver.merge import combine, jsonpatch
+from konverge.apiserver.merge.elements import TypedError
 from konverge.apiserver.merge.jsonpatch import PatchFailed
-from konverge.apiserver.merge.typed import TypedError, validate
+from konverge.apiserver.merge.typed import validate
 from konverge.apiserver.schema.node import DEDUCED, TypeNode
 from konverge.apiserver.schema.node import Kind as NodeKind
 from konverge.apiserver.strategy import Obj
