@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 
 from konverge.apiserver.fielderrors import quote
 
@@ -47,6 +48,23 @@ def json_type_error(content: bytes, wanted: type, go_type: str) -> str:
     if found is None or isinstance(found, wanted):
         return ""
     return f"json: cannot unmarshal {_TYPES.get(type(found), 'number')} into Go value of type {go_type}"
+
+
+def json_objects_error(content: bytes, element: str, texts: Collection[str]) -> str:
+    """Why Go cannot read JSON text into a list of structs with these fields of text, or ""."""
+    problem = json_type_error(content, list, f"[]{element}")
+    if problem:
+        return problem
+    for item in json.loads(content) or ():
+        if not isinstance(item, dict):
+            return f"json: cannot unmarshal {_TYPES.get(type(item), 'number')} into Go value of type {element}"
+        for name in texts:
+            value = item.get(name)
+            if value is not None and not isinstance(value, str):
+                place = f"{element.rpartition('.')[2]}.{name[0].upper()}{name[1:]}"
+                kind = _TYPES.get(type(value), "number")
+                return f"json: cannot unmarshal {kind} into Go struct field {place} of type string"
+    return ""
 
 
 def key_pair_error(certificate: bytes, key: bytes) -> str:

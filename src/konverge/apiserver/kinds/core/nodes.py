@@ -9,7 +9,7 @@ from typing import Any
 
 from konverge.apiserver.fielderrors import ErrorType, FieldError, quote
 from konverge.apiserver.gotypes import internal
-from konverge.apiserver.kinds.core.go_errors import json_type_error
+from konverge.apiserver.kinds.core.go_errors import json_objects_error
 from konverge.apiserver.kinds.core.resource_names import resource_amount
 from konverge.apiserver.kinds.core.scheduling import TAINT_EFFECTS
 from konverge.apiserver.kinds.declare import Report, as_created, creation, one_of_required, update
@@ -73,11 +73,11 @@ def _annotations(node: Obj, report: Report) -> None:
     text = (node["metadata"].get("annotations") or {}).get(_TAINTS_KEY)
     if not text:
         return
-    problem = json_type_error(text.encode(), list, "[]core.Taint")
+    problem = json_objects_error(text.encode(), "core.Taint", ("key", "value", "effect"))
     if problem:
         report.invalid("metadata.annotations", _TAINTS_KEY, problem)
     else:
-        _taints(json.loads(text), f"metadata.annotations.{_TAINTS_KEY}", report)
+        _taints(json.loads(text) or (), f"metadata.annotations.{_TAINTS_KEY}", report)
 
 
 def _resources(node: Obj, report: Report) -> None:

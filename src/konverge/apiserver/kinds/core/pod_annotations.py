@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.kinds.core.go_errors import json_objects_error
 from konverge.apiserver.kinds.core.paths import descending
 from konverge.apiserver.kinds.core.scheduling import TOLERATIONS
 from konverge.apiserver.kinds.core.scope import containers_of
@@ -19,6 +20,20 @@ SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
 SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 
 Annotations = dict[str, str]
+
+
+_OF_OLD_INIT_CONTAINERS = tuple(
+    f"pod.{stage}.kubernetes.io/init-container{what}" for stage in ("alpha", "beta") for what in ("s", "-statuses")
+)
+
+
+def drop_init_annotations(metadata: dict[str, Any]) -> None:
+    """Init containers once lived in annotations; what is still sent of them is not kept."""
+    found = metadata.get("annotations")
+    if found and any(key in found for key in _OF_OLD_INIT_CONTAINERS):
+        kept = {key: value for key, value in found.items() if key not in _OF_OLD_INIT_CONTAINERS}
+        metadata.pop("annotations")
+        metadata.update({"annotations": kept} if kept else {})
 
 
 def pod_annotations(found: Annotations, spec: dict[str, Any], path: str, report: Report) -> bool:
@@ -42,12 +57,11 @@ def pod_annotations(found: Annotations, spec: dict[str, Any], path: str, report:
 
 
 def _tolerations(text: str, path: str, report: Report) -> None:
-    try:
-        parsed = json.loads(text)
-    except ValueError as problem:
-        report.invalid(path, TOLERATIONS_KEY, str(problem))
-        return
-    TOLERATIONS(parsed, f"{path}.{TOLERATIONS_KEY}", report)
+    problem = json_objects_error(text.encode(), "core.Toleration", ("key", "operator", "value", "effect"))
+    if problem:
+        report.invalid(path, TOLERATIONS_KEY, problem)
+    else:
+        TOLERATIONS(json.loads(text), f"{path}.{TOLERATIONS_KEY}", report)
 
 
 def _is_int32(text: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from konverge.apiserver.fielderrors import FieldError
-from konverge.apiserver.kinds.core.pod_annotations import APP_ARMOR, annotations_match_fields
+from konverge.apiserver.kinds.core.pod_annotations import APP_ARMOR, annotations_match_fields, drop_init_annotations
 from konverge.apiserver.kinds.core.pod_defaults import default_pod
 from konverge.apiserver.kinds.core.pod_resize import check_pod_resize, prepare_resize
 from konverge.apiserver.kinds.core.pod_resources import default_pod_level, quality_of_service
@@ -24,6 +24,7 @@ _AFFINITIES = ("podAffinity", "podAntiAffinity")
 
 def _prepare_create(pod: Obj, context: Context) -> None:
     spec = pod["spec"]
+    drop_init_annotations(pod["metadata"])
     pod["status"] = {"phase": "Pending"}
     if spec.get("schedulingGates"):
         pod["status"]["conditions"] = [
@@ -95,6 +96,7 @@ def _app_armor_profile(annotation: str) -> dict[str, str] | None:
 
 
 def _prepare_update(pod: Obj, old: Obj, context: Context) -> None:
+    drop_init_annotations(pod["metadata"])
     pod["status"] = old["status"]
     if not pod["spec"].get("resources") and old["spec"].get("resources"):
         pod["spec"]["resources"] = old["spec"]["resources"]
