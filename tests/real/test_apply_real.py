@@ -65,7 +65,7 @@ containers = st.fixed_dictionaries(
             lambda port: (port["containerPort"], port.get("protocol", "TCP")),
             st.fixed_dictionaries({"containerPort": numbers}, optional={"protocol": st.sampled_from(["TCP", "UDP"])}),
         ),
-        "resources": some(limits=st.fixed_dictionaries({}, optional={"cpu": st.sampled_from(["1", "2", "500m"])})),
+        "resources": some(limits=st.fixed_dictionaries({}, optional={"cpu": st.sampled_from(["1", "2", "1000m"])})),
     },
 )
 deployments = st.builds(
