@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from konverge import clock
 from konverge.apiserver import bootstrap, discovery
+from konverge.apiserver.admission.webhooks.client import WebhookClient
 from konverge.apiserver.admission.wiring import chain
 from konverge.apiserver.auth import policy, wiring
 from konverge.apiserver.certificates import Certificates, kept, write_private
@@ -78,6 +79,7 @@ class ApiServer:
         self.logs: Callable[[Obj, str, Query], Producer] | None = None
         """(pod, container, query) -> what writes its log; a simulation sets it."""
         self.body_decoders: dict[str, Callable[[bytes], Obj]] = {}
+        self.webhooks = WebhookClient(self.objects)
         gate = wiring.plug_in(self)
         self.gate: Gate = gate
         self.admission: Admission = chain(self, gate.authorization)
@@ -134,6 +136,7 @@ class ApiServer:
             await self._listener.close(grace=5.0)
             self._listener = None
         await self.transport.aclose()
+        await self.webhooks.aclose()
         await self.store.close()
 
     async def __aenter__(self) -> Self:

@@ -28,19 +28,17 @@ class Chain:
         resource = request.served.resource
         key = (resource.group, resource.plural, request.subresource, request.operation)
         steps = self._admit.get(key)
-        for step in self._learn(key, request)[0] if steps is None else steps:
-            waiting = step(request)
-            if waiting is not None:
-                await waiting
+        if steps is None:
+            steps = self._learn(key, request)[0]
+        await _run(steps, request)
+        if request.wants_another_round():
+            await _run(steps, request)
 
     async def validate(self, request: AdmissionRequest) -> None:
         resource = request.served.resource
         key = (resource.group, resource.plural, request.subresource, request.operation)
         steps = self._validate.get(key)
-        for step in self._learn(key, request)[1] if steps is None else steps:
-            waiting = step(request)
-            if waiting is not None:
-                await waiting
+        await _run(self._learn(key, request)[1] if steps is None else steps, request)
 
     def _learn(self, key: _Key, request: AdmissionRequest) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
         kind = Kind(*key, namespaced=request.served.resource.namespaced)
@@ -51,3 +49,10 @@ class Chain:
         validate = tuple(step for plugin in self._plugins if (step := plugin.validate(kind)) is not None)
         self._admit[key], self._validate[key] = admit, validate
         return admit, validate
+
+
+async def _run(steps: tuple[Step, ...], request: AdmissionRequest) -> None:
+    for step in steps:
+        waiting = step(request)
+        if waiting is not None:
+            await waiting

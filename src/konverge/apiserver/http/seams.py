@@ -42,6 +42,18 @@ class Gate(Protocol):
 
 
 @dataclass(slots=True)
+class Rounds:
+    """A second round of mutating admission, and what the webhooks of the first one leave for it."""
+
+    wanted: bool = False
+    again: bool = False
+    """This is the second round."""
+    reinvocable: set[str] = field(default_factory=set)
+    due: set[str] = field(default_factory=set)
+    last_seen: Obj | None = None
+
+
+@dataclass(slots=True)
 class AdmissionRequest:
     """What admission sees of a write. `obj` may be changed or replaced by `admit`; it is None for a deletion."""
 
@@ -56,6 +68,22 @@ class AdmissionRequest:
     options: Obj
     dry_run: bool
     user: User
+    _rounds: Rounds | None = None
+
+    @property
+    def rounds(self) -> Rounds:
+        """Made when a webhook asks for it: hardly any write meets one."""
+        if self._rounds is None:
+            self._rounds = Rounds()
+        return self._rounds
+
+    def wants_another_round(self) -> bool:
+        """Whether mutating admission is to run once more; true once at most."""
+        rounds = self._rounds
+        if rounds is None or rounds.again or not rounds.wanted:
+            return False
+        rounds.again = True
+        return True
 
 
 class Admission(Protocol):

@@ -1,0 +1,1 @@
+"""Admission webhooks: other people's say in a write."""

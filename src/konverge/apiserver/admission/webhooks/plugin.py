@@ -1,0 +1,164 @@
+"""MutatingAdmissionWebhook and ValidatingAdmissionWebhook.
+
+Mutating webhooks are called one after the other. When one changes the object, the whole chain of mutating plugins runs
+once more; in that second round the webhooks that ask for it (reinvocationPolicy IfNeeded) are called again, if the
+object has changed since. Validating webhooks are called all at once, and the first refusal is the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from konverge import clock
+from konverge.apiserver import status
+from konverge.apiserver.admission import policy_source
+from konverge.apiserver.admission.plugin import Kind, Mutating, Step, Validating
+from konverge.apiserver.admission.webhooks import review
+from konverge.apiserver.admission.webhooks.client import WebhookClient
+from konverge.apiserver.admission.webhooks.hooks import GROUP, Hook, Hooks
+from konverge.apiserver.admission.webhooks.invocation import Invocation, invocation
+from konverge.apiserver.admission.webhooks.review import Answer, CallFailed
+from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.http import bodies
+from konverge.apiserver.merge import jsonpatch
+from konverge.apiserver.schema.decode import DecodeError
+from konverge.apiserver.strategy import Obj
+
+if TYPE_CHECKING:
+    from konverge.apiserver.auth.authorization import Authorization
+    from konverge.apiserver.http.seams import AdmissionRequest
+    from konverge.apiserver.server import ApiServer
+
+log = logging.getLogger("konverge.apiserver")
+
+
+def _concerns(kind: Kind) -> bool:
+    """Webhooks have no say about themselves, nor about reviews."""
+    configuration = kind.group == GROUP and kind.plural.endswith("webhookconfigurations")
+    return not configuration and policy_source.concerns(kind.group, kind.plural)
+
+
+class _Caller:
+    """What both sorts have in common."""
+
+    def __init__(self, server: ApiServer, client: WebhookClient, authorization: Authorization, plural: str) -> None:
+        self._hooks = Hooks(server, plural)
+        self._client = client
+        self._authorization = authorization
+        self._mutating = plural.startswith("mutating")
+
+    async def _ask(self, called: Invocation, request: AdmissionRequest) -> Answer | None:
+        """The answer of a webhook; None if there is none and that does not matter."""
+        hook = called.hook
+        if request.dry_run and not hook.allows_dry_run:
+            raise status.bad_request(f"admission webhook {quote(hook.name)} does not support dry run")
+        try:
+            return await self._exchange(called, request)
+        except CallFailed as error:
+            words = f"failed calling webhook {quote(hook.name)}: {error}"
+            if hook.ignores_failure:
+                log.warning("%s (ignored, as its failurePolicy says)", words)
+                return None
+            raise status.internal(words) from None
+
+    async def _exchange(self, called: Invocation, request: AdmissionRequest) -> Answer:
+        hook, uid = called.hook, clock.new_uid()
+        version = review.version_of(hook)
+        body = review.question(called, request, version, uid)
+        received = await self._client.call(hook.spec.get("clientConfig") or {}, body, hook.seconds)
+        answer = review.answer(received, version, uid, mutating=self._mutating)
+        for text in answer.warnings:
+            request.call.warn(text)
+        if not answer.allowed:
+            raise review.denial(hook, answer.result)
+        return answer
+
+
+class MutatingWebhooks(_Caller, Mutating):
+    def __init__(self, server: ApiServer, client: WebhookClient, authorization: Authorization) -> None:
+        super().__init__(server, client, authorization, "mutatingwebhookconfigurations")
+
+    def admit(self, kind: Kind) -> Step | None:
+        return self._step if _concerns(kind) else None
+
+    def _step(self, request: AdmissionRequest) -> Awaitable[None] | None:
+        hooks = self._hooks.all()
+        return self._call_all(hooks, request) if hooks else None
+
+    async def _call_all(self, hooks: tuple[Hook, ...], request: AdmissionRequest) -> None:
+        rounds = request.rounds
+        if rounds.again and rounds.last_seen != request.obj:
+            rounds.due.update(rounds.reinvocable)
+        for hook in hooks:
+            called = invocation(hook, request, self._authorization)
+            if called is None or (rounds.again and hook.id not in rounds.due):
+                continue
+            answer = await self._ask(called, request)
+            if answer is not None and answer.patch and self._change(called, request, answer.patch):
+                rounds.due.update(rounds.reinvocable)
+                rounds.wanted = True
+            if hook.reinvoked:
+                rounds.reinvocable.add(hook.id)
+        rounds.last_seen = msgspec.json.decode(msgspec.json.encode(request.obj))
+
+    def _change(self, called: Invocation, request: AdmissionRequest, patch: list[Any]) -> bool:
+        """Apply a webhook's patch; whether it changed anything."""
+        shown = called.shown(request, request.obj)
+        if shown is None:
+            words = f"admission webhook {quote(called.hook.name)} attempted to modify the object"
+            raise status.internal(f"{words}, which is not supported for this operation")
+        try:
+            patched = jsonpatch.apply(shown, patch)
+            changed = _decoded(called, patched)
+        except (jsonpatch.PatchFailed, DecodeError) as error:
+            raise status.internal(str(error)) from None
+        if changed == shown:
+            return False
+        request.obj = called.taken_back(request, changed)
+        return True
+
+
+def _decoded(called: Invocation, patched: Any) -> Obj:
+    """A patched object as its type has it, with defaults."""
+    if not isinstance(patched, dict):
+        raise DecodeError("the patched object is not an object")
+    obj = bodies.by_type(called.served, msgspec.json.encode(patched), patched).obj
+    obj = {"kind": patched.get("kind"), "apiVersion": patched.get("apiVersion"), **obj}
+    if obj["kind"] == called.served.resource.kind:
+        called.served.defaults(obj)
+    return obj
+
+
+class ValidatingWebhooks(_Caller, Validating):
+    def __init__(self, server: ApiServer, client: WebhookClient, authorization: Authorization) -> None:
+        super().__init__(server, client, authorization, "validatingwebhookconfigurations")
+
+    def validate(self, kind: Kind) -> Step | None:
+        return self._step if _concerns(kind) else None
+
+    def _step(self, request: AdmissionRequest) -> Awaitable[None] | None:
+        hooks = self._hooks.all()
+        if not hooks:
+            return None
+        called = [found for hook in hooks if (found := invocation(hook, request, self._authorization)) is not None]
+        return self._call_all(called, request) if called else None
+
+    async def _call_all(self, called: list[Invocation], request: AdmissionRequest) -> None:
+        refusals: list[status.ApiError] = []
+
+        async def call(one: Invocation) -> None:
+            try:
+                await self._ask(one, request)
+            except status.ApiError as error:
+                refusals.append(error)
+
+        async with asyncio.TaskGroup() as group:
+            for one in called:
+                group.create_task(call(one), name=f"webhook {one.hook.name}")
+        if refusals:
+            raise refusals[0]
