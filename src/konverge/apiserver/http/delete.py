@@ -115,9 +115,11 @@ async def _remove_once(call: Call, served: Served, record: Record, options: Dele
     metadata["finalizers"] = _finalizers(served, metadata.get("finalizers") or [], options)
     if not metadata["finalizers"]:
         del metadata["finalizers"]
+    graceful = served.strategy.grace_period is not None and _is_first_or_shorter(obj)
     if grace == 0 and not metadata.get("finalizers") and not writes.held(served, obj):
-        return await _take_out(call, served, record, obj)
-    _mark(obj, grace, graceful=served.strategy.grace_period is not None and grace != 0)
+        take_out = _mark_and_take_out if graceful else _take_out
+        return await take_out(call, served, record, obj)
+    _mark(obj, grace, graceful=graceful)
     if served.strategy.on_marked is not None:
         served.strategy.on_marked(obj, call)
     return await _keep(call, served, record, obj)

@@ -161,9 +161,10 @@ class SqliteJournal:
             execute(_LOG, (event.revision, table, event.key, event.time, old, final))
             size += len(old or b"") + len(final or b"") + 200
         execute(_STATE, ("revision", batch[-1][1].revision))
-        if self._compact_to:
-            execute(_STATE, ("compacted", self._compact_to))
-            execute(_FORGET, (self._compact_to, FORGET_ROWS))
+        compacted = self._compact_to  # read once: the loop may move it on between two statements
+        if compacted:
+            execute(_STATE, ("compacted", compacted))
+            execute(_FORGET, (compacted, FORGET_ROWS))
         execute("COMMIT")
         return size
 
