@@ -1,7 +1,7 @@
 """Printer columns of custom kinds.
 
-`columns(version)` gives the definitions and the cells of every column but the first: the name of the object, which the
-table puts there itself (`NAME`), as it does for a version without columns of its own, which gets the age.
+`columns(version)` gives definitions and cells: first the name of the object, then the columns of the definition; a
+version that defines none shows the age.
 """
 
 from __future__ import annotations
@@ -18,18 +18,8 @@ from konverge.apiserver.strategy import Obj
 
 Cell = Callable[[Obj], Any]
 
-_NAME_TEXT = (
-    "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a "
-    "client to request the generation of an appropriate name automatically. Name is primarily intended for creation "
-    "idempotence and configuration definition. Cannot be updated. More info: "
-    "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
-)
-_AGE_TEXT = (
-    "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed "
-    "to be set in happens-before order across separate operations. Clients may not set this value. It is represented "
-    "in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: "
-    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
-)
+_NAME_TEXT = "The name of the object, unique among the objects of its kind in a namespace."
+_AGE_TEXT = "How long ago the object was created."
 _AGE = {"name": "Age", "type": "date", "description": _AGE_TEXT, "jsonPath": ".metadata.creationTimestamp"}
 
 
