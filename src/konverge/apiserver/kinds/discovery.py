@@ -46,7 +46,6 @@ def _defaults(obj: Obj) -> None:
             port["name"] = ""
         if port.get("protocol") is None:
             port["protocol"] = "TCP"
-    empty_is_null(obj, "endpoints", "ports")
 
 
 def _without_topology(obj: Obj) -> None:
@@ -56,11 +55,13 @@ def _without_topology(obj: Obj) -> None:
 
 
 def _prepare_create(obj: Obj, context: Context) -> None:
+    empty_is_null(obj, "endpoints", "ports")
     _without_topology(obj)
 
 
 def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
     """Labels say which service the slice is of: a change of them is a new generation too."""
+    empty_is_null(obj, "endpoints", "ports")
     if not same(obj.get("endpoints"), old.get("endpoints")):
         _without_topology(obj)
     if not same(obj["metadata"].get("labels"), old["metadata"].get("labels")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from konverge.apiserver.kinds.declare import (
@@ -24,7 +25,7 @@ from konverge.apiserver.kinds.lifecycle import empty_is_null, kept
 from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import dns_subdomain, path_segment_complaints, path_segment_name, worded
 from konverge.apiserver.kinds.rules.selectors import label_selector
-from konverge.apiserver.strategy import Obj, Strategy
+from konverge.apiserver.strategy import Context, Obj, Strategy
 
 GROUP = "rbac.authorization.k8s.io"
 _SUBJECTS = ("ServiceAccount", "User", "Group")
@@ -114,13 +115,24 @@ def _default_binding(obj: Obj) -> None:
             subject["apiGroup"] = GROUP
 
 
-def _default_role(obj: Obj) -> None:
-    empty_is_null(obj, "rules")
+def _defaults_of(kind: str) -> Callable[[Obj], None]:
+    return _default_binding if kind.endswith("Binding") else lambda obj: None
+
+
+def _prepare(obj: Obj, context: Context) -> None:
+    if "rules" in obj:
+        empty_is_null(obj, "rules")
+
+
+def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
+    _prepare(obj, context)
 
 
 def _strategy(kind: str, parts: tuple[Part, ...], late: tuple[Field, ...], *more: Any) -> Strategy:
     return Strategy(
-        defaults=_default_binding if kind.endswith("Binding") else _default_role,
+        defaults=_defaults_of(kind),
+        prepare_create=_prepare,
+        prepare_update=_prepare_update,
         validate_create=creation(*parts, *late),
         validate_update=update(as_created(*parts), *more, as_created(*late)),
         name_check=path_segment_name,

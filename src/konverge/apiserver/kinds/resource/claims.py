@@ -19,7 +19,7 @@ from konverge.apiserver.kinds.declare import (
     struct,
     update,
 )
-from konverge.apiserver.kinds.lifecycle import empty_is_null, kept, kept_unshown, status_cleared, status_kept
+from konverge.apiserver.kinds.lifecycle import kept, kept_unshown, status_cleared, status_kept
 from konverge.apiserver.kinds.resource.devices import (
     DRIVER_OF_CONFIGURATION,
     SELECTORS,
@@ -48,8 +48,6 @@ def _default_request(request: Obj) -> None:
 
 def _default_claim_spec(spec: Obj) -> None:
     devices = section_of(spec, "devices")
-    if "requests" in devices:
-        empty_is_null(devices, "requests")
     for request in each(devices, "requests"):
         if request.get("exactly") is not None:
             _default_request(request["exactly"])

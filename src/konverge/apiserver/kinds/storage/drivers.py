@@ -128,11 +128,24 @@ CSI_DRIVER = Strategy(
 )
 
 
-def _default_node(obj: Obj) -> None:
+def _no_empty_lists(obj: Obj) -> None:
     spec = section_of(obj, "spec")
     empty_is_null(spec, "drivers")
     for entry in each(spec, "drivers"):
         empty_is_null(entry, "topologyKeys")
+
+
+_clear_status = status_cleared("storage.k8s.io", "v1", "CSINode")
+
+
+def _prepare_node(obj: Obj, context: Context) -> None:
+    _clear_status(obj, context)
+    _no_empty_lists(obj)
+
+
+def _prepare_node_update(obj: Obj, old: Obj, context: Context) -> None:
+    status_kept(obj, old, context)
+    _no_empty_lists(obj)
 
 
 def _node_id(value: Any, path: str, report: Report) -> bool:
@@ -189,9 +202,8 @@ def _without_count(entry: Obj) -> Obj:
 
 
 CSI_NODE = Strategy(
-    defaults=_default_node,
-    prepare_create=status_cleared("storage.k8s.io", "v1", "CSINode"),
-    prepare_update=status_kept,
+    prepare_create=_prepare_node,
+    prepare_update=_prepare_node_update,
     validate_create=creation(_NODE),
     validate_update=update(as_created(_NODE), _drivers_kept),
     unconditional_update=False,
