@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from konverge import clock
 from konverge.apiserver import bootstrap, discovery
-from konverge.apiserver.admission.webhooks.client import WebhookClient
 from konverge.apiserver.admission.wiring import chain
 from konverge.apiserver.auth import policy, wiring
 from konverge.apiserver.certificates import Certificates, kept, write_private
@@ -34,6 +33,7 @@ from konverge.wire.direct import Direct
 from konverge.wire.message import Producer, Request, Response
 
 if TYPE_CHECKING:
+    from konverge.apiserver.admission.webhooks.client import WebhookClient
     from konverge.apiserver.kinds.core.service_allocation import Allocators
     from konverge.apiserver.storage.sqlite import SqliteJournal
     from konverge.wire.server import Server
@@ -79,7 +79,6 @@ class ApiServer:
         self.logs: Callable[[Obj, str, Query], Producer] | None = None
         """(pod, container, query) -> what writes its log; a simulation sets it."""
         self.body_decoders: dict[str, Callable[[bytes], Obj]] = {}
-        self.webhooks = WebhookClient(self.objects)
         gate = wiring.plug_in(self)
         self.gate: Gate = gate
         self.admission: Admission = chain(self, gate.authorization)
@@ -104,6 +103,13 @@ class ApiServer:
         """The identity of a request. Random would cost more than the rest of a GET; unique is enough."""
         self._requests += 1
         return f"{self._audit_prefix}{self._requests:012x}"
+
+    @cached_property
+    def webhooks(self) -> WebhookClient:
+        """Calls others; made when there is somebody to call."""
+        from konverge.apiserver.admission.webhooks.client import WebhookClient
+
+        return WebhookClient(self.objects)
 
     async def handle(self, request: Request) -> Response:
         """Answer one request: what sockets and the direct transport call."""
@@ -136,7 +142,8 @@ class ApiServer:
             await self._listener.close(grace=5.0)
             self._listener = None
         await self.transport.aclose()
-        await self.webhooks.aclose()
+        if "webhooks" in self.__dict__:
+            await self.webhooks.aclose()
         await self.store.close()
 
     async def __aenter__(self) -> Self:

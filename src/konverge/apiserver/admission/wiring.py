@@ -8,10 +8,10 @@ from konverge.apiserver.admission import certificates, small, storage
 from konverge.apiserver.admission.chain import Chain
 from konverge.apiserver.admission.grants import Grants
 from konverge.apiserver.admission.limit_ranger import LimitRanger
-from konverge.apiserver.admission.mutating_policy import MutatingPolicies
 from konverge.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
+from konverge.apiserver.admission.on_demand import OnDemand
+from konverge.apiserver.admission.plugin import Plugin
 from konverge.apiserver.admission.pod_resize import PodResizeValidator
-from konverge.apiserver.admission.policy import ValidatingPolicies
 from konverge.apiserver.admission.priority import Priority
 from konverge.apiserver.admission.quota.plugin import ResourceQuota
 from konverge.apiserver.admission.runtime_class import RuntimeClass
@@ -24,6 +24,26 @@ if TYPE_CHECKING:
 
 
 def chain(server: ApiServer, authorization: Authorization) -> Chain:
+    def mutating_policies() -> Plugin:
+        from konverge.apiserver.admission.mutating_policy import MutatingPolicies
+
+        return MutatingPolicies(server, authorization)
+
+    def validating_policies() -> Plugin:
+        from konverge.apiserver.admission.policy import ValidatingPolicies
+
+        return ValidatingPolicies(server, authorization)
+
+    def mutating_webhooks() -> Plugin:
+        from konverge.apiserver.admission.webhooks.plugin import MutatingWebhooks
+
+        return MutatingWebhooks(server, server.webhooks, authorization)
+
+    def validating_webhooks() -> Plugin:
+        from konverge.apiserver.admission.webhooks.plugin import ValidatingWebhooks
+
+        return ValidatingWebhooks(server, server.webhooks, authorization)
+
     return Chain(
         (
             NamespaceLifecycle(),
@@ -44,9 +64,11 @@ def chain(server: ApiServer, authorization: Authorization) -> Chain:
             small.DefaultIngressClass(),
             small.PodTopologyLabels(),
             PodResizeValidator(),
-            MutatingPolicies(server, authorization),
+            OnDemand(server.store, "mutatingadmissionpolicybindings", "admit", mutating_policies),
+            OnDemand(server.store, "mutatingwebhookconfigurations", "admit", mutating_webhooks),
             Grants(authorization),
-            ValidatingPolicies(server, authorization),
+            OnDemand(server.store, "validatingadmissionpolicybindings", "validate", validating_policies),
+            OnDemand(server.store, "validatingwebhookconfigurations", "validate", validating_webhooks),
             ResourceQuota(),
         )
     )
