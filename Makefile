@@ -9,7 +9,7 @@ BENCH_VENV ?= .venv-bench
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: help venv up test real lint bench bench-venv clean
+.PHONY: help venv up test real lint bench bench-venv bench-peers clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -43,6 +43,12 @@ $(BENCH_VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	@touch $@
+
+bench-peers: bench-venv ## build the other frameworks' operators for the runtime benchmark (Go, Rust; takes a while)
+	@command -v go >/dev/null && (cd bench/peers/go-controller-runtime && go build -o bin/ ./typed) || echo "no Go: controller-runtime is left out"
+	@command -v cargo >/dev/null && (cd bench/peers/kube-rs && cargo build --release) || echo "no Rust: kube-rs is left out"
+	$(PYTHON) -m venv bench/peers/kopf/v
+	bench/peers/kopf/v/bin/python -m pip install --quiet --disable-pip-version-check kopf kubernetes_asyncio
 
 bench: bench-venv ## run every benchmark, side by side with the peers
 	$(BENCH_VENV)/bin/python -m bench all
