@@ -1,0 +1,156 @@
+"""What must hold on any API server, the embedded one and the real one alike: functions of a client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from konverge import Context, Controller, LeaderElection, Manager, ObjectMeta, Reconciler
+from konverge.client import Client, MergePatch, NotFound
+from konverge.objects import LabelSelector, Quantity
+from konverge.objects.kinds.apps_v1 import Deployment, DeploymentSpec
+from konverge.objects.kinds.coordination_v1 import Lease
+from konverge.objects.kinds.core_v1 import (
+    ConfigMap,
+    Container,
+    ContainerPort,
+    EnvVar,
+    Namespace,
+    PodSpec,
+    PodTemplateSpec,
+    ResourceRequirements,
+    Secret,
+    Service,
+    ServicePort,
+    ServiceSpec,
+)
+
+
+async def eventually(condition: Callable[[], Any], limit: float = 30.0) -> None:
+    """Until something holds."""
+    async with asyncio.timeout(limit):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+async def make_namespace(client: Client, name: str) -> None:
+    await client.create(Namespace(metadata=ObjectMeta(name=name)))
+
+
+def deployment(name: str) -> Deployment:
+    labels = {"app": name}
+    container = Container(
+        name="web",
+        image="nginx:1.27",
+        ports=[ContainerPort(container_port=80), ContainerPort(container_port=53, protocol="UDP")],
+        env=[EnvVar(name="A", value="1"), EnvVar(name="B", value="2")],
+        args=["--verbose", "--port=80"],
+        resources=ResourceRequirements(limits={"cpu": Quantity("1000m"), "memory": Quantity("1024Mi")}),
+    )
+    return Deployment(
+        metadata=ObjectMeta(name=name, labels=labels),
+        spec=DeploymentSpec(
+            replicas=2,
+            selector=LabelSelector(match_labels=labels),
+            template=PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=PodSpec(containers=[container])),
+        ),
+    )
+
+
+def service(name: str) -> Service:
+    port = ServicePort(port=80, target_port=8080)
+    return Service(metadata=ObjectMeta(name=name), spec=ServiceSpec(selector={"app": name}, ports=[port]))
+
+
+async def steady_state_writes_nothing(client: Client, namespace: str) -> None:
+    """Rich objects are applied once. Whatever the server makes of them, the same wish is then true."""
+    await make_namespace(client, namespace)
+    wrote: list[list[bool]] = []
+
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        wrote.append([await ctx.apply(deployment(ctx.request.name)), await ctx.apply(service(ctx.request.name))])
+
+    controller = Controller(
+        ConfigMap, reconcile, owns=[Deployment, Service], namespaces=(namespace,), label_selector="steady"
+    )
+    async with Manager(client, name="steady-test").add(controller).running():
+        await client.create(ConfigMap(metadata=ObjectMeta(name="web", namespace=namespace, labels={"steady": "1"})))
+        await eventually(lambda: len(wrote) == 1)
+        for poke in ("1", "2"):
+            await client.patch(ConfigMap, "web", MergePatch({"data": {"poke": poke}}), namespace)
+            await eventually(lambda: len(wrote) > int(poke))  # noqa: B023 - awaited within the turn
+    assert wrote == [[True, True], [False, False], [False, False]]
+
+
+async def drift_is_repaired(client: Client, namespace: str) -> None:
+    await make_namespace(client, namespace)
+    runs: list[str] = []
+
+    async def reconcile(ctx: Context[ConfigMap]) -> None:
+        await ctx.apply(deployment(ctx.request.name))
+        runs.append(", ".join(str(reason) for reason in ctx.reasons))
+
+    controller = Controller(ConfigMap, reconcile, owns=[Deployment], namespaces=(namespace,), label_selector="drift")
+    async with Manager(client, name="drift-test").add(controller).running():
+        await client.create(ConfigMap(metadata=ObjectMeta(name="web", namespace=namespace, labels={"drift": "1"})))
+        await eventually(lambda: len(runs) == 1)
+        patch = MergePatch({"spec": {"replicas": 7}})
+        await client.patch(Deployment, "web", patch, namespace)
+        await eventually(lambda: len(runs) == 2)
+        live = await client.get(Deployment, "web", namespace)
+        assert live.spec.replicas == 2
+        assert "spec.replicas" in runs[1]
+        await client.delete(Deployment, "web", namespace)
+        await eventually(lambda: len(runs) == 3)
+        await client.get(Deployment, "web", namespace)
+
+
+async def finalizers_hold_until_the_cleanup_is_done(client: Client, namespace: str) -> None:
+    await make_namespace(client, namespace)
+    steps: list[str] = []
+
+    class Careful(Reconciler[Secret]):
+        async def reconcile(self, ctx: Context[Secret]) -> None:
+            steps.append("reconcile")
+
+        async def cleanup(self, ctx: Context[Secret]) -> None:
+            steps.append("cleanup")
+
+    controller = Controller(Secret, Careful(), name="careful", namespaces=(namespace,), label_selector="careful")
+    async with Manager(client, name="careful-test").add(controller).running():
+        await client.create(Secret(metadata=ObjectMeta(name="s", namespace=namespace, labels={"careful": "1"})))
+        await eventually(lambda: "reconcile" in steps)
+        await client.delete(Secret, "s", namespace)
+        await eventually(lambda: "cleanup" in steps)
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    await client.get(Secret, "s", namespace)
+                except NotFound:
+                    break
+                await asyncio.sleep(0.02)
+    assert steps == ["reconcile", "cleanup"]
+
+
+async def a_leader_keeps_its_lease(client: Client, namespace: str) -> None:
+    await make_namespace(client, namespace)
+
+    async def nothing(ctx: Context[ConfigMap]) -> None:
+        """A reconciler that is content."""
+
+    election = LeaderElection(name="op", namespace=namespace, identity="me")
+    manager = Manager(client, name="leader-test", leader_election=election)
+    async with manager.add(Controller(ConfigMap, nothing, namespaces=(namespace,))).running():
+        lease = await client.get(Lease, "op", namespace)
+        assert lease.spec.holder_identity == "me"
+    released = await client.get(Lease, "op", namespace)
+    assert not released.spec.holder_identity
+
+
+ALL = (
+    steady_state_writes_nothing,
+    drift_is_repaired,
+    finalizers_hold_until_the_cleanup_is_done,
+    a_leader_keeps_its_lease,
+)
