@@ -78,6 +78,11 @@ class Served:
         resource = self.resource
         return None if self.custom else conversion(resource.group, resource.version, resource.kind)
 
+    @property
+    def reported_group(self) -> str:
+        """The group that refusals name: that of the stored kind."""
+        return self.resource.group if self.conversion is None else self.conversion.reported_group
+
     @cached_property
     def defaults(self) -> Callable[[Obj], None]:
         """Defaults of this version: of the stored form, unless this one is converted."""

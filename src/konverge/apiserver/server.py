@@ -21,14 +21,16 @@ from konverge.apiserver.crd.manager import Manager
 from konverge.apiserver.http import health, specials
 from konverge.apiserver.http.call import Call
 from konverge.apiserver.http.pipeline import handle
+from konverge.apiserver.http.refusals import refusal
 from konverge.apiserver.http.request_info import Query
-from konverge.apiserver.http.seams import Admission, Gate, NameAndAge, TableMaker
+from konverge.apiserver.http.seams import Admission, Gate, TableMaker
 from konverge.apiserver.http.watch import WatchStream
 from konverge.apiserver.inner import InnerControllers
 from konverge.apiserver.objects import Objects
 from konverge.apiserver.registry import Registry
 from konverge.apiserver.storage import Store
 from konverge.apiserver.strategy import Obj
+from konverge.apiserver.table import Tables
 from konverge.wire.direct import Direct
 from konverge.wire.message import Producer, Request, Response
 
@@ -73,7 +75,7 @@ class ApiServer:
         self.store = Store(history=self.config.history, journal=self._journal)
         self.objects = Objects(self.store)
         self.definitions = Manager(self.store, self.registry)
-        self.tables: TableMaker = NameAndAge()
+        self.tables: TableMaker = Tables(self.definitions)
         self.routes: dict[str, Route] = health.routes() | discovery.routes()
         self.specials: dict[tuple[str, str, str], Route] = specials.table()
         self.logs: Callable[[Obj, str, Query], Producer] | None = None
@@ -89,7 +91,7 @@ class ApiServer:
         ]
         self._audit_prefix = clock.new_uid()[:24]
         self._requests = 0
-        self.transport = Direct(self.handle)
+        self.transport = Direct(self.handle, refusal=refusal)
         self._listener: Server | None = None
 
     @cached_property
@@ -128,7 +130,7 @@ class ApiServer:
         from konverge.wire.server import Server
 
         if self._listener is None:
-            self._listener = Server(self.handle)
+            self._listener = Server(self.handle, refusal=refusal)
         await self._listener.start(host, port, ssl=tls)
         bound = self._listener.addresses[-1]
         shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]

@@ -46,6 +46,8 @@ def _check_log_options(call: Call) -> None:
         if value is not None and value < least:
             words = "must be greater than or equal to 0" if least == 0 else "must be greater than 0"
             errors.append(fielderrors.invalid(name, value, words))
+    if "sinceTime" in call.query and "sinceSeconds" in call.query:
+        errors.append(fielderrors.forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     if errors:
         raise status.invalid("", "PodLogOptions", call.info.name, errors)
 
@@ -75,6 +77,8 @@ async def exec_or_attach(call: Call) -> Response:
     pod = _pod(call)
     if not pod["spec"].get("nodeName"):
         raise status.bad_request(f"pod {call.info.name} does not have a host assigned")
+    if call.lookup("", "nodes", "", pod["spec"]["nodeName"]) is None:
+        raise status.not_found("", "pods", pod["spec"]["nodeName"])  # the real server mixes up the two here
     raise _unreachable("no kubelet runs commands here")
 
 

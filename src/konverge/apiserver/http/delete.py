@@ -126,20 +126,20 @@ async def _remove_once(call: Call, served: Served, record: Record, options: Dele
 
 
 def _check_preconditions(served: Served, record: Record, obj: Obj, options: DeleteOptions) -> None:
-    resource = served.resource
+    resource, group = served.resource, served.reported_group
     uid, version = obj["metadata"].get("uid", ""), str(record.revision)
     if options.uid is not None and options.uid != uid:
         why = (
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). "
             "The object might have been deleted and then recreated"
         )
-        raise status.conflict(resource.group, resource.kind, record.name, why)
+        raise status.conflict(group, resource.kind, record.name, why)
     if options.resource_version is not None and options.resource_version != version:
         why = (
             f"the ResourceVersion in the precondition ({options.resource_version}) does not match the ResourceVersion "
             f"in record ({version}). The object might have been modified"
         )
-        raise status.conflict(resource.group, resource.kind, record.name, why)
+        raise status.conflict(group, resource.kind, record.name, why)
 
 
 def _grace(served: Served, obj: Obj, options: DeleteOptions) -> int | None:

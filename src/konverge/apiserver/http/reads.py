@@ -70,10 +70,11 @@ async def list_(call: Call) -> Response:
         metadata.setdefault("continue", "")  # lists of custom resources always name it
     if not accepted.form:
         return call.answer_bytes(200, render.list_of(served, page.records, metadata))
-    objects = (render.restored(served, record) for record in page.records)
+    objects = [render.restored(served, record) for record in page.records]
     if accepted.form == "Table":
         include = render.include_object(call)
-        return call.answer(200, render.table(call.server.tables, served, objects, metadata, accepted.version, include))
+        tables, version = call.server.tables, accepted.version
+        return call.answer(200, render.table(tables, served, objects, metadata, version, include, listed=True))
     return call.answer(
         200,
         {

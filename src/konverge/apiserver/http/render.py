@@ -5,7 +5,7 @@ The plain form is the stored bytes behind a constant prefix. The others are made
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -65,13 +65,18 @@ def list_of(served: Served, records: Sequence[Record], metadata: Obj) -> bytes:
     return b"".join((head.encode(), b",".join(items), b"]}"))
 
 
+# The real server makes this annotation when it converts a whole DaemonSet to v1; metadata alone is not converted.
+_MADE_BY_CONVERSION = {"DaemonSet": "deprecated.daemonset.template.generation"}
+
+
 def partial(obj: Obj, version: str) -> Obj:
     """An object's metadata alone."""
-    return {
-        "kind": "PartialObjectMetadata",
-        "apiVersion": f"meta.k8s.io/{version}",
-        "metadata": obj.get("metadata", {}),
-    }
+    metadata, made = obj.get("metadata", {}), _MADE_BY_CONVERSION.get(obj.get("kind", ""))
+    if made in metadata.get("annotations", ()):
+        rest = {name: text for name, text in metadata["annotations"].items() if name != made}
+        metadata = {name: value for name, value in metadata.items() if name != "annotations"}
+        metadata |= {"annotations": rest} if rest else {}
+    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
 
 
 def include_object(call: Call) -> str:
@@ -86,20 +91,18 @@ def include_object(call: Call) -> str:
 def table(
     maker: TableMaker,
     served: Served,
-    objects: Iterable[Obj],
+    objects: Sequence[Obj],
     metadata: Obj,
     version: str,
     include: str,
-    head: bool = True,
+    listed: bool = False,
 ) -> Obj:
     """Objects as rows under the kind's columns."""
-    rows: list[Any] = []
-    for obj in objects:
-        row: Obj = {"cells": maker.cells(served, obj)}
+    rows = maker.rows(served, objects, listed=listed)
+    for row, obj in zip(rows, objects, strict=True):
         row["object"] = row_object(obj, version, include)
-        rows.append(row)
     found: Obj = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
-    found["columnDefinitions"] = maker.columns(served) if head else []
+    found["columnDefinitions"] = maker.columns(served)
     found["rows"] = rows
     return found
 

@@ -184,5 +184,7 @@ def _check(call: Call, served: Served, scale: Obj, live: Obj) -> None:
         raise status.invalid("autoscaling", "Scale", name, errors)
     uid, wanted = metadata.get("uid"), live["metadata"].get("uid")
     if uid and uid != wanted:
+        if call.info.method == "PUT":
+            raise writes.uid_conflict(call, served, uid, wanted)
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {wanted}"
         raise status.conflict(served.resource.group, f"{served.resource.plural}/scale", name, why)

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from konverge.apiserver.http.request_info import RequestInfo
 from konverge.apiserver.strategy import Obj
@@ -95,20 +96,8 @@ class Admission(Protocol):
 
 
 class TableMaker(Protocol):
-    """The columns of a kind, and the cells of an object under them."""
+    """The columns of a kind, and the rows of objects under them."""
 
     def columns(self, served: Served) -> list[Obj]: ...
-    def cells(self, served: Served, obj: Obj) -> list[Any]: ...
-
-
-class NameAndAge:
-    """Tables of two columns, for kinds without declarations."""
-
-    def columns(self, served: Served) -> list[Obj]:
-        return [
-            {"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0},
-            {"name": "Created At", "type": "date", "format": "", "description": "", "priority": 0},
-        ]
-
-    def cells(self, served: Served, obj: Obj) -> list[Any]:
-        return [obj["metadata"]["name"], obj["metadata"].get("creationTimestamp")]
+    def rows(self, served: Served, objects: Sequence[Obj], *, listed: bool = False) -> list[Obj]:
+        """Rows without their `object`. `listed`: the objects are a list, in which rows may depend on each other."""

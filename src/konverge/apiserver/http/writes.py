@@ -51,8 +51,7 @@ def admission_request(
 
 
 def refuse(served: Served, name: str, errors: list[FieldError]) -> status.ApiError:
-    group = served.resource.group if served.conversion is None else served.conversion.reported_group
-    return status.invalid(group, served.resource.kind, name, errors)
+    return status.invalid(served.reported_group, served.resource.kind, name, errors)
 
 
 def stored_form(served: Served, obj: Obj) -> Obj:
@@ -167,6 +166,8 @@ async def _create_on_update(
     if not creates and not (served.strategy.create_on_update and not call.subresource):
         raise status.not_found(served.resource.group, served.resource.plural, call.info.name)
     obj = change(None)
+    if obj["metadata"].get("uid"):
+        raise uid_conflict(call, served, obj["metadata"]["uid"], "")
     system.wipe(obj["metadata"])
     obj["metadata"].pop("resourceVersion", None)
     return Written(await create(call, served, obj, options), created=True)
@@ -195,12 +196,7 @@ def _preconditions(call: Call, served: Served, record: Record, obj: Obj, live: O
     metadata, resource, name = obj["metadata"], served.resource, call.info.name
     uid = metadata.get("uid") if call.info.method == "PUT" else ""  # a patch of it is an attempt to change it
     if uid and uid != live["metadata"].get("uid"):
-        why = (
-            f"StorageError: invalid object, Code: 4, Key: {storage_path(served, record)}, ResourceVersion: 0, "
-            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
-            f"UID in object meta: {live['metadata'].get('uid')}"
-        )
-        raise status.conflict(resource.group, resource.plural, name, why)
+        raise uid_conflict(call, served, uid, live["metadata"].get("uid", ""))
     version = metadata.get("resourceVersion") or ""
     try:
         wanted = parse_version(version)
@@ -215,11 +211,16 @@ def _preconditions(call: Call, served: Served, record: Record, obj: Obj, live: O
         raise status.conflict(resource.group, resource.plural, name, status.MODIFIED)
 
 
-def storage_path(served: Served, record: Record) -> str:
-    """Where the real server keeps it; some of its messages say so."""
+def uid_conflict(call: Call, served: Served, wanted: str, found: str) -> status.ApiError:
+    """409: the object of this name is another one than the client means."""
     group, _, plural = served.table.rpartition("/")
     inside = f"/{group}" if served.custom else ""
-    return f"/registry{inside}/{plural}/{record.key}"
+    key = f"{call.info.namespace}/{call.info.name}" if served.resource.namespaced else call.info.name
+    why = (
+        f"StorageError: invalid object, Code: 4, Key: /registry{inside}/{plural}/{key}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    )
+    return status.conflict(served.resource.group, served.resource.plural, call.info.name, why)
 
 
 def _prepare_changed(call: Call, served: Served, obj: Obj, old: Obj, rules: StatusRules | None) -> None:
