@@ -14,7 +14,6 @@ from konverge.apiserver.kinds.declare import (
     entries,
     exactly_one,
     field,
-    forbid,
     given,
     items,
     one_of,
@@ -90,7 +89,6 @@ def test_conditions_and_limits() -> None:
     assert texts(when(lambda value: len(value) > 1, at_most(1)), ["a", "b"]) == [
         "x: Too many: 2: must have at most 1 item"
     ]
-    assert texts(struct(field("a", forbid("not now"))), {"a": 1}) == ["x.a: Forbidden: not now"]
     assert texts(chain(one_of_required("A")), "") == ["x: Required value"]
 
 

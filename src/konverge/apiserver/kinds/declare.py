@@ -256,15 +256,6 @@ def when(condition: Callable[[Any], bool], *rules: Rule) -> Rule:
     return check
 
 
-def forbid(detail: str) -> Rule:
-    """The field may not be set at all."""
-
-    def check(value: Any, path: str, report: Report) -> bool:
-        return not value or report.forbidden(path, detail)
-
-    return check
-
-
 def at_most(maximum: int) -> Rule:
     """A list or map of at most so many items."""
 

@@ -26,7 +26,6 @@ _LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _WILDCARD = rf"\*\.{_SUBDOMAIN}"
 _QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE = f"({_QUALIFIED})?"
-_C_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
 _HEADER = "[-A-Za-z0-9]+"
 _PERCENT = "[0-9]+%"
@@ -84,10 +83,6 @@ _VALUE_WORDS = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
     "and must start and end with an alphanumeric character"
 )
-_IDENTIFIER_WORDS = (
-    "a valid C identifier must start with alphabetic character or '_', "
-    "followed by a string of alphanumeric characters or '_'"
-)
 _QUALIFIED_TEXT = explained(_QUALIFIED_WORDS, _QUALIFIED, "MyName", "my.name", "123-abc")
 
 
@@ -126,7 +121,6 @@ def declared_subdomain_complaints(text: str) -> list[str]:
 dns_subdomain_underscore_complaints = _pattern(_SUBDOMAIN_, 253, _SUBDOMAIN_WORDS_, "example.com")
 dns_1035_complaints = _pattern(_LABEL_1035, 63, _WORDS_1035, "my-name", "abc-123")
 wildcard_complaints = _pattern(_WILDCARD, 253, _WILDCARD_WORDS, "*.example.com")
-c_identifier_complaints = _pattern(_C_IDENTIFIER, None, _IDENTIFIER_WORDS, "my_name", "MY_NAME", "MyName")
 http_header_complaints = _pattern(
     _HEADER, None, "a valid HTTP header must consist of alphanumeric characters or '-'", "X-Header-Name"
 )
@@ -260,7 +254,6 @@ config_key = worded(config_key_complaints)
 env_name = worded(env_name_complaints)
 port_name = worded(port_name_complaints)
 http_header_name = worded(http_header_complaints)
-c_identifier = worded(c_identifier_complaints)
 
 
 def labels(value: Any, path: str, report: Report) -> bool:

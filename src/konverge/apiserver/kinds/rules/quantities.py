@@ -72,9 +72,3 @@ def largest(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, str]:
         if name not in found or amount(value) > amount(found[name]):
             found[name] = str(value)
     return found
-
-
-def same_amounts(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
-    """The same resources with equal amounts, however they are written."""
-    one, other = one or {}, other or {}
-    return one.keys() == other.keys() and all(amount(one[name]) == amount(other[name]) for name in one)
