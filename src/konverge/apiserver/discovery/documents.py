@@ -1,7 +1,7 @@
 """The documents of discovery, made from the registry.
 
-There are two generations of them: a list of groups, a document for each group and one for each version; and one document
-with everything in it (aggregated), which today's clients ask for.
+There are two generations of them: a list of groups, a document for each group and one for each version; and one
+document with everything in it (aggregated), which today's clients ask for.
 """
 
 from __future__ import annotations

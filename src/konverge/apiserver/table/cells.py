@@ -1,0 +1,132 @@
+"""The vocabulary of cells: how values, ages, labels, selectors and lists are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from konverge import clock
+from konverge.apiserver.crd import columns
+from konverge.apiserver.strategy import Obj
+from konverge.objects.labels import SelectorError, from_selector_dict
+
+Cell = Callable[[Obj], Any]
+
+NONE, UNSET, UNKNOWN = "<none>", "<unset>", "<unknown>"
+
+
+def at(path: str, default: Any = "") -> Cell:
+    """The value at a dotted path, or the default where it is missing or null."""
+    names = path.split(".")
+
+    def cell(obj: Obj) -> Any:
+        value: Any = obj
+        for name in names:
+            value = value.get(name)
+            if value is None:
+                return default
+        return value
+
+    return cell
+
+
+def text_at(path: str, default: str = NONE) -> Cell:
+    """The text at a path; the default also where it is empty."""
+    value_at = at(path)
+    return lambda obj: value_at(obj) or default
+
+
+def count(*paths: str) -> Cell:
+    """How many entries the lists or maps at some paths have together."""
+    found = [at(path, ()) for path in paths]
+    return lambda obj: sum(len(one(obj)) for one in found)
+
+
+def name(obj: Obj) -> str:
+    return str(obj["metadata"].get("name", ""))
+
+
+def created_at(obj: Obj) -> str:
+    return obj["metadata"].get("creationTimestamp") or "0001-01-01T00:00:00Z"
+
+
+def seconds(stamp: str) -> float:
+    return datetime.fromisoformat(stamp).timestamp()
+
+
+def duration(elapsed: float) -> str:
+    """A number of seconds as people say it."""
+    return columns.age(elapsed)
+
+
+def since(stamp: str | None, default: str = UNKNOWN) -> str:
+    """The time since a moment."""
+    return duration(clock.now() - seconds(stamp)) if stamp else default
+
+
+def until(stamp: str) -> str:
+    return duration(seconds(stamp) - clock.now())
+
+
+def age(obj: Obj) -> str:
+    return since(obj["metadata"].get("creationTimestamp"))
+
+
+def labels(found: Mapping[str, str] | None) -> str:
+    return ",".join(f"{key}={found[key]}" for key in sorted(found)) if found else NONE
+
+
+def labels_at(path: str) -> Cell:
+    found = at(path, None)
+    return lambda obj: labels(found(obj))
+
+
+def selector_at(path: str) -> Cell:
+    """A LabelSelector as text."""
+    found = at(path, None)
+
+    def cell(obj: Obj) -> str:
+        try:
+            return str(from_selector_dict(found(obj))) or NONE
+        except SelectorError:
+            return "<error>"
+
+    return cell
+
+
+def container_names(path: str) -> Cell:
+    found = at(path, ())
+    return lambda obj: ",".join(container.get("name", "") for container in found(obj))
+
+
+def container_images(path: str) -> Cell:
+    found = at(path, ())
+    return lambda obj: ",".join(container.get("image", "") for container in found(obj))
+
+
+def some(shown: Sequence[str], total: int, limit: int = 3, empty: str = UNSET) -> str:
+    """The first few of a list, and how many more there are."""
+    joined = ",".join(shown[:limit])
+    return f"{joined} + {total - limit} more..." if total > limit else joined or empty
+
+
+def status_of(obj: Obj) -> Obj:
+    """An object's status; a new object may have none."""
+    return obj.get("status") or {}
+
+
+def condition(obj: Obj, kind: str) -> Obj | None:
+    """The first condition of a type."""
+    for found in status_of(obj).get("conditions") or ():
+        if found.get("type") == kind:
+            return dict(found)
+    return None
+
+
+def is_true(obj: Obj, kind: str) -> bool:
+    found = condition(obj, kind)
+    return found is not None and found.get("status") == "True"
+
+
+AGED: dict[str, Cell] = {"Name": name, "Age": age}
