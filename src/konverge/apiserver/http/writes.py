@@ -45,9 +45,19 @@ def admission_request(
     call: Call, served: Served, obj: Obj | None, old: Obj | None, options: Obj, name: str
 ) -> AdmissionRequest:
     namespace = call.info.namespace if served.resource.namespaced else ""
+    _show(options, call)
     return AdmissionRequest(
         call, served, call.operation, call.subresource, namespace, name, obj, old, options, call.dry_run, call.user
     )
+
+
+def _show(options: Obj, call: Call) -> None:
+    """Options as admission sees them: a patch is a create or an update there, and defaults are left out."""
+    if "fieldValidation" in options and "fieldValidation" not in call.query:
+        del options["fieldValidation"]
+    if options.get("kind") == "PatchOptions":
+        options["kind"] = "CreateOptions" if call.operation == "CREATE" else "UpdateOptions"
+        options.pop("force", None)
 
 
 def refuse(served: Served, name: str, errors: list[FieldError]) -> status.ApiError:

@@ -42,7 +42,7 @@ class WebhookClient:
 
     async def call(self, config: Obj, body: bytes, seconds: int) -> bytes:
         """POST a review by a `clientConfig`; raises CallFailed."""
-        url, connect_to, server_name = self._target(config)
+        url, connect_to, server_name = self._target(config, seconds)
         parts = urlsplit(url)
         target = f"{parts.path or '/'}?{f'{parts.query}&' if parts.query else ''}timeout={seconds}s"
         shown = f"{parts.scheme}://{parts.netloc}{target}"
@@ -62,7 +62,7 @@ class WebhookClient:
             raise CallFailed(f"failed to call webhook: {http_failure(response)}")
         return response.body
 
-    def _target(self, config: Obj) -> tuple[str, str, str]:
+    def _target(self, config: Obj, seconds: int) -> tuple[str, str, str]:
         """(URL, `host:port` to connect to, name in the certificate)."""
         service = config.get("service")
         if service is None:
@@ -79,7 +79,7 @@ class WebhookClient:
             return url, self.resolve(namespace, name, port), host
         except LookupError as error:
             path = urlsplit(url).path or "/"
-            words = f"Post {quote(f'https://{host}:{port}{path}?timeout=10s')}: {error.args[0]}"
+            words = f"Post {quote(f'https://{host}:{port}{path}?timeout={seconds}s')}: {error.args[0]}"
             raise CallFailed(f"failed to call webhook: {words}") from None
 
     def _endpoint(self, namespace: str, name: str, port: int) -> str:

@@ -14,6 +14,8 @@ from konverge.apiserver.admission.matching import is_namespace
 from konverge.apiserver.admission.webhooks.hooks import Hook
 from konverge.apiserver.admission.webhooks.invocation import Invocation, obj_kind
 from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.http import jsontext
+from konverge.apiserver.http.scheme import SCHEME
 from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ def question(invocation: Invocation, request: AdmissionRequest, version: str, ui
         "requestKind": _kind(asked.group, asked.version, asked.kind, other),
         "requestResource": {"group": asked.group, "version": asked.version, "resource": asked.plural},
         "requestSubResource": request.subresource,
-        "name": request.name,
+        "name": "" if request.call.info.verb == "deletecollection" else request.name,
         "namespace": request.name if is_namespace(request) else request.namespace,
         "operation": request.operation,
         "userInfo": _user_info(request.user),
@@ -87,11 +89,15 @@ def _user_info(user: User) -> Obj:
 
 def answer(body: bytes, version: str, uid: str, *, mutating: bool) -> Answer:
     """Raises CallFailed for an answer that cannot be used."""
-    try:
-        review = msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
-        raise CallFailed(f"failed to call webhook: couldn't get version/kind; json parse error: {error}") from None
-    response = review.get("response") if isinstance(review, dict) else None
+    if not body:
+        raise CallFailed(
+            "failed to call webhook: 0-length response with status code: 200 and content type: application/json"
+        )
+    review, problem = jsontext.parse(body)
+    problem = f"couldn't get version/kind; json parse error: {problem}" if problem else _other_kind(review, version)
+    if problem:
+        raise CallFailed(f"failed to call webhook: {problem}")
+    response = review.get("response")
     if not isinstance(response, dict):
         raise _invalid("webhook response was absent")
     if version == "v1":
@@ -104,6 +110,17 @@ def answer(body: bytes, version: str, uid: str, *, mutating: bool) -> Answer:
         patch=patch,
         result=result if isinstance(result, dict) else None,
     )
+
+
+def _other_kind(review: Obj, version: str) -> str:
+    """What is wrong with a review of another kind or version; one without a kind is seen to later."""
+    api_version, kind = str(review.get("apiVersion") or ""), str(review.get("kind") or "")
+    if not kind or (api_version, kind) == (f"admission.k8s.io/{version}", "AdmissionReview"):
+        return ""
+    group, _, given = api_version.rpartition("/")
+    if (group, kind) == ("admission.k8s.io", "AdmissionReview") and given in _VERSIONS:
+        return f"converting ({given}.AdmissionReview) to ({version}.AdmissionReview): unknown conversion"
+    return f"no kind {quote(kind)} is registered for version {quote(api_version)} in scheme {quote(SCHEME)}"
 
 
 def _invalid(why: str) -> CallFailed:
@@ -138,9 +155,14 @@ def _patch(response: Obj) -> list[Any] | None:
     if response.get("patchType", "JSONPatch") != "JSONPatch":
         raise CallFailed(f"unsupported patch type {quote(str(response.get('patchType')))}")
     try:
-        patch = msgspec.json.decode(base64.b64decode(response["patch"], validate=True))
-    except (msgspec.DecodeError, binascii.Error, TypeError) as error:
-        raise CallFailed(f"received undecodable patch in webhook response: {error}") from None
+        text = base64.b64decode(response["patch"], validate=True)
+    except (binascii.Error, TypeError):
+        raise CallFailed("failed to call webhook: illegal base64 data in response.patch") from None
+    try:
+        patch = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        words = "unexpected end of JSON input" if "truncated" in str(error) else str(error)
+        raise CallFailed(f"received undecodable patch in webhook response: {words}") from None
     if not isinstance(patch, list):
         raise CallFailed(
             "received undecodable patch in webhook response: json: cannot unmarshal object into Go value of type "
