@@ -60,7 +60,9 @@ def sides(real_server: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -
     command = [sys.executable, "-m", "konverge.cli.main", "apiserver", "--kubeconfig", str(kubeconfig)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        url = process.stdout.readline().split()[1]
+        ready = process.stdout.readline()
+        assert ready.startswith("ready "), f"our server did not start: {ready!r}; run {' '.join(command)}"
+        url = ready.split()[1]
         token = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]["token"]
         pair = Side(real_server.url, real_server.token, str(real_server.ca_file)), Side(url, token)
         try:
