@@ -63,7 +63,7 @@ def route(call: Call) -> Handler:
 def _nonresource(call: Call) -> Handler:
     path = call.info.path
     routes = call.server.routes
-    found = routes.get(path) or routes.get(path.rstrip("/"))
+    found = routes.get(path.rstrip("/") or "/") or routes.get(path)
     prefix = path.rpartition("/")[0]
     while found is None and prefix:
         found = routes.get(f"{prefix}/")
