@@ -156,7 +156,7 @@ class CustomKind:
             errors += self.scale.status_errors(obj)
         errors += self._inner(obj)
         errors += self._unique(obj, None)
-        return errors + self._evaluated(obj, None, errors)
+        return errors + self._evaluated(obj, None, errors, context)
 
     def _validate_update(self, obj: Obj, old: Obj, context: Context) -> list[FieldError]:
         errors = self._values(obj, old)
@@ -165,7 +165,7 @@ class CustomKind:
             errors += self.scale.status_errors(obj)
         errors += self._inner(obj)
         errors += self._unique(obj, old)
-        return errors + self._evaluated(obj, old, errors)
+        return errors + self._evaluated(obj, old, errors, context)
 
     def _validate_status(self, obj: Obj, old: Obj, context: Context) -> list[FieldError]:
         errors: list[FieldError] = []
@@ -176,7 +176,7 @@ class CustomKind:
         if self.scale is not None:
             errors += self.scale.status_errors(obj)
         errors += self._unique(obj, old)
-        return errors + self._evaluated(obj, old, errors)
+        return errors + self._evaluated(obj, old, errors, context)
 
     def _values(self, obj: Obj, old: Any) -> list[FieldError]:
         issues: list[Issue] = []
@@ -193,13 +193,16 @@ class CustomKind:
             if found and (old is None or not list(listtypes.check(old, self.root, ""))):
                 yield from found
 
-    def _evaluated(self, obj: Obj, old: Obj | None, errors: list[FieldError]) -> list[FieldError]:
+    def _evaluated(self, obj: Obj, old: Obj | None, errors: list[FieldError], context: Context) -> list[FieldError]:
         if self._rules is None:
             return []
         if any(error.type in _BLOCKING for error in errors):
             return [invalid("<nil>", None, _UNCHECKED)]
         typed = {"apiVersion": f"{self.group}/{self.version}", "kind": self.kind}
-        return self._rules.validate({**typed, **obj}, None if old is None else {**typed, **old})
+        found, forgiven = self._rules.validate({**typed, **obj}, None if old is None else {**typed, **old})
+        for error in forgiven:
+            context.warn(str(error))
+        return found
 
     def changed(self, obj: Obj, old: Obj) -> bool:
         return not same(obj, old)

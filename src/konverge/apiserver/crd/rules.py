@@ -1,7 +1,7 @@
 """The CEL rules of a schema, compiled, and their evaluation on objects.
 
 A rule sees the value it stands on as `self`; a transition rule also sees the old value as `oldSelf`, if one can be
-matched with it. A rule that fails on a part of the object that did not change is forgiven (ratcheting), because the
+matched with it. A rule that fails on a part of the object that did not change only warns (ratcheting), because the
 object was stored that way before.
 """
 
@@ -109,6 +109,7 @@ class _Run:
 
     budget: int
     errors: list[FieldError] = field(default_factory=list)
+    forgiven: list[FieldError] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -131,11 +132,12 @@ class RuleValidator:
     def of_node(cls, node: Structural, *, resource: bool) -> RuleValidator | None:
         return _build(node, declare(node.raw, resource=resource))
 
-    def validate(self, obj: Obj, old: Obj | None) -> list[FieldError]:
+    def validate(self, obj: Obj, old: Obj | None) -> tuple[list[FieldError], list[FieldError]]:
+        """What is wrong, and what was wrong already in parts that stay as they were."""
         run = _Run(BUDGET)
         with suppress(OutOfBudget):
             self._walk(obj, UNKNOWN if old is None else old, "", run, False)
-        return run.errors
+        return run.errors, run.forgiven
 
     def validate_default(self, value: Any, path: str) -> list[FieldError]:
         """A default must pass as a change from itself, and as something new."""
@@ -213,10 +215,9 @@ class RuleValidator:
     def _fail(self, rule: Rule, value: Any, variables: dict[str, Any], path: str, run: _Run, *, forgiven: bool) -> None:
         place = f"{path}.{rule.field_path}" if path and rule.field_path else path or rule.field_path or "<nil>"
         detail = self._message(rule, variables, run)
-        if forgiven:
-            return
         shown = OMIT if self.node.type in ("object", "array") else value
-        run.errors.append(_error(rule.raw.get("reason"), place, shown, detail))
+        found = run.forgiven if forgiven else run.errors
+        found.append(_error(rule.raw.get("reason"), place, shown, detail))
 
     def _message(self, rule: Rule, variables: dict[str, Any], run: _Run) -> str:
         if rule.message is not None:
