@@ -181,3 +181,23 @@ def test_warnings() -> None:
         'spec.containers[0].env[1]: hides previous definition of "A", which may be dropped when using apply',
         "spec.containers[0].ports[1]: duplicate port definition with spec.containers[0].ports[0]",
     ]
+
+
+@pytest.mark.spec("S-09")
+def test_fields_of_features_that_are_off_are_dropped() -> None:
+    container = {
+        "name": "c",
+        "image": "i",
+        "lifecycle": {"stopSignal": "SIGTERM"},
+        "livenessProbe": {"httpGet": {"port": 80, "protocol": "HTTP2"}},
+        "volumeMounts": [{"name": "v", "mountPath": "/v", "bindMountOptions": ["noexec"]}],
+    }
+    volumes = [
+        {"name": "v", "secret": {"secretName": "s", "defaultUser": 1, "items": [{"key": "k", "path": "p", "user": 1}]}}
+    ]
+    spec = World().create("", "Pod", pod(containers=[container], volumes=volumes)).obj["spec"]
+    kept = spec["containers"][0]
+    assert "lifecycle" not in kept
+    assert kept["livenessProbe"]["httpGet"] == {"port": 80, "path": "/", "scheme": "HTTP"}
+    assert kept["volumeMounts"] == [{"name": "v", "mountPath": "/v"}]
+    assert spec["volumes"][0]["secret"] == {"secretName": "s", "defaultMode": 420, "items": [{"key": "k", "path": "p"}]}

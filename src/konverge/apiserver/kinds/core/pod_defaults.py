@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from konverge.apiserver.kinds.core.images import default_pull_policy
+from konverge.apiserver.kinds.core.pod_gates import drop_gated
 from konverge.apiserver.kinds.rules.defaults import each, fill, fill_numbers, section_of
 from konverge.apiserver.kinds.rules.quantities import MILLI, amount, rounded_to_milli
 
@@ -175,6 +176,7 @@ def _default_container(container: Obj) -> None:
 
 def default_pod_spec(spec: Obj) -> None:
     """What the spec of every pod and every template gets."""
+    drop_gated(spec)
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
