@@ -1,8 +1,8 @@
 """Acting as somebody else by the Impersonate-* headers.
 
 There is the old right (`impersonate` on users, groups, …) and the constrained modes: a right to become somebody, and a
-right to do this very thing as such (`impersonate-on:MODE:VERB`). Each mode is tried; if none allows it, the first
-refusal is the answer. https://kep.k8s.io/5284
+right to do this very thing as such (`impersonate-on:MODE:VERB`). Each mode is tried, beginning with the one that last
+worked for the requestor; if none allows it, the first refusal is the answer. https://kep.k8s.io/5284
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import unquote
 
-from konverge.apiserver import status
+from konverge.apiserver import fielderrors, status
 from konverge.apiserver.auth.authorization import Authorization, forbidden
 from konverge.apiserver.auth.names import (
     ANONYMOUS,
@@ -26,11 +26,15 @@ from konverge.apiserver.auth.names import (
 from konverge.apiserver.auth.rules import Ask
 from konverge.apiserver.fielderrors import quote
 from konverge.apiserver.http.seams import User
+from konverge.apiserver.kinds.rules.names import dns_subdomain_complaints
 from konverge.wire.message import Headers
 
 _AUTHENTICATION = "authentication.k8s.io"
 _EXTRA = "impersonate-extra-"
 _NODE_NAME = "authentication.kubernetes.io/node-name"
+_OLD = ""
+"""The mode of the old right."""
+_REMEMBERED = 10_000
 _MANY = 4
 """So many checks of one sort are tried as one check for all of them first."""
 
@@ -67,20 +71,31 @@ class Impersonation:
 
     def __init__(self, authorization: Authorization) -> None:
         self._authorization = authorization
+        self._last: dict[str, str] = {}
 
     def become(self, requestor: User, target: User, ask: Ask) -> User:
         """The user that the request is made as; 403 if it may not be."""
         refusal: status.ApiError | None = None
-        for mode in (*_modes(requestor, target), ""):
+        modes = [*_modes(requestor, target), _OLD]
+        last = self._last.get(requestor.name)
+        for mode in sorted(modes, key=lambda mode: mode != last):
             try:
                 if mode:
                     on = replace(ask, verb=f"impersonate-on:{mode}:{ask.verb}")
                     self._authorization.check(requestor, on)
-                return self._checked(requestor, target, mode)
+                found = self._checked(requestor, target, mode)
             except status.ApiError as error:
                 refusal = refusal or error
+            else:
+                self._remember(requestor.name, mode)
+                return found
         assert refusal is not None
         raise refusal
+
+    def _remember(self, name: str, mode: str) -> None:
+        if len(self._last) >= _REMEMBERED:
+            self._last.clear()
+        self._last[name] = mode
 
     def _checked(self, requestor: User, target: User, mode: str) -> User:
         """The target, if the requestor may be it in this mode ("" is the old right)."""
@@ -147,10 +162,22 @@ def _extra_problems(extra: dict[str, list[str]]) -> Iterator[str]:
     for key, values in extra.items():
         if not key:
             yield "impersonating the empty string key in extra is not allowed"
+        problems = _key_problems(key)
+        if problems:
+            words = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+            yield f"impersonating an invalid key in extra is not allowed: {words}"
         if key != key.lower():
             yield f"impersonating a non-lowercase key in extra is not allowed: {quote(key)}"
         if "" in values:
             yield "impersonating the empty string value in extra is not allowed"
+
+
+def _key_problems(key: str) -> list[str]:
+    domain, slash, path = key.partition("/")
+    if not (domain and slash and path):
+        words = 'must be a domain-prefixed path (such as "acme.io/foo")'
+        return [str(fielderrors.invalid("extra.key", key, words))]
+    return [str(fielderrors.invalid("extra.key", domain, words)) for words in dns_subdomain_complaints(domain)]
 
 
 def _with_everybody(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from konverge.apiserver.fielderrors import FieldError, quote
 from konverge.apiserver.http import bodies, fields, writes
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.http.respond import timestamp
+from konverge.apiserver.meta import system
 from konverge.apiserver.registry import kind_alone
 from konverge.apiserver.strategy import Obj
 from konverge.objects.times import format_time
@@ -41,6 +42,7 @@ class TokenRequests:
         bodies.check_media(call, kind)
         options = write_options(call.query, "CreateOptions")
         asked = bodies.read(call, kind, bodies.checked_body(call), options.field_validation)
+        system.match_namespace(asked["metadata"], call.info.namespace)
         spec = asked["spec"] = asked.get("spec") or {}
         if spec.get("expirationSeconds") is None:
             spec["expirationSeconds"] = _DEFAULT_SECONDS
@@ -49,8 +51,9 @@ class TokenRequests:
         request = writes.admission_request(call, call.resource, asked, None, options.body(), call.info.name)
         await call.server.admission.admit(request)
         assert request.obj is not None
+        attestations = request.obj["spec"].get("attestations")
         account = self._complete(call, request.obj)
-        errors = list(_errors(request.obj["spec"]))
+        errors = list(_errors(request.obj["spec"], attestations))
         if errors:
             raise status.invalid(_GROUP, _KIND, "", errors)
         await call.server.admission.validate(request)
@@ -60,11 +63,9 @@ class TokenRequests:
         """Fill in what was left open; the account is the result."""
         name, namespace = call.info.name, call.info.namespace
         metadata = asked["metadata"]
-        for field, given, words in (("name", name, "name"), ("namespace", namespace, "namespace")):
-            if metadata.get(field) and metadata[field] != given:
-                problem = f"must match the service account {words} if specified"
-                error = fielderrors.invalid(f"metadata.{field}", metadata[field], problem)
-                raise status.invalid(_GROUP, _KIND, name, [error])
+        if metadata.get("name") and metadata["name"] != name:
+            problem = "must match the service account name if specified"
+            raise status.invalid(_GROUP, _KIND, name, [fielderrors.invalid("metadata.name", metadata["name"], problem)])
         account = call.lookup("", "serviceaccounts", namespace, name)
         if account is None:
             raise status.not_found("", "serviceaccounts", name)
@@ -86,7 +87,8 @@ class TokenRequests:
 
     def _answered(self, call: Call, asked: Obj, account: Obj) -> Obj:
         spec = asked["spec"]
-        bound = _bound(call, spec["boundObjectRef"], account) if spec["boundObjectRef"] else None
+        reference = spec["boundObjectRef"]
+        bound = None if reference is None else _bound(call, reference, account)
         seconds, warn_after = spec["expirationSeconds"], 0
         for_us = set(spec["audiences"]) <= set(self._audiences)
         if bound is not None and bound.kind == "pod" and seconds == _WARN_ONLY_SECONDS and for_us:
@@ -99,7 +101,11 @@ class TokenRequests:
         return {**asked, "status": found}
 
 
-def _errors(spec: Obj) -> Iterator[FieldError]:
+def _errors(spec: Obj, attestations: Obj | None) -> Iterator[FieldError]:
+    if attestations:
+        words = "attestations may only be specified with a webhook bound object reference"
+        yield fielderrors.invalid("spec.attestations", attestations, words)
+        return
     seconds, path = spec["expirationSeconds"], "spec.expirationSeconds"
     if seconds < 600:
         yield fielderrors.invalid(path, seconds, "may not specify a duration less than 10 minutes")
