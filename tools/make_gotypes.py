@@ -23,7 +23,7 @@ from pathlib import Path
 TARGET = Path(__file__).parent.parent / "src/konverge/apiserver/data/gotypes.json.gz"
 GROUPS = """
     admissionregistration apps autoscaling batch certificates coordination core discovery events flowcontrol networking
-    node policy rbac resource scheduling storage
+    node policy rbac resource scheduling storage storagemigration
 """.split()  # noqa: SIM905
 STABLE = re.compile(r"v\d+")
 SCALARS = {"string": "s", "bool": "b", "byte": "i", "float64": "f", "float32": "f", "[]byte": "y", "interface{}": "?"}

@@ -17,8 +17,6 @@ MODULES = {
     "apiextensions.k8s.io": "apiextensions",
     "apiregistration.k8s.io": "apiregistration",
     "apps": "apps",
-    "authentication.k8s.io": "authentication",
-    "authorization.k8s.io": "authorization",
     "autoscaling": "autoscaling",
     "batch": "batch",
     "certificates.k8s.io": "certificates",
@@ -33,6 +31,7 @@ MODULES = {
     "resource.k8s.io": "resource",
     "scheduling.k8s.io": "scheduling",
     "storage.k8s.io": "storage",
+    "storagemigration.k8s.io": "storagemigration",
 }
 
 PLAIN = Strategy()

@@ -19,7 +19,6 @@ from konverge.apiserver.kinds.rules.names import (
 )
 
 _LONGEST_EXPRESSION = 10 * 1024
-_LONGEST_PARAMETERS = 10 * 1024
 _IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
 _is_identifier = re.compile(_IDENTIFIER).fullmatch
 _ATTRIBUTES = t.map_of(t.STRING, t.map_of(t.STRING, t.DYN))
@@ -126,3 +125,13 @@ def toleration(value: Any, path: str, report: Report) -> bool:
         report.required(f"{path}.operator")
     effect = value.get("effect")
     return not effect or one_of("NoExecute", "NoSchedule")(effect, f"{path}.effect", report)
+
+
+def pool_name(value: Any, path: str, report: Report) -> bool:
+    """Subdomains, one below the other."""
+    if len(value) > 253:
+        report.too_long(path, 253)
+    for part in value.split("/"):
+        for complaint in dns_subdomain_complaints(part):
+            report.invalid(path, part, complaint)
+    return True

@@ -21,10 +21,10 @@ from konverge.apiserver.kinds.declare import (
     unchanged,
     update,
 )
-from konverge.apiserver.kinds.resource.devices import attribute_name
+from konverge.apiserver.kinds.resource.devices import attribute_name, pool_name
 from konverge.apiserver.kinds.rules.defaults import each
 from konverge.apiserver.kinds.rules.members import number, text
-from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, dns_subdomain_complaints
+from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain
 from konverge.apiserver.kinds.rules.numbers import NOT_POSITIVE, at_least
 from konverge.apiserver.kinds.rules.times import timestamp
 from konverge.apiserver.strategy import Obj, Strategy
@@ -42,18 +42,9 @@ def _defaults(obj: Obj) -> None:
                 taint["timeAdded"] = timestamp()
 
 
-def _pool_name(value: Any, path: str, report: Report) -> bool:
-    if len(value) > 253:
-        report.too_long(path, 253)
-    for part in value.split("/"):
-        for complaint in dns_subdomain_complaints(part):
-            report.invalid(path, part, complaint)
-    return True
-
-
 _POOL = section(
     "pool",
-    text("name", required, _pool_name),
+    text("name", required, pool_name),
     number("resourceSliceCount", at_least(1, NOT_POSITIVE)),
     number("generation", at_least(0, "must be greater than or equal to zero")),
 )

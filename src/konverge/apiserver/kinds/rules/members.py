@@ -57,13 +57,3 @@ def not_above(name: str, limit: str, detail: str) -> Rule:
         return found <= (value.get(limit) or 0) or report.invalid(f"{path}.{name}", found, detail)
 
     return check
-
-
-def not_both(first: str, second: str, detail: str) -> Rule:
-    """Two members exclude each other; the whole struct is refused."""
-
-    def check(value: Any, path: str, report: Report) -> bool:
-        both = value.get(first) is not None and value.get(second) is not None
-        return not both or report.forbidden(path, detail)
-
-    return check

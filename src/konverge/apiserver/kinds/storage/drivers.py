@@ -25,6 +25,7 @@ from konverge.apiserver.kinds.declare import (
 )
 from konverge.apiserver.kinds.lifecycle import (
     empty_is_null,
+    metadata_kept,
     next_generation,
     status_cleared,
     status_kept,
@@ -33,7 +34,7 @@ from konverge.apiserver.kinds.rules.defaults import each, fill, section_of
 from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import qualified_name
 from konverge.apiserver.kinds.rules.numbers import at_least, not_negative
-from konverge.apiserver.strategy import Context, Obj, Strategy
+from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 
 _DRIVER_DEFAULTS = {
     "attachRequired": True,
@@ -148,6 +149,12 @@ def _prepare_node_update(obj: Obj, old: Obj, context: Context) -> None:
     _no_empty_lists(obj)
 
 
+def _no_health(obj: Obj, old: Obj, context: Context) -> None:
+    """The health of volumes is an alpha feature, and off: nothing of it is stored."""
+    metadata_kept(obj, old, context)
+    obj["status"] = old.get("status") or {}
+
+
 def _node_id(value: Any, path: str, report: Report) -> bool:
     return len(value) <= 256 or report.invalid(path, value, "must be 256 characters or less")
 
@@ -206,6 +213,7 @@ CSI_NODE = Strategy(
     prepare_update=_prepare_node_update,
     validate_create=creation(_NODE),
     validate_update=update(as_created(_NODE), _drivers_kept),
+    status=StatusRules(prepare=_no_health),
     unconditional_update=False,
     returns_deleted=True,
 )

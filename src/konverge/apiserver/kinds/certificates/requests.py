@@ -1,4 +1,4 @@
-"""certificates.k8s.io: CertificateSigningRequest, with /approval and /status.
+"""CertificateSigningRequest, with /approval and /status.
 
 The spec says who asks, and is written once, by the server. Approving is a matter of /approval, issuing of /status; each
 keeps what belongs to the other.
@@ -271,22 +271,20 @@ def _certificate_kept(*, may_set: bool) -> Transition:
 
 _ANY_STATE = (as_created(_SPEC, _CONDITIONS), _new_certificate, _nothing_removed)
 
-STRATEGIES = {
-    "CertificateSigningRequest": Strategy(
-        prepare_create=_prepare_create,
-        prepare_update=_prepare_update,
-        validate_create=creation(_SPEC, _CONDITIONS),
-        validate_update=update(*_ANY_STATE, _nothing_decided, _certificate_kept(may_set=False)),
-        status=StatusRules(
-            prepare=_prepare_status,
-            validate=update(*_ANY_STATE, _nothing_decided, _certificate_kept(may_set=True), _one_decision),
-        ),
-        subresources={
-            "approval": StatusRules(
-                prepare=_prepare_approval, validate=update(*_ANY_STATE, _certificate_kept(may_set=False), _one_decision)
-            )
-        },
-        name_check=path_segment_name,
-        field_selectors={"spec.signerName": lambda obj: str((obj.get("spec") or {}).get("signerName") or "")},
-    )
-}
+REQUEST = Strategy(
+    prepare_create=_prepare_create,
+    prepare_update=_prepare_update,
+    validate_create=creation(_SPEC, _CONDITIONS),
+    validate_update=update(*_ANY_STATE, _nothing_decided, _certificate_kept(may_set=False)),
+    status=StatusRules(
+        prepare=_prepare_status,
+        validate=update(*_ANY_STATE, _nothing_decided, _certificate_kept(may_set=True), _one_decision),
+    ),
+    subresources={
+        "approval": StatusRules(
+            prepare=_prepare_approval, validate=update(*_ANY_STATE, _certificate_kept(may_set=False), _one_decision)
+        )
+    },
+    name_check=path_segment_name,
+    field_selectors={"spec.signerName": lambda obj: str((obj.get("spec") or {}).get("signerName") or "")},
+)

@@ -1,0 +1,23 @@
+"""storagemigration.k8s.io: StorageVersionMigration."""
+
+from __future__ import annotations
+
+from konverge.apiserver.kinds.declare import as_created, creation, field, required_saying, section, update
+from konverge.apiserver.kinds.lifecycle import kept, metadata_kept, status_cleared, status_kept
+from konverge.apiserver.kinds.rules.conditions import conditions
+from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.strategy import StatusRules, Strategy
+
+_SPEC = section("spec", section("resource", text("resource", required_saying("resource is required to be set"))))
+_STATUS = section("status", field("conditions", conditions))
+
+STRATEGIES = {
+    "StorageVersionMigration": Strategy(
+        prepare_create=status_cleared("storagemigration.k8s.io", "v1", "StorageVersionMigration"),
+        prepare_update=status_kept,
+        validate_create=creation(_SPEC),
+        validate_update=update(as_created(_SPEC), kept("spec", "storagemigration.StorageVersionMigrationSpec")),
+        status=StatusRules(prepare=metadata_kept, validate=update(as_created(_STATUS))),
+        unconditional_update=False,
+    )
+}
