@@ -45,6 +45,8 @@ class Report:
     figures: list[Figure] = field(default_factory=list)
     bars: list[Bar] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    """Promises that are no ratio and were not kept."""
 
     def ours(self, metric: str) -> Figure:
         return next(figure for figure in self.figures if figure.metric == metric and figure.peer == OURS)
@@ -62,7 +64,7 @@ class Report:
 
     @property
     def met(self) -> bool:
-        return all(self.ratio(bar) <= bar.times for bar in self.bars)
+        return not self.failures and all(self.ratio(bar) <= bar.times for bar in self.bars)
 
     def text(self) -> str:
         lines = [f"== {self.title}"]
@@ -70,6 +72,7 @@ class Report:
             lines += self._table(metric)
         lines += [f"  {note}" for note in self.notes]
         lines += [self._verdict(bar) for bar in self.bars]
+        lines += [f"  NOT MET: {failure}" for failure in self.failures]
         return "\n".join(lines)
 
     def _table(self, metric: str) -> list[str]:
