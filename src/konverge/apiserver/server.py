@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from konverge import clock
-from konverge.apiserver import bootstrap, discovery
+from konverge.apiserver import bootstrap, discovery, openapi
 from konverge.apiserver.admission.wiring import chain
 from konverge.apiserver.auth import policy, wiring
 from konverge.apiserver.certificates import Certificates, kept, write_private
@@ -76,7 +76,7 @@ class ApiServer:
         self.objects = Objects(self.store)
         self.definitions = Manager(self.store, self.registry)
         self.tables: TableMaker = Tables(self.definitions)
-        self.routes: dict[str, Route] = health.routes() | discovery.routes()
+        self.routes: dict[str, Route] = health.routes() | discovery.routes() | openapi.routes()
         self.specials: dict[tuple[str, str, str], Route] = specials.table()
         self.logs: Callable[[Obj, str, Query], Producer] | None = None
         """(pod, container, query) -> what writes its log; a simulation sets it."""

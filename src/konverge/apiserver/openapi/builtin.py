@@ -1,0 +1,78 @@
+"""The documents of the built-in API, put together from the pieces of data/openapi.zip (made by
+tools/generate_openapi.py).
+
+A document is bytes all along: the pieces are JSON, so they are joined and never parsed. The exception are the few
+schemas that stand for a kind in every group (DeleteOptions): a document tells of its own group-version only.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Any
+
+import msgspec
+
+_INFO = b'{"openapi":"3.0.0","info":{"title":"Kubernetes","version":"1.37"},"paths":'
+_SECURITY = (
+    b'"securitySchemes":{"BearerToken":{"type":"apiKey","description":"Bearer Token authentication",'
+    b'"name":"authorization","in":"header"}}}}'
+)
+_KINDS = "x-kubernetes-group-version-kind"
+_IN_EVERY_GROUP = (
+    "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent",
+)
+
+
+class Index(msgspec.Struct):
+    """`documents`: the hash of each; `custom`: the schemas that a document of custom kinds needs."""
+
+    documents: dict[str, str]
+    custom: list[str]
+
+
+def member(name: str) -> bytes:
+    """A file of the archive."""
+    path = resources.files("konverge.apiserver").joinpath("data/openapi.zip")
+    with path.open("rb") as opened, zipfile.ZipFile(opened) as archive:
+        return archive.read(name)
+
+
+@cache
+def index() -> Index:
+    return msgspec.json.decode(member("index.json"), type=Index)
+
+
+@lru_cache(maxsize=4)
+def _package(name: str) -> Mapping[str, bytes]:
+    lines = (line.partition(b" ") for line in member(f"schemas/{name}").splitlines())
+    return {key.decode(): schema for key, _, schema in lines}
+
+
+def schemas(names: Iterable[str]) -> dict[str, bytes]:
+    """Schemas as JSON by name."""
+    return {name: _package(name.rpartition(".")[0])[name] for name in names}
+
+
+def document(name: str) -> bytes:
+    """A v3 document, as `apis/apps/v1` names it in the index."""
+    names, paths = member(f"v3/{name}").splitlines()
+    found = schemas(names.decode().split())
+    for schema in _IN_EVERY_GROUP:
+        if schema in found:
+            found[schema] = _of_group_version(found[schema], name)
+    joined = b",".join(b'"%b":%b' % (key.encode(), schema) for key, schema in found.items())
+    part = b'"schemas":{%b},' % joined if found else b""
+    return b"".join((_INFO, paths, b',"components":{', part, _SECURITY))
+
+
+def _of_group_version(schema: bytes, name: str) -> bytes:
+    _, _, group_version = name.partition("/")
+    group, _, version = group_version.rpartition("/")
+    found: dict[str, Any] = msgspec.json.decode(schema)
+    own = [("", "v1"), (group, version)]
+    found[_KINDS] = [kind for kind in found[_KINDS] if (kind["group"], kind["version"]) in own]
+    return msgspec.json.encode(found)

@@ -1,0 +1,124 @@
+"""The paths of OpenAPI.
+
+The index of v3 names each document with its hash: whoever asks with the hash may keep the answer for good, and whoever
+asks with an old hash is sent to the present one.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from email.utils import format_datetime
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from konverge import clock
+from konverge.apiserver.http import cacheable, negotiate, respond
+from konverge.apiserver.openapi import builtin, custom
+from konverge.apiserver.openapi import v2 as openapi_v2
+from konverge.wire.message import Headers, Response
+
+if TYPE_CHECKING:
+    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.server import ApiServer
+
+_JSON = ("application/json", "application/*", "*/*")
+
+
+class Documents:
+    """What was made for a server, as of a generation of its registry: documents of custom kinds, and that of v2."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self.generation = server.registry.generation
+        self._registry = server.registry
+        self._manager = server.definitions
+        self._custom: dict[str, bytes] | None = None
+        self._v2: bytes = b""
+
+    def _definitions(self) -> custom.Definitions:
+        return {one["metadata"]["name"]: one for one in self._manager.definitions()}
+
+    @property
+    def custom(self) -> dict[str, bytes]:
+        """The v3 documents of custom kinds, by the names of the index."""
+        if self._custom is None:
+            definitions = self._definitions()
+            self._custom = {
+                f"apis/{group}/{version}": custom.document(self._registry, definitions, group, version)
+                for group, version in custom.group_versions(self._registry)
+            }
+        return self._custom
+
+    @property
+    def v2(self) -> bytes:
+        if not self._v2:
+            self._v2 = openapi_v2.document(self._registry, self._definitions())
+        return self._v2
+
+    def hashes(self) -> dict[str, str]:
+        own = {name: cacheable.etag_of(document) for name, document in self.custom.items()}
+        return dict(sorted({**builtin.index().documents, **own}.items()))
+
+    def v3(self, name: str) -> bytes | None:
+        if name in self.custom:
+            return self.custom[name]
+        return builtin.document(name) if name in builtin.index().documents else None
+
+
+_made: WeakKeyDictionary[ApiServer, Documents] = WeakKeyDictionary()
+
+
+def _documents(call: Call) -> Documents:
+    found = _made.get(call.server)
+    if found is None or found.generation != call.server.registry.generation:
+        found = _made[call.server] = Documents(call.server)
+    return found
+
+
+def _accepts_json(call: Call) -> bool:
+    header = call.request.headers.get("accept")
+    return not header or any(clause.media in _JSON for clause in negotiate.clauses(header))
+
+
+def _nothing(call: Call, code: int) -> Response:
+    """An answer without a body, nor a type."""
+    fields = respond.headers(call, (b"vary", b"Accept"))
+    return Response(code, Headers(fields), b"")
+
+
+async def v2(call: Call) -> Response:
+    if not _accepts_json(call):
+        return _nothing(call, 406)
+    body = _documents(call).v2
+    fields = {"vary": "Accept-Encoding", "cache-control": "no-cache, private"}
+    return cacheable.answer(call, body, "application/json", cacheable.etag_of(body), fields)
+
+
+async def v3_index(call: Call) -> Response:
+    """Any method, any Accept: this part of the real server looks at neither."""
+    hashes = _documents(call).hashes()
+    paths = {name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={etag}"} for name, etag in hashes.items()}
+    return call.answer_text(200, msgspec.json.encode({"paths": paths}).decode())
+
+
+async def v3_document(call: Call) -> Response:
+    documents = _documents(call)
+    name = call.info.path.removeprefix("/openapi/v3/")
+    etag = documents.hashes().get(name)
+    body = documents.v3(name)
+    if etag is None or body is None:
+        return _nothing(call, 404)
+    if not _accepts_json(call):
+        return _nothing(call, 406)
+    fields = {"vary": "Accept"}
+    asked = (call.query.get("hash") or [""])[0]
+    if asked and asked != etag:
+        location = f"/openapi/v3/{name}?hash={etag}"
+        response = cacheable.answer(call, b"", "application/json", etag, {**fields, "location": location})
+        response.status = 301
+        return response
+    if asked:
+        expires = format_datetime(clock.utc_now() + timedelta(days=365), usegmt=True)
+        fields |= {"cache-control": "public, immutable", "expires": expires}
+    return cacheable.answer(call, body, "application/json", etag, fields)
