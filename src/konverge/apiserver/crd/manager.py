@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from konverge.apiserver.crd import naming, termination
-from konverge.apiserver.crd.serving import CustomServed, serve
 from konverge.apiserver.crd.versions import rank
 from konverge.apiserver.http.respond import timestamp
 from konverge.apiserver.registry import Registry, Served
 from konverge.apiserver.storage import Event, Mismatch, Missing, Store
 from konverge.apiserver.storage.records import encode
 from konverge.apiserver.strategy import Obj
+
+if TYPE_CHECKING:
+    from konverge.apiserver.crd.serving import CustomServed
 
 GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
 TABLE = f"{GROUP}/{PLURAL}"
@@ -83,6 +86,10 @@ class Manager:
         shape = encode([definition["spec"], accepted, bool(definition["metadata"].get("deletionTimestamp"))])
         if self._shapes.get(name) == shape:
             return
+        from konverge.apiserver.crd.serving import (
+            serve,
+        )  # schemas, rules and CEL: a server without definitions needs none
+
         self._shapes[name] = shape
         before = self._served.get(name, [])
         self._served[name] = made = serve(definition)

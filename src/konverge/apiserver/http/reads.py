@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from konverge.apiserver import status
-from konverge.apiserver.http import negotiate, pages, render
+from konverge.apiserver.http import negotiate, pages, render, respond
 from konverge.apiserver.http.options import list_options
 from konverge.apiserver.http.selection import select
 from konverge.apiserver.registry import Served
 from konverge.apiserver.storage import Record
-from konverge.wire.message import Response
+from konverge.apiserver.strategy import Obj
+from konverge.wire.message import Headers, Response
 
 if TYPE_CHECKING:
     from konverge.apiserver.http.call import Call
@@ -56,6 +57,15 @@ def answer(call: Call, code: int, served: Served, record: Record) -> Response:
     return call.answer_bytes(code, render.plain(served, record))
 
 
+def _plain_list(call: Call, served: Served, records: list[Record], metadata: Obj) -> Response:
+    """The stored bytes: streamed when there are many, unless they are to be changed as a whole."""
+    as_stored = call.accepted == negotiate.PLAIN_JSON and "gzip" not in call.request.headers.get("accept-encoding")
+    if as_stored and sum(len(record.data) for record in records) > render.STREAM_FROM:
+        headers = respond.headers(call, (b"content-type", b"application/json"))
+        return Response(200, Headers(headers), producer=render.list_stream(served, records, metadata))
+    return call.answer_bytes(200, render.list_of(served, records, metadata))
+
+
 async def list_(call: Call) -> Response:
     served = call.resource
     accepted = call.negotiate(custom=served.custom, streams=True)
@@ -69,7 +79,7 @@ async def list_(call: Call) -> Response:
     if served.custom and not accepted.form:
         metadata.setdefault("continue", "")  # lists of custom resources always name it
     if not accepted.form:
-        return call.answer_bytes(200, render.list_of(served, page.records, metadata))
+        return _plain_list(call, served, page.records, metadata)
     objects = [render.restored(served, record) for record in page.records]
     if accepted.form == "Table":
         include = render.include_object(call)

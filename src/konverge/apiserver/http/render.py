@@ -15,6 +15,11 @@ from konverge.apiserver.http.negotiate import Accepted
 from konverge.apiserver.registry import Served
 from konverge.apiserver.storage import Record
 from konverge.apiserver.strategy import Obj
+from konverge.wire.message import Producer, Sink
+
+STREAM_FROM = 512 * 1024
+STREAM_PIECE = 64
+"""Lists of so many bytes are sent in pieces of so many objects."""
 
 if TYPE_CHECKING:
     from konverge.apiserver.http.call import Call
@@ -41,28 +46,46 @@ def with_kind(served: Served, obj: Obj) -> Obj:
 
 
 def item(served: Served, record: Record) -> bytes:
-    """One item of a list: without its kind, unless it is a custom resource."""
+    """One item of a list that is served in another form than it is stored: with its kind only if it is custom."""
     if served.custom:
-        return served.prefix + record.data[1:]
-    if served.conversion is None:
-        return record.data
+        return plain(served, record)
+    assert served.conversion is not None
     return msgspec.json.encode(served.conversion.from_storage(record.decode()))
+
+
+def list_head(served: Served, metadata: Obj) -> bytes:
+    return (
+        f'{{"kind":"{served.list_kind}","apiVersion":"{served.resource.api_version}",'
+        f'"metadata":{msgspec.json.encode(metadata).decode()},"items":['
+    ).encode()
+
+
+def items(served: Served, records: Sequence[Record]) -> list[bytes]:
+    if served.custom and served.conversion is None:
+        prefix = served.prefix
+        return [prefix + record.data[1:] for record in records]
+    if served.conversion is None:
+        return [record.data for record in records]
+    return [item(served, record) for record in records]
 
 
 def list_of(served: Served, records: Sequence[Record], metadata: Obj) -> bytes:
     """A whole list: the stored bytes, joined."""
-    head = (
-        f'{{"kind":"{served.list_kind}","apiVersion":"{served.resource.api_version}",'
-        f'"metadata":{msgspec.json.encode(metadata).decode()},"items":['
-    )
-    if served.custom:
-        prefix = served.prefix
-        items = [prefix + record.data[1:] for record in records]
-    elif served.conversion is None:
-        items = [record.data for record in records]
-    else:
-        items = [item(served, record) for record in records]
-    return b"".join((head.encode(), b",".join(items), b"]}"))
+    return b"".join((list_head(served, metadata), b",".join(items(served, records)), b"]}"))
+
+
+def list_stream(served: Served, records: Sequence[Record], metadata: Obj) -> Producer:
+    """A long list, piece by piece: others get their turn, and the bytes are never in memory as a whole."""
+
+    async def produce(sink: Sink) -> None:
+        head = list_head(served, metadata)
+        for start in range(0, len(records), STREAM_PIECE):
+            sink.write(head + b",".join(items(served, records[start : start + STREAM_PIECE])))
+            head = b","
+            await sink.drain()
+        sink.write(b"]}")
+
+    return produce
 
 
 # The real server makes this annotation when it converts a whole DaemonSet to v1; metadata alone is not converted.

@@ -7,12 +7,12 @@ resource that is missing in a group which exists. Clients tell from it whether a
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from konverge.apiserver import status
-from konverge.apiserver.http import create, delete, deletecollection, patch, reads, subresources, update, watch
 from konverge.apiserver.http.request_info import RequestInfo
-from konverge.apiserver.registry import Served
+from konverge.apiserver.registry import Served, Subresource
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
@@ -22,20 +22,36 @@ Handler = Callable[["Call"], Awaitable[Response]]
 
 _COLLECTION = {"GET": ("list", "watch"), "POST": ("create",), "DELETE": ("deletecollection",)}
 _OBJECT = {"GET": ("get",), "PUT": ("update",), "PATCH": ("patch",), "DELETE": ("delete",)}
-HANDLERS: dict[str, Handler] = {
-    "get": reads.get,
-    "list": reads.list_,
-    "watch": watch.watch,
-    "create": create.create,
-    "update": update.update,
-    "patch": patch.patch,
-    "delete": delete.delete,
-    "deletecollection": deletecollection.delete_collection,
+_MODULES = {
+    "get": ("reads", "get"),
+    "list": ("reads", "list_"),
+    "watch": ("watch", "watch"),
+    "create": ("create", "create"),
+    "update": ("update", "update"),
+    "patch": ("patch", "patch"),
+    "delete": ("delete", "delete"),
+    "deletecollection": ("deletecollection", "delete_collection"),
 }
+_handlers: dict[str, Handler] = {}
 _NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})
 _ACROSS_NAMESPACES = ("list", "watch")
 _DEEP = ("proxy",)
 """Subresources below which any path is allowed."""
+
+
+def handler_of(verb: str) -> Handler:
+    """Imported when a verb is first used: a server that starts pays only for what it does."""
+    found = _handlers.get(verb)
+    if found is None:
+        module, name = _MODULES[verb]
+        found = _handlers[verb] = getattr(import_module(f"konverge.apiserver.http.{module}"), name)
+    return found
+
+
+def _below(call: Call, served: Served, found: Subresource) -> Handler:
+    from konverge.apiserver.http.subresources import handler
+
+    return handler(call, served, found)
 
 
 class PageNotFound(Exception):
@@ -106,7 +122,7 @@ def _builtin(call: Call, served: Served) -> Handler:
         raise status.method_not_allowed()
     if across and verb not in _ACROSS_NAMESPACES and not _is_cluster_create(served):
         raise status.method_not_allowed()
-    return call.server.specials.get((info.group, info.plural, "")) or HANDLERS[verb]
+    return call.server.specials.get((info.group, info.plural, "")) or handler_of(verb)
 
 
 def _is_cluster_create(served: Served) -> bool:
@@ -122,7 +138,7 @@ def _well_formed(info: RequestInfo, served: Served) -> bool:
 def _legacy_watch(call: Call, served: Served) -> Handler:
     if call.info.method != "GET" or "watch" not in served.verbs:
         raise status.method_not_allowed()
-    return watch.watch
+    return handler_of("watch")
 
 
 def _subresource(call: Call, served: Served) -> Handler:
@@ -134,7 +150,7 @@ def _subresource(call: Call, served: Served) -> Handler:
     if verb not in found.verbs or info.method == "HEAD":
         raise status.method_not_allowed()
     special = call.server.specials.get((info.group, info.plural, info.subresource))
-    return special or subresources.handler(call, served, found)
+    return special or _below(call, served, found)
 
 
 def _custom(call: Call, served: Served) -> Handler:
@@ -150,13 +166,13 @@ def _custom(call: Call, served: Served) -> Handler:
             raise status.not_found(resource.group, resource.plural, info.name)
         if info.verb not in found.verbs:
             raise _unsupported(served, info.verb)
-        return subresources.handler(call, served, found)
+        return _below(call, served, found)
     methods = _OBJECT if info.name_in_path else _COLLECTION
     if info.legacy_watch:
         return _legacy_watch(call, served)
     if info.verb not in methods.get(info.method, ()) or info.verb not in served.verbs:
         raise _unsupported(served, info.verb)
-    return HANDLERS[info.verb]
+    return handler_of(info.verb)
 
 
 def _unsupported(served: Served, verb: str) -> status.ApiError:

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from konverge.apiserver.lazy import Route, route
 
-from konverge.apiserver.http import binding, components, connect, eviction
-from konverge.wire.message import Response
+_HTTP = "konverge.apiserver.http"
+_WHERE = {
+    ("", "bindings", ""): ("binding", "bind"),
+    ("", "componentstatuses", ""): ("components", "status_of_components"),
+    ("", "pods", "binding"): ("binding", "bind"),
+    ("", "pods", "eviction"): ("eviction", "evict"),
+    ("", "pods", "log"): ("connect", "log"),
+    ("", "pods", "exec"): ("connect", "exec_or_attach"),
+    ("", "pods", "attach"): ("connect", "exec_or_attach"),
+    ("", "pods", "portforward"): ("connect", "port_forward"),
+    ("", "pods", "proxy"): ("connect", "pod_proxy"),
+    ("", "services", "proxy"): ("connect", "service_proxy"),
+    ("", "nodes", "proxy"): ("connect", "node_proxy"),
+}
 
-if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
 
-Special = Callable[["Call"], Awaitable[Response]]
-
-
-def table() -> dict[tuple[str, str, str], Special]:
+def table() -> dict[tuple[str, str, str], Route]:
     """By group, plural and subresource."""
-    return {
-        ("", "bindings", ""): binding.bind,
-        ("", "componentstatuses", ""): components.status_of_components,
-        ("", "pods", "binding"): binding.bind,
-        ("", "pods", "eviction"): eviction.evict,
-        ("", "pods", "log"): connect.log,
-        ("", "pods", "exec"): connect.exec_or_attach,
-        ("", "pods", "attach"): connect.exec_or_attach,
-        ("", "pods", "portforward"): connect.port_forward,
-        ("", "pods", "proxy"): connect.pod_proxy,
-        ("", "services", "proxy"): connect.service_proxy,
-        ("", "nodes", "proxy"): connect.node_proxy,
-    }
+    return {place: route(f"{_HTTP}.{module}", name) for place, (module, name) in _WHERE.items()}

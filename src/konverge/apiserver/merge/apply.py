@@ -20,7 +20,7 @@ from konverge.apiserver.merge.managed import bare, empty, stripped, tracked
 from konverge.apiserver.merge.owner import Owner
 from konverge.apiserver.merge.ownership import Conflicts, moved, reconciled
 from konverge.apiserver.merge.typed import compare, fields_of, validate
-from konverge.apiserver.schema import object_meta, yamlgo
+from konverge.apiserver.schema import object_meta
 from konverge.apiserver.schema.decode import Decoded, DecodeError, from_patched, may_repeat
 from konverge.apiserver.schema.exact import json_type
 from konverge.apiserver.schema.node import TypeNode
@@ -37,6 +37,8 @@ def read(body: bytes) -> Decoded:
     found = _read_json(body)
     if found is not None:
         return Decoded(found, ())
+    from konverge.apiserver.schema import yamlgo  # not cheap, and most of what is applied is JSON
+
     try:
         value, repeated = yamlgo.parse(body)
     except yamlgo.YamlError as error:
