@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from konverge.apiserver import status
 from konverge.apiserver.auth.keys import Keys
 from konverge.apiserver.http import respond
+from konverge.apiserver.http.negotiate import clauses
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 CONFIGURATION_PATH = "/.well-known/openid-configuration"
 KEYS_PATH = "/openid/v1/jwks"
+KEYS_TYPE = "application/jwk-set+json"
 
 
 class OpenId:
@@ -36,4 +39,7 @@ class OpenId:
         return respond.whole(call, 200, msgspec.json.encode(found), "application/json")
 
     async def keys(self, call: Call) -> Response:
-        return respond.whole(call, 200, msgspec.json.encode(self._keys.published()), "application/jwk-set+json")
+        accepted = call.request.headers.get("accept")
+        if accepted and not any(clause.media in (KEYS_TYPE, "*/*") for clause in clauses(accepted)):
+            raise status.not_acceptable(f"406: Not Acceptable\n\nAvailable representations: {KEYS_TYPE}", details={})
+        return respond.whole(call, 200, msgspec.json.encode(self._keys.published()), KEYS_TYPE)
