@@ -31,3 +31,5 @@ class Config:
     request_timeout: float = 60.0
     """For everything but watches; a request may ask for less by `?timeout=`."""
     service_cluster_ips: str = "10.96.0.0/16"
+    disabled_admission: frozenset[str] = frozenset()
+    """Names of admission plugins to leave out, as kube-apiserver's --disable-admission-plugins."""

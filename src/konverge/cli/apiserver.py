@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
-import signal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 def add(commands: Any) -> None:
@@ -21,24 +22,16 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(serve(arguments))
-    else:
-        uvloop.run(serve(arguments))
+    from konverge.apiserver.lifetime import run as run_until_told
+
+    run_until_told(lambda stopping: serve(arguments, stopping))
     return 0
 
 
-async def serve(arguments: argparse.Namespace) -> None:
-    """Serve until SIGTERM or SIGINT."""
+async def serve(arguments: argparse.Namespace, stopping: asyncio.Event) -> None:
     from konverge.apiserver.certificates import write_private
     from konverge.apiserver.server import ApiServer
 
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(signum, stopping.set)
     async with ApiServer(data_dir=arguments.data_dir) as server:
         certificates = server.certificates(arguments.host) if arguments.tls else None
         tls = certificates.context() if certificates is not None else None

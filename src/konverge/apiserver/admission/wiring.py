@@ -44,31 +44,37 @@ def chain(server: ApiServer, authorization: Authorization) -> Chain:
 
         return ValidatingWebhooks(server, server.webhooks, authorization)
 
-    return Chain(
-        (
-            NamespaceLifecycle(),
-            LimitRanger(),
-            ServiceAccount(),
-            small.TaintNodesByCondition(),
-            PodSecurity(),
-            Priority(),
-            small.DefaultTolerationSeconds(),
-            storage.DefaultStorageClass(),
-            storage.StorageObjectInUseProtection(),
-            storage.PersistentVolumeClaimResize(),
-            RuntimeClass(),
-            certificates.CertificateApproval(authorization),
-            certificates.CertificateSigning(authorization),
-            certificates.ClusterTrustBundleAttest(authorization),
-            certificates.CertificateSubjectRestriction(),
-            small.DefaultIngressClass(),
-            small.PodTopologyLabels(),
-            PodResizeValidator(),
-            OnDemand(server.store, "mutatingadmissionpolicybindings", "admit", mutating_policies),
-            OnDemand(server.store, "mutatingwebhookconfigurations", "admit", mutating_webhooks),
-            Grants(authorization),
-            OnDemand(server.store, "validatingadmissionpolicybindings", "validate", validating_policies),
-            OnDemand(server.store, "validatingwebhookconfigurations", "validate", validating_webhooks),
-            ResourceQuota(),
-        )
-    )
+    plugins: dict[str, Plugin] = {
+        "NamespaceLifecycle": NamespaceLifecycle(),
+        "LimitRanger": LimitRanger(),
+        "ServiceAccount": ServiceAccount(),
+        "TaintNodesByCondition": small.TaintNodesByCondition(),
+        "PodSecurity": PodSecurity(),
+        "Priority": Priority(),
+        "DefaultTolerationSeconds": small.DefaultTolerationSeconds(),
+        "DefaultStorageClass": storage.DefaultStorageClass(),
+        "StorageObjectInUseProtection": storage.StorageObjectInUseProtection(),
+        "PersistentVolumeClaimResize": storage.PersistentVolumeClaimResize(),
+        "RuntimeClass": RuntimeClass(),
+        "CertificateApproval": certificates.CertificateApproval(authorization),
+        "CertificateSigning": certificates.CertificateSigning(authorization),
+        "ClusterTrustBundleAttest": certificates.ClusterTrustBundleAttest(authorization),
+        "CertificateSubjectRestriction": certificates.CertificateSubjectRestriction(),
+        "DefaultIngressClass": small.DefaultIngressClass(),
+        "PodTopologyLabels": small.PodTopologyLabels(),
+        "PodResizeValidator": PodResizeValidator(),
+        "MutatingAdmissionPolicy": OnDemand(
+            server.store, "mutatingadmissionpolicybindings", "admit", mutating_policies
+        ),
+        "MutatingAdmissionWebhook": OnDemand(server.store, "mutatingwebhookconfigurations", "admit", mutating_webhooks),
+        "Grants": Grants(authorization),
+        "ValidatingAdmissionPolicy": OnDemand(
+            server.store, "validatingadmissionpolicybindings", "validate", validating_policies
+        ),
+        "ValidatingAdmissionWebhook": OnDemand(
+            server.store, "validatingwebhookconfigurations", "validate", validating_webhooks
+        ),
+        "ResourceQuota": ResourceQuota(),
+    }
+    disabled = server.config.disabled_admission
+    return Chain([plugin for name, plugin in plugins.items() if name not in disabled])

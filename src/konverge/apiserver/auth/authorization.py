@@ -22,11 +22,12 @@ _ALLOWED = Decision(True)
 class Authorization:
     """Tells whether a user may do something."""
 
-    def __init__(self, rbac: Rbac) -> None:
+    def __init__(self, rbac: Rbac, *, always_allow: bool = False) -> None:
         self.rbac = rbac
+        self._always_allow = always_allow
 
     def decide(self, user: User, ask: Ask) -> Decision:
-        if MASTERS in user.groups:
+        if self._always_allow or MASTERS in user.groups:
             return _ALLOWED
         if NODES in user.groups and node_of(user.name) and self._node_may(ask):
             return _ALLOWED

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
 )
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes, PublicKeyTypes
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
@@ -36,7 +37,7 @@ def make() -> bytes:
 def load(pem: bytes) -> Key:
     """A private or public key; only RSA and P-256 are used for tokens."""
     if b"PRIVATE KEY" not in pem:
-        public = load_pem_public_key(pem)
+        public = _public(pem)
         if isinstance(public, RSAPublicKey):
             return _Rsa(None, public)
         if isinstance(public, EllipticCurvePublicKey) and isinstance(public.curve, SECP256R1):
@@ -48,6 +49,15 @@ def load(pem: bytes) -> Key:
     if isinstance(private, EllipticCurvePrivateKey) and isinstance(private.curve, SECP256R1):
         return _Elliptic(private, private.public_key())
     raise ValueError("a key of service-account tokens must be RSA or P-256")
+
+
+def _public(pem: bytes) -> PublicKeyTypes | CertificatePublicKeyTypes:
+    """Of a public key or, as the real server takes them too, of a certificate."""
+    if b"BEGIN CERTIFICATE" not in pem:
+        return load_pem_public_key(pem)
+    from cryptography.x509 import load_pem_x509_certificate
+
+    return load_pem_x509_certificate(pem).public_key()
 
 
 def _id(public: RSAPublicKey | EllipticCurvePublicKey) -> str:

@@ -20,6 +20,8 @@ class AuthSettings:
     """PEM of further keys (private or public) whose tokens are believed."""
     token_file: Path | None = None
     """Lines of `token,user,uid,"group1,group2"`, as kube-apiserver's --token-auth-file."""
+    always_allow: bool = False
+    """Whoever is authenticated may do all, as with kube-apiserver's --authorization-mode=AlwaysAllow."""
     anonymous: bool = True
     """Requests without credentials are those of system:anonymous; otherwise they are refused."""
 
