@@ -16,7 +16,7 @@ from konverge.runtime import Context, Controller, Manager
 from konverge.runtime.caches import CacheNotSynced
 from konverge.runtime.config import CacheSettings, Configuration
 from konverge.runtime.dependencies import DependencyError
-from konverge.runtime.elector import LeadershipLost
+from konverge.runtime.elector import LeaderElector, LeadershipLost
 from konverge.runtime.manager import LeaderElection
 from konverge.wire.direct import Direct
 from konverge.wire.message import Headers, Request, Response, Stream, Transport
@@ -222,3 +222,17 @@ async def test_only_the_leader_works_and_another_takes_over(server: ApiServer, c
     stop.set()
     with contextlib.suppress(asyncio.CancelledError):
         await serving[1]
+
+
+@pytest.mark.spec("R-04", "R-27")
+async def test_who_only_stands_by_ends_at_once_when_asked(client: Client) -> None:
+    async with LeaderElector(client, "op", "default", identity="other").leading():
+        manager = Manager(client, leader_election=LeaderElection(name="op")).add(Controller(Secret, nothing))
+        stop = asyncio.Event()
+        serving = asyncio.create_task(manager.serve(stop))
+        await asyncio.sleep(30)
+        assert await ask(manager, "/readyz") == (200, "ok")  # warm caches
+        stop.set()
+        began = asyncio.get_running_loop().time()
+        await serving
+        assert asyncio.get_running_loop().time() == began

@@ -66,7 +66,13 @@ class LeaderElector:
     @asynccontextmanager
     async def leading(self) -> AsyncIterator[asyncio.Event]:
         """Wait until we lead; inside, the Lease is renewed; at the end it is given back."""
-        await self._acquire()
+        await self.acquire()
+        async with self.holding() as lost:
+            yield lost
+
+    @asynccontextmanager
+    async def holding(self) -> AsyncIterator[asyncio.Event]:
+        """For whoever has acquired the Lease: it is renewed inside, and given back at the end."""
         lost = asyncio.Event()
         renewing = asyncio.create_task(self._renew(lost), name=f"renew lease {self.namespace}/{self.name}")
         try:
@@ -76,7 +82,8 @@ class LeaderElector:
             await asyncio.wait([renewing])
             await self._release()
 
-    async def _acquire(self) -> None:
+    async def acquire(self) -> None:
+        """Wait until we lead."""
         _log.info("%s: waiting to lead %s/%s", self.election.identity, self.namespace, self.name)
         while not await self._try():
             await self._pause()

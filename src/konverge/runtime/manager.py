@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -149,23 +149,35 @@ class Manager:
             self._add_engine(controller, tracked, recorder)
         async with asyncio.TaskGroup() as group:
             telling = [group.create_task(recorder.run(), name="events")] if isinstance(recorder, EventRecorder) else []
+            watching = [group.create_task(i.run(), name=f"cache {i.spec}") for i in self.caches.informers.values()]
             with bulk_load():
-                watching = [group.create_task(i.run(), name=f"cache {i.spec}") for i in self.caches.informers.values()]
-                await self.caches.wait_synced(self.config.cache.sync_timeout)
-            async with self._leading(elector, stop) as lost:
-                working = [group.create_task(self._work(e), name=f"controller {n}") for n, e in self.engines.items()]
-                if ready is not None and not ready.done():
-                    ready.set_result(None)
-                await _first(stop.wait(), lost.wait())
+                go_on = await _unless(stop, self.caches.wait_synced(self.config.cache.sync_timeout))
+            if go_on and elector is not None:
+                go_on = await _unless(stop, elector.acquire())
+            if go_on:
+                await self._lead(group, elector, stop, ready)
+            self._stopping = True
+            for tasks in (watching, telling):
+                await _end(tasks)
+
+    async def _lead(
+        self,
+        group: asyncio.TaskGroup,
+        elector: LeaderElector | None,
+        stop: asyncio.Event,
+        ready: asyncio.Future[None] | None,
+    ) -> None:
+        """Controllers at work, from here until the end is asked for or leadership is lost."""
+        async with AsyncExitStack() as stack:
+            lost = asyncio.Event() if elector is None else await stack.enter_async_context(elector.holding())
+            working = [group.create_task(self._work(e), name=f"controller {n}") for n, e in self.engines.items()]
+            if ready is not None and not ready.done():
+                ready.set_result(None)
+            if not await _unless(stop, lost.wait()):
                 self._stopping = True
-                if lost.is_set() and not stop.is_set():
-                    raise LeadershipLost("leadership was lost: this process ends, another one leads")
                 await self._drain(working)
-                for tasks in (watching, telling):
-                    for task in tasks:
-                        task.cancel()
-                    if tasks:
-                        await asyncio.wait(tasks)
+                return
+        raise LeadershipLost("leadership was lost: this process ends, another one leads")
 
     async def _connect(self, stack: AsyncExitStack) -> Client:
         client = self._client
@@ -193,14 +205,6 @@ class Manager:
         )
         self.numbers.leaders[election.name] = lambda: elector.is_leader
         return elector
-
-    @asynccontextmanager
-    async def _leading(self, elector: LeaderElector | None, stop: asyncio.Event) -> AsyncIterator[asyncio.Event]:
-        if elector is None:
-            yield asyncio.Event()
-            return
-        async with elector.leading() as lost:
-            yield lost
 
     def _add_engine(self, controller: Controller[Any], client: Client, recorder: Recorder) -> None:
         engine = Engine(
@@ -234,9 +238,7 @@ class Manager:
         _, late = await asyncio.wait(working, timeout=self._shutdown_timeout) if working else (set(), set())
         for task in late:
             _log.warning("%s did not finish within %g s and is ended", task.get_name(), self._shutdown_timeout)
-            task.cancel()
-        if late:
-            await asyncio.wait(late)
+        await _end(list(late))
 
     # -------------------------------------------------------------- health
 
@@ -260,12 +262,22 @@ class Manager:
         return "; ".join(f"{name} waits for {dependency}" for name, dependency in self._waiting.items())
 
 
-async def _first(*waits: Any) -> None:
-    """Until one of them is done; the others are cancelled."""
-    tasks = [asyncio.ensure_future(wait) for wait in waits]
+async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, object]) -> bool:
+    """Do some work, unless the end is asked for first: then it is cancelled, and the answer is False."""
+    working = asyncio.ensure_future(work)
+    stopping = asyncio.ensure_future(stop.wait())
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+            return True
+        return False
     finally:
-        for task in tasks:
-            task.cancel()
+        await _end([working, stopping])
+
+
+async def _end(tasks: Sequence[asyncio.Future[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
         await asyncio.wait(tasks)
