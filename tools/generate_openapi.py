@@ -8,8 +8,8 @@ once, so that 9 MB become a quarter of one:
 - `schemas/PACKAGE`: a line `name json` for each schema of a package.
 - `v3/GROUP-VERSION`: first line the names of the document's schemas, second line its paths.
 - `v2`: the paths, then the parameters of the OpenAPI v2 document (its definitions are the schemas, converted).
-- `index.json`: the hashes of the v3 documents (as konverge.apiserver.openapi puts them together), and the names of the
-  schemas that documents of custom kinds need.
+- `index.json`: the hashes of the v3 documents (as konverge.apiserver.openapi puts them together), the names of the
+  schemas that documents of custom kinds need, and the group-versions that these documents do not tell of.
 - `custom/…`: the paths of a custom kind, by scope and generation, with %PLACEHOLDERS% for its names. They are recorded
   from sample definitions.
 """
@@ -30,6 +30,7 @@ from tools.generate_tables import ask
 
 TARGET = Path(__file__).resolve().parent.parent / "src/konverge/apiserver/data/openapi.zip"
 GROUP, VERSION = "zzgroup.example.com", "v77"
+IN_EVERY_GROUP = [f"io.k8s.apimachinery.pkg.apis.meta.v1.{kind}" for kind in ("DeleteOptions", "WatchEvent")]
 SAMPLES = {"namespaced": ("zznamespaceds", "ZzNamespaced"), "cluster": ("zzclusters", "ZzCluster")}
 
 Json = Any
@@ -105,15 +106,21 @@ def collect(plane: ControlPlane) -> dict[str, Json]:
     return {**documents, "v2": v2}
 
 
+def elsewhere(all_schemas: Json, sample: Json) -> list[list[str]]:
+    """The group-versions of which a document of custom kinds does not say that they have DeleteOptions."""
+    lists = [schemas[IN_EVERY_GROUP[0]]["x-kubernetes-group-version-kind"] for schemas in (all_schemas, sample)]
+    known, told = ({(kind["group"], kind["version"]) for kind in kinds} for kinds in lists)
+    return [list(pair) for pair in sorted(known - told)]
+
+
 def members(documents: dict[str, Json]) -> dict[str, str]:
     """The members of the archive, but for the index."""
     v2 = documents.pop("v2")
     sample = documents.pop(f"apis/{GROUP}/{VERSION}")
-    common = sample["components"]["schemas"]
     schemas: dict[str, Json] = {}
     for document in documents.values():
         schemas |= document["components"].get("schemas", {})
-    schemas |= {name: schema for name, schema in common.items() if name.startswith("io.k8s.")}
+    schemas |= {name: v2["definitions"][name] for name in IN_EVERY_GROUP}
     found: dict[str, str] = {}
     for name in sorted(schemas):
         key = f"schemas/{package(name)}"

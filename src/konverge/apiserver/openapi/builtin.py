@@ -8,9 +8,10 @@ schemas that stand for a kind in every group (DeleteOptions): a document tells o
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from importlib import resources
+from io import BytesIO
 from typing import Any
 
 import msgspec
@@ -28,17 +29,24 @@ _IN_EVERY_GROUP = (
 
 
 class Index(msgspec.Struct):
-    """`documents`: the hash of each; `custom`: the schemas that a document of custom kinds needs."""
+    """`documents`: the hash of each. `custom`: the schemas that a document of custom kinds needs. `elsewhere`: the
+    group-versions of kinds in every group that such a document does not tell of."""
 
     documents: dict[str, str]
     custom: list[str]
+    elsewhere: list[tuple[str, str]]
+
+
+@cache
+def _archive() -> zipfile.ZipFile:
+    """In memory, as small as it is: reading its directory takes longer than reading a file of it."""
+    data = resources.files("konverge.apiserver").joinpath("data/openapi.zip").read_bytes()
+    return zipfile.ZipFile(BytesIO(data))
 
 
 def member(name: str) -> bytes:
     """A file of the archive."""
-    path = resources.files("konverge.apiserver").joinpath("data/openapi.zip")
-    with path.open("rb") as opened, zipfile.ZipFile(opened) as archive:
-        return archive.read(name)
+    return _archive().read(name)
 
 
 @cache
@@ -46,7 +54,7 @@ def index() -> Index:
     return msgspec.json.decode(member("index.json"), type=Index)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def _package(name: str) -> Mapping[str, bytes]:
     lines = (line.partition(b" ") for line in member(f"schemas/{name}").splitlines())
     return {key.decode(): schema for key, _, schema in lines}
@@ -60,19 +68,19 @@ def schemas(names: Iterable[str]) -> dict[str, bytes]:
 def document(name: str) -> bytes:
     """A v3 document, as `apis/apps/v1` names it in the index."""
     names, paths = member(f"v3/{name}").splitlines()
-    found = schemas(names.decode().split())
-    for schema in _IN_EVERY_GROUP:
-        if schema in found:
-            found[schema] = _of_group_version(found[schema], name)
+    _, _, group_version = name.partition("/")
+    group, _, version = group_version.rpartition("/")
+    found = told(schemas(names.decode().split()), lambda one: one in (("", "v1"), (group, version)))
     joined = b",".join(b'"%b":%b' % (key.encode(), schema) for key, schema in found.items())
     part = b'"schemas":{%b},' % joined if found else b""
     return b"".join((_INFO, paths, b',"components":{', part, _SECURITY))
 
 
-def _of_group_version(schema: bytes, name: str) -> bytes:
-    _, _, group_version = name.partition("/")
-    group, _, version = group_version.rpartition("/")
-    found: dict[str, Any] = msgspec.json.decode(schema)
-    own = [("", "v1"), (group, version)]
-    found[_KINDS] = [kind for kind in found[_KINDS] if (kind["group"], kind["version"]) in own]
-    return msgspec.json.encode(found)
+def told(found: dict[str, bytes], tells: Callable[[tuple[str, str]], bool]) -> dict[str, bytes]:
+    """Schemas in which the kinds of every group are restricted to some group-versions."""
+    for name in _IN_EVERY_GROUP:
+        if name in found:
+            schema: dict[str, Any] = msgspec.json.decode(found[name])
+            schema[_KINDS] = [kind for kind in schema[_KINDS] if tells((kind["group"], kind["version"]))]
+            found[name] = msgspec.json.encode(schema)
+    return found

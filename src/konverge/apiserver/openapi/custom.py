@@ -49,8 +49,10 @@ def document(registry: Registry, definitions: Definitions, group: str, version: 
     for served in kinds:
         paths |= operations(served, "v3")
         schemas |= models(served, definitions, v2=False)
-    names = [name for name in builtin.index().custom if _needed(name, kinds)]
-    schemas |= {name: msgspec.Raw(schema) for name, schema in builtin.schemas(names).items()}
+    common = builtin.schemas(name for name in builtin.index().custom if _needed(name, kinds))
+    elsewhere = builtin.index().elsewhere
+    common = builtin.told(common, lambda one: one not in elsewhere)
+    schemas |= {name: msgspec.Raw(schema) for name, schema in common.items()}
     ordered = {name: schemas[name] for name in sorted(schemas)}
     found = {
         "openapi": "3.0.0",
