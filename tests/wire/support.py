@@ -167,5 +167,5 @@ async def spin(times: int) -> None:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Let the loop run until something is so; the test's time limit is the only limit."""
-    while not condition():  # noqa: ASYNC110 - what is awaited here has no event of its own
+    while not condition():
         await asyncio.sleep(0)

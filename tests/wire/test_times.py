@@ -48,7 +48,7 @@ def server(
 
 
 async def lost(transport: MemoryTransport) -> None:
-    while not transport.lost:  # noqa: ASYNC110 - virtual seconds
+    while not transport.lost:
         await asyncio.sleep(1)
 
 
