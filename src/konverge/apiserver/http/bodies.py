@@ -5,13 +5,13 @@ A body may leave out its kind and version; where it names them, they must be tho
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from konverge.apiserver import status
 from konverge.apiserver.http import negotiate
-from konverge.apiserver.http.jsontext import json_type, parse, summary
+from konverge.apiserver.http.jsontext import parse, summary
 from konverge.apiserver.http.options import Validation
 from konverge.apiserver.http.scheme import refuse_kind
 from konverge.apiserver.registry import Served
@@ -132,32 +132,3 @@ def by_type(served: Served, body: bytes, obj: Obj) -> schema.Decoded:
     if served.typing is not None:
         return schema.from_json(served.typing, body)
     return schema.Decoded(obj, ())
-
-
-def yaml_object(body: bytes) -> schema.Decoded:
-    """The object that is applied: YAML, of which JSON is a part. `strict` tells of keys that stand twice."""
-    try:
-        obj, repeated = msgspec.json.decode(body), _repeated_in_json(body)
-    except (msgspec.DecodeError, RecursionError):
-        obj, repeated = _from_yaml(body)
-    if obj is None:
-        return schema.Decoded({}, ())
-    if not isinstance(obj, dict):
-        wrong = f"json: cannot unmarshal {json_type(obj)} into Go value of type map[string]interface {{}}"
-        raise status.bad_request(f"error decoding patch: error unmarshaling JSON: while decoding JSON: {wrong}")
-    return schema.Decoded(obj, repeated)
-
-
-def _repeated_in_json(body: bytes) -> list[str]:
-    if not schema.duplicates(body):
-        return []
-    return _from_yaml(body)[1]
-
-
-def _from_yaml(body: bytes) -> tuple[Any, list[str]]:
-    from konverge.apiserver.schema import yamlgo
-
-    try:
-        return yamlgo.parse(body)
-    except yamlgo.YamlError as error:
-        raise status.bad_request(f"error encoding patch: {error}") from None

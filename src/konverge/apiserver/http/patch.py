@@ -16,7 +16,7 @@ from konverge.apiserver.http import bodies, fields, reads, scheme, writes
 from konverge.apiserver.http.options import WriteOptions, write_options
 from konverge.apiserver.http.patching import JsonPatch, MergePatch, Patch, StrategicPatch, not_this
 from konverge.apiserver.http.update import keep_all_but_status, rules_of
-from konverge.apiserver.merge.apply import apply
+from konverge.apiserver.merge import apply as applying
 from konverge.apiserver.meta import system
 from konverge.apiserver.registry import Served
 from konverge.apiserver.schema.decode import Decoded, DecodeError, from_patched
@@ -72,7 +72,7 @@ async def _change(call: Call, served: Served, found: Patch, options: WriteOption
     def change(live: Obj | None) -> Obj:
         if live is None:
             raise status.not_found(served.resource.group, served.resource.plural, call.info.name)
-        obj = decoded(call, served, found, found.apply(live), options)
+        obj = decoded(call, served, found, live, options)
         served.defaults(obj)
         identified(call, served, obj, live)
         fields.track(call, served, live, obj, options)
@@ -82,18 +82,19 @@ async def _change(call: Call, served: Served, found: Patch, options: WriteOption
     return reads.answer(call, 200, served, written.record)
 
 
-def decoded(call: Call, served: Served, found: Patch, patched: Obj, options: WriteOptions) -> Obj:
+def decoded(call: Call, served: Served, found: Patch, live: Obj, options: WriteOptions) -> Obj:
     """The patched object as its type has it; what the type does not have is warned of or refused."""
+    patched = found.apply(live)
     if not patched.get("kind") and not patched.get("apiVersion"):
         patched = {}  # without a name for its type the real server's decoder leaves the object empty
     try:
         scheme.same_kind(call, served, patched)
         result = _typed(served, found, patched)
     except (DecodeError, scheme.WrongKind) as error:
-        raise _not_this(served, found, patched, str(error)) from None
+        raise _not_this(served, found, live, patched, str(error)) from None
     odd = [*found.strict, *result.strict]
     if odd and options.field_validation == "Strict":
-        raise _not_this(served, found, patched, "strict decoding error: " + ", ".join(odd))
+        raise _not_this(served, found, live, patched, "strict decoding error: " + ", ".join(odd))
     if options.field_validation == "Warn":
         for text in odd:
             call.warn(text)
@@ -113,8 +114,8 @@ def _typed(served: Served, found: Patch, patched: Obj) -> Decoded:
     return bodies.by_type(served, msgspec.json.encode(patched), patched)
 
 
-def _not_this(served: Served, found: Patch, patched: Obj, why: str) -> status.ApiError:
-    return not_this(found.shown(patched, custom=served.custom), why)
+def _not_this(served: Served, found: Patch, live: Obj, patched: Obj, why: str) -> status.ApiError:
+    return not_this(found.shown(live, patched, None if served.custom else served.typing), why)
 
 
 def identified(call: Call, served: Served, obj: Obj, live: Obj | None) -> None:
@@ -127,14 +128,15 @@ def identified(call: Call, served: Served, obj: Obj, live: Obj | None) -> None:
 
 
 async def _apply(call: Call, served: Served, body: bytes, options: WriteOptions) -> Response:
-    applied = bodies.yaml_object(body)
+    applied = applying.read(body)
     owner = fields.owner_of(call, served, options)
     if owner is None:
         raise status.unsupported_media_type("415: Unsupported Media Type", details={})
 
     def change(live: Obj | None) -> Obj:
-        obj = apply(live, applied.obj, owner, force=bool(options.force))
-        _strict(call, applied, options)
+        obj = applying.apply(live, applied.obj, owner, force=bool(options.force))
+        for text in applying.warnings(applied, options.field_validation):
+            call.warn(text)
         uid = obj["metadata"].get("uid")
         if live is None and uid:
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
@@ -145,14 +147,3 @@ async def _apply(call: Call, served: Served, body: bytes, options: WriteOptions)
 
     written = await writes.update(call, served, change, options, rules=rules_of(call), creates=not call.subresource)
     return reads.answer(call, 201 if written.created else 200, served, written.record)
-
-
-def _strict(call: Call, applied: Decoded, options: WriteOptions) -> None:
-    if applied.strict and options.field_validation == "Strict":
-        words = "\n".join(f"  {text}" for text in applied.strict)
-        raise status.bad_request(
-            f"error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:\n{words}"
-        )
-    if options.field_validation == "Warn":
-        for text in applied.strict:
-            call.warn(text)

@@ -11,7 +11,7 @@ import msgspec
 
 from konverge.apiserver import fielderrors, status
 from konverge.apiserver.http.jsontext import TYPE_OF_HEAD, json_type
-from konverge.apiserver.merge import jsonpatch, mergepatch, strategic
+from konverge.apiserver.merge import gobytes, jsonpatch, mergepatch, strategic
 from konverge.apiserver.merge.gotext import go_value
 from konverge.apiserver.merge.strategicerrors import StrategicError
 from konverge.apiserver.schema import decode as schema
@@ -27,8 +27,8 @@ class Patch(Protocol):
     def apply(self, live: Obj) -> Obj:
         """The patched object; the one given stays as it is."""
 
-    def shown(self, patched: Obj, *, custom: bool) -> str:
-        """What a refusal of the result shows."""
+    def shown(self, live: Obj, patched: Obj, node: TypeNode | None) -> str:
+        """What a refusal of the result shows; `node` is None for a custom resource."""
 
 
 def parsed(body: bytes) -> Any:
@@ -88,18 +88,8 @@ class JsonPatch:
             raise not_this(msgspec.json.encode(patched).decode(), words)
         return patched
 
-    def shown(self, patched: Obj, *, custom: bool) -> str:
-        return in_order(patched, _touched(self._operations), custom=custom)
-
-
-def _touched(operations: list[Any]) -> Obj:
-    """The paths of a JSON patch in the form of a merge patch: a member for each container on the way."""
-    root: Obj = {}
-    for operation in operations:
-        here = root
-        for part in str(operation.get("path", "")).split("/")[1:-1]:
-            here = here.setdefault(part.replace("~1", "/").replace("~0", "~"), {})
-    return root
+    def shown(self, live: Obj, patched: Obj, node: TypeNode | None) -> str:
+        return gobytes.text(node, patched, gobytes.opened_by_operations(self._operations))
 
 
 class MergePatch:
@@ -118,8 +108,8 @@ class MergePatch:
         patched: Obj = mergepatch.apply(live, self._patch)
         return patched
 
-    def shown(self, patched: Obj, *, custom: bool) -> str:
-        return in_order(patched, self._patch, custom=custom)
+    def shown(self, live: Obj, patched: Obj, node: TypeNode | None) -> str:
+        return gobytes.text(node, patched, gobytes.opened_by_merge(live, self._patch))
 
 
 class StrategicPatch:
@@ -140,7 +130,7 @@ class StrategicPatch:
                 raise rejected() from None
             raise (status.bad_request(str(error)) if error.code == 400 else status.plain_500(str(error))) from None
 
-    def shown(self, patched: Obj, *, custom: bool) -> str:
+    def shown(self, live: Obj, patched: Obj, node: TypeNode | None) -> str:
         return go_value(self._patch)
 
 
@@ -152,33 +142,3 @@ def not_this(shown: str, why: str) -> status.ApiError:
 def rejected() -> status.ApiError:
     """What the real server says about a patch that cannot be worked out: no more than this."""
     return status.ApiError(422, "Invalid", "the server rejected our request due to an error in our request", {})
-
-
-# The members of metadata in the order in which the real server prints them.
-_METADATA_ORDER = (
-    "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp",
-    "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers",
-    "managedFields",
-)  # fmt: skip
-
-
-def in_order(obj: Obj, touched: Any, *, custom: bool) -> str:
-    """An object as text, its members in the order of the real server.
-
-    Custom resources are maps there, and sorted. Of a built-in object those parts are sorted that the patch has touched
-    (`touched` is the patch, or has the form of one); the others keep the order of their type.
-    """
-    if custom:
-        return msgspec.json.encode(obj, order="sorted").decode()
-    return msgspec.json.encode(_arranged(obj, touched if isinstance(touched, dict) else {}, "")).decode()
-
-
-def _arranged(obj: Any, touched: Any, name: str) -> Any:
-    if not isinstance(obj, dict):
-        return obj
-    if isinstance(touched, dict):
-        return {key: _arranged(obj[key], touched.get(key), key) for key in sorted(obj)}
-    if name == "metadata":
-        ordered = [key for key in _METADATA_ORDER if key in obj] + sorted(obj.keys() - set(_METADATA_ORDER))
-        return {key: obj[key] for key in ordered}
-    return obj

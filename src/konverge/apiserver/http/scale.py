@@ -13,7 +13,7 @@ import msgspec
 from konverge.apiserver import fielderrors, status
 from konverge.apiserver.http import bodies, fields, patch, reads, render, writes
 from konverge.apiserver.http.options import WriteOptions, write_options
-from konverge.apiserver.merge.apply import apply
+from konverge.apiserver.merge import apply as applying
 from konverge.apiserver.merge.scale import replicas_path, to_parent, to_scale
 from konverge.apiserver.meta import system
 from konverge.apiserver.meta.validate import managed_field_errors
@@ -126,7 +126,7 @@ async def patch_scale(call: Call) -> Response:
     found = patch.read(scale_kind, media, body, options)
 
     def change(old: Obj) -> Obj:
-        new = patch.decoded(call, scale_kind, found, found.apply(old), options)
+        new = patch.decoded(call, scale_kind, found, old, options)
         patch.identified(call, served, new, old)
         fields.track(call, scale_kind, old, new, options)
         return new
@@ -135,12 +135,14 @@ async def patch_scale(call: Call) -> Response:
 
 
 async def _apply(call: Call, served: Served, scale_kind: Served, body: bytes, options: WriteOptions) -> Response:
-    applied = bodies.yaml_object(body)
+    applied = applying.read(body)
     owner = fields.owner_of(call, scale_kind, options)
     assert owner is not None
 
     def change(old: Obj) -> Obj:
-        new = apply(old, applied.obj, owner, force=bool(options.force))
+        new = applying.apply(old, applied.obj, owner, force=bool(options.force))
+        for text in applying.warnings(applied, options.field_validation):
+            call.warn(text)
         patch.identified(call, served, new, old)
         return new
 

@@ -16,6 +16,7 @@ from konverge.apiserver.http import render, respond
 from konverge.apiserver.http.options import WriteOptions
 from konverge.apiserver.http.pages import parse_version
 from konverge.apiserver.http.seams import AdmissionRequest
+from konverge.apiserver.merge.entries import keep_times
 from konverge.apiserver.meta import system, validate
 from konverge.apiserver.registry import Served
 from konverge.apiserver.storage import Exists, Mismatch, Missing, Record
@@ -275,6 +276,7 @@ async def _store_changed(call: Call, served: Served, record: Record, obj: Obj, o
             released(call, served, obj)
         return unstored(obj)
     obj["metadata"]["resourceVersion"] = str(record.revision)
+    keep_times(old, obj)
     if obj == old:
         await store.settled(record.revision)
         return record
