@@ -1,7 +1,7 @@
 """Controller runtimes side by side: the same operator in each framework, on the same kube-apiserver.
 
 - converge: new objects exist; the operator starts and makes them all Ready.
-- sync: everything exists and is Ready; the operator starts, fills its caches and finds nothing to do.
+- sync: everything exists and is Ready; the operator starts, fills its caches and finds nothing to do; then it idles.
 - latency: from the answer to a create to the owned object, at 20 creates per second.
 
 CPU and memory are the operator's own, from /proc; rounds are interleaved.
@@ -23,6 +23,9 @@ from konverge.client import Client, load_config
 
 LIMIT = 900.0
 CREATES = 200
+IDLE = 20.0
+IDLE_LIMIT = 0.2
+"""Per cent of a core that an operator with nothing to do may use."""
 GAP = 0.05
 
 Rounds = dict[str, dict[str, list[float]]]
@@ -49,8 +52,11 @@ def run(*, quick: bool = False) -> Report:
         found = asyncio.run(_measure(kubeconfig, peers, rounds, new, existing))
     report.notes.append(f"on {described}")
     for metric, by_peer in found.items():
-        unit = next(unit for word, unit in UNITS.items() if word in metric)
+        unit = "%" if metric.startswith("idle") else next(unit for word, unit in UNITS.items() if word in metric)
         report.figures += [Figure.of(metric, peer, values, unit) for peer, values in by_peer.items()]
+    idle = report.ours("idle: CPU").value
+    if idle > IDLE_LIMIT:
+        report.failures.append(f"idle: {idle:.2f} % of a core, allowed {IDLE_LIMIT:g}")
     names = {peer.name for peer in peers}
     report.bars += [bar for bar in BARS if bar.against in names and bar.metric in found]
     missing = sorted({bar.against for bar in BARS} - names)
@@ -95,6 +101,9 @@ async def _sync(kubeconfig: Path, peer: Peer, count: int, found: Rounds) -> None
         found["sync: CPU"][peer.name].append(operator.cpu())
         await asyncio.sleep(5)
         found["sync: memory after 5 s"][peer.name].append(operator.megabytes("VmRSS"))
+        idle = operator.cpu()
+        await asyncio.sleep(IDLE)
+        found["idle: CPU"][peer.name].append((operator.cpu() - idle) / IDLE * 100)
 
 
 async def _latency(client: Client, kubeconfig: Path, peer: Peer, found: Rounds) -> None:
