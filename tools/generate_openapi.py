@@ -153,8 +153,9 @@ def main() -> int:
         documents = collect(plane)
     sample = documents[f"apis/{GROUP}/{VERSION}"]["components"]["schemas"]
     custom = [name for name in sample if name.startswith("io.k8s.")]
+    unknown = elsewhere(documents["v2"]["definitions"], sample)
     found = members(documents)
-    index: Json = {"documents": dict.fromkeys(documents, ""), "custom": custom}
+    index: Json = {"documents": dict.fromkeys(documents, ""), "custom": custom, "elsewhere": unknown}
     write({**found, "index.json": compact(index)})
     from konverge.apiserver.http.cacheable import etag_of
     from konverge.apiserver.openapi import builtin
