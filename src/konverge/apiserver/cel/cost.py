@@ -13,6 +13,7 @@ from typing import Any
 
 from konverge.apiserver.cel.call_costs import CallCost, kubernetes_cost, standard_cost
 from konverge.apiserver.cel.celtypes import Type, is_optional
+from konverge.apiserver.cel.depth import room
 from konverge.apiserver.cel.estimates import ONE, UNKNOWN, ZERO, Estimate, exactly
 from konverge.apiserver.cel.list_costs import list_cost
 from konverge.apiserver.cel.nodes import Call, Fold, Ident, ListExpr, Literal, MapExpr, Node, Select, StructExpr
@@ -327,4 +328,5 @@ def _literal_size(node: Node) -> Estimate | None:
 
 def estimate(tree: Node, sizes: Sizes) -> Estimate:
     """The cost of an expression, at least and at most."""
-    return _Coster(sizes).cost(tree)
+    with room():
+        return _Coster(sizes).cost(tree)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from konverge.apiserver.cel import literals
+from konverge.apiserver.cel.depth import LIMIT, balanced, nesting, room
 from konverge.apiserver.cel.lexer import EOF, RANK, Token, tokens
 from konverge.apiserver.cel.literals import LiteralError
 from konverge.apiserver.cel.macros import MacroError, expand
@@ -27,7 +28,6 @@ from konverge.apiserver.cel.nodes import (
 )
 from konverge.apiserver.cel.source import CompileError, Problem, Source
 
-_DEPTH = 250
 _SIZE = 100_000
 _WORDS = (
     "as break const continue else false for function if import in let loop package namespace null return true var "
@@ -44,6 +44,10 @@ _AFTER = frozenset((*_RELATIONS, *_SUMS, *_PRODUCTS, "'&&'", "'||'", "'?'", "'.'
 """What may follow a complete operand."""
 
 
+class _TooDeep(Exception):
+    """More expressions within each other than anyone can have meant."""
+
+
 class _GivenUp(Exception):
     """The rest cannot be parsed; the problem is noted."""
 
@@ -55,7 +59,10 @@ def parse(text: str) -> tuple[Source, Node]:
         message = f"expression code point size exceeds limit: size: {len(text)}, limit {_SIZE}"
         raise CompileError(source, [Problem(-1, message)])
     parser = _Parser(text)
-    tree = parser.run()
+    with room():
+        tree = parser.run()
+    if not parser.problems and nesting(tree) > LIMIT + 1:
+        parser.problems.append(Problem(-1, "max recursion depth exceeded"))
     if parser.problems:
         raise CompileError(source, parser.problems)
     return source, tree
@@ -78,8 +85,8 @@ class _Parser:
             self._expect(EOF, frozenset())
         except _GivenUp:
             return Failed(offset=0)
-        except RecursionError:
-            self.problems.append(Problem(-1, f"expression recursion limit exceeded: {_DEPTH}"))
+        except _TooDeep:
+            self.problems.append(Problem(-1, f"expression recursion limit exceeded: {LIMIT}"))
             return Failed(offset=0)
         return tree
 
@@ -167,8 +174,8 @@ class _Parser:
 
     def _conditional(self) -> Node:
         self._depth += 1
-        if self._depth > _DEPTH:
-            raise RecursionError
+        if self._depth > LIMIT:
+            raise _TooDeep
         condition = self._either()
         if self._token.kind == "'?'":
             question = self._advance()
@@ -190,7 +197,7 @@ class _Parser:
         while self._token.kind == kind:
             operators.append(self._advance().offset)
             terms.append(rule())
-        return _balanced(function, terms, operators) if operators else terms[0]
+        return balanced(function, terms, operators) if operators else terms[0]
 
     def _relation(self) -> Node:
         return self._binary(_RELATIONS, self._sum)
@@ -432,18 +439,6 @@ _LITERALS: dict[str, Callable[[str], object]] = {
     "'false'": lambda text: False,
     "'null'": lambda text: None,
 }
-
-
-def _balanced(function: str, terms: list[Node], operators: list[int]) -> Node:
-    """Long chains become balanced trees, so that their depth stays small; the middle operator is the root."""
-
-    def build(low: int, high: int) -> Node:
-        middle = (low + high + 1) // 2
-        left = terms[middle] if middle == low else build(low, middle - 1)
-        right = terms[middle + 1] if middle == high else build(middle + 1, high)
-        return Call(offset=operators[middle], function=function, args=[left, right])
-
-    return build(0, len(operators) - 1)
 
 
 def _shown(token: Token) -> str:

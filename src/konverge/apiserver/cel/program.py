@@ -14,6 +14,7 @@ from typing import Any
 
 from konverge.apiserver.cel.celtypes import Type
 from konverge.apiserver.cel.checker import Checked, Environment, check
+from konverge.apiserver.cel.depth import SHALLOW, nesting, room
 from konverge.apiserver.cel.nodes import Call, Literal, Node, children
 from konverge.apiserver.cel.parser import parse
 from konverge.apiserver.cel.pattern import compile_pattern
@@ -28,13 +29,14 @@ CALL_LIMIT = 1_000_000
 class Program:
     """An expression that can be evaluated."""
 
-    __slots__ = ("_evaluate", "_order", "_size", "checked")
+    __slots__ = ("_deep", "_evaluate", "_order", "_size", "checked")
 
     def __init__(self, checked: Checked, environment: Environment) -> None:
         planner = Planner(environment.variables)
         self._evaluate = planner.plan(checked.tree)
         self._size = planner.size
         self._order = planner.slots
+        self._deep = nesting(checked.tree) > SHALLOW
         self.checked = checked
 
     @property
@@ -58,7 +60,11 @@ class Program:
         frame[0] = limit
         for name, value in variables.items():
             frame[self._order[name]] = value
-        value = self._evaluate(frame)
+        if self._deep:
+            with room():
+                value = self._evaluate(frame)
+        else:
+            value = self._evaluate(frame)
         return value, limit - frame[0] + 1
 
 
@@ -69,8 +75,9 @@ class InstantiationError(Exception):
 def compile_expression(text: str, environment: Environment) -> Program:
     """Raises CompileError, or InstantiationError."""
     source, tree = parse(text)
-    program = Program(check(source, tree, environment), environment)
-    _check_constants(tree, set())
+    with room():
+        program = Program(check(source, tree, environment), environment)
+        _check_constants(tree, set())
     return program
 
 

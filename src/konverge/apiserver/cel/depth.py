@@ -1,0 +1,50 @@
+"""How deep expressions may be nested, and what makes that depth safe.
+
+The limits are those of the real server. An expression within them still needs more of Python's stack than a program
+has by default: a pair of parentheses alone passes through every rule of the grammar.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from konverge.apiserver.cel.nodes import Call, Node, children
+
+LIMIT = 250
+SHALLOW = 40
+"""Trees up to this depth are evaluated within the ordinary stack."""
+_FRAMES = 6000
+
+
+@contextmanager
+def room() -> Iterator[None]:
+    """Stack enough for everything within the limits."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(before + _FRAMES)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def nesting(tree: Node) -> int:
+    """How many nodes stand within each other, at most."""
+    deepest, level = 0, [tree]
+    while level:
+        deepest += 1
+        level = list({id(child): child for node in level for child in children(node)}.values())
+    return deepest
+
+
+def balanced(function: str, terms: list[Node], operators: list[int]) -> Node:
+    """Long chains become balanced trees, so that their depth stays small; the middle operator is the root."""
+
+    def build(low: int, high: int) -> Node:
+        middle = (low + high + 1) // 2
+        left = terms[middle] if middle == low else build(low, middle - 1)
+        right = terms[middle + 1] if middle == high else build(middle + 1, high)
+        return Call(offset=operators[middle], function=function, args=[left, right])
+
+    return build(0, len(operators) - 1)

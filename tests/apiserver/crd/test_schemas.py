@@ -1,0 +1,137 @@
+"""Pruning, defaults and the correlation of old and new values, on schemas of any shape."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from konverge.apiserver.crd import structural
+from konverge.apiserver.crd.coercion import Coercer
+from konverge.apiserver.crd.correlation import same
+from konverge.apiserver.crd.formats import effective
+from konverge.apiserver.crd.jsonpath import JSONPath, JSONPathError
+from konverge.apiserver.crd.versions import rank
+
+NAMES = st.sampled_from("abcd")
+SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.text("xy", max_size=2)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=12
+)
+LEAVES = st.sampled_from(
+    [
+        {"type": "string"},
+        {"type": "string", "default": "x"},
+        {"type": "integer", "default": 0, "nullable": True},
+        {"type": "boolean"},
+        {"x-kubernetes-preserve-unknown-fields": True},
+        {"type": "object", "default": {}, "properties": {"a": {"type": "integer", "default": 1}}},
+    ]
+)
+
+
+def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return (
+        st.builds(lambda props: {"type": "object", "properties": props}, st.dictionaries(NAMES, inner, max_size=3))
+        | st.builds(lambda items: {"type": "array", "items": items}, inner)
+        | st.builds(lambda values: {"type": "object", "additionalProperties": values}, inner)
+    )
+
+
+SCHEMAS = st.recursive(LEAVES, _nested, max_leaves=8)
+OBJECTS = st.dictionaries(NAMES, VALUES, max_size=4)
+ROOTS = st.builds(lambda props: {"type": "object", "properties": props}, st.dictionaries(NAMES, SCHEMAS, max_size=4))
+
+
+@pytest.mark.spec("S-08")
+@given(ROOTS, OBJECTS)
+def test_pruning_and_defaulting_twice_is_the_same_as_once(schema: Any, obj: Any) -> None:
+    coercer = Coercer(structural.build(schema))
+    for step in (coercer.prune, coercer.drop_nulls, coercer.default):
+        step(obj)
+    once = copy.deepcopy(obj)
+    assert coercer.prune(obj) == []
+    coercer.drop_nulls(obj)
+    coercer.default(obj)
+    assert obj == once
+
+
+@pytest.mark.spec("S-08")
+@given(ROOTS, OBJECTS)
+def test_pruning_takes_away_and_never_changes(schema: Any, obj: Any) -> None:
+    before = copy.deepcopy(obj)
+    gone = Coercer(structural.build(schema)).prune(obj)
+    assert (obj == before) == (not gone)
+    assert _within(obj, before)
+
+
+@pytest.mark.spec("S-08")
+@given(ROOTS, OBJECTS)
+def test_defaults_fill_in_and_never_take_away(schema: Any, obj: Any) -> None:
+    before = copy.deepcopy(obj)
+    Coercer(structural.build(schema)).default(obj)
+    assert _within(before, obj)
+
+
+def _within(less: Any, more: Any) -> bool:
+    if isinstance(less, dict) and isinstance(more, dict):
+        return all(key in more and _within(value, more[key]) for key, value in less.items())
+    if isinstance(less, list) and isinstance(more, list):
+        return len(less) == len(more) and all(_within(a, b) for a, b in zip(less, more, strict=True))
+    return type(less) is type(more) and less == more
+
+
+@pytest.mark.spec("S-08")
+@given(VALUES, VALUES)
+def test_two_values_are_the_same_if_their_json_is(one: Any, other: Any) -> None:
+    assert same(one, copy.deepcopy(one))
+    assert same(one, other) == (json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True))
+
+
+OBJ = {"a": {"b": [{"c": 1, "n": "x"}, {"c": 2, "n": "y"}], "k.l": "dotted"}, "s": "text"}
+
+
+@pytest.mark.spec("S-08")
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        (".s", ["text"]),
+        (".a.b[0].c", [1]),
+        (".a.b[-1].n", ["y"]),
+        (".a.b[*].c", [1, 2]),
+        (".a.b[0:1].n", ["x"]),
+        ("..c", [1, 2]),
+        (".a.k\\.l", ["dotted"]),
+        (".a['k.l']", ["dotted"]),
+        ('.a.b[?(@.n=="y")].c', [2]),
+        (".a.b[?(@.c>1)].n", ["y"]),
+    ],
+)
+def test_json_paths_of_columns(path: str, found: list[Any]) -> None:
+    assert JSONPath(path).find(OBJ) == found
+
+
+@pytest.mark.spec("S-08")
+@given(st.text(".[]()'?*@ab0:-\\\"=<>&|", max_size=12))
+def test_any_text_is_a_path_or_refused(text: str) -> None:
+    try:
+        JSONPath(text).find(OBJ)
+    except JSONPathError:
+        return
+
+
+@pytest.mark.spec("S-08")
+def test_versions_are_in_the_order_of_their_maturity() -> None:
+    ordered = ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "foo1", "foo10"]
+    assert sorted(sorted(ordered), key=rank) == ordered
+
+
+@pytest.mark.spec("S-08")
+def test_formats_that_nobody_knows_are_ignored() -> None:
+    assert not effective("string", "nonsense")
+    assert effective("string", "date-time") == "date-time"
+    assert not effective("integer", "date-time")
