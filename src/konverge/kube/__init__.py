@@ -1,0 +1,1 @@
+"""The controllers that make a Kubernetes of an API server, each an ordinary controller on our own runtime."""
