@@ -30,6 +30,7 @@ from tools.generate_tables import ask
 
 TARGET = Path(__file__).resolve().parent.parent / "src/konverge/apiserver/data/openapi.zip"
 GROUP, VERSION = "zzgroup.example.com", "v77"
+KINDS = "x-kubernetes-group-version-kind"
 IN_EVERY_GROUP = [f"io.k8s.apimachinery.pkg.apis.meta.v1.{kind}" for kind in ("DeleteOptions", "WatchEvent")]
 SAMPLES = {"namespaced": ("zznamespaceds", "ZzNamespaced"), "cluster": ("zzclusters", "ZzCluster")}
 
@@ -108,7 +109,7 @@ def collect(plane: ControlPlane) -> dict[str, Json]:
 
 def elsewhere(all_schemas: Json, sample: Json) -> list[list[str]]:
     """The group-versions of which a document of custom kinds does not say that they have DeleteOptions."""
-    lists = [schemas[IN_EVERY_GROUP[0]]["x-kubernetes-group-version-kind"] for schemas in (all_schemas, sample)]
+    lists = [schemas[IN_EVERY_GROUP[0]][KINDS] for schemas in (all_schemas, sample)]
     known, told = ({(kind["group"], kind["version"]) for kind in kinds} for kinds in lists)
     return [list(pair) for pair in sorted(known - told)]
 
@@ -120,7 +121,8 @@ def members(documents: dict[str, Json]) -> dict[str, str]:
     schemas: dict[str, Json] = {}
     for document in documents.values():
         schemas |= document["components"].get("schemas", {})
-    schemas |= {name: v2["definitions"][name] for name in IN_EVERY_GROUP}
+    for name in IN_EVERY_GROUP:
+        schemas[name] = {**schemas[name], KINDS: v2["definitions"][name][KINDS]}
     found: dict[str, str] = {}
     for name in sorted(schemas):
         key = f"schemas/{package(name)}"
