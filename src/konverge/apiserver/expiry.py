@@ -1,0 +1,64 @@
+"""Events are kept for an hour after their last write, then they go by themselves.
+
+A write queues its key with the time at which it ends; as all live equally long, the queue is in order and one timer
+suffices. A later write makes the queued entry void, which shows by the revision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from konverge import clock
+from konverge.apiserver.storage import Event, Store
+
+TABLE = "/events"
+LIFETIME = 3600.0
+_AT_ONCE = 500
+"""So many are removed in one turn of the loop; the rest in the next."""
+
+
+class Expiry:
+    """Removes what has outlived its time."""
+
+    def __init__(self, store: Store, lifetime: float = LIFETIME) -> None:
+        self._store = store
+        self._lifetime = lifetime
+        self._queue: deque[tuple[float, str, int]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """What is there already gets its whole time again: its last write is not known."""
+        for record in self._store.table(TABLE).records.values():
+            self._enqueue(record.key, record.revision)
+        self._store.subscribe(TABLE, self._written)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _written(self, event: Event) -> None:
+        if event.record is not None:
+            self._enqueue(event.key, event.revision)
+
+    def _enqueue(self, key: str, revision: int) -> None:
+        self._queue.append((clock.monotonic() + self._lifetime, key, revision))
+        if self._timer is None:
+            self._arm()
+
+    def _arm(self) -> None:
+        delay = max(self._queue[0][0] - clock.monotonic(), 0.0)
+        self._timer = asyncio.get_running_loop().call_later(delay, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        now, table = clock.monotonic(), self._store.table(TABLE)
+        for _ in range(_AT_ONCE):
+            if not self._queue or self._queue[0][0] > now:
+                break
+            _, key, revision = self._queue.popleft()
+            record = table.records.get(key)
+            if record is not None and record.revision == revision:
+                self._store.remove(table, key, expected=revision)
+        if self._queue:
+            self._arm()

@@ -1,0 +1,45 @@
+"""The controllers inside the server."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tests.apiserver.api import Api
+
+FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"
+
+
+async def condition(api: Api, path: str) -> dict[str, Any]:
+    await asyncio.sleep(0)
+    found = await api.call("GET", path)
+    (only,) = found["status"]["conditions"]
+    return {key: value for key, value in only.items() if key != "lastTransitionTime"}
+
+
+async def test_a_flow_schema_knows_whether_its_level_exists(api: Api) -> None:
+    spec = {"priorityLevelConfiguration": {"name": "mine"}, "matchingPrecedence": 500}
+    await api.call("POST", f"{FLOW}/flowschemas", {"metadata": {"name": "s"}, "spec": spec})
+    assert (await condition(api, f"{FLOW}/flowschemas/s"))["status"] == "True"
+    level = {"type": "Limited", "limited": {"nominalConcurrencyShares": 1, "limitResponse": {"type": "Reject"}}}
+    await api.call("POST", f"{FLOW}/prioritylevelconfigurations", {"metadata": {"name": "mine"}, "spec": level})
+    found = await condition(api, f"{FLOW}/flowschemas/s")
+    assert (found["type"], found["status"], found["reason"]) == ("Dangling", "False", "Found")
+    before = api.server.store.revision
+    await asyncio.sleep(0)
+    assert api.server.store.revision == before  # settled
+
+
+async def test_an_api_service_of_nobody_is_not_available(api: Api) -> None:
+    path = "/apis/apiregistration.k8s.io/v1/apiservices"
+    spec = {
+        "group": "x.example.com",
+        "version": "v1",
+        "groupPriorityMinimum": 100,
+        "versionPriority": 10,
+        "service": {"namespace": "none", "name": "none"},
+        "insecureSkipTLSVerify": True,
+    }
+    await api.call("POST", path, {"metadata": {"name": "v1.x.example.com"}, "spec": spec})
+    found = await condition(api, f"{path}/v1.x.example.com")
+    assert found["reason"] == "ServiceNotFound"
