@@ -103,10 +103,9 @@ def test_and_and_or_absorb_errors_from_either_side(left: str, right: str, sign: 
         assert "error" in found
 
 
-WORDS = st.sampled_from(
-    (*"()[]{}.,:?!-+*/%<>é$'\n", "&&", "||", "==", "!=", "<=", "[?", ".?", '"""', "r'\\'", "0x", "1e", "1", "2u", "1.5")
-    + ("'a'", "b'a'", "true", "false", "null", "in", "for", "package", "x", "s", "li", "d", "all", "map", "has", "size")
-)
+SIGNS = (*"()[]{}.,:?!-+*/%<>é$'\n", "&&", "||", "==", "!=", "<=", "[?", ".?", '"""', "r'\\'", "0x", "1e", "2u", "1.5")
+NAMES = ("'a'", "b'a'", "true", "null", "in", "for", "package", "x", "s", "li", "d", "all", "map", "has", "size")
+WORDS = st.sampled_from(SIGNS) | st.sampled_from(NAMES)
 
 
 def complaint(text: str) -> str:

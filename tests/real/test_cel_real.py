@@ -1,0 +1,104 @@
+"""Definitions with rules, and objects under them, on the real server and ours: the same answers word for word."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.apiserver.crd.recordings import DEFINITIONS, Row, custom_object, definition, document, rows, summary
+from tests.real.sides import NAMESPACE, Side, sides
+
+__all__ = ["sides"]
+MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
+OBJECTS = f"/apis/o.example.com/v1/namespaces/{NAMESPACE}/os"
+RATS = f"/apis/rat.example.com/v1/namespaces/{NAMESPACE}/rats"
+
+
+def answers(sides: tuple[Side, Side], method: str, path: str, body: Any, media: str = "application/json") -> list[Row]:
+    """What the two say to a dry run."""
+    found = []
+    for side in sides:
+        code, answer = side.send(method, path, body, media, dryRun="All")
+        spec = answer.get("spec") if code < 300 and method == "POST" else None
+        found.append(summary(code, answer, side.warnings) | {"spec": spec})
+    return found
+
+
+def differing(found: dict[str, list[Row]]) -> dict[str, list[Row]]:
+    return {name: pair for name, pair in found.items() if pair[0] != pair[1]}
+
+
+def define(side: Side, body: Row, path: str, probe: Row) -> None:
+    """Create a definition, and wait until an object of it can be made."""
+    code, answer = side.send("POST", DEFINITIONS, body)
+    assert code in (201, 409), answer
+    while side.send("POST", path, probe)[0] not in (201, 409):
+        time.sleep(0.05)
+
+
+@pytest.mark.spec("S-08", "S-13")
+def test_definitions_and_their_rules(sides: tuple[Side, Side]) -> None:
+    found = {row["name"]: answers(sides, "POST", DEFINITIONS, definition(row)) for row in rows("definitions.jsonl")}
+    assert not differing({name: [_without_spec(one) for one in pair] for name, pair in found.items()})
+
+
+def _without_spec(row: Row) -> Row:
+    return {**row, "spec": None}
+
+
+@pytest.fixture
+def objects(sides: tuple[Side, Side]) -> Iterator[tuple[Side, Side]]:
+    changed = next(row for row in rows("objects.jsonl") if "patch" in row)
+    for side in sides:
+        define(side, document("object_definition.json"), OBJECTS, custom_object(changed["of"], "u"))
+    yield sides
+    for side in sides:
+        side.send("DELETE", f"{DEFINITIONS}/os.o.example.com")
+
+
+@pytest.mark.spec("S-08", "S-13")
+def test_objects_and_their_changes(objects: tuple[Side, Side]) -> None:
+    found = {}
+    for row in rows("objects.jsonl"):
+        if "create" in row:
+            body = custom_object(row["create"], row.get("as", "t"))
+            found[f"create {row['create']}"] = answers(objects, "POST", OBJECTS, body)
+        else:
+            patch = {"spec": row["patch"]}
+            found[f"patch {row['patch']}"] = answers(objects, "PATCH", f"{OBJECTS}/u", patch, MERGE)
+    assert not differing(found)
+
+
+@pytest.fixture
+def tightened(sides: tuple[Side, Side]) -> Iterator[tuple[Side, Side]]:
+    """Objects that were stored under a loose schema, and the tight one of today."""
+    recorded = document("ratcheting.json")
+    for side in sides:
+        define(side, recorded["loose"], RATS, _rat("u", recorded["spec"]))
+        for field, value in recorded["spec"].items():
+            side.send("POST", RATS, _rat(f"f-{field.lower()}", {"s": "ok", field: value}))
+        side.send("PATCH", f"{RATS}/u/status", {"status": recorded["status"]}, MERGE)
+        tight = {"spec": {"versions": recorded["tight"]["spec"]["versions"]}}
+        side.send("PATCH", f"{DEFINITIONS}/rats.rat.example.com", tight, MERGE)
+        while side.send("POST", RATS, _rat("new", {"s": "too long"}), dryRun="All")[0] != 422:
+            time.sleep(0.05)
+    yield sides
+    for side in sides:
+        side.send("DELETE", f"{DEFINITIONS}/rats.rat.example.com")
+
+
+def _rat(name: str, spec: Row) -> Row:
+    return {"apiVersion": "rat.example.com/v1", "kind": "Rat", "metadata": {"name": name}, "spec": spec}
+
+
+@pytest.mark.spec("S-08", "S-13")
+def test_what_was_wrong_before_is_forgiven_alike(tightened: tuple[Side, Side]) -> None:
+    found = {}
+    for row in rows("ratcheting.jsonl"):
+        path = "/".join(filter(None, (RATS, row["object"], row.get("subresource"))))
+        media = JSON_PATCH if isinstance(row["patch"], list) else MERGE
+        found[f"{row['object']} {row['patch']}"] = answers(tightened, "PATCH", path, row["patch"], media)
+    assert not differing(found)
