@@ -152,7 +152,8 @@ def body_of(step: Step) -> bytes:
 
 
 def record(module: str, kubeconfig: str) -> None:
-    server, tokens, answers = RealServer(kubeconfig), {}, []
+    server, answers = RealServer(kubeconfig), []
+    tokens: dict[str, str] = {}
     for step in import_module(module).STEPS:
         answer = server.ask(step, tokens)
         if step.keep:

@@ -27,7 +27,7 @@ def user_of(certificate: bytes) -> User | None:
     """The user of a certificate (DER); None if it names nobody or cannot be read."""
     try:
         names = list(_subject(certificate))
-    except (IndexError, ValueError, StopIteration):
+    except (IndexError, ValueError):
         return None
     name = next((text for oid, text in reversed(names) if oid == _COMMON_NAME), "")
     if not name:
@@ -41,12 +41,18 @@ def user_of(certificate: bytes) -> User | None:
 
 def _subject(certificate: bytes) -> Iterator[tuple[bytes, str]]:
     """The (object identifier, text) pairs of the subject."""
-    to_be_signed = next(_elements(next(_elements(certificate))[1]))[1]
+    to_be_signed = _first(_first(certificate))
     fields = [content for tag, content in _elements(to_be_signed) if tag != _VERSION]
     for _, names in _elements(fields[_SUBJECT]):
         for _, pair in _elements(names):
             (_, oid), (tag, text) = _elements(pair)
             yield oid, text.decode(_WIDE_TEXTS.get(tag, "utf-8"))
+
+
+def _first(data: bytes) -> bytes:
+    for _, content in _elements(data):
+        return content
+    raise ValueError("there is no element")
 
 
 def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:

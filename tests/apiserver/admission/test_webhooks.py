@@ -1,0 +1,235 @@
+"""Admission webhooks over HTTPS: what they see, what they may do, and what happens when they fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from konverge.wire.message import Response
+from tests.apiserver.admission.hooks import MUTATING, VALIDATING, WebhookServer, patch, webhook_server
+from tests.apiserver.api import CONFIG_MAPS, Api
+
+
+@pytest.fixture
+async def hooks() -> AsyncIterator[WebhookServer]:
+    async with webhook_server() as server:
+        yield server
+
+
+def _allow(request: Any) -> Any:
+    return {"allowed": True}
+
+
+def _deny(request: Any) -> Any:
+    return {"allowed": False, "status": {"message": "no way", "code": 403, "reason": "Forbidden"}}
+
+
+async def _configure(api: Api, path: str, *webhooks: Any, name: str = "w") -> None:
+    await api.call("POST", path, {"metadata": {"name": name}, "webhooks": list(webhooks)})
+
+
+@pytest.mark.spec("S-13")
+async def test_an_allowed_write_and_what_the_webhook_saw(api: Api, hooks: WebhookServer) -> None:
+    await _configure(api, VALIDATING, hooks.hook("allow", _allow))
+    await api.create("one", data={"a": "b"})
+    [(_, seen)] = hooks.asked
+    assert seen["kind"] == {"group": "", "version": "v1", "kind": "ConfigMap"}
+    assert (seen["name"], seen["namespace"], seen["operation"]) == ("one", "default", "CREATE")
+    assert seen["object"]["data"] == {"a": "b"}
+    assert seen["object"]["kind"] == "ConfigMap"
+    assert seen["oldObject"] is None
+    assert seen["options"] == {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"}
+    assert seen["userInfo"]["username"] == "admin"
+    await api.patch(f"{CONFIG_MAPS}/one", {"data": {"a": "c"}})
+    await api.call("DELETE", f"{CONFIG_MAPS}/one")
+    operations = [(seen["operation"], seen["oldObject"]["data"]["a"]) for _, seen in hooks.asked[1:]]
+    assert operations == [("UPDATE", "b"), ("DELETE", "c")]
+
+
+@pytest.mark.spec("S-13")
+async def test_a_refusal(api: Api, hooks: WebhookServer) -> None:
+    await _configure(api, VALIDATING, hooks.hook("deny", _deny))
+    found = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=403)
+    assert found["message"] == 'admission webhook "deny.test.io" denied the request: no way'
+    assert found["reason"] == "Forbidden"
+    assert api.server.objects.get("", "configmaps", "default", "one") is None
+
+
+async def test_a_refusal_without_words_and_with_warnings(api: Api, hooks: WebhookServer) -> None:
+    await _configure(api, VALIDATING, hooks.hook("mute", lambda request: {"allowed": False, "warnings": ["beware"]}))
+    response = await api.send("POST", CONFIG_MAPS, {"metadata": {"name": "one"}})
+    assert response.status == 400
+    assert b"denied the request without explanation" in response.body
+    assert response.headers.get_all("warning") == ['299 - "beware"']
+
+
+@pytest.mark.spec("S-13")
+async def test_mutations_are_seen_by_those_who_come_after(api: Api, hooks: WebhookServer) -> None:
+    first = hooks.hook("first", lambda request: patch({"op": "add", "path": "/data", "value": {"n": "1"}}))
+    second = hooks.hook("second", lambda request: patch({"op": "add", "path": "/data/m", "value": "2"}))
+    await _configure(api, MUTATING, first, second)
+    await _configure(api, VALIDATING, hooks.hook("last", _allow))
+    found = await api.create("one")
+    assert found["data"] == {"n": "1", "m": "2"}
+    assert hooks.calls() == ["first", "second", "last"]
+    assert hooks.asked[1][1]["object"]["data"] == {"n": "1"}
+    assert hooks.asked[2][1]["object"]["data"] == {"n": "1", "m": "2"}
+
+
+@pytest.mark.spec("S-13")
+async def test_reinvocation(api: Api, hooks: WebhookServer) -> None:
+    def note(request: Any) -> Any:
+        labels = request["object"]["metadata"].get("labels") or {}
+        value = {**labels, "seen": "again" if "touched" in labels else "once"}
+        return patch({"op": "add", "path": "/metadata/labels", "value": value})
+
+    def touch(request: Any) -> Any:
+        return patch({"op": "add", "path": "/metadata/labels/touched", "value": "x"})
+
+    await _configure(api, MUTATING, hooks.hook("note", note, reinvocationPolicy="IfNeeded"), hooks.hook("touch", touch))
+    found = await api.create("one")
+    assert hooks.calls() == ["note", "touch", "note"]
+    assert found["metadata"]["labels"] == {"seen": "again", "touched": "x"}
+
+
+async def test_nothing_is_called_again_when_nothing_changed(api: Api, hooks: WebhookServer) -> None:
+    same = hooks.hook("same", lambda request: patch({"op": "replace", "path": "/metadata/name", "value": "one"}))
+    await _configure(api, MUTATING, hooks.hook("first", _allow, reinvocationPolicy="IfNeeded"), same)
+    await api.create("one")
+    assert hooks.calls() == ["first", "same"]
+
+
+@pytest.mark.spec("S-13")
+async def test_plugins_see_what_webhooks_changed(api: Api, hooks: WebhookServer) -> None:
+    """The second round is one of all mutating plugins: a pod gets the priority of the class that a webhook gave it."""
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}]
+
+    def promote(request: Any) -> Any:
+        change = [{"op": "add", "path": "/spec/priorityClassName", "value": "system-node-critical"}]
+        return patch(*change, {"op": "remove", "path": "/spec/priority"})
+
+    await api.create("default", "/api/v1/namespaces/default/serviceaccounts")
+    await _configure(api, MUTATING, hooks.hook("promote", promote, rules=rules))
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    pod = await api.create("p", "/api/v1/namespaces/default/pods", spec=spec)
+    assert pod["spec"]["priority"] == 2_000_001_000
+
+
+async def _slow(request: Any) -> Any:
+    await asyncio.sleep(60)
+    return {"allowed": True}
+
+
+@pytest.mark.spec("S-13")
+@pytest.mark.parametrize(("policy", "status"), [("Fail", 500), ("Ignore", 201)])
+async def test_a_webhook_that_fails(api: Api, hooks: WebhookServer, policy: str, status: int) -> None:
+    def broken(request: Any) -> Any:
+        return Response(500, body=b"boom")
+
+    await _configure(api, VALIDATING, hooks.hook("broken", broken, failurePolicy=policy))
+    found = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=status)
+    if status == 500:
+        why = 'failed to call webhook: an error on the server ("boom") has prevented the request from succeeding'
+        assert found["message"] == f'Internal error occurred: failed calling webhook "broken.test.io": {why}'
+
+
+@pytest.mark.spec("S-13")
+@pytest.mark.parametrize(("policy", "status"), [("Fail", 500), ("Ignore", 201)])
+async def test_a_webhook_that_nobody_serves(api: Api, hooks: WebhookServer, policy: str, status: int) -> None:
+    gone = hooks.hook("gone", _allow, failurePolicy=policy, timeoutSeconds=3)
+    gone["clientConfig"] = {"url": "https://127.0.0.1:1/gone", "caBundle": hooks.bundle}
+    await _configure(api, VALIDATING, gone)
+    found = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=status)
+    if status == 500:
+        why = 'Post "https://127.0.0.1:1/gone?timeout=3s": dial tcp 127.0.0.1:1: connect: connection refused'
+        words = f'failed calling webhook "gone.test.io": failed to call webhook: {why}'
+        assert found["message"] == f"Internal error occurred: {words}"
+
+
+@pytest.mark.spec("S-13")
+@pytest.mark.parametrize(("policy", "status"), [("Fail", 500), ("Ignore", 201)])
+async def test_a_webhook_that_is_too_slow(api: Api, hooks: WebhookServer, policy: str, status: int) -> None:
+    await _configure(api, VALIDATING, hooks.hook("slow", _slow, failurePolicy=policy, timeoutSeconds=1))
+    found = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=status)
+    if status == 500:
+        assert found["message"].endswith("context deadline exceeded")
+
+
+async def test_a_certificate_that_is_not_trusted(api: Api, hooks: WebhookServer) -> None:
+    hook = hooks.hook("allow", _allow)
+    del hook["clientConfig"]["caBundle"]
+    await _configure(api, VALIDATING, hook)
+    found = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=500)
+    assert found["message"].endswith("x509: certificate signed by unknown authority")
+    assert hooks.asked == []
+
+
+@pytest.mark.spec("S-13")
+async def test_a_dry_run_needs_a_webhook_without_side_effects(api: Api, hooks: WebhookServer) -> None:
+    await _configure(api, VALIDATING, hooks.hook("allow", _allow, sideEffects="NoneOnDryRun"))
+    await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, query={"dryRun": "All"})
+    assert hooks.asked[0][1]["dryRun"] is True
+
+
+@pytest.mark.spec("S-13")
+async def test_selectors_and_conditions(api: Api, hooks: WebhookServer) -> None:
+    condition = [{"name": "only-x", "expression": "object.metadata.name.startsWith('x')"}]
+    await _configure(
+        api,
+        VALIDATING,
+        hooks.hook("labelled", _deny, objectSelector={"matchLabels": {"a": "b"}}),
+        hooks.hook("elsewhere", _deny, namespaceSelector={"matchLabels": {"a": "b"}}),
+        hooks.hook("named", _deny, matchConditions=condition),
+    )
+    await api.create("one")
+    assert hooks.calls() == []
+    await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "two", "labels": {"a": "b"}}}, expect=403)
+    await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "x"}}, expect=403)
+    await api.create("old", "/api/v1/namespaces", labels={"a": "b"})
+    await api.call("POST", "/api/v1/namespaces/old/configmaps", {"metadata": {"name": "one"}}, expect=403)
+    assert hooks.calls() == ["labelled", "named", "elsewhere"]
+
+
+@pytest.mark.spec("S-13")
+async def test_another_version_of_the_same_resource(api: Api, hooks: WebhookServer) -> None:
+    """A rule about autoscaling/v1 meets a write of autoscaling/v2: the webhook sees the version that it knows."""
+    rules = [{"apiGroups": ["autoscaling"], "apiVersions": ["v1"], "resources": ["*"], "operations": ["*"]}]
+    await _configure(
+        api,
+        MUTATING,
+        hooks.hook("v1", lambda r: patch({"op": "add", "path": "/spec/maxReplicas", "value": 7}), rules=rules),
+        hooks.hook("exact", _deny, rules=rules, matchPolicy="Exact"),
+    )
+    target = {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}
+    spec = {"scaleTargetRef": target, "maxReplicas": 3}
+    path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
+    found = await api.create("one", path, spec=spec)
+    assert found["spec"]["maxReplicas"] == 7
+    [(_, seen)] = hooks.asked
+    assert seen["object"]["apiVersion"] == "autoscaling/v1"
+    assert (seen["resource"]["version"], seen["requestResource"]["version"]) == ("v1", "v2")
+
+
+@pytest.mark.spec("S-13")
+async def test_a_webhook_behind_a_service(api: Api, hooks: WebhookServer) -> None:
+    hook = hooks.hook("allow", _allow)
+    hook["clientConfig"] = {"service": {"namespace": "default", "name": "hooks", "path": "/allow"}}
+    await _configure(api, VALIDATING, hook)
+    found = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=500)
+    assert found["message"].endswith(
+        'Post "https://hooks.default.svc:443/allow?timeout=10s": service "hooks" not found'
+    )
+    port = int(hooks.url.rpartition(":")[2])
+    ports = [{"port": 443, "targetPort": port}]
+    await api.create("hooks", "/api/v1/namespaces/default/services", spec={"ports": ports})
+    assert api.server.webhooks.resolve("default", "hooks", 443) == f"127.0.0.1:{port}"
+
+
+async def test_a_configuration_that_goes_takes_its_webhooks_along(api: Api, hooks: WebhookServer) -> None:
+    await _configure(api, VALIDATING, hooks.hook("deny", _deny))
+    await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=403)
+    await api.call("DELETE", f"{VALIDATING}/w")
+    await api.create("one")

@@ -1,0 +1,182 @@
+"""Who somebody is: tokens of accounts, token files, certificates, nobody."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from konverge.apiserver import ApiServer, certificates
+from konverge.apiserver.auth.certificates import user_of
+from konverge.apiserver.auth.settings import AuthSettings
+from konverge.apiserver.config import Config
+from konverge.wire.message import Headers, Peer, Request
+from tests.apiserver.api import Api
+
+WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+
+
+async def _token(api: Api, name: str = "robot", **spec: Any) -> str:
+    found = await api.call("POST", f"{ACCOUNTS}/{name}/token", {"spec": spec})
+    return str(found["status"]["token"])
+
+
+async def _who(api: Api, token: str) -> Any:
+    found = await api.call("POST", WHO, {}, authorization=f"Bearer {token}")
+    return found["status"]["userInfo"]
+
+
+async def _refused(api: Api, token: str) -> bool:
+    response = await api.send("POST", WHO, {}, authorization=f"Bearer {token}")
+    return response.status == 401
+
+
+def _claims(token: str) -> Any:
+    part = token.split(".")[1]
+    return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+
+
+@pytest.mark.spec("S-12")
+async def test_a_token_says_who_and_for_how_long(api: Api) -> None:
+    account = await api.create("robot", ACCOUNTS)
+    token = await _token(api, expirationSeconds=700)
+    user, claims = await _who(api, token), _claims(token)
+    assert user["username"] == "system:serviceaccount:default:robot"
+    assert user["uid"] == account["metadata"]["uid"]
+    assert user["extra"]["authentication.kubernetes.io/credential-id"] == [f"JTI={claims['jti']}"]
+    assert claims["exp"] - claims["iat"] == 700
+    assert claims["kubernetes.io"]["serviceaccount"] == {"name": "robot", "uid": account["metadata"]["uid"]}
+
+
+@pytest.mark.spec("S-12")
+async def test_a_token_ends_with_its_account(api: Api) -> None:
+    await api.create("robot", ACCOUNTS)
+    token = await _token(api)
+    await api.call("DELETE", f"{ACCOUNTS}/robot")
+    assert await _refused(api, token)
+    await api.create("robot", ACCOUNTS)
+    assert await _refused(api, token), "another account of the same name is another account"
+
+
+@pytest.mark.spec("S-12")
+async def test_a_token_ends_with_what_it_is_bound_to(api: Api) -> None:
+    await api.create("robot", ACCOUNTS)
+    secrets = "/api/v1/namespaces/default/secrets"
+    await api.create("bound", secrets)
+    reference = {"kind": "Secret", "apiVersion": "v1", "name": "bound"}
+    token = await _token(api, boundObjectRef=reference)
+    assert not await _refused(api, token)
+    await api.call("DELETE", f"{secrets}/bound")
+    assert await _refused(api, token)
+
+
+@pytest.mark.spec("S-12")
+async def test_a_token_of_a_pod_tells_of_it_and_lives_on(api: Api) -> None:
+    await api.create("robot", ACCOUNTS)
+    spec = {"serviceAccountName": "robot", "containers": [{"name": "c", "image": "i"}], "nodeName": "n1"}
+    pod = await api.create("p", "/api/v1/namespaces/default/pods", spec=spec)
+    reference = {"kind": "Pod", "apiVersion": "v1", "name": "p"}
+    token = await _token(api, boundObjectRef=reference, expirationSeconds=3607)
+    extra, claims = (await _who(api, token))["extra"], _claims(token)
+    assert extra["authentication.kubernetes.io/pod-uid"] == [pod["metadata"]["uid"]]
+    assert extra["authentication.kubernetes.io/node-name"] == ["n1"]
+    assert claims["exp"] - claims["iat"] == 365 * 24 * 3600, "old clients read a token once"
+    assert claims["kubernetes.io"]["warnafter"] - claims["iat"] == 3607
+
+
+@pytest.mark.virtual
+async def test_a_token_expires() -> None:
+    import asyncio
+
+    async with ApiServer() as server:
+        api = Api(server)
+        await api.create("robot", ACCOUNTS)
+        token = await _token(api, expirationSeconds=600)
+        await asyncio.sleep(655)
+        assert not await _refused(api, token), "clocks may differ by a minute"
+        await asyncio.sleep(10)
+        assert await _refused(api, token)
+
+
+@pytest.mark.parametrize("spoil", ["signature", "claims", "algorithm"])
+async def test_a_token_that_was_tampered_with(api: Api, spoil: str) -> None:
+    await api.create("robot", ACCOUNTS)
+    head, claims, signature = (await _token(api)).split(".")
+    if spoil == "signature":
+        signature = signature[:-8] + "AAAAAAAA"
+    elif spoil == "claims":
+        changed = {**_claims(f".{claims}."), "sub": "system:admin"}
+        claims = base64.urlsafe_b64encode(json.dumps(changed).encode()).decode().rstrip("=")
+    else:
+        head = base64.urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=")
+        signature = ""
+    assert await _refused(api, f"{head}.{claims}.{signature}")
+
+
+@pytest.mark.spec("S-12")
+async def test_keys_are_published_and_kept(tmp_path: Path) -> None:
+    async with ApiServer(data_dir=tmp_path) as server:
+        api = Api(server)
+        await api.create("robot", ACCOUNTS)
+        token = await _token(api)
+        keys = await api.call("GET", "/openid/v1/jwks")
+        issuer = await api.call("GET", "/.well-known/openid-configuration")
+    assert issuer["issuer"] == _claims(token)["iss"]
+    assert (tmp_path / "service-account.key").stat().st_mode & 0o077 == 0
+    async with ApiServer(data_dir=tmp_path) as server:
+        api = Api(server)
+        assert await api.call("GET", "/openid/v1/jwks") == keys
+        assert not await _refused(api, token)
+
+
+@pytest.mark.spec("S-12")
+async def test_a_token_file(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.csv"
+    path.write_text('secret-1,jane,u1,"dev,ops"\nsecret-2,joe,u2\n')
+    async with ApiServer(config=Config(auth=AuthSettings(token_file=path))) as server:
+        api = Api(server)
+        jane = await _who(api, "secret-1")
+        assert (jane["username"], jane["uid"]) == ("jane", "u1")
+        assert jane["groups"] == ["dev", "ops", "system:authenticated"]
+        assert (await _who(api, "secret-2"))["groups"] == ["system:authenticated"]
+        assert await _refused(api, "secret-3")
+
+
+@pytest.mark.spec("S-12")
+async def test_nobody_may_be_shut_out() -> None:
+    async with ApiServer(config=Config(auth=AuthSettings(anonymous=False))) as server:
+        response = await server.transport.send(Request("GET", "/version"))
+        assert response.status == 401
+
+
+@pytest.mark.spec("S-12")
+async def test_a_client_certificate(api: Api) -> None:
+    from cryptography.hazmat.primitives.serialization import Encoding
+    from cryptography.x509 import load_pem_x509_certificate
+
+    pem = certificates.make(("127.0.0.1",)).admin
+    der = load_pem_x509_certificate(pem).public_bytes(Encoding.DER)
+    user = user_of(der)
+    assert user is not None
+    assert (user.name, user.groups) == ("kubernetes-admin", ("system:masters", "system:authenticated"))
+    request = Request("POST", WHO, Headers.of({"authorization": "Bearer nonsense"}), b"{}", peer=Peer("x", der))
+    response = await api.server.transport.send(request)
+    found = json.loads(response.body)["status"]["userInfo"]
+    assert found["username"] == "kubernetes-admin", "a certificate comes before a token"
+
+
+@pytest.mark.parametrize("data", [b"", b"\x30", b"\x30\x82\xff\xff\x00", b"nonsense", b"\x30\x03\x30\x01\x05"])
+def test_a_certificate_that_cannot_be_read_is_nobodys(data: bytes) -> None:
+    assert user_of(data) is None
+
+
+async def test_a_token_in_a_websocket_protocol(api: Api) -> None:
+    encoded = base64.urlsafe_b64encode(api.server.token.encode()).decode().rstrip("=")
+    protocol = f"base64url.bearer.authorization.k8s.io.{encoded}, v4.channel.k8s.io"
+    headers = Headers.of({"upgrade": "websocket", "sec-websocket-protocol": protocol})
+    response = await api.server.transport.send(Request("GET", "/api/v1/namespaces", headers))
+    assert response.status == 200

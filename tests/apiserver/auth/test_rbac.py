@@ -1,0 +1,116 @@
+"""The index of bindings follows the store."""
+
+from __future__ import annotations
+
+import pytest
+
+from konverge.apiserver.auth import policy
+from konverge.apiserver.auth.rbac import GROUP, Rbac
+from konverge.apiserver.auth.rules import Ask
+from konverge.apiserver.http.seams import User
+from konverge.apiserver.objects import Objects
+from konverge.apiserver.storage import Store
+from konverge.apiserver.strategy import Obj
+
+ASK = Ask("get", "", "configmaps", namespace="one", name="x")
+ANN = User("ann", groups=("team",))
+
+
+@pytest.fixture
+def objects() -> Objects:
+    return Objects(Store())
+
+
+def _rbac(objects: Objects) -> Rbac:
+    return Rbac(objects._store)
+
+
+def _role(objects: Objects, verbs: list[str]) -> None:
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs}]
+    objects.create(GROUP, "roles", {"metadata": {"name": "r", "namespace": "one"}, "rules": rules})
+
+
+def _bind(objects: Objects, *subjects: Obj, name: str = "b") -> None:
+    ref = {"apiGroup": GROUP, "kind": "Role", "name": "r"}
+    metadata = {"name": name, "namespace": "one"}
+    objects.create(GROUP, "rolebindings", {"metadata": metadata, "roleRef": ref, "subjects": list(subjects)})
+
+
+@pytest.mark.spec("S-12")
+def test_what_is_bound_before_and_after_the_first_question(objects: Objects) -> None:
+    _role(objects, ["get"])
+    rbac = _rbac(objects)
+    assert not rbac.decide(ANN, ASK).allowed
+    _bind(objects, {"kind": "User", "name": "ann"})
+    decision = rbac.decide(ANN, ASK)
+    assert decision.reason == 'RBAC: allowed by RoleBinding "b/one" of Role "r" to User "ann"'
+    assert _rbac(objects).decide(ANN, ASK).allowed
+
+
+@pytest.mark.spec("S-12")
+def test_a_changed_role_and_a_changed_binding_take_effect_at_once(objects: Objects) -> None:
+    _role(objects, ["get"])
+    _bind(objects, {"kind": "Group", "name": "team"})
+    rbac = _rbac(objects)
+    assert rbac.decide(ANN, ASK).allowed
+    objects.update(GROUP, "roles", "one", "r", lambda role: {**role, "rules": []})
+    assert not rbac.decide(ANN, ASK).allowed
+    objects.update(GROUP, "roles", "one", "r", lambda role: {**role, "rules": [_all()]})
+    assert rbac.decide(ANN, ASK).allowed
+    objects.update(GROUP, "rolebindings", "one", "b", lambda binding: {**binding, "subjects": []})
+    assert not rbac.decide(ANN, ASK).allowed
+
+
+def _all() -> Obj:
+    return {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+
+
+def test_a_binding_reaches_its_namespace_only(objects: Objects) -> None:
+    _role(objects, ["get"])
+    _bind(objects, {"kind": "User", "name": "ann"})
+    rbac = _rbac(objects)
+    assert not rbac.decide(ANN, Ask("get", "", "configmaps", namespace="two")).allowed
+    assert not rbac.decide(ANN, Ask("get", "", "configmaps")).allowed
+
+
+def test_accounts_are_bound_by_name_in_the_namespace_of_the_binding(objects: Objects) -> None:
+    _role(objects, ["get"])
+    _bind(objects, {"kind": "ServiceAccount", "name": "robot"})
+    rbac = _rbac(objects)
+    assert rbac.decide(User("system:serviceaccount:one:robot"), ASK).allowed
+    assert not rbac.decide(User("system:serviceaccount:two:robot"), ASK).allowed
+
+
+def test_a_deleted_binding_and_a_deleted_role_are_gone(objects: Objects) -> None:
+    _role(objects, ["get"])
+    _bind(objects, {"kind": "User", "name": "ann"})
+    rbac = _rbac(objects)
+    assert rbac.decide(ANN, ASK).allowed
+    objects.delete(GROUP, "roles", "one", "r")
+    decision = rbac.decide(ANN, ASK)
+    assert decision.reason == f'rbac: RBAC: role.{GROUP} "r" not found'
+    objects.delete(GROUP, "rolebindings", "one", "b")
+    assert rbac.decide(ANN, ASK).reason == ""
+
+
+@pytest.mark.spec("S-12")
+def test_the_policy_of_every_cluster(objects: Objects) -> None:
+    policy.create_all(objects)
+    rbac = _rbac(objects)
+    anybody = User("x", groups=("system:authenticated",))
+    assert rbac.decide(anybody, Ask("create", "authorization.k8s.io", "selfsubjectaccessreviews")).allowed
+    assert rbac.decide(anybody, Ask("get", path="/api/v1", is_resource=False)).allowed
+    assert not rbac.decide(anybody, Ask("list", "", "pods")).allowed
+    scheduler = User("system:kube-scheduler")
+    assert rbac.decide(scheduler, Ask("create", "", "pods", "binding", "default", "p")).allowed
+    roles = {role["metadata"]["name"]: role for role in objects.scan(GROUP, "clusterroles")}
+    assert len(roles) == 73
+    rules = [rule for rule in roles["view"]["rules"] if "pods" in rule["resources"]]
+    assert rules, "the aggregated roles hold what they gather"
+
+
+def test_the_policy_is_created_once(objects: Objects) -> None:
+    policy.create_all(objects)
+    revision = objects._store.revision
+    policy.create_all(objects)
+    assert objects._store.revision == revision

@@ -1,0 +1,56 @@
+"""Rules as values: what they allow, and how they cover each other."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from konverge.apiserver.auth.rules import Ask, Rule, merged, missing
+
+_words = st.sampled_from(["a", "b", "c", "*"])
+_lists = st.lists(_words, min_size=1, max_size=3, unique=True)
+_resources = st.lists(st.sampled_from(["pods", "pods/log", "*/log", "maps", "*"]), min_size=1, max_size=3, unique=True)
+_names = st.lists(st.sampled_from(["x", "y"]), max_size=2, unique=True)
+_rules = st.builds(Rule, _lists, _lists, _resources, _names)
+_asks = st.builds(
+    Ask,
+    st.sampled_from("abc"),
+    st.sampled_from("abc"),
+    st.sampled_from(["pods", "maps"]),
+    st.sampled_from(["", "log"]),
+    st.just(""),
+    st.sampled_from(["", "x", "y"]),
+)
+
+
+@pytest.mark.spec("S-12")
+@given(_rules)
+def test_a_rule_covers_itself(rule: Rule) -> None:
+    assert missing([rule], [rule]) == []
+
+
+@pytest.mark.spec("S-12")
+@given(st.lists(_rules, max_size=3), _rules, _asks)
+def test_who_covers_a_rule_may_do_what_it_allows(held: list[Rule], wanted: Rule, ask: Ask) -> None:
+    if not missing(held, [wanted]) and wanted.allows(ask):
+        assert any(rule.allows(ask) for rule in held)
+
+
+@given(_rules)
+def test_merged_parts_allow_what_the_rule_allows(rule: Rule) -> None:
+    assert missing(merged(rule.parts()), [rule]) == []
+
+
+def test_a_rule_is_shown_as_the_real_server_shows_it() -> None:
+    rule = Rule(("get", "list"), ("", "apps"), ("pods",), ("one",))
+    assert str(rule) == '{APIGroups:["" "apps"], Resources:["pods"], ResourceNames:["one"], Verbs:["get" "list"]}'
+    assert str(Rule(("get",), urls=("/x/*",))) == '{NonResourceURLs:["/x/*"], Verbs:["get"]}'
+
+
+@pytest.mark.parametrize(
+    ("url", "path", "allowed"),
+    [("/x", "/x", True), ("/x", "/x/y", False), ("/x/*", "/x/y", True), ("/x/*", "/x", False), ("*", "/any", True)],
+)
+def test_urls(url: str, path: str, allowed: bool) -> None:
+    assert Rule(("get",), urls=(url,)).allows(Ask("get", path=path, is_resource=False)) is allowed
