@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from konverge.apiserver import status
+from konverge.apiserver.fielderrors import quote
 from konverge.apiserver.http import negotiate
 from konverge.apiserver.http.jsontext import parse, summary
 from konverge.apiserver.http.options import Validation
@@ -51,11 +52,18 @@ def read(call: Call, served: Served, body: bytes, validation: Validation) -> Obj
     try:
         return decode(call, served, to_json(call, media, body), validation)
     except UnreadableError as error:
-        raise _unrecognized(served, str(error), body) from None
+        if not error.kind:
+            raise _unrecognized(served, str(error), body) from None
+        words = f"{error.kind} in version {quote(error.version)} cannot be handled as a {served.resource.kind}: {error}"
+        raise status.bad_request(words) from None
 
 
 class UnreadableError(Exception):
-    """A body that is not of its media type."""
+    """A body that is not of its media type. `kind` and `version` are set if that much could be read."""
+
+    def __init__(self, why: str, kind: str = "", version: str = "") -> None:
+        super().__init__(why)
+        self.kind, self.version = kind, version
 
 
 def _unrecognized(served: Served, why: str, body: bytes) -> status.ApiError:
@@ -73,13 +81,12 @@ def to_json(call: Call, media: str, body: bytes) -> bytes:
             return msgspec.json.encode(yamlgo.parse(body).value)
         except yamlgo.YamlError as error:
             raise UnreadableError(str(error)) from None
-    decoder = call.server.body_decoders.get(media)
-    if decoder is None:
-        raise status.unsupported_media_type(
-            "the body of the request was in an unknown format - accepted media types include: "
-            f"{negotiate.JSON}, {negotiate.YAML}"
-        )
-    return msgspec.json.encode(decoder(body))
+    from konverge.apiserver import protobuf  # most servers never see protobuf
+
+    try:
+        return msgspec.json.encode(protobuf.decode(body))
+    except protobuf.ProtobufError as error:
+        raise UnreadableError(str(error), error.kind, error.version) from None
 
 
 def decode(call: Call, served: Served, body: bytes, validation: Validation) -> Obj:
