@@ -121,6 +121,12 @@ class CustomKind:
         self._coercer.default(obj)
         return obj
 
+    def prune(self, obj: Obj) -> Obj:
+        """A stored object of another version, without what this one does not know."""
+        if not self._keeps_unknown:
+            self._coercer.prune(obj)
+        return obj
+
     # --- the strategy
 
     def strategy(self) -> Strategy:

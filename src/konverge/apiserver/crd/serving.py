@@ -37,13 +37,14 @@ class CustomServed:
 def serve(definition: Obj) -> list[CustomServed]:
     """The served versions of a definition."""
     versions = definition["spec"]["versions"]
+    kinds = {version["name"]: CustomKind(definition, version) for version in versions}
     differing = any(version.get("schema") != versions[0].get("schema") for version in versions)
-    return [_serve(definition, version, differing) for version in versions if version.get("served")]
+    stored = kinds[_storage_version(definition)] if differing else None
+    return [_serve(definition, one, kinds[one["name"]], stored) for one in versions if one.get("served")]
 
 
-def _serve(definition: Obj, version: Obj, differing: bool) -> CustomServed:
+def _serve(definition: Obj, version: Obj, kind: CustomKind, stored: CustomKind | None) -> CustomServed:
     spec, names = definition["spec"], _names(definition)
-    kind = CustomKind(definition, version)
     terminating = bool(definition["metadata"].get("deletionTimestamp"))
     resource = Resource(spec["group"], version["name"], names["kind"], names["plural"], spec["scope"] == "Namespaced")
     entries = _entries(definition, version, names, terminating)
@@ -63,7 +64,7 @@ def _serve(definition: Obj, version: Obj, differing: bool) -> CustomServed:
     strategy = kind.strategy()
     served.strategy = _closed(resource, strategy) if terminating else strategy
     served.typing = from_structural(dict(kind.raw), preserve_unknown=bool(spec.get("preserveUnknownFields")))
-    served.conversion = _conversion(served.table, kind) if differing else None
+    served.conversion = _conversion(served.table, kind, stored) if stored is not None else None
     served.warning = _warning(definition, version)
     return CustomServed(served, kind, columns(version), served.warning)
 
@@ -73,14 +74,20 @@ def _names(definition: Obj) -> Obj:
     return accepted if accepted.get("plural") and accepted.get("kind") else definition["spec"]["names"]
 
 
-def _conversion(table: str, kind: CustomKind) -> Conversion:
-    """Versions with schemas of their own show a stored object each by its own schema."""
+def _conversion(table: str, kind: CustomKind, stored: CustomKind) -> Conversion:
+    """Versions with schemas of their own: what the stored version does not know is lost, what this one does not know
+    is not shown, and only the defaults of the stored version show on reads."""
+
+    def shown(obj: Obj) -> Obj:
+        found = stored.present(obj)
+        return found if kind.version == stored.version else kind.prune(found)
+
     return Conversion(
         table=table,
         storage_version=f"{kind.group}/{kind.version}",
         defaults=kind.strategy().defaults,
         to_storage=_as_it_is,
-        from_storage=kind.present,
+        from_storage=shown,
         reported_group=kind.group,
     )
 
