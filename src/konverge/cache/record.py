@@ -122,7 +122,8 @@ def _trim_managed_fields(data: bytes, value: bytes, manager: str) -> bytes:
     to be mistaken for it.
     """
     member = _MANAGED + value
-    kept = [bytes(raw) for raw in _entries.decode(value) if _is_applied_by(raw, manager)] if manager else []
+    concerned = manager and manager.encode() in value
+    kept = [bytes(raw) for raw in _entries.decode(value) if _is_applied_by(raw, manager)] if concerned else []
     if kept:
         return data.replace(member, _MANAGED + b"[" + b",".join(kept) + b"]", 1)
     for surplus in (b"," + member, member + b",", member):

@@ -40,9 +40,11 @@ class SharedCaches:
     def declare(self, controller: Controller[Any]) -> dict[Resource, Informer]:
         """The informers that a controller reads and is told by."""
         found: dict[Resource, Informer] = {}
-        for spec, kind in _specs(controller, self.manager):
+        for spec, kind in _specs(controller):
             whole = replace(
                 spec,
+                # Our entry in managedFields says what we own: without it nobody knows what an apply would change.
+                field_manager=self.manager,
                 max_objects=self.limits.max_objects,
                 list_timeout=self.limits.list_timeout,
                 streaming=self.limits.streaming,
@@ -52,7 +54,7 @@ class SharedCaches:
                 informer = self.informers[whole] = Informer(self.client.caller, whole)
             for name, function in _indexes(controller, kind).items():
                 informer.add_index(name, function)
-            found[kind.resource] = informer
+            found.setdefault(kind.resource, informer)
         return found
 
     async def wait_synced(self, limit: float) -> None:
@@ -71,7 +73,7 @@ class SharedCaches:
         return [str(informer.spec) for informer in self.informers.values() if not informer.synced.is_set()]
 
 
-def _specs(controller: Controller[Any], manager: str) -> Iterator[tuple[CacheSpec, type[Object]]]:
+def _specs(controller: Controller[Any]) -> Iterator[tuple[CacheSpec, type[Object]]]:
     primary = CacheSpec(
         resource=controller.kind.resource,
         namespaces=_namespaces(controller, controller.kind),
@@ -80,9 +82,7 @@ def _specs(controller: Controller[Any], manager: str) -> Iterator[tuple[CacheSpe
     )
     yield primary, controller.kind
     for owned in controller.owns:
-        # Our entry in managedFields says what we own of them: without it nobody knows what an apply would change.
-        space = _namespaces(controller, owned)
-        yield CacheSpec(resource=owned.resource, namespaces=space, field_manager=manager), owned
+        yield CacheSpec(resource=owned.resource, namespaces=_namespaces(controller, owned)), owned
     for watch in controller.watches:
         space = _namespaces(controller, watch.kind) if watch.namespaces is None else watch.namespaces
         yield (

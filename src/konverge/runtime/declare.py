@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from konverge.cache.store import IndexFunction
 from konverge.objects.meta import Object
-from konverge.runtime.context import Context
+from konverge.runtime.context import Caches, Context
 from konverge.runtime.predicates import Predicate
 from konverge.runtime.result import Request, Result
 
@@ -55,7 +55,9 @@ class Watch(Generic[K]):
     """
 
     kind: type[K]
-    requests: Callable[[K], Iterable[Request]]
+    requests: Callable[[K], Iterable[Request]] | None = None
+    lookup: Callable[[K, Caches], Iterable[Request]] | None = None
+    """In place of `requests`, for a mapping that has to look at other cached objects."""
     predicate: Predicate | None = None
     label_selector: str = ""
     field_selector: str = ""

@@ -79,7 +79,7 @@ class Engine(Generic[T]):
         for owned in self.controller.owns:
             self._listen(self._informers[owned.resource], owned, OwnedMapper(resource, owned.__name__, self.want))
         for watch in self.controller.watches:
-            self._listen(self._informers[watch.kind.resource], watch.kind, WatchMapper(watch, self.want))
+            self._listen(self._informers[watch.kind.resource], watch.kind, WatchMapper(watch, self, self.want))
 
     def _listen(
         self, informer: Informer, kind: type[Object], deliver: Callable[[Change, Request | None], None]

@@ -9,6 +9,7 @@ from konverge.cache.record import Meta
 from konverge.cache.store import Change
 from konverge.objects.codec import decoder
 from konverge.objects.resource import Resource
+from konverge.runtime.context import Caches
 from konverge.runtime.declare import Watch
 from konverge.runtime.reasons import Changed
 from konverge.runtime.result import Request
@@ -42,8 +43,9 @@ class OwnedMapper:
 class WatchMapper:
     """A watched object changed: the author's function says who is asked, for what it was and for what it is."""
 
-    def __init__(self, watch: Watch[Any], want: Want) -> None:
+    def __init__(self, watch: Watch[Any], caches: Caches, want: Want) -> None:
         self._watch = watch
+        self._caches = caches
         self._want = want
         self._decode = decoder(watch.kind).decode
 
@@ -51,9 +53,14 @@ class WatchMapper:
         if self._watch.predicate is not None and not self._watch.predicate(change):
             return
         objects = (self._decode(record.raw) for record in (change.new, change.old) if record)
-        requests = dict.fromkeys(request for obj in objects for request in self._watch.requests(obj))
+        requests = dict.fromkeys(request for obj in objects for request in self._requests(obj))
         for request in requests:
             self._want(request, Changed(self._watch.kind.__name__, change), writer)
+
+    def _requests(self, obj: Any) -> Iterable[Request]:
+        if self._watch.lookup is not None:
+            return self._watch.lookup(obj, self._caches)
+        return self._watch.requests(obj) if self._watch.requests is not None else ()
 
 
 def _group(api_version: str) -> str:
