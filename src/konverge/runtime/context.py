@@ -102,6 +102,13 @@ class Context(Generic[T]):
             raise LookupError(f"{kind.__name__} is not cached: declare it with owns=[{kind.__name__}]")
         return lister.by_index("owner", self.obj.metadata.uid)
 
+    def indexed(self, kind: type[K], index: str, value: str) -> Sequence[K]:
+        """The cached objects under a value of an index that the controller declares (`indexes=…`)."""
+        lister = self._caches.lister(kind)
+        if lister is None:
+            raise LookupError(f"{kind.__name__} is not cached: declare it with owns=, watches= or reads=")
+        return lister.by_index(index, value)
+
     def _namespace(self, kind: type[K], namespace: str | None) -> str:
         if not kind.resource.namespaced:
             return ""

@@ -1,0 +1,79 @@
+"""Claiming: which of the objects that match a selector are ours, which become ours, and which are let go.
+
+The rules of controllerRef: an object with a controller is that controller's; one of ours that no longer matches is
+released; an orphan that matches is adopted, unless we are about to go ourselves. Both are patches guarded by the uid,
+so a race with another controller or with a deletion loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from konverge.cache.record import Meta, Record
+from konverge.client import Client, Invalid, MergePatch, NotFound
+from konverge.objects.codec import to_dict
+from konverge.objects.labels import Selector
+from konverge.objects.meta import Object
+from konverge.runtime.context import Context
+from konverge.runtime.owners import controller_of
+
+K = TypeVar("K", bound=Object)
+
+ORPHANS = "orphans"
+
+
+def orphans(record: Record, meta: Meta) -> Iterable[str]:
+    """An index function: the namespace of an object that nobody controls."""
+    return () if any(owner.controller for owner in meta.owner_references) else (meta.namespace,)
+
+
+async def claim(ctx: Context[Any], kind: type[K], selector: Selector) -> list[K]:
+    """Our objects of a kind after adopting and releasing. The kind must be owned, with the `orphans` index."""
+    owner: Object = ctx.obj
+    claimed: list[K] = []
+    for obj in await ctx.owned(kind):
+        reference = controller_of(obj)
+        if reference is None or reference.uid != owner.metadata.uid:
+            continue
+        if selector.matches(obj.metadata.labels):
+            claimed.append(obj)
+        elif owner.metadata.deletion_timestamp is None:
+            await _release(ctx.client, kind, obj, owner)
+    if owner.metadata.deletion_timestamp is not None:
+        return claimed
+    for obj in ctx.indexed(kind, ORPHANS, owner.metadata.namespace):
+        if obj.metadata.deletion_timestamp is None and selector.matches(obj.metadata.labels):
+            adopted = await _adopt(ctx.client, kind, obj, owner)
+            if adopted is not None:
+                claimed.append(adopted)
+    return claimed
+
+
+async def _adopt(client: Client, kind: type[K], obj: K, owner: Object) -> K | None:
+    live = await client.get(type(owner), owner.metadata.name, owner.metadata.namespace)
+    if live.metadata.uid != owner.metadata.uid or live.metadata.deletion_timestamp is not None:
+        return None  # the cache is behind: we are going, or are another by the same name
+    reference = {
+        "apiVersion": owner.api_version,
+        "kind": owner.kind,
+        "name": owner.metadata.name,
+        "uid": owner.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    others = [to_dict(other) for other in obj.metadata.owner_references]
+    return await _patch(client, kind, obj, [*others, reference])
+
+
+async def _release(client: Client, kind: type[K], obj: K, owner: Object) -> None:
+    kept = [to_dict(o) for o in obj.metadata.owner_references if o.uid != owner.metadata.uid]
+    await _patch(client, kind, obj, kept)
+
+
+async def _patch(client: Client, kind: type[K], obj: K, references: list[dict[str, Any]]) -> K | None:
+    patch = MergePatch({"metadata": {"uid": obj.metadata.uid, "ownerReferences": references or None}})
+    try:
+        return await client.patch(kind, obj.metadata.name, patch, obj.metadata.namespace)
+    except (NotFound, Invalid):
+        return None  # it has gone, or is another by the same name

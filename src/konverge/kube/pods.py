@@ -1,0 +1,109 @@
+"""What controllers ask of pods: is it at work, is it ready and for how long, and which one goes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from konverge import clock
+from konverge.objects.codec import from_dict, to_dict
+from konverge.objects.kinds.core_v1 import Pod, PodTemplateSpec
+from konverge.objects.meta import Object, ObjectMeta
+from konverge.objects.times import parse_time
+from konverge.runtime.owners import set_controller_reference
+
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+def from_template(owner: Object, template: PodTemplateSpec, *, name: str = "") -> Pod:
+    """A pod as its owner's template wishes it, controlled by the owner; its name is generated unless one is given."""
+    meta = template.metadata
+    pod = Pod(
+        metadata=ObjectMeta(
+            name=name,
+            generate_name="" if name else f"{owner.metadata.name}-",
+            namespace=owner.metadata.namespace,
+            labels=dict(meta.labels),
+            annotations=dict(meta.annotations),
+            finalizers=list(meta.finalizers),
+        ),
+        spec=from_dict(type(template.spec), to_dict(template.spec)),
+    )
+    set_controller_reference(owner, pod)
+    return pod
+
+
+def is_terminated(pod: Pod) -> bool:
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+def is_active(pod: Pod) -> bool:
+    """Neither finished nor about to go."""
+    return not is_terminated(pod) and pod.metadata.deletion_timestamp is None
+
+
+def ready_since(pod: Pod) -> str | None:
+    """When the pod became ready, or None when it is not."""
+    for condition in pod.status.conditions:
+        if condition.type == "Ready":
+            return (condition.last_transition_time or "") if condition.status == "True" else None
+    return None
+
+
+def is_ready(pod: Pod) -> bool:
+    return ready_since(pod) is not None
+
+
+def available_in(pod: Pod, min_ready_seconds: int) -> float | None:
+    """Seconds until a ready pod counts as available: 0 when it does, None when it is not ready."""
+    since = ready_since(pod)
+    if since is None:
+        return None
+    if not min_ready_seconds or not since:
+        return 0.0
+    due = parse_time(since) + timedelta(seconds=min_ready_seconds)
+    return max(0.0, (due - clock.utc_now()).total_seconds())
+
+
+def restarts(pod: Pod) -> int:
+    return max((status.restart_count for status in pod.status.container_statuses), default=0)
+
+
+def deletion_order(pods: Iterable[Pod], related: Sequence[Pod] = ()) -> list[Pod]:
+    """The order in which surplus pods go: what is lost least comes first.
+
+    Not scheduled before scheduled, Pending before Unknown before Running, not ready before ready, cheaper before dearer
+    (by annotation), crowded nodes first, ready for a shorter time, more restarts, younger.
+    """
+    crowd: dict[str, int] = {}
+    for pod in related:
+        if pod.spec.node_name:
+            crowd[pod.spec.node_name] = crowd.get(pod.spec.node_name, 0) + 1
+
+    def rank(pod: Pod) -> tuple[object, ...]:
+        since = ready_since(pod)
+        return (
+            bool(pod.spec.node_name),
+            {"Pending": 0, "Unknown": 1, "Running": 2}.get(pod.status.phase or "", 0),
+            since is not None,
+            _cost(pod),
+            -crowd.get(pod.spec.node_name or "", 0),
+            _descending(since or ""),
+            -restarts(pod),
+            _descending(pod.metadata.creation_timestamp or ""),
+            pod.metadata.name,
+        )
+
+    return sorted(pods, key=rank)
+
+
+def _cost(pod: Pod) -> int:
+    try:
+        return int(pod.metadata.annotations.get(DELETION_COST, "0"))
+    except ValueError:
+        return 0
+
+
+def _descending(text: str) -> tuple[int, ...]:
+    """A key that sorts later times first."""
+    return tuple(-ord(character) for character in text)
