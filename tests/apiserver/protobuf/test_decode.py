@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from typing import Any
 
@@ -35,10 +36,10 @@ def test_texts_maps_and_bytes() -> None:
 
 
 def test_times_and_zero_values() -> None:
-    metadata = data(1, data(1, "x"), data(2, ""), data(7, number(1, -1), number(2, 0)), data(8), number(10, 0))
+    metadata = data(1, data(1, "x"), data(2, ""), data(8), data(9, number(1, -1)), number(10, 0))
     found = decoded(envelope("v1", "Pod", metadata))["metadata"]
-    # The name of field 2 (generateName) is empty and no pointer: left out; field 10 (deletionGracePeriodSeconds) is one.
-    assert found == {"name": "x", "deletionGracePeriodSeconds": 0}
+    # generateName is empty and no pointer, so is creationTimestamp: left out. Of a pointer, zero is a value.
+    assert found == {"name": "x", "deletionTimestamp": "1969-12-31T23:59:59Z", "deletionGracePeriodSeconds": 0}
 
 
 def test_micro_times_and_negative_numbers() -> None:
@@ -75,7 +76,7 @@ def test_lists_that_are_messages() -> None:
 
 def test_schemas_with_their_choices() -> None:
     item = data(1, data(5, "string"))
-    properties = data(29, data(1, "list"), data(2, data(5, "array"), data(28, item)))
+    properties = data(29, data(1, "list"), data(2, data(5, "array"), data(24, item)))
     free = data(30, number(1, 1))
     limits = b"\x49" + struct.pack("<d", 2.5)  # field 9, maximum
     default = data(8, data(1, '{"a":1}'))
@@ -140,7 +141,7 @@ def test_what_is_no_protobuf_is_refused(body: bytes, words: str) -> None:
 def test_deep_bodies_are_refused_and_not_a_danger() -> None:
     props = data(5, "object")
     for _ in range(5000):
-        props = data(28, data(1, props))  # items
+        props = data(24, data(1, props))  # items
     version = data(7, data(1, "v1"), data(4, data(1, props)))
     with pytest.raises(ProtobufError, match="levels") as refused:
         decode(envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", data(2, version)))
@@ -149,17 +150,12 @@ def test_deep_bodies_are_refused_and_not_a_danger() -> None:
 
 @given(st.binary(max_size=200))
 def test_random_bytes_are_read_or_refused(message: bytes) -> None:
-    try:
+    with contextlib.suppress(ProtobufError):
         assert decode(envelope("v1", "Pod", message))["kind"] == "Pod"
-    except ProtobufError:
-        pass
 
 
 @given(st.binary(max_size=60), st.integers(0, 400))
 def test_damage_in_the_middle_is_read_or_refused(noise: bytes, place: int) -> None:
     body = envelope("v1", "Service", META, data(2, data(1, number(3, 80), data(4, number(2, 8080)))))
-    damaged = body[:4] + (body[4:place] + noise + body[place:])
-    try:
-        decode(damaged)
-    except (ProtobufError, UnicodeDecodeError) as error:
-        assert isinstance(error, ProtobufError)
+    with contextlib.suppress(ProtobufError):
+        assert "kind" in decode(body[:4] + (body[4:place] + noise + body[place:]))

@@ -24,7 +24,7 @@ def decode(body: bytes) -> dict[str, Any]:
         raise ProtobufError("empty body")
     frame = _parts(body[len(PREFIX) :])
     about = _parts(frame.get(_TYPE, b""))
-    api_version, kind = about.get(_API_VERSION, b"").decode(), about.get(_KIND, b"").decode()
+    api_version, kind = (about.get(number, b"").decode("utf-8", "replace") for number in (_API_VERSION, _KIND))
     head = {"kind": kind, "apiVersion": api_version}
     struct = layout.struct_of(api_version, kind)
     if struct is None:

@@ -1,4 +1,4 @@
-"""Which field of which struct has which number. The data is made by tools/generate_protobuf.py.
+"""Which field of which struct has which number. The data is made by tools/make_protobuf_layout.py.
 
 The file is opened when the first protobuf body comes; a struct's line is parsed when somebody sends one.
 """
@@ -24,7 +24,7 @@ class Field(NamedTuple):
 @cache
 def _lines() -> tuple[dict[str, str], dict[str, str]]:
     """(struct by group/version/kind, line by struct)"""
-    packed = resources.files("konverge.apiserver").joinpath("data/protobuf.json.gz").read_bytes()
+    packed = resources.files("konverge.apiserver").joinpath("data/protobuf_layout.json.gz").read_bytes()
     first, *rest = gzip.decompress(packed).decode().splitlines()
     kinds = msgspec.json.decode(first, type=dict[str, str])
     return kinds, dict(line.split(" ", 1) for line in rest)
