@@ -18,6 +18,7 @@ from konverge.apiserver.auth import policy, wiring
 from konverge.apiserver.certificates import Certificates, kept, write_private
 from konverge.apiserver.config import Config
 from konverge.apiserver.crd.manager import Manager
+from konverge.apiserver.expiry import Expiry
 from konverge.apiserver.http import health, specials
 from konverge.apiserver.http.call import Call
 from konverge.apiserver.http.pipeline import handle
@@ -80,7 +81,6 @@ class ApiServer:
         self.specials: dict[tuple[str, str, str], Route] = specials.table()
         self.logs: Callable[[Obj, str, Query], Producer] | None = None
         """(pod, container, query) -> what writes its log; a simulation sets it."""
-        self.body_decoders: dict[str, Callable[[bytes], Obj]] = {}
         gate = wiring.plug_in(self)
         self.gate: Gate = gate
         self.admission: Admission = chain(self, gate.authorization)
@@ -93,6 +93,7 @@ class ApiServer:
         self._requests = 0
         self.transport = Direct(self.handle, refusal=refusal)
         self._listener: Server | None = None
+        self._expiry = Expiry(self.store)
 
     @cached_property
     def service_allocators(self) -> Allocators:
@@ -124,6 +125,7 @@ class ApiServer:
         policy.create_all(self.objects)
         self.definitions.start()
         InnerControllers(self.store, self.objects).start()
+        self._expiry.start()
 
     async def listen(self, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None) -> str:
         """Serve on a socket as well; the result is the URL."""
@@ -138,6 +140,7 @@ class ApiServer:
 
     async def stop(self) -> None:
         """End watches, finish what was begun, and make sure that everything is on disk."""
+        self._expiry.stop()
         for stream in tuple(self.streams):
             stream.end()
         if self._listener is not None:

@@ -17,7 +17,8 @@ def add(commands: Any) -> None:
     parser.add_argument("--port", type=int, default=0, help="port to listen on (any free one by default)")
     parser.add_argument("--data-dir", type=Path, help="keep the state in this folder; without it, in memory")
     parser.add_argument("--kubeconfig", type=Path, help="write a kubeconfig with an administrator's credential here")
-    parser.add_argument("--tls", action=argparse.BooleanOptionalAction, default=False, help="serve https")
+    # On by default: kubectl and client-go send no credential at all to a server without TLS.
+    parser.add_argument("--tls", action=argparse.BooleanOptionalAction, default=True, help="serve https")
     parser.set_defaults(run=run)
 
 
