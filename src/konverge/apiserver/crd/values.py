@@ -116,7 +116,7 @@ def _string_checks(raw: Schema, form: str) -> list[Check]:
                 )
             elif shortest is not None and len(value) < shortest:
                 found.append(Issue("", path, value, f"{path} in body should be at least {shortest} chars long"))
-            elif expression is not None and expression.search(value) is None:
+            elif expression is not None and not expression.matches(value):
                 found.append(Issue("", path, value, f"{path} in body should match '{pattern}'"))
 
         checks.append(limits)

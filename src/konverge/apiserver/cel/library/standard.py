@@ -130,7 +130,7 @@ def double_text(value: float) -> str:
 
 def matches(text: str, pattern: str) -> bool:
     try:
-        return compile_pattern(pattern).search(text) is not None
+        return compile_pattern(pattern).matches(text)
     except RegexError as error:
         raise EvalError(str(error)) from None
 

@@ -87,27 +87,15 @@ def _join(items: list[Any], separator: str = "") -> str:
     return separator.join(items)
 
 
-def _compiled(pattern: str) -> Any:
-    try:
-        return compile_pattern(pattern)
-    except RegexError as error:
-        raise EvalError(f"Illegal regex: {error}") from None
-
-
 def _find(text: str, pattern: str) -> str:
-    found = _compiled(pattern).search(text)
-    return found[0] if found is not None else ""
+    return next(iter(_find_all(text, pattern, 1)), "")
 
 
 def _find_all(text: str, pattern: str, count: int = -1) -> list[str]:
-    found: list[str] = []
-    if count == 0:
-        return found
-    for match in _compiled(pattern).finditer(text):
-        found.append(match[0])
-        if len(found) == count:
-            break
-    return found
+    try:
+        return compile_pattern(pattern).find_all(text, count)
+    except RegexError as error:
+        raise EvalError(f"Illegal regex: {error}") from None
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
