@@ -59,6 +59,10 @@ class Accounts:
         self._issuer = issuer
         self._verified: dict[str, Obj] = {}
 
+    async def prepare(self) -> None:
+        """To be awaited before `issue`."""
+        await self._keys.prepare()
+
     def issue(
         self, account: Obj, bound: Bound | None, *, seconds: int, audiences: Sequence[str], warn_after: int = 0
     ) -> str:

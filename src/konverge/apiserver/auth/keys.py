@@ -1,11 +1,13 @@
 """The keys of service-account tokens: signing, verifying, publishing them.
 
 `cryptography` is imported when the first token is made or seen: a server that only meets its administrator starts
-without it. A key that is made here is an elliptic one, because that takes a millisecond and an RSA key takes a hundred.
+without it. A key that is made here is an RSA key, which every client can verify; that takes a tenth of a second, so it
+is made in a thread, and only when the first token is asked for.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import os
@@ -53,6 +55,33 @@ class Keys:
         self._signing = signing
         self._verifying = verifying
         self._loaded: list[Key] = []
+        self._making = asyncio.Lock()
+        self._made = b""
+
+    async def prepare(self) -> None:
+        """Make the key if there is none yet; to be awaited before it is used for signing or shown."""
+        if not self._is_missing():
+            return
+        from konverge.apiserver.auth import pemkeys
+
+        async with self._making:
+            if self._is_missing():
+                # A simulated loop has no threads: there nobody waits for the time that this takes.
+                simulated = hasattr(asyncio.get_running_loop(), "wall_time")
+                self._made = pemkeys.make() if simulated else await asyncio.to_thread(pemkeys.make)
+                self._keep(self._made)
+
+    def _is_missing(self) -> bool:
+        if self._loaded or self._made or self._signing is not None:
+            return False
+        return self._folder is None or not (self._folder / KEY_FILE).exists()
+
+    def _keep(self, made: bytes) -> None:
+        """In the data directory, so that tokens outlive a restart."""
+        if self._folder is not None:
+            descriptor = os.open(self._folder / KEY_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(made)
 
     def sign(self, claims: dict[str, Any]) -> str:
         """A compact JWT."""
@@ -64,6 +93,8 @@ class Keys:
     def verify(self, token: str) -> None:
         """Raises BadSignature."""
         text, _, signature = token.rpartition(".")
+        if self._is_missing():  # nothing has ever been signed here
+            raise BadSignature
         try:
             header = msgspec.json.decode(unb64(text.partition(".")[0]), type=dict[str, Any])
             raw = unb64(signature)
@@ -95,23 +126,12 @@ class Keys:
 
         if self._signing is not None:
             yield pemkeys.load(self._signing.read_bytes())
-        elif self._folder is not None:
-            yield pemkeys.load(self._kept(self._folder / KEY_FILE))
+        elif self._made or self._folder is None:
+            yield pemkeys.load(self._made)
         else:
-            yield pemkeys.load(pemkeys.make())
+            yield pemkeys.load((self._folder / KEY_FILE).read_bytes())
         for path in self._verifying:
             yield pemkeys.load(path.read_bytes())
-
-    def _kept(self, path: Path) -> bytes:
-        """The key of the data directory, made on first use: tokens outlive a restart."""
-        from konverge.apiserver.auth import pemkeys
-
-        if not path.exists():
-            made = pemkeys.make()
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(made)
-        return path.read_bytes()
 
 
 def key_id(der: bytes) -> str:

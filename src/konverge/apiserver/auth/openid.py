@@ -28,6 +28,7 @@ class OpenId:
         self._issuer = issuer
 
     async def configuration(self, call: Call) -> Response:
+        await self._keys.prepare()
         host = call.request.headers.get("host") or "kubernetes.default.svc"
         found = {
             "issuer": self._issuer,
@@ -39,6 +40,7 @@ class OpenId:
         return respond.whole(call, 200, msgspec.json.encode(found), "application/json")
 
     async def keys(self, call: Call) -> Response:
+        await self._keys.prepare()
         accepted = call.request.headers.get("accept")
         if accepted and not any(clause.media in (KEYS_TYPE, "*/*") for clause in clauses(accepted)):
             raise status.not_acceptable(f"406: Not Acceptable\n\nAvailable representations: {KEYS_TYPE}", details={})

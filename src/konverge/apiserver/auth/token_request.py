@@ -57,6 +57,7 @@ class TokenRequests:
         if errors:
             raise status.invalid(_GROUP, _KIND, "", errors)
         await call.server.admission.validate(request)
+        await self._accounts.prepare()
         return call.answer(201, self._answered(call, request.obj, account))
 
     def _complete(self, call: Call, asked: Obj) -> Obj:
