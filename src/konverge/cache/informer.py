@@ -100,8 +100,7 @@ class _Part:
 class _Waiter:
     """Somebody who has written and waits to see it."""
 
-    store: Store
-    version: int
+    condition: Callable[[], bool]
     future: asyncio.Future[None]
 
 
@@ -164,7 +163,7 @@ class Informer:
             self.synced.set()
         if self._waiters:
             for waiter in self._waiters:
-                if waiter.version <= waiter.store.version and not waiter.future.done():
+                if not waiter.future.done() and waiter.condition():
                     waiter.future.set_result(None)
 
     # -------------------------------------------------------------- state
@@ -190,9 +189,22 @@ class Informer:
     async def wait_for_version(self, key: Key, version: int) -> None:
         """Until the cache shows the object at this version or a later state of the world."""
         part = self._part(key.namespace)
-        if part is None or version <= part.store.version:
+        if part is not None:
+            await self._wait_until(lambda: version <= part.store.version)
+
+    async def wait_for_deletion(self, key: Key, uid: str) -> None:
+        """Until the cache shows that this very object is gone, or about to go."""
+
+        def going() -> bool:
+            record = self.get(key)
+            return record is None or record.uid != uid or bool(record.meta.deletion_timestamp)
+
+        await self._wait_until(going)
+
+    async def _wait_until(self, condition: Callable[[], bool]) -> None:
+        if condition():
             return
-        waiter = _Waiter(part.store, version, asyncio.get_running_loop().create_future())
+        waiter = _Waiter(condition, asyncio.get_running_loop().create_future())
         self._waiters.append(waiter)
         try:
             await waiter.future

@@ -51,6 +51,7 @@ class Writes:
     def __init__(self) -> None:
         self._objects: dict[tuple[Resource, Key], _Object] = {}
         self._versions: dict[Request, dict[tuple[Resource, Key], int]] = {}
+        self._deleted: dict[Request, dict[tuple[Resource, Key], str]] = {}
         self.informers: dict[Resource, Informer] = {}
 
     # -------------------------------------------------------------- writing
@@ -92,6 +93,13 @@ class Writes:
             state = self._objects.setdefault((resource, key), _Object(known.version if known else 0))
             state.written[version] = request
 
+    def deleted(self, resource: Resource, key: Key, request: Request) -> None:
+        """A delete was accepted. Its event is no echo to filter (much may follow from it), but it is waited for."""
+        informer = self.informers.get(resource)
+        known = informer.get(key) if informer is not None else None
+        if known is not None:
+            self._deleted.setdefault(request, {})[resource, key] = known.uid
+
     # -------------------------------------------------------------- events
 
     def route(self, resource: Resource, change: Change, deliver: Deliver) -> None:
@@ -122,12 +130,14 @@ class Writes:
     # -------------------------------------------------------------- waiting
 
     def has_written(self, request: Request) -> bool:
-        return request in self._versions
+        return request in self._versions or request in self._deleted
 
     async def caught_up(self, request: Request) -> None:
         """Until every cache shows what the last reconcile of this request wrote."""
         for (resource, key), version in self._versions.pop(request, {}).items():
             await self.informers[resource].wait_for_version(key, version)
+        for (resource, key), uid in self._deleted.pop(request, {}).items():
+            await self.informers[resource].wait_for_deletion(key, uid)
 
 
 class _VersionMeta(msgspec.Struct, rename="camel", gc=False):
@@ -177,7 +187,9 @@ class TrackedCalls:
         writes.begin(call.resource, key)
         try:
             response = await self._inner.call(call)
-            if call.verb != "delete" and call.subresource in ("", "status"):
+            if call.verb == "delete":
+                writes.deleted(call.resource, key, request)
+            elif call.subresource in ("", "status"):
                 version = number(_version_head.decode(response.body).metadata.resource_version)
             return response
         finally:

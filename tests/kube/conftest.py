@@ -1,0 +1,60 @@
+"""An embedded API server with chosen controllers at work, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from konverge import ApiServer, Client, Controller, Manager, Settings
+from konverge.client import MergePatch, Static
+from konverge.objects.kinds.core_v1 import Pod
+
+Run = Callable[..., AbstractAsyncContextManager[Manager]]
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def client(server: ApiServer) -> AsyncIterator[Client]:
+    async with Client(server.transport, credentials=Static.bearer(server.token)) as client:
+        account = {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": "default", "namespace": "default"},
+        }
+        await client.create(account)  # pods need one, and nothing here makes it
+        yield client
+
+
+@pytest.fixture
+def run(client: Client) -> Run:
+    """`async with run(replicaset):` — the controllers of these modules are at work inside."""
+
+    @asynccontextmanager
+    async def running(*modules: Any) -> AsyncIterator[Manager]:
+        manager = Manager(client, name="kube", settings=Settings(base_delay=0.01))
+        controllers: list[Controller[Any]] = [c for module in modules for c in module.controllers()]
+        for controller in controllers:
+            manager.add(controller)
+        async with manager.running():
+            yield manager
+
+    return running
+
+
+async def make_ready(client: Client, pod: Pod, *, ready: bool = True, phase: str = "Running") -> None:
+    """What a kubelet would say."""
+    condition = {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    status = MergePatch({"status": {"phase": phase, "conditions": [condition]}})
+    await client.patch(Pod, pod.metadata.name, status, pod.metadata.namespace, subresource="status")
+
+
+async def pods(client: Client, selector: str = "") -> list[Pod]:
+    return (await client.list(Pod, "default", label_selector=selector)).items

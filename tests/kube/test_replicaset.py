@@ -1,0 +1,121 @@
+"""ReplicaSets: counts, adoption, release, deletion order, failures."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from konverge import ObjectMeta
+from konverge.client import Client, MergePatch
+from konverge.kube import replicaset
+from konverge.objects import LabelSelector
+from konverge.objects.kinds.apps_v1 import ReplicaSet, ReplicaSetSpec
+from konverge.objects.kinds.core_v1 import Container, Pod, PodSpec, PodTemplateSpec
+from tests.kube.conftest import Run, make_ready, pods
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-33")]
+
+
+def template(image: str = "app:1") -> PodTemplateSpec:
+    return PodTemplateSpec(
+        metadata=ObjectMeta(labels={"app": "web"}), spec=PodSpec(containers=[Container(name="main", image=image)])
+    )
+
+
+def web(replicas: int) -> ReplicaSet:
+    return ReplicaSet(
+        metadata=ObjectMeta(name="web", namespace="default"),
+        spec=ReplicaSetSpec(
+            replicas=replicas, selector=LabelSelector(match_labels={"app": "web"}), template=template()
+        ),
+    )
+
+
+async def status_of(client: Client) -> tuple[int, int, int]:
+    status = (await client.get(ReplicaSet, "web", "default")).status
+    return status.replicas, status.ready_replicas or 0, status.available_replicas or 0
+
+
+async def test_pods_are_made_counted_and_taken_away(client: Client, run: Run) -> None:
+    async with run(replicaset):
+        await client.create(web(3))
+        await asyncio.sleep(1)
+        made = await pods(client)
+        assert len(made) == 3
+        assert all(pod.metadata.owner_references[0].controller for pod in made)
+        assert await status_of(client) == (3, 0, 0)
+        for pod in made[:2]:
+            await make_ready(client, pod)
+        await asyncio.sleep(1)
+        assert await status_of(client) == (3, 2, 2)
+        await client.patch(ReplicaSet, "web", MergePatch({"spec": {"replicas": 2}}), "default")
+        await asyncio.sleep(1)
+        left = {pod.metadata.name for pod in await pods(client)}
+        assert left == {pod.metadata.name for pod in made[:2]}  # the one that was not ready went
+
+
+async def test_a_lost_pod_is_replaced(client: Client, run: Run) -> None:
+    async with run(replicaset):
+        await client.create(web(2))
+        await asyncio.sleep(1)
+        lost = (await pods(client))[0]
+        await client.delete(Pod, lost.metadata.name, "default", grace_period=0)
+        await asyncio.sleep(1)
+        assert len(await pods(client)) == 2
+
+
+async def test_orphans_are_adopted_and_strangers_released(client: Client, run: Run) -> None:
+    orphan = Pod(metadata=ObjectMeta(name="orphan", namespace="default", labels={"app": "web"}), spec=template().spec)
+    await client.create(orphan)
+    async with run(replicaset):
+        await client.create(web(2))
+        await asyncio.sleep(1)
+        assert len(await pods(client, "app=web")) == 2
+        adopted = await client.get(Pod, "orphan", "default")
+        assert adopted.metadata.owner_references[0].name == "web"
+        await client.patch(Pod, "orphan", MergePatch({"metadata": {"labels": {"app": "other"}}}), "default")
+        await asyncio.sleep(1)
+        released = await client.get(Pod, "orphan", "default")
+        assert released.metadata.owner_references == []
+        assert len(await pods(client, "app=web")) == 2
+        second = Pod(metadata=ObjectMeta(name="late", namespace="default", labels={"app": "web"}), spec=template().spec)
+        await client.create(second)
+        await asyncio.sleep(1)
+        assert len(await pods(client, "app=web")) == 2  # adopted, and one too many went
+
+
+async def test_a_refused_pod_is_told_in_status_and_tried_again(client: Client, run: Run) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q", "namespace": "default"},
+        "spec": {"hard": {"pods": "1"}},
+    }
+    await client.create(quota)
+    status = MergePatch({"status": {"hard": {"pods": "1"}, "used": {"pods": "0"}}})
+    await client.patch("resourcequotas", "q", status, "default", subresource="status")
+    async with run(replicaset):
+        await client.create(web(3))
+        await asyncio.sleep(1)
+        found = await client.get(ReplicaSet, "web", "default")
+        assert [(c.type, c.reason) for c in found.status.conditions] == [("ReplicaFailure", "FailedCreate")]
+        assert len(await pods(client)) == 1
+        await client.delete("resourcequotas", "q", "default")
+        await asyncio.sleep(120)
+        assert len(await pods(client)) == 3
+        assert (await client.get(ReplicaSet, "web", "default")).status.conditions == []
+
+
+async def test_availability_waits_for_min_ready_seconds(client: Client, run: Run) -> None:
+    async with run(replicaset):
+        wish = web(1)
+        wish.spec.min_ready_seconds = 30
+        await client.create(wish)
+        await asyncio.sleep(1)
+        (pod,) = await pods(client)
+        await make_ready(client, pod)
+        await asyncio.sleep(1)
+        assert await status_of(client) == (1, 1, 0)
+        await asyncio.sleep(40)
+        assert await status_of(client) == (1, 1, 1)
