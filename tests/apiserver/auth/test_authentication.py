@@ -11,6 +11,7 @@ import pytest
 
 from konverge.apiserver import ApiServer, certificates
 from konverge.apiserver.auth.certificates import user_of
+from konverge.apiserver.auth.keys import Keys
 from konverge.apiserver.auth.settings import AuthSettings
 from konverge.apiserver.config import Config
 from konverge.wire.message import Headers, Peer, Request
@@ -131,6 +132,44 @@ async def test_keys_are_published_and_kept(tmp_path: Path) -> None:
         api = Api(server)
         assert await api.call("GET", "/openid/v1/jwks") == keys
         assert not await _refused(api, token)
+
+
+async def _signing_key(path: Path) -> Any:
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return key
+
+
+@pytest.mark.spec("S-12")
+async def test_a_key_of_ones_own(tmp_path: Path) -> None:
+    await _signing_key(tmp_path / "sa.key")
+    async with ApiServer(config=Config(auth=AuthSettings(signing_key=tmp_path / "sa.key"))) as server:
+        api = Api(server)
+        await api.create("robot", ACCOUNTS)
+        assert (await _who(api, await _token(api)))["username"].endswith(":robot")
+        [key] = (await api.call("GET", "/openid/v1/jwks"))["keys"]
+        assert (key["kty"], key["alg"]) == ("EC", "ES256")
+
+
+@pytest.mark.spec("S-12")
+async def test_a_token_in_a_secret(tmp_path: Path) -> None:
+    """What the tokens controller makes for secrets of the type kubernetes.io/service-account-token."""
+    await _signing_key(tmp_path / "sa.key")
+    async with ApiServer(config=Config(auth=AuthSettings(signing_key=tmp_path / "sa.key"))) as server:
+        api, claim = Api(server), "kubernetes.io/serviceaccount/"
+        account = await api.create("robot", ACCOUNTS)
+        claims = {"iss": "kubernetes/serviceaccount", f"{claim}namespace": "default", f"{claim}secret.name": "s"}
+        claims |= {f"{claim}service-account.name": "robot", f"{claim}service-account.uid": account["metadata"]["uid"]}
+        token = Keys(folder=None, signing=tmp_path / "sa.key", verifying=()).sign(claims)
+        assert await _refused(api, token)
+        data = {"token": base64.b64encode(token.encode()).decode()}
+        await api.create("s", "/api/v1/namespaces/default/secrets", data=data)
+        assert (await _who(api, token))["username"] == "system:serviceaccount:default:robot"
+        await api.call("DELETE", "/api/v1/namespaces/default/secrets/s")
+        assert await _refused(api, token)
 
 
 @pytest.mark.spec("S-12")

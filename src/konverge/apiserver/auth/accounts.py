@@ -6,6 +6,7 @@ whether all those objects are still the same is looked up on every request: a to
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ _LEEWAY = 60
 """Seconds by which clocks may differ."""
 _REMEMBERED = 4096
 _EXTRA = "authentication.kubernetes.io/"
+_LEGACY_ISSUER = "kubernetes/serviceaccount"
+_LEGACY_CLAIM = "kubernetes.io/serviceaccount/"
 
 
 class Refused(Exception):
@@ -92,6 +95,9 @@ class Accounts:
     def authenticate(self, token: str, audiences: Iterable[str]) -> Authenticated | None:
         """Whose token it is; None if it is not one of ours at all, Refused if it is not (or no longer) good."""
         claims = self._verified.get(token) or _claims(token)
+        if claims is not None and claims.get("iss") == _LEGACY_ISSUER:
+            self._check_signature(token, claims)
+            return Authenticated(self._legacy_user(token, claims), tuple(audiences))
         if claims is None or claims.get("iss") != self._issuer:
             return None
         self._check_signature(token, claims)
@@ -133,6 +139,19 @@ class Accounts:
             _add_extra(extra, "node", about["node"])
         groups = (*account_groups(namespace), AUTHENTICATED)
         return User(account_user(namespace, account.get("name", "")), account.get("uid", ""), groups, extra)
+
+    def _legacy_user(self, token: str, claims: Obj) -> User:
+        """The account of a token that a controller has put into a secret: it ends with that secret."""
+        parts = ("namespace", "service-account.name", "service-account.uid", "secret.name")
+        namespace, name, uid, secret_name = (str(claims.get(_LEGACY_CLAIM + part) or "") for part in parts)
+        secret = self._objects.get("", "secrets", namespace, secret_name)
+        if secret is None or _deleted(secret):
+            raise Refused("service account token has been invalidated")
+        kept = (secret.get("data") or {}).get("token") or ""
+        if base64.b64decode(kept) != token.encode():
+            raise Refused("service account token does not match server's copy")
+        self._check_account(namespace, {"name": name, "uid": uid})
+        return User(account_user(namespace, name), uid, (*account_groups(namespace), AUTHENTICATED))
 
     def _check_account(self, namespace: str, claim: Obj) -> None:
         name = claim.get("name", "")
