@@ -8,8 +8,9 @@ registry. With `samples`, tests/apiserver/protobuf/samples.json.gz is made as we
 
 Form: `kinds` maps "apiVersion/Kind" to the index of a message (kinds of every group, such as DeleteOptions, stand under
 "/Kind"); a message is its name and its fields [number, name, type, flags, Go's name where it is not the capitalised
-name]. Flags: 1 left out when zero, 2 inlined. Types: `s` string, `b` bool, `i` int, `u` unsigned, `y` bytes, `d` double,
-`f` float, `@n` message n, `!name` a special one, `[]t` list, `{}t` map, `[t` a list that is a message of its own.
+name]. Flags: 1 left out when zero, 2 inlined. Types: `s` string, `b` bool, `i` int, `u` unsigned, `y` bytes, `d`
+double, `f` float, `@n` message n, `!name` a special one, `[]t` list, `{}t` map, `[t` a list that is a message of its
+own.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from konverge.apiserver.http.scheme import refuse_kind
 from konverge.apiserver.registry import Served
 from konverge.apiserver.schema import decode as schema
 from konverge.apiserver.strategy import Obj
+from konverge.objects.resource import Resource
 
 if TYPE_CHECKING:
     from konverge.apiserver.http.call import Call
@@ -50,7 +51,7 @@ def read(call: Call, served: Served, body: bytes, validation: Validation) -> Obj
     if media == negotiate.JSON:
         return decode(call, served, body, validation)
     try:
-        return decode(call, served, to_json(call, media, body), validation)
+        return decode(call, served, to_json(call, media, body, served.resource), validation)
     except UnreadableError as error:
         if not error.kind:
             raise _unrecognized(served, str(error), body) from None
@@ -72,8 +73,8 @@ def _unrecognized(served: Served, why: str, body: bytes) -> status.ApiError:
     )
 
 
-def to_json(call: Call, media: str, body: bytes) -> bytes:
-    """A YAML or protobuf body as JSON."""
+def to_json(call: Call, media: str, body: bytes, expected: Resource) -> bytes:
+    """A YAML or protobuf body as JSON; `expected` is what it is where it does not say so."""
     if media == negotiate.YAML:
         from konverge.apiserver.schema import yamlgo  # most servers never see YAML
 
@@ -84,7 +85,7 @@ def to_json(call: Call, media: str, body: bytes) -> bytes:
     from konverge.apiserver import protobuf  # most servers never see protobuf
 
     try:
-        return msgspec.json.encode(protobuf.decode(body))
+        return msgspec.json.encode(protobuf.decode(body, expected))
     except protobuf.ProtobufError as error:
         raise UnreadableError(str(error), error.kind, error.version) from None
 

@@ -16,12 +16,14 @@ from konverge.apiserver.schema import lookup
 from konverge.apiserver.schema.decode import DecodeError, from_json
 from konverge.apiserver.storage import Mismatch, Missing, Record
 from konverge.apiserver.strategy import Obj
+from konverge.objects.resource import Resource
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
     from konverge.apiserver.http.call import Call
 
 _FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+_OPTIONS = Resource("", "v1", "DeleteOptions", "")
 
 
 class Deleted(NamedTuple):
@@ -41,7 +43,7 @@ def read_options(call: Call) -> DeleteOptions:
         if media not in ("application/yaml", "application/vnd.kubernetes.protobuf"):
             return delete_options(call.query, None)
         try:
-            body = bodies.to_json(call, media, body)
+            body = bodies.to_json(call, media, body, _OPTIONS)
         except bodies.UnreadableError as error:
             raise status.bad_request(str(error)) from None
     obj, problem = jsontext.parse(body)

@@ -4,37 +4,52 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.protobuf import layout, reader
-from konverge.apiserver.protobuf.varint import ProtobufError, fields
+from konverge.apiserver.protobuf import messages
+from konverge.apiserver.protobuf.special import fields
+from konverge.apiserver.protobuf.wire import ProtobufError
+from konverge.apiserver.strategy import Obj
+from konverge.objects.resource import Resource
 
 PREFIX = b"k8s\x00"
-_TYPE, _RAW = 1, 2
+_TYPE_META, _RAW = 1, 2
 _API_VERSION, _KIND = 1, 2
 
 
-def decode(body: bytes) -> dict[str, Any]:
-    """The object of a body. One of a kind that is not known has its kind and version alone: whoever reads them next
-    refuses it in the words of the API."""
+def decode(body: bytes, expected: Resource | None = None) -> Obj:
+    """The object of a body; `expected` is its kind where it names none. One of a kind that is not known has its kind
+    and version alone: whoever reads them next refuses it in the words of the API."""
+    api_version, kind, raw = _open(body)
+    if not kind and expected is not None:
+        api_version, kind = expected.api_version, expected.kind
+    head: Obj = {"kind": kind, "apiVersion": api_version}
+    read = messages.find(api_version, kind)
+    if read is None:
+        return head
+    version = api_version.rpartition("/")[2]
+    try:
+        return {**read(raw, 0, len(raw)), **head}
+    except ProtobufError as error:
+        raise ProtobufError(str(error), kind, version) from None
+    except RecursionError:
+        raise ProtobufError("proto: too many levels", kind, version) from None
+
+
+def _open(body: bytes) -> tuple[str, str, bytes]:
+    """The version and kind that a body names, and the bytes of its object."""
     if not body:
         raise ProtobufError("empty data")
     if not body.startswith(PREFIX):
-        shown = " ".join(str(byte) for byte in PREFIX)
+        shown = " ".join(map(str, PREFIX))
         raise ProtobufError(f"provided data does not appear to be a protobuf message, expected prefix [{shown}]")
-    if len(body) == len(PREFIX):
+    if body == PREFIX:
         raise ProtobufError("empty body")
-    frame = _parts(body[len(PREFIX) :])
-    about = _parts(frame.get(_TYPE, b""))
-    api_version, kind = (about.get(number, b"").decode("utf-8", "replace") for number in (_API_VERSION, _KIND))
-    head = {"kind": kind, "apiVersion": api_version}
-    struct = layout.struct_of(api_version, kind)
-    if struct is None:
-        return head
-    try:
-        return head | reader.message(struct, frame.get(_RAW, b""))
-    except ProtobufError as error:
-        error.kind, error.version = kind, api_version.rpartition("/")[2]
-        raise
+    frame = fields(body, len(PREFIX), len(body))
+    meta = _bytes(frame, _TYPE_META)
+    about = fields(meta, 0, len(meta))
+    api_version, kind = (_bytes(about, number).decode("utf-8", "replace") for number in (_API_VERSION, _KIND))
+    return api_version, kind, _bytes(frame, _RAW)
 
 
-def _parts(data: bytes) -> dict[int, bytes]:
-    return {number: value for number, _, value in fields(data) if isinstance(value, bytes)}
+def _bytes(found: dict[int, Any], number: int) -> bytes:
+    value = found.get(number, b"")
+    return value if isinstance(value, bytes) else b""

@@ -1,4 +1,4 @@
-"""Types whose JSON form is not that of their fields: times, quantities, numbers or texts, raw JSON."""
+"""Types that are written otherwise than they look: times, quantities, raw JSON, schemas."""
 
 from __future__ import annotations
 
@@ -8,88 +8,114 @@ from typing import Any
 
 import msgspec
 
-from konverge.apiserver.protobuf.varint import ProtobufError, Value, fields, signed
+from konverge.apiserver.protobuf.wire import ProtobufError, length, signed, skip, varint
 from konverge.objects.durations import format_duration
-from konverge.objects.times import format_micro_time, format_time
+
+Read = Callable[[bytes, int, int], Any]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _numbered(data: bytes) -> dict[int, Value]:
-    return {number: value for number, _, value in fields(data)}
+def fields(data: bytes, at: int, end: int) -> dict[int, Any]:
+    """The fields of a small message: numbers as they are, the rest as bytes; of several the last counts."""
+    found: dict[int, Any] = {}
+    while at < end:
+        key, at = varint(data, at, end)
+        if key & 7 == 2:
+            start, at = length(data, at, end)
+            found[key >> 3] = data[start:at]
+        elif key & 7 == 0:
+            found[key >> 3], at = varint(data, at, end)
+        else:
+            at = skip(data, at, end, key & 7)
+    return found
 
 
-def _whole(found: dict[int, Value], number: int) -> int:
-    value = found.get(number, 0)
-    if not isinstance(value, int):
-        raise ProtobufError(f"proto: wrong wireType = 2 for field {number}")
-    return signed(value)
-
-
-def _text(found: dict[int, Value], number: int, default: bytes = b"") -> str:
-    return _bytes(found, number, default).decode("utf-8", "replace")
-
-
-def _bytes(found: dict[int, Value], number: int, default: bytes = b"") -> bytes:
-    value = found.get(number, default)
-    if not isinstance(value, bytes):
-        raise ProtobufError(f"proto: wrong wireType = 0 for field {number}")
-    return value
-
-
-def _moment(data: bytes) -> datetime | None:
-    """No bytes at all are the zero time, which JSON has as null."""
-    if not data:
+def _moment(data: bytes, at: int, end: int) -> datetime | None:
+    """A time; None for the zero time, which is an empty message."""
+    found = fields(data, at, end)
+    if not found:
         return None
-    found = _numbered(data)
     try:
-        return _EPOCH + timedelta(seconds=_whole(found, 1), microseconds=_whole(found, 2) // 1000)
+        moment = _EPOCH + timedelta(seconds=signed(found.get(1, 0)))
     except OverflowError:
-        raise ProtobufError("proto: a time outside of the years 1 to 9999") from None
+        raise ProtobufError("Time.MarshalJSON: year outside of range [0,9999]") from None
+    return moment.replace(microsecond=(found.get(2, 0) & 0xFFFFFFFF) // 1000 % 1_000_000)
 
 
-def time(data: bytes) -> str | None:
-    moment = _moment(data)
-    return None if moment is None else format_time(moment)
+def time(data: bytes, at: int, end: int) -> str | None:
+    moment = _moment(data, at, end)
+    return None if moment is None else f"{moment:%Y-%m-%dT%H:%M:%S}Z"
 
 
-def micro_time(data: bytes) -> str | None:
-    moment = _moment(data)
-    return None if moment is None else format_micro_time(moment)
+def micro_time(data: bytes, at: int, end: int) -> str | None:
+    moment = _moment(data, at, end)
+    return None if moment is None else f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
-def duration(data: bytes) -> str:
-    return format_duration(_whole(_numbered(data), 1))
+def duration(data: bytes, at: int, end: int) -> str:
+    return format_duration(signed(fields(data, at, end).get(1, 0)))
 
 
-def quantity(data: bytes) -> str:
-    return _text(_numbered(data), 1, b"0") or "0"
+def quantity(data: bytes, at: int, end: int) -> str:
+    text: bytes = fields(data, at, end).get(1, b"0")
+    return text.decode("utf-8", "replace") or "0"
 
 
-def int_or_string(data: bytes) -> int | str:
-    found = _numbered(data)
-    return _text(found, 3) if _whole(found, 1) else _whole(found, 2)
+def int_or_string(data: bytes, at: int, end: int) -> int | str:
+    found = fields(data, at, end)
+    if found.get(1, 0):
+        text: bytes = found.get(3, b"")
+        return text.decode("utf-8", "replace")
+    return signed(found.get(2, 0))
 
 
-def raw_json(data: bytes) -> Any:
-    """JSON inside of protobuf; what is no JSON is found by whoever reads the object."""
-    raw = _bytes(_numbered(data), 1)
-    return msgspec.Raw(raw) if raw else None
+def raw(data: bytes, at: int, end: int) -> Any:
+    """JSON within the message."""
+    text = fields(data, at, end).get(1)
+    if not text:
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ProtobufError(f"json: {error}") from None
 
 
-def strings(data: bytes) -> list[str]:
-    """A list that is a message of its own, because protobuf has no maps of lists."""
-    return [value.decode("utf-8", "replace") for _, _, value in fields(data) if isinstance(value, bytes)]
-
-
-READERS: dict[str, Callable[[bytes], Any]] = {
-    "strings": strings,
-    "apimachinery/pkg/apis/meta/v1.Time": time,
-    "apimachinery/pkg/apis/meta/v1.MicroTime": micro_time,
-    "apimachinery/pkg/apis/meta/v1.Duration": duration,
-    "apimachinery/pkg/apis/meta/v1.FieldsV1": raw_json,
-    "apimachinery/pkg/api/resource.Quantity": quantity,
-    "apimachinery/pkg/util/intstr.IntOrString": int_or_string,
-    "apimachinery/pkg/runtime.RawExtension": raw_json,
-    "apiextensions-apiserver/pkg/apis/apiextensions/v1.JSON": raw_json,
+SPECIAL: dict[str, Read] = {
+    "time": time,
+    "microtime": micro_time,
+    "duration": duration,
+    "quantity": quantity,
+    "intOrString": int_or_string,
+    "raw": raw,
 }
+
+
+def schema_or(kind: str, schema: Read) -> Read:
+    """A schema, or what may stand in its place: a bool, a list of schemas, a list of strings."""
+
+    def read(data: bytes, at: int, end: int) -> Any:
+        single: Any = None
+        listed: list[Any] = []
+        allowed = False
+        number = 2 if kind == "schemaOrBool" else 1
+        while at < end:
+            key, at = varint(data, at, end)
+            if key & 7 == 0:
+                value, at = varint(data, at, end)
+                allowed = bool(value)
+            elif key & 7 == 2:
+                start, at = length(data, at, end)
+                if key >> 3 == number:
+                    single = schema(data, start, at)
+                elif kind == "schemaOrStrings":
+                    listed.append(data[start:at].decode("utf-8", "replace"))
+                else:
+                    listed.append(schema(data, start, at))
+            else:
+                at = skip(data, at, end, key & 7)
+        if single is not None:
+            return single
+        return allowed if kind == "schemaOrBool" else listed
+
+    return read

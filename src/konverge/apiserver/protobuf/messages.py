@@ -1,0 +1,260 @@
+"""Messages: from the table of their fields to the function that reads them.
+
+A message's fields are looked up by the key on the wire (number and wire type), so that the usual value costs one lookup
+and one call. What is not found there is an unknown field, which is skipped, or one of a wrong type, which is refused.
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from base64 import b64encode
+from collections.abc import Callable
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple
+
+import msgspec
+
+from konverge.apiserver.protobuf.special import SPECIAL, Read, schema_or
+from konverge.apiserver.protobuf.wire import EndOfData, ProtobufError, length, signed, skip, varint
+
+_OMIT, _INLINE = 1, 2
+_WIRE_TYPES = {"b": 0, "i": 0, "u": 0, "d": 1, "f": 5}
+_LAST_FIELD = (1 << 29) - 1
+
+
+class Tables(msgspec.Struct):
+    """The data file (its form is described in tools/generate_protobuf.py)."""
+
+    kinds: dict[str, int]
+    messages: list[list[Any]]
+
+
+@cache
+def tables() -> Tables:
+    packed = resources.files("konverge.apiserver").joinpath("data/protobuf.json.gz").read_bytes()
+    return msgspec.json.decode(gzip.decompress(packed), type=Tables)
+
+
+def find(api_version: str, kind: str) -> Read | None:
+    """What reads a kind, if there is such a built-in kind."""
+    kinds = tables().kinds
+    number = kinds.get(f"{api_version}/{kind}", kinds.get(f"/{kind}"))
+    return None if number is None else reader(number)
+
+
+# --- values
+
+
+def _text(data: bytes, at: int, end: int) -> str:
+    return data[at:end].decode("utf-8", "replace")
+
+
+def _bytes(data: bytes, at: int, end: int) -> str:
+    return b64encode(data[at:end]).decode()
+
+
+_NUMBERS: dict[str, Callable[[int], Any]] = {"b": bool, "i": signed, "u": int}
+_FLOATS = {"d": struct.Struct("<d"), "f": struct.Struct("<f")}
+
+
+def _value_reader(kind: str) -> Read:
+    """What reads a length-delimited value."""
+    if kind == "s":
+        return _text
+    if kind == "y":
+        return _bytes
+    if kind[0] == "@":
+        return reader(int(kind[1:]))
+    if kind[0] == "!":
+        name, _, schema = kind[1:].partition(" ")
+        return schema_or(name, reader(int(schema[1:]))) if schema else SPECIAL[name]
+    if kind[0] == "[":
+        return _list_reader(kind[1:])
+    return _packed_reader(kind)
+
+
+def _list_reader(kind: str) -> Read:
+    """A list that is a message of its own."""
+    read = _value_reader(kind)
+
+    def read_list(data: bytes, at: int, end: int) -> list[Any]:
+        found = []
+        while at < end:
+            key, at = varint(data, at, end)
+            if key == 10:
+                start, at = length(data, at, end)
+                found.append(read(data, start, at))
+            else:
+                at = skip(data, at, end, key & 7)
+        return found
+
+    return read_list
+
+
+def _packed_reader(kind: str) -> Read:
+    """Numbers in a row: the shorter way to write a list of them."""
+    convert = _NUMBERS.get(kind)
+
+    def read(data: bytes, at: int, end: int) -> list[Any]:
+        found = []
+        while at < end:
+            if convert is None:
+                value, at = _float(kind, data, at, end)
+                found.append(value)
+            else:
+                number, at = varint(data, at, end)
+                found.append(convert(number))
+        return found
+
+    return read
+
+
+def _float(kind: str, data: bytes, at: int, end: int) -> tuple[float, int]:
+    layout = _FLOATS[kind]
+    if at + layout.size > end:
+        raise EndOfData
+    return layout.unpack_from(data, at)[0], at + layout.size
+
+
+def _entry_reader(kind: str) -> Read:
+    """An entry of a map: a small message of key and value."""
+    number = kind in _NUMBERS
+    read = _lazily("s" if number else kind)
+    convert = _NUMBERS.get(kind)
+
+    def read_entry(data: bytes, at: int, end: int) -> tuple[str, Any]:
+        name, value = "", convert(0) if convert is not None else None
+        while at < end:
+            key, at = varint(data, at, end)
+            if key == 10:
+                start, at = length(data, at, end)
+                name = _text(data, start, at)
+            elif key == 18:
+                start, at = length(data, at, end)
+                value = read(data, start, at)
+            elif key == 16 and convert is not None:
+                raw, at = varint(data, at, end)
+                value = convert(raw)
+            else:
+                at = skip(data, at, end, key & 7)
+        return name, read(b"", 0, 0) if value is None else value
+
+    return read_entry
+
+
+# --- fields
+
+
+class Field(NamedTuple):
+    """How a field is read: `form` says what is done with the value."""
+
+    form: str
+    name: str
+    read: Read
+    convert: Callable[[int], Any] | None
+    omit: bool
+
+
+def _forms(entry: list[Any]) -> dict[int, Field]:
+    """A line of the table as fields by their keys on the wire."""
+    number, name, kind, flags = entry[:4]
+    form = {"[]": "list", "{}": "map"}.get(kind[:2], "inline" if flags & _INLINE else "one")
+    element = kind[2:] if form in ("list", "map") else kind
+    read = _entry_reader(element) if form == "map" else _lazily(element)
+    if form == "map" or element not in _WIRE_TYPES:
+        return {number << 3 | 2: Field(form, name, read, None, bool(flags & _OMIT))}
+    plain = Field(form, name, read, _NUMBERS.get(element), bool(flags & _OMIT))
+    found = {number << 3 | _WIRE_TYPES[element]: plain}
+    if form == "list":
+        found[number << 3 | 2] = plain._replace(form="packed")
+    return found
+
+
+def _lazily(kind: str) -> Read:
+    """Messages refer to each other, also in circles: what reads one is made when the first comes."""
+    if kind[0] not in "@!":
+        return _value_reader(kind)
+    made: list[Read] = []
+
+    def read(data: bytes, at: int, end: int) -> Any:
+        if not made:
+            made.append(_value_reader(kind))
+        return made[0](data, at, end)
+
+    return read
+
+
+@cache
+def reader(number: int) -> Read:
+    """What reads a message."""
+    name, *entries = tables().messages[number]
+    fields: dict[int, Field] = {}
+    for entry in entries:
+        fields |= _forms(entry)
+    go_names = {entry[0]: entry[4] if len(entry) > 4 else entry[1][:1].upper() + entry[1][1:] for entry in entries}
+
+    def read(data: bytes, at: int, end: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        while at < end:
+            key = data[at]
+            at += 1
+            if key > 127:
+                key, at = varint(data, at - 1, end)
+            field = fields.get(key)
+            if field is None:
+                at = _unknown(name, go_names, key, data, at, end)
+            elif key & 7 == 2:
+                size = data[at] if at < end else 128
+                start = at + 1
+                at = start + size
+                if size > 127 or at > end:
+                    start, at = length(data, start - 1, end)
+                _set(found, field, field.read(data, start, at))
+            else:
+                at = _number(found, field, key & 7, data, at, end)
+        return found
+
+    return read
+
+
+def _set(found: dict[str, Any], field: Field, value: Any) -> None:
+    form, name = field.form, field.name
+    if form == "one":
+        if value or not field.omit or isinstance(value, dict):
+            found[name] = value
+    elif form == "list":
+        found.setdefault(name, []).append(value)
+    elif form == "map":
+        found.setdefault(name, {})[value[0]] = value[1]
+    elif form == "packed":
+        found.setdefault(name, []).extend(value)
+    else:
+        found.update(value)
+
+
+def _number(found: dict[str, Any], field: Field, wire_type: int, data: bytes, at: int, end: int) -> int:
+    value: Any
+    if field.convert is None:
+        value, at = _float("d" if wire_type == 1 else "f", data, at, end)
+    else:
+        value, at = varint(data, at, end)
+        value = field.convert(value)
+    if field.form == "list":
+        found.setdefault(field.name, []).append(value)
+    elif value or not field.omit:
+        found[field.name] = value
+    return at
+
+
+def _unknown(name: str, known: dict[int, str], key: int, data: bytes, at: int, end: int) -> int:
+    """A key that is in no table: skipped, or refused."""
+    number, wire_type = key >> 3, key & 7
+    if wire_type == 4:
+        raise ProtobufError(f"proto: {name}: wiretype end group for non-group")
+    if not 0 < number <= _LAST_FIELD:
+        raise ProtobufError(f"proto: {name}: illegal tag {number} (wire type {wire_type})")
+    if number in known:
+        raise ProtobufError(f"proto: wrong wireType = {wire_type} for field {known[number]}")
+    return skip(data, at, end, wire_type)
