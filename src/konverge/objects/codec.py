@@ -1,7 +1,7 @@
 """JSON and plain data to models and back.
 
 Decoders are made once per class. `Quantity` is the only type that msgspec does not know, so these functions (and not
-msgspec's own) are the way in and out. An empty `status` is not sent: it belongs to the status subresource, and sending
+msgspec's own) are the way in and out. Plain data goes through JSON, because parts of a model may be JSON (managedFields). An empty `status` is not sent: it belongs to the status subresource, and sending
 it in an apply would claim it.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from konverge.objects.meta import Object
-from konverge.objects.quantity import Quantity
+from konverge.objects.quantity import Quantity, parse
 
 _T = TypeVar("_T")
 
@@ -24,17 +24,23 @@ def encode_hook(value: Any) -> Any:
     """What msgspec should encode in place of a type that it does not know."""
     if isinstance(value, Quantity):
         return str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
     raise TypeError(f"{type(value).__name__} has no JSON form; give a model, a Quantity or plain data")
 
 
 def decode_hook(wanted: type[Any], value: Any) -> Any:
     """A value of a type that msgspec does not know, from decoded JSON."""
-    if wanted is Quantity and isinstance(value, str | int | float) and not isinstance(value, bool):
-        return Quantity(value.strip() if isinstance(value, str) else value)
+    if wanted is Quantity:
+        if type(value) is str:
+            return parse(value.strip())
+        if type(value) is int or type(value) is float:
+            return Quantity(value)
     raise ValueError(f"Expected a `{wanted.__name__}`, got `{type(value).__name__}`")
 
 
 _encode = msgspec.json.Encoder(enc_hook=encode_hook).encode
+_decode = msgspec.json.Decoder().decode
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 
@@ -61,7 +67,7 @@ def to_json(value: Any) -> bytes:
 
 def from_dict(cls: type[_T], data: Mapping[str, Any]) -> _T:
     """A model from plain data with the names of the wire."""
-    return msgspec.convert(data, cls, dec_hook=decode_hook)
+    return decoder(cls).decode(_encode(data))
 
 
 def to_builtins(value: Any) -> Any:
@@ -76,7 +82,7 @@ def validate(value: _T) -> _T:
 
 def to_dict(value: Any) -> dict[str, Any]:
     """A model as plain data with the names of the wire; nothing in it is shared with the model."""
-    data: dict[str, Any] = to_builtins(value)
+    data: dict[str, Any] = _decode(_encode(value))
     if data.get("status") == {} and isinstance(value, Object):
         del data["status"]
     return data

@@ -1,10 +1,16 @@
-"""The parts that all API objects share: metadata, owners, conditions, selectors, lists, statuses."""
+"""The parts that all API objects share: metadata, owners, conditions, selectors, lists, statuses.
+
+`managedFields` is often the larger half of an object and is seldom looked at, so it stays JSON until somebody does:
+`ObjectMeta.managed_fields` reads it. That halves the cost of decoding most objects.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from msgspec import Meta
+import msgspec
+from msgspec import UNSET, Meta, Raw, UnsetType
 
 from konverge.objects.model import Model, NullableList, NullableText, field, nulls_to_empty, required
 from konverge.objects.resource import Resource
@@ -50,7 +56,35 @@ class ObjectMeta(Model):
     annotations: dict[str, str] = {}
     owner_references: list[OwnerReference] = []
     finalizers: list[str] = []
-    managed_fields: list[ManagedFieldsEntry] = []
+    managed_fields_json: Raw | UnsetType = field(default=UNSET, name="managedFields")
+    """As the server sent it."""
+
+    @property
+    def managed_fields(self) -> tuple[ManagedFieldsEntry, ...]:
+        """Who owns which fields: read from the JSON at each look, so assign to it rather than change what it gives.
+
+        >>> meta = ObjectMeta(name="web")
+        >>> meta.managed_fields = [ManagedFieldsEntry(manager="kubectl", operation="Update")]
+        >>> [entry.manager for entry in meta.managed_fields]
+        ['kubectl']
+        """
+        json = self.managed_fields_json
+        return tuple(_read_managed(json) or ()) if json is not UNSET else ()
+
+    @managed_fields.setter
+    def managed_fields(self, entries: Iterable[ManagedFieldsEntry]) -> None:
+        found = list(entries)
+        self.managed_fields_json = Raw(_write(found)) if found else UNSET
+
+    def detach(self) -> None:
+        """Let go of the message that this was decoded from: its managedFields would keep the whole of it alive."""
+        json = self.managed_fields_json
+        if json is not UNSET:
+            self.managed_fields_json = json.copy()
+
+
+_read_managed = msgspec.json.Decoder(list[ManagedFieldsEntry] | None).decode
+_write = msgspec.json.Encoder().encode
 
 
 class Object(Model):

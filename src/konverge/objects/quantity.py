@@ -69,7 +69,7 @@ class Quantity:
     format: Format
 
     def __new__(cls, text: str | int | float = 0) -> Quantity:
-        return _parse(text if isinstance(text, str) else repr(text))
+        return parse(text if isinstance(text, str) else repr(text))
 
     @classmethod
     def of(cls, value: int, scale: int = 0, format: Format = Format.DECIMAL_SI) -> Quantity:
@@ -177,7 +177,8 @@ def _make(value: int, scale: int, format: Format, text: str = "") -> Quantity:
 
 
 @lru_cache(maxsize=4096)
-def _parse(text: str) -> Quantity:
+def parse(text: str) -> Quantity:
+    """The quantity that a text means; what `Quantity(text)` calls."""
     if not text:
         raise QuantityError(_WRONG_FORMAT)
     found = _SCAN.fullmatch(text)
