@@ -41,6 +41,13 @@ async def test_resuming_loses_and_doubles_nothing(api: Api) -> None:
     assert [obj["data"]["n"] for obj in seen] == ["0", "1", "2", "3", "4"]
 
 
+async def test_a_watch_from_a_version_to_come_begins_there(api: Api) -> None:
+    async with api.watch(resourceVersion=str(api.server.store.revision + 2)) as watch:
+        for name in "abc":
+            await api.create(name)
+        assert await watch.take(1) == [("ADDED", "c")]
+
+
 @pytest.mark.spec("S-06")
 async def test_objects_that_move_in_and_out_of_a_selector(api: Api) -> None:
     async with api.watch(labelSelector="on=yes", resourceVersion=str(api.server.store.revision)) as watch:

@@ -30,9 +30,13 @@ _BATCH = 64 * 1024
 class WatchStream:
     """One watcher of a table."""
 
-    __slots__ = ("_framer", "_limits", "_pending", "_sink", "_test", "ended")
+    __slots__ = ("_after", "_framer", "_limits", "_pending", "_sink", "_test", "ended")
 
-    def __init__(self, framer: frames.Framer, test: Test | None, limits: WatchLimits, sink: Sink) -> None:
+    def __init__(
+        self, framer: frames.Framer, test: Test | None, limits: WatchLimits, sink: Sink, after: int = 0
+    ) -> None:
+        self._after = after
+        """Only later changes are of interest: a watch may begin at a revision that is still to come."""
         self._framer = framer
         self._test = test
         self._limits = limits
@@ -41,7 +45,7 @@ class WatchStream:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def deliver(self, event: Event) -> None:
-        if self.ended.done():  # it is on its way out, and must not pile up more
+        if event.revision <= self._after or self.ended.done():  # what is on its way out must not pile up more
             return
         if self._pending is not None:
             self._pending.append(event)
@@ -137,7 +141,7 @@ class _Watching:
             except status.ApiError as error:
                 sink.write(frames.line("ERROR", error.status()))
                 return
-        stream = WatchStream(self._framer, self._selection.test, self._limits, sink)
+        stream = WatchStream(self._framer, self._selection.test, self._limits, sink, self._since)
         stop = self._table.watch(self._selection.scope, stream)
         self._server.streams.add(stream)
         try:

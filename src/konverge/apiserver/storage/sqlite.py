@@ -4,9 +4,11 @@ Two tables: `current` holds the present state, `log` the recent changes as an un
 before it (and, for a deletion, the last state that watchers saw). What came after a change is in the next change of the
 same key, or in `current`. So a create is written once and an update twice, and the history costs nothing else.
 
-One thread owns the connection. It takes everything that has queued up, writes it in one transaction, syncs, and tells
-the loop: under load many writes share one sync. Checkpoints of the write-ahead log are done by the same thread between
-two transactions, a few megabytes at a time, and never by a request; old log rows are deleted a few hundred at a time.
+Writes are committed in groups: everything that has queued up while the group before was on its way to the disk. The
+statements of a group run on the loop's thread (they only touch memory, and a second Python thread that works through
+them would wait for the interpreter's lock after each); the commit, which waits for the disk, runs in a thread of its
+own. A group is one row of the log. Checkpoints of the write-ahead log are done by that thread between two groups, a few
+megabytes at a time; old rows of the log are deleted a few at a time.
 """
 
 from __future__ import annotations
@@ -16,40 +18,51 @@ import contextlib
 import queue
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import msgspec
 
 from konverge.apiserver.storage.records import Event, Record, record_from
 from konverge.apiserver.storage.store import Store
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS current (tbl TEXT NOT NULL, key TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (tbl, key));
-CREATE TABLE IF NOT EXISTS log (
-  revision INTEGER PRIMARY KEY, tbl TEXT NOT NULL, key TEXT NOT NULL, time REAL NOT NULL, old BLOB, final BLOB
-);
+CREATE TABLE IF NOT EXISTS log (revision INTEGER PRIMARY KEY, changes BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
 _PUT = "INSERT INTO current (tbl, key, data) VALUES (?, ?, ?) ON CONFLICT (tbl, key) DO UPDATE SET data = excluded.data"
 _DELETE = "DELETE FROM current WHERE tbl = ? AND key = ?"
-_LOG = "INSERT INTO log (revision, tbl, key, time, old, final) VALUES (?, ?, ?, ?, ?, ?)"
+_LOG = "INSERT INTO log (revision, changes) VALUES (?, ?)"
 _STATE = "INSERT INTO state (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 _FORGET = "DELETE FROM log WHERE revision IN (SELECT revision FROM log WHERE revision <= ? ORDER BY revision LIMIT ?)"
 
 CHECKPOINT_BYTES = 4 * 1024 * 1024
-FORGET_ROWS = 500
-BATCH = 2000
+GROUP = 256
+"""Changes that are committed at once, at most: their statements must not hold the loop for long."""
+FORGET_GROUPS = 4
+"""Old rows deleted with each group: more than one, so that the log shrinks while it grows."""
 
 Entry = tuple[str, Event]
+Change = tuple[int, str, str, float, bytes | None, bytes | None]
+"""One change in the log: its revision, table, key and time, the state before, the last state if it was a deletion."""
+
+_changes = msgspec.msgpack.Decoder(list[Change])
 
 
 class SqliteJournal:
     """See `Journal` in store.py."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._queue: queue.SimpleQueue[Entry | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._waiting: deque[Entry] = deque()
+        self._busy = self._failed = False
+        self._idle: asyncio.Future[None] | None = None
+        self._group_end = 0
         self._compact_to = 0
+        self._unchecked = 0
+        self._commits: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._on_durable: Callable[[int], None] = lambda revision: None
         self._on_failed: Callable[[BaseException], None] = lambda error: None
@@ -76,11 +89,7 @@ class SqliteJournal:
     def _events(self, store: Store, compacted: int) -> Iterator[Entry]:
         """The history, newest first: what was before a change is what came out of the change before it."""
         after: dict[tuple[str, str], Record | None] = {}
-        rows = self._connection.execute(
-            "SELECT revision, tbl, key, time, old, final FROM log WHERE revision > ? ORDER BY revision DESC",
-            (compacted,),
-        )
-        for revision, table, key, time, old_data, final_data in rows:
+        for revision, table, key, time, old_data, final_data in self._logged(compacted):
             old = record_from(old_data) if old_data is not None else None
             final = record_from(final_data) if final_data is not None else None
             if final is None:
@@ -90,85 +99,119 @@ class SqliteJournal:
             after[table, key] = old
             yield table, Event(revision, key, time, record, old, final)
 
+    def _logged(self, compacted: int) -> Iterator[Change]:
+        rows = self._connection.execute(
+            "SELECT changes FROM log WHERE revision > ? ORDER BY revision DESC", (compacted,)
+        )
+        for (packed,) in rows:
+            yield from (change for change in reversed(_changes.decode(packed)) if change[0] > compacted)
+
     def start(self, on_durable: Callable[[int], None], on_failed: Callable[[BaseException], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._on_durable, self._on_failed = on_durable, on_failed
-        self._thread = threading.Thread(target=self._write_all, name="konverge-journal", daemon=True)
+        self._thread = threading.Thread(target=self._commit_all, name="konverge-journal", daemon=True)
         self._thread.start()
 
-    # --- from the loop's thread
+    # --- on the loop's thread
 
     def append(self, table: str, event: Event) -> None:
-        self._queue.put((table, event))
+        self._waiting.append((table, event))
+        if not self._busy and not self._failed:
+            assert self._loop is not None
+            self._busy = True
+            self._loop.call_soon(self._next)  # and not at once: what this turn of the loop still writes goes along
 
     def compact(self, revision: int) -> None:
         self._compact_to = revision
 
     async def close(self) -> None:
         """Write what is left, then close the database."""
-        thread = self._thread
-        if thread is not None:
-            self._queue.put(None)
-            await asyncio.to_thread(thread.join)
+        if self._thread is not None:
+            if self._busy:
+                self._idle = asyncio.get_running_loop().create_future()
+                await self._idle
+            self._commits.put(False)
+            await asyncio.to_thread(self._thread.join)
             self._thread = None
         self._connection.close()
 
-    # --- in the journal's thread
+    def _next(self) -> None:
+        """Write the next group and have it committed, or rest."""
+        waiting = self._waiting
+        if not waiting:
+            self._rest()
+            return
+        group = [waiting.popleft() for _ in range(min(len(waiting), GROUP))]
+        self._group_end = group[-1][1].revision
+        try:
+            self._unchecked += self._execute(group)
+        except sqlite3.Error as error:
+            self._fail(error)
+        else:
+            self._commits.put(True)
 
-    def _write_all(self) -> None:
-        unsynced, ending = 0, False
-        while not ending:
-            batch, ending = self._take()
-            if not batch:
-                continue
-            try:
-                unsynced += self._write(batch)
-            except sqlite3.Error as error:
-                self._call(self._on_failed, error)
-                return
-            self._call(self._on_durable, batch[-1][1].revision)
-            if unsynced > CHECKPOINT_BYTES and not ending:
-                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-                unsynced = 0
-
-    def _take(self) -> tuple[list[Entry], bool]:
-        """Everything that waits, up to a limit; the second member tells of the end."""
-        batch: list[Entry] = []
-        entry = self._queue.get()
-        while True:
-            if entry is None:
-                return batch, True
-            batch.append(entry)
-            if len(batch) >= BATCH:
-                return batch, False
-            try:
-                entry = self._queue.get_nowait()
-            except queue.Empty:
-                return batch, False
-
-    def _write(self, batch: list[Entry]) -> int:
-        execute = self._connection.execute
-        size = 0
-        execute("BEGIN IMMEDIATE")
-        for table, event in batch:
-            if event.record is not None:
-                execute(_PUT, (table, event.key, event.record.data))
-                size += len(event.record.data)
-            else:
-                execute(_DELETE, (table, event.key))
-            old = event.old.data if event.old is not None else None
-            final = event.final.data if event.final is not None else None
-            execute(_LOG, (event.revision, table, event.key, event.time, old, final))
-            size += len(old or b"") + len(final or b"") + 200
-        execute(_STATE, ("revision", batch[-1][1].revision))
-        compacted = self._compact_to  # read once: the loop may move it on between two statements
+    def _execute(self, group: list[Entry]) -> int:
+        """Run a group's statements; the result is about how many bytes it brings to the write-ahead log."""
+        connection = self._connection
+        last = {(table, event.key): event.record for table, event in group}
+        packed = msgspec.msgpack.encode([_change(table, event) for table, event in group])
+        puts = [(*where, record.data) for where, record in last.items() if record is not None]
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany(_PUT, puts)
+        connection.executemany(_DELETE, [where for where, record in last.items() if record is None])
+        connection.execute(_LOG, (self._group_end, packed))
+        connection.execute(_STATE, ("revision", self._group_end))
+        compacted = min(self._compact_to, self._group_end)  # the store may have forgotten what is not yet written
         if compacted:
-            execute(_STATE, ("compacted", compacted))
-            execute(_FORGET, (compacted, FORGET_ROWS))
-        execute("COMMIT")
-        return size
+            connection.execute(_STATE, ("compacted", compacted))
+            connection.execute(_FORGET, (compacted, FORGET_GROUPS))
+        return len(packed) + sum(len(data) + 200 for _, _, data in puts)
 
-    def _call(self, callback: Callable[..., None], argument: object) -> None:
+    def _committed(self, more: bool) -> None:
+        self._on_durable(self._group_end)
+        if more:
+            self._next()
+
+    def _fail(self, error: sqlite3.Error) -> None:
+        """Nothing is written from here on."""
+        self._failed = True
+        self._on_failed(error)
+        self._rest()
+
+    def _rest(self) -> None:
+        self._busy = False
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
+
+    # --- in the journal's thread, which has the connection to itself between an order and its answer
+
+    def _commit_all(self) -> None:
+        while self._commits.get():
+            try:
+                self._connection.execute("COMMIT")
+                if self._unchecked <= CHECKPOINT_BYTES:
+                    self._call(self._committed, True)
+                    continue
+                self._call(self._committed, False)
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                self._unchecked = 0
+                self._call(self._next)
+            except sqlite3.Error as error:
+                self._call(self._fail, error)
+
+    def _call(self, callback: Callable[..., None], *arguments: object) -> None:
         assert self._loop is not None
         with contextlib.suppress(RuntimeError):  # the loop has gone; what is written is written
-            self._loop.call_soon_threadsafe(callback, argument)
+            self._loop.call_soon_threadsafe(callback, *arguments)
+
+
+def _change(table: str, event: Event) -> Change:
+    old, final = event.old, event.final
+    return (
+        event.revision,
+        table,
+        event.key,
+        event.time,
+        None if old is None else old.data,
+        None if final is None else final.data,
+    )
