@@ -141,10 +141,11 @@ class Automaton:
     def search(self, text: str) -> bool:
         """Whether the pattern is anywhere in the text."""
         state = self._state((), self._context(text, 0))
+        plain, last = not self._uses & ~(BEGIN | END), len(text)
         for at, char in enumerate(text, 1):
             if state.matched:
                 return True
-            context = self._context(text, at)
+            context = 0 if plain and at < last else self._context(text, at)
             known = state.moves.get((char, context))
             if known is None:
                 moved = [self._steps[one].next[0] for one in state.waiting if self._steps[one].takes(char)]

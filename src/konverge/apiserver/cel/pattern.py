@@ -16,7 +16,7 @@ _ASSERTIONS = {
     "line_begin": r"(?m:^)",
     "line_end": r"(?m:$)",
     "word": r"(?a:\b)",
-    "not_word": r"(?a:\B)",
+    "not_word": r"(?!(?a:\b))",  # Python has no \B in an empty text, Go has
 }
 
 
