@@ -98,10 +98,15 @@ async def test_a_second_server_on_the_same_folder_is_refused(tmp_path: Path) -> 
 
 
 async def test_a_disk_that_fails_ends_all_promises(tmp_path: Path) -> None:
-    store = opened(tmp_path)
-    store._journal._connection.execute("DROP TABLE log")  # type: ignore[union-attr]
+    class BrokenDisk(SqliteJournal):
+        def _write(self, batch: list[Any]) -> int:
+            raise sqlite3.OperationalError("disk I/O error")
+
+    journal = BrokenDisk(tmp_path / "state.db")
+    store = Store(journal=journal)
+    journal.load(store)
     store.put(store.table("a"), obj("x"), expected=0)
-    with pytest.raises(Failed):
+    with pytest.raises(Failed, match="disk I/O error"):
         await store.settled(store.revision)
     with pytest.raises(Failed):
         store.put(store.table("a"), obj("y"), expected=0)
