@@ -233,3 +233,23 @@ async def test_a_configuration_that_goes_takes_its_webhooks_along(api: Api, hook
     await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=403)
     await api.call("DELETE", f"{VALIDATING}/w")
     await api.create("one")
+
+
+@pytest.mark.spec("S-13")
+async def test_a_scale_is_seen_and_changed_as_a_scale(api: Api, hooks: WebhookServer) -> None:
+    rules = [{"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments/scale"], "operations": ["*"]}]
+
+    def cap(request: Any) -> Any:
+        return patch({"op": "replace", "path": "/spec/replicas", "value": 2})
+
+    await _configure(api, MUTATING, hooks.hook("cap", cap, rules=rules))
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template}
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    await api.create("d", path, spec=spec)
+    found = await api.patch(f"{path}/d/scale", {"spec": {"replicas": 9}})
+    [(_, seen)] = hooks.asked
+    assert seen["kind"] == {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+    assert (seen["oldObject"]["spec"]["replicas"], seen["object"]["spec"]["replicas"]) == (1, 9)
+    assert found["spec"]["replicas"] == 2
+    assert (await api.call("GET", f"{path}/d"))["spec"]["replicas"] == 2

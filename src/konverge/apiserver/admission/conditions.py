@@ -169,7 +169,7 @@ def typed(obj: Obj | None, request: AdmissionRequest) -> Obj | None:
 def describe(request: AdmissionRequest) -> Obj:
     """The AdmissionRequest as expressions see it."""
     resource = request.served.resource
-    kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    kind = _kind(request)
     path = {"group": resource.group, "version": resource.version, "resource": resource.plural}
     is_namespace = resource.plural == "namespaces" and not resource.group
     found: Obj = {
@@ -187,6 +187,15 @@ def describe(request: AdmissionRequest) -> Obj:
     if request.subresource:
         found |= {"subResource": request.subresource, "requestSubResource": request.subresource}
     return {key: value for key, value in found.items() if value not in ("", None)}
+
+
+def _kind(request: AdmissionRequest) -> Obj:
+    """The kind of the object, which on a subresource may be another than that of the resource (Scale, Eviction)."""
+    resource, obj = request.served.resource, (request.obj if request.obj is not None else request.old) or {}
+    if request.subresource and obj.get("kind") and obj["kind"] != resource.kind:
+        group, _, version = str(obj.get("apiVersion") or "").rpartition("/")
+        return {"group": group, "version": version, "kind": obj["kind"]}
+    return {"group": resource.group, "version": resource.version, "kind": resource.kind}
 
 
 def _user(user: User) -> Obj:

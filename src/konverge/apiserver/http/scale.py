@@ -79,6 +79,20 @@ def _selector(obj: Obj) -> str:
 _WORKLOAD = WorkloadScale()
 
 
+class _Lens:
+    """What admission sees of a write: the Scale, and not the object behind it."""
+
+    def __init__(self, view: ScaleView) -> None:
+        self._view = view
+
+    def show(self, obj: Obj) -> Obj:
+        return self._view.read(obj)[0]
+
+    def take(self, obj: Obj, shown: Obj) -> Obj:
+        self._view.write(obj, (shown.get("spec") or {}).get("replicas"))
+        return obj
+
+
 def view_of(call: Call, served: Served) -> ScaleView:
     if not served.custom:
         return _WORKLOAD
@@ -172,7 +186,7 @@ async def _write(call: Call, served: Served, change: patch.ChangeOne, options: W
             del live["metadata"]["managedFields"]
         return live
 
-    written = await writes.update(call, served, through, options)
+    written = await writes.update(call, served, through, options, lens=_Lens(view))
     return call.answer(200, view.read(render.restored(served, written.record))[0])
 
 

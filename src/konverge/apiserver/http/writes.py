@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from konverge.apiserver import fielderrors, status
 from konverge.apiserver.fielderrors import FieldError
@@ -148,6 +148,14 @@ Change = Callable[[Obj | None], Obj]
 """Makes the new object out of the present one (None: there is none yet), both in the version of the path."""
 
 
+class Lens(Protocol):
+    """An object as a subresource of another kind shows it (the Scale of a Deployment)."""
+
+    def show(self, obj: Obj) -> Obj: ...
+    def take(self, obj: Obj, shown: Obj) -> Obj:
+        """The object with what was changed in its shown form."""
+
+
 async def update(
     call: Call,
     served: Served,
@@ -156,8 +164,12 @@ async def update(
     *,
     rules: StatusRules | None = None,
     creates: bool = False,
+    lens: Lens | None = None,
 ) -> Written:
-    """Write a changed object. `rules` are those of a subresource; `creates` allows a new object (apply)."""
+    """Write a changed object. `rules` are those of a subresource; `creates` allows a new object (apply).
+
+    `lens` is for a subresource of another kind: admission sees the object through it.
+    """
     call.dry_run = options.dry_run
     store, name = call.server.store, call.info.name
     key = f"{call.info.namespace}/{name}" if served.resource.namespaced else name
@@ -166,7 +178,7 @@ async def update(
         try:
             if record is None:
                 return await _create_on_update(call, served, change, options, creates=creates)
-            return Written(await _update_once(call, served, record, change, options, rules))
+            return Written(await _update_once(call, served, record, change, options, rules, lens))
         except (Mismatch, Missing, Exists):
             continue
 
@@ -185,19 +197,27 @@ async def _create_on_update(
 
 
 async def _update_once(
-    call: Call, served: Served, record: Record, change: Change, options: WriteOptions, rules: StatusRules | None
+    call: Call,
+    served: Served,
+    record: Record,
+    change: Change,
+    options: WriteOptions,
+    rules: StatusRules | None,
+    lens: Lens | None,
 ) -> Record:
     call.operation = "UPDATE"
     live = render.restored(served, record)
     obj = change(live)
     _preconditions(call, served, record, obj, live)
     request = admission_request(call, served, obj, live, options.body(), call.info.name)
+    if lens is not None:
+        request.obj, request.old = lens.show(obj), lens.show(render.restored(served, record))
     await call.server.admission.admit(request)
     assert request.obj is not None
-    obj, old = stored_form(served, request.obj), record.decode()
+    obj, old = stored_form(served, request.obj if lens is None else lens.take(obj, request.obj)), record.decode()
     system.drop_duplicate_owners(obj["metadata"], call, after_admission=True)
     _prepare_changed(call, served, obj, old, rules)
-    request.obj = obj
+    request.obj = obj if lens is None else lens.show(obj)
     await call.server.admission.validate(request)
     return await _store_changed(call, served, record, obj, old)
 
