@@ -1,0 +1,181 @@
+"""A Deployment's replica sets: which one is new, which are old, how a new one is made, what their annotations say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.client import AlreadyExists, MergePatch
+from konverge.kube.hashing import hash_of
+from konverge.objects.codec import from_dict, to_dict
+from konverge.objects.intorstring import scale
+from konverge.objects.kinds.apps_v1 import Deployment, ReplicaSet, ReplicaSetSpec
+from konverge.objects.kinds.core_v1 import PodTemplateSpec
+from konverge.objects.meta import LabelSelector, ObjectMeta
+from konverge.runtime import Context, controller_of, set_controller_reference
+
+HASH = "pod-template-hash"
+REVISION = "deployment.kubernetes.io/revision"
+HISTORY = "deployment.kubernetes.io/revision-history"
+DESIRED = "deployment.kubernetes.io/desired-replicas"
+MAXIMUM = "deployment.kubernetes.io/max-replicas"
+# Annotations of the Deployment that describe it and not its template.
+_NOT_COPIED = {
+    "kubectl.kubernetes.io/last-applied-configuration",
+    REVISION, HISTORY, DESIRED, MAXIMUM,
+    "deprecated.deployment.rollback.to",
+}  # fmt: skip
+
+
+def replicas_of(deployment: Deployment) -> int:
+    return 1 if deployment.spec.replicas is None else deployment.spec.replicas
+
+
+def count(replicaset: ReplicaSet) -> int:
+    return 1 if replicaset.spec.replicas is None else replicaset.spec.replicas
+
+
+def is_rolling(deployment: Deployment) -> bool:
+    strategy = deployment.spec.strategy
+    return strategy is None or strategy.type != "Recreate"
+
+
+def bounds(deployment: Deployment) -> tuple[int, int]:
+    """(surge, unavailable) as numbers. Both zero would never move: then one may be unavailable."""
+    rolling = deployment.spec.strategy.rolling_update if deployment.spec.strategy else None
+    if not is_rolling(deployment) or rolling is None:
+        return 0, 0
+    total = replicas_of(deployment)
+    surge = scale(0 if rolling.max_surge is None else rolling.max_surge, total, round_up=True)
+    unavailable = scale(0 if rolling.max_unavailable is None else rolling.max_unavailable, total, round_up=False)
+    return surge, unavailable if surge or unavailable else 1
+
+
+def unavailable_allowed(deployment: Deployment) -> int:
+    total = replicas_of(deployment)
+    return min(bounds(deployment)[1], total) if is_rolling(deployment) and total else 0
+
+
+def revision_of(replicaset: ReplicaSet) -> int:
+    text = replicaset.metadata.annotations.get(REVISION, "0")
+    return int(text) if text.isdigit() else 0
+
+
+def _bare(template: PodTemplateSpec | None) -> dict[str, Any]:
+    plain = to_dict(template) if template is not None else {}
+    plain.get("metadata", {}).get("labels", {}).pop(HASH, None)
+    return plain
+
+
+def split(deployment: Deployment, found: list[ReplicaSet]) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
+    """(the one with the present template, all others); of two with it the older is the new one."""
+    wanted = _bare(deployment.spec.template)
+    ordered = sorted(found, key=lambda rs: (rs.metadata.creation_timestamp or "", rs.metadata.name))
+    new = next((rs for rs in ordered if _bare(rs.spec.template) == wanted), None)
+    return new, [rs for rs in ordered if rs is not new]
+
+
+async def ensure_new(
+    ctx: Context[Deployment], new: ReplicaSet | None, old: list[ReplicaSet], replicas: int
+) -> ReplicaSet | None:
+    """The new replica set with its annotations right; made with so many replicas when there is none.
+
+    None when the name is taken by another's: the next round tries a name of another hash.
+    """
+    deployment = ctx.obj
+    revision = max((revision_of(rs) for rs in old), default=0) + 1
+    if new is not None:
+        revision = max(revision, revision_of(new))
+        return await annotate(ctx, new, _annotations(deployment, new, revision))
+    wish = _wish(deployment, replicas)
+    wish.metadata.annotations = _annotations(deployment, wish, revision)
+    try:
+        made = await ctx.client.create(wish)
+    except AlreadyExists:
+        return await _collided(ctx, wish.metadata.name)
+    ctx.event("ScalingReplicaSet", f"Scaled up replica set {made.metadata.name} from 0 to {replicas}")
+    return made
+
+
+async def _collided(ctx: Context[Deployment], name: str) -> ReplicaSet | None:
+    live = await ctx.client.get(ReplicaSet, name, ctx.request.namespace)
+    owner = controller_of(live)
+    same = _bare(live.spec.template) == _bare(ctx.obj.spec.template)
+    if owner is not None and owner.uid == ctx.obj.metadata.uid and same:
+        return live  # we made it before; the cache had not shown it
+    ctx.obj.status.collision_count = (ctx.obj.status.collision_count or 0) + 1
+    return None
+
+
+def _wish(deployment: Deployment, replicas: int) -> ReplicaSet:
+    digest = hash_of(_bare(deployment.spec.template), deployment.status.collision_count)
+    template = from_dict(PodTemplateSpec, _bare(deployment.spec.template))
+    template.metadata.labels = {**template.metadata.labels, HASH: digest}
+    selector = from_dict(LabelSelector, to_dict(deployment.spec.selector))
+    selector.match_labels = {**selector.match_labels, HASH: digest}
+    wish = ReplicaSet(
+        metadata=ObjectMeta(
+            name=f"{deployment.metadata.name}-{digest}",
+            namespace=deployment.metadata.namespace,
+            labels=dict(template.metadata.labels),
+        ),
+        spec=ReplicaSetSpec(
+            replicas=replicas,
+            min_ready_seconds=deployment.spec.min_ready_seconds,
+            selector=selector,
+            template=template,
+        ),
+    )
+    set_controller_reference(deployment, wish)
+    return wish
+
+
+def _annotations(deployment: Deployment, replicaset: ReplicaSet, revision: int) -> dict[str, str]:
+    present = replicaset.metadata.annotations
+    own = {name: value for name, value in deployment.metadata.annotations.items() if name not in _NOT_COPIED}
+    wanted = {**present, **own, **scale_annotations(deployment), REVISION: str(revision)}
+    before = present.get(REVISION, "")
+    if before and before != str(revision):
+        history = [item for item in present.get(HISTORY, "").split(",") if item]
+        wanted[HISTORY] = ",".join([*history, before])
+    return wanted
+
+
+def scale_annotations(deployment: Deployment) -> dict[str, str]:
+    total = replicas_of(deployment)
+    return {DESIRED: str(total), MAXIMUM: str(total + bounds(deployment)[0])}
+
+
+async def annotate(ctx: Context[Any], replicaset: ReplicaSet, wanted: dict[str, str]) -> ReplicaSet:
+    """Write annotations (and minReadySeconds) that differ."""
+    patch: dict[str, Any] = {}
+    changed = {name: value for name, value in wanted.items() if replicaset.metadata.annotations.get(name) != value}
+    if changed:
+        patch["metadata"] = {"annotations": changed}
+    minimum = ctx.obj.spec.min_ready_seconds
+    if (replicaset.spec.min_ready_seconds or 0) != (minimum or 0):
+        patch["spec"] = {"minReadySeconds": minimum or 0}
+    if not patch:
+        return replicaset
+    return await ctx.client.patch(
+        ReplicaSet, replicaset.metadata.name, MergePatch(patch), replicaset.metadata.namespace
+    )
+
+
+async def scale_to(ctx: Context[Deployment], replicaset: ReplicaSet, replicas: int) -> ReplicaSet:
+    """Set a replica set's size, with an event; its annotations say for which wish."""
+    before = count(replicaset)
+    notes = scale_annotations(ctx.obj)
+    stale = any(replicaset.metadata.annotations.get(name) != value for name, value in notes.items())
+    if before == replicas and not stale:
+        return replicaset
+    patch: dict[str, Any] = {"metadata": {"annotations": notes}}
+    if before != replicas:
+        patch["spec"] = {"replicas": replicas}
+    written = await ctx.client.patch(
+        ReplicaSet, replicaset.metadata.name, MergePatch(patch), replicaset.metadata.namespace
+    )
+    if before != replicas:
+        word = "up" if replicas > before else "down"
+        name = replicaset.metadata.name
+        ctx.event("ScalingReplicaSet", f"Scaled {word} replica set {name} from {before} to {replicas}")
+    return written

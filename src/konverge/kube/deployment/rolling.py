@@ -1,0 +1,153 @@
+"""Rolling updates and scaling: arithmetic on the sizes of replica sets, within surge and availability.
+
+Pure functions decide; `__init__` writes. `Sizes` are what the sets should have; the bounds hold in every state between,
+because each step counts what is wished and what is really available, never what is hoped for.
+"""
+
+from __future__ import annotations
+
+from konverge.kube.deployment.replicasets import (
+    DESIRED,
+    MAXIMUM,
+    bounds,
+    count,
+    is_rolling,
+    replicas_of,
+    unavailable_allowed,
+)
+from konverge.objects.kinds.apps_v1 import Deployment, ReplicaSet
+
+Sizes = dict[str, int]
+"""Name of a replica set -> the replicas it should have; sets that are not named stay."""
+
+
+def first_size(deployment: Deployment, others: list[ReplicaSet]) -> int:
+    """The size with which a new replica set begins."""
+    return grown(deployment, 0, sum(count(rs) for rs in others))
+
+
+def grown(deployment: Deployment, present: int, all_others: int) -> int:
+    """The size to which the new set may grow now."""
+    wanted = replicas_of(deployment)
+    if not is_rolling(deployment):
+        return wanted
+    room = wanted + bounds(deployment)[0] - (present + all_others)
+    if room <= 0:
+        return present
+    return present + max(0, min(room, wanted - present))
+
+
+def scale_up(deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet]) -> Sizes:
+    """The new set towards the wish."""
+    present, wanted = count(new), replicas_of(deployment)
+    if present == wanted:
+        return {}
+    if present > wanted:
+        return {new.metadata.name: wanted}
+    size = grown(deployment, present, sum(count(rs) for rs in old))
+    return {new.metadata.name: size} if size != present else {}
+
+
+def scale_down(deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet]) -> Sizes:
+    """Old sets towards zero: first what never became available, then as much as availability allows."""
+    sizes: Sizes = {rs.metadata.name: count(rs) for rs in old}
+    total = sum(sizes.values()) + count(new)
+    least = replicas_of(deployment) - unavailable_allowed(deployment)
+    new_unavailable = count(new) - (new.status.available_replicas or 0)
+    spare = total - least - new_unavailable
+    if spare <= 0 or not any(sizes.values()):
+        return {}
+    cleaned = _clean_unhealthy(old, sizes, spare)
+    available = sum(rs.status.available_replicas or 0 for rs in [*old, new])
+    _shrink(old, sizes, available - least)
+    changed = {rs.metadata.name: sizes[rs.metadata.name] for rs in old if sizes[rs.metadata.name] != count(rs)}
+    return changed if cleaned or changed else {}
+
+
+def _clean_unhealthy(old: list[ReplicaSet], sizes: Sizes, most: int) -> int:
+    cleaned = 0
+    for rs in old:
+        unhealthy = count(rs) - (rs.status.available_replicas or 0)
+        take = min(most - cleaned, unhealthy)
+        if count(rs) and take > 0:
+            sizes[rs.metadata.name] -= take
+            cleaned += take
+    return cleaned
+
+
+def _shrink(old: list[ReplicaSet], sizes: Sizes, most: int) -> None:
+    for rs in old:
+        take = min(sizes[rs.metadata.name], most)
+        if take > 0:
+            sizes[rs.metadata.name] -= take
+            most -= take
+
+
+# ------------------------------------------------------------------ scaling
+
+
+def was_scaled(deployment: Deployment, found: list[ReplicaSet]) -> bool:
+    """The wish's size changed since the sets were last sized."""
+    wanted = str(replicas_of(deployment))
+    return any(count(rs) and rs.metadata.annotations.get(DESIRED, wanted) != wanted for rs in found)
+
+
+def rescale(deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaSet]) -> Sizes:
+    """Sizes for another wish while the template stays, or while nothing may roll."""
+    wanted = replicas_of(deployment)
+    everybody = [*old, *([new] if new else [])]
+    active = [rs for rs in everybody if count(rs)]
+    if len(active) <= 1:
+        only = active[0] if active else new or (max(old, key=_age) if old else None)
+        return {only.metadata.name: wanted} if only is not None else {}
+    if new is not None and _is_saturated(deployment, new):
+        return {rs.metadata.name: 0 for rs in old if count(rs)}
+    return _proportional(deployment, active, new) if is_rolling(deployment) else {}
+
+
+def _age(rs: ReplicaSet) -> tuple[str, str]:
+    return rs.metadata.creation_timestamp or "", rs.metadata.name
+
+
+def _is_saturated(deployment: Deployment, new: ReplicaSet) -> bool:
+    wanted = replicas_of(deployment)
+    noted = new.metadata.annotations.get(DESIRED)
+    return count(new) == wanted and noted == str(wanted) and (new.status.available_replicas or 0) == wanted
+
+
+def _proportional(deployment: Deployment, active: list[ReplicaSet], new: ReplicaSet | None) -> Sizes:
+    """Spread the difference over all sets by their size, the leftover going to the largest (or newest)."""
+    wanted = replicas_of(deployment)
+    allowed = wanted + bounds(deployment)[0] if wanted > 0 else 0
+    total = sum(count(rs) for rs in active)
+    add = allowed - total
+    ordered = sorted(active, key=lambda rs: (-count(rs), *(_newest_first(rs) if add > 0 else _age(rs))))
+    sizes: Sizes = {}
+    added = 0
+    for rs in ordered:
+        share = _share(rs, deployment, allowed, add, added) if add else 0
+        sizes[rs.metadata.name] = count(rs) + share
+        added += share
+    if ordered:
+        first = ordered[0].metadata.name
+        sizes[first] = max(0, sizes[first] + add - added)
+    return sizes
+
+
+def _newest_first(rs: ReplicaSet) -> tuple[tuple[int, ...], str]:
+    return tuple(-ord(character) for character in rs.metadata.creation_timestamp or ""), rs.metadata.name
+
+
+def _share(rs: ReplicaSet, deployment: Deployment, allowed: int, add: int, added: int) -> int:
+    if not count(rs):
+        return 0
+    noted = rs.metadata.annotations.get(MAXIMUM, "")
+    before = int(noted) if noted.isdigit() and int(noted) else deployment.status.replicas or allowed
+    fraction = _round(count(rs) * allowed / before) - count(rs) if before else 0
+    left = add - added
+    return min(fraction, left) if add > 0 else max(fraction, left)
+
+
+def _round(number: float) -> int:
+    """To the nearest, halves away from zero, as Go rounds."""
+    return int(number + 0.5) if number >= 0 else -int(-number + 0.5)
