@@ -99,7 +99,7 @@ async def test_a_second_server_on_the_same_folder_is_refused(tmp_path: Path) -> 
 
 async def test_a_disk_that_fails_ends_all_promises(tmp_path: Path) -> None:
     class BrokenDisk(SqliteJournal):
-        def _write(self, batch: list[Any]) -> int:
+        def _execute(self, group: list[Any]) -> int:
             raise sqlite3.OperationalError("disk I/O error")
 
     journal = BrokenDisk(tmp_path / "state.db")
