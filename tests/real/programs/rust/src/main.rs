@@ -14,7 +14,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, CustomResource, CustomResourceExt, Resource, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, PartialObjectMeta, Patch, PatchParams, PostParams},
     runtime::{
         Controller, WatchStreamExt,
         controller::Action,
@@ -115,7 +115,8 @@ async fn install(client: &Client) -> Outcome {
     crds.patch(&definition.name_any(), &owner, &Patch::Apply(&definition)).await?;
     await_condition(crds, &definition.name_any(), conditions::is_crd_established()).await?;
     let spaces: Api<Namespace> = Api::all(client.clone());
-    spaces.patch(NAMESPACE, &owner, &Patch::Apply(json!({"apiVersion": "v1", "kind": "Namespace"}))).await?;
+    let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
+    spaces.patch(NAMESPACE, &owner, &Patch::Apply(&space)).await?;
     done("install")
 }
 
@@ -174,7 +175,7 @@ async fn scale(client: &Client) -> Outcome {
     expect(scale.spec.and_then(|spec| spec.replicas) == Some(1), "one replica by default")?;
     deployments.patch_scale("web", &PatchParams::default(), &Patch::Merge(json!({"spec": {"replicas": 3}}))).await?;
     let found = deployments.get("web").await?;
-    expect(found.spec.and_then(|spec| spec.replicas) == Some(3), "scaled to three")?;
+    expect(found.spec.replicas == Some(3), "scaled to three")?;
     done("scale")
 }
 
@@ -184,7 +185,8 @@ async fn look(client: &Client) -> Outcome {
     let found = maps.list_metadata(&selected).await?;
     expect(found.items.len() == 1 && found.items[0].name_any() == "hello", "metadata by field selector")?;
     let config = watcher::Config::default().streaming_lists().fields("metadata.name=hello");
-    let mut seen = watcher::metadata_watcher(maps.clone(), config).applied_objects().boxed();
+    let metadata: Api<PartialObjectMeta<ConfigMap>> = Api::namespaced(client.clone(), NAMESPACE);
+    let mut seen = watcher::watcher(metadata, config).applied_objects().boxed();
     let first = seen.try_next().await?.ok_or("the watch ended")?;
     expect(first.name_any() == "hello", "the initial state by WatchList")?;
     maps.patch("hello", &PatchParams::default(), &Patch::Merge(json!({"metadata": {"labels": {"seen": "yes"}}}))).await?;

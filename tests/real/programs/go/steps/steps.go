@@ -1,0 +1,47 @@
+// Package steps is how the programs tell what came true: a line `ok <step>` each, and the first failure ends them.
+package steps
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Limit is how long a program may wait for anything to come true.
+const Limit = 60 * time.Second
+
+// Done says that a step has succeeded.
+func Done(step string) { fmt.Println("ok", step) }
+
+// Must ends the program if there is an error.
+func Must(err error, what string) {
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", what, err)
+		os.Exit(1)
+	}
+}
+
+// Got is a value without an error.
+func Got[T any](value T, err error) T {
+	Must(err, fmt.Sprintf("%T", value))
+	return value
+}
+
+// Check ends the program unless something holds.
+func Check(holds bool, format string, arguments ...any) {
+	if !holds {
+		Must(fmt.Errorf(format, arguments...), "expected")
+	}
+}
+
+// Until asks again and again until something holds.
+func Until(ctx context.Context, what string, holds func() bool) {
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			Must(ctx.Err(), what)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
