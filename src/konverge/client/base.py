@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from konverge.client.binding import Binding, Obj, bind_class, bind_resource, known
+from konverge.client.binding import Binding, Obj, bind_class, bind_resource
 from konverge.client.call import JSON, Call, Caller
 from konverge.client.discovery import Mapper
 from konverge.client.options import to_query
@@ -20,9 +20,6 @@ class Verbs:
 
     async def _bind(self, kind: Any) -> Binding[Any]:
         """The binding of a class, a Resource, or a word such as `deploy` (by discovery)."""
-        found = known(kind)
-        if found is not None:
-            return found
         if isinstance(kind, str):
             return bind_resource(await self.mapper.find(kind))
         return bind_resource(kind) if isinstance(kind, Resource) else bind_class(kind)

@@ -47,16 +47,14 @@ class Listing(ObjectList[T], Generic[T]):
 class Binding(Generic[T]):
     """One kind, ready for use."""
 
-    __slots__ = ("_list", "_object", "decode_event", "fill", "resource")
+    __slots__ = ("_dynamic", "_list", "_object", "decode_event", "resource")
 
-    def __init__(self, resource: Resource, decoded: Any, *, fill: bool = False) -> None:
+    def __init__(self, resource: Resource, decoded: Any, *, dynamic: bool = False) -> None:
         self.resource = resource
         self._object: Callable[[bytes], T] = decoder(decoded).decode
         self._list: Callable[[bytes], Listing[T]] = decoder(Listing[decoded]).decode
         self.decode_event: DecodeEvent[T] = decoder(WatchEvent[decoded]).decode
-        # The items of a built-in kind's list have no kind and apiVersion of their own; a dict needs them to be
-        # of any use on its own.
-        self.fill = fill
+        self._dynamic = dynamic
 
     def decode(self, body: bytes) -> T:
         try:
@@ -69,10 +67,18 @@ class Binding(Generic[T]):
             found = _without_collection(self._list, body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self._malformed(error) from error
-        if self.fill:
+        if self._dynamic:
+            self._fill_in(found.items)
+        else:
             for item in found.items:
-                _fill_in(item, self.resource)
+                item.metadata.detach()  # type: ignore[attr-defined]
         return found
+
+    def _fill_in(self, items: list[Any]) -> None:
+        """The items of a built-in kind's list have no kind and apiVersion of their own; a dict is of no use without."""
+        for item in items:
+            item.setdefault("apiVersion", self.resource.api_version)
+            item.setdefault("kind", self.resource.kind)
 
     def _malformed(self, error: Exception) -> MalformedAnswer:
         return MalformedAnswer(
@@ -95,11 +101,6 @@ def _without_collection(decode: Callable[[bytes], S], body: bytes) -> S:
             gc.enable()
 
 
-def _fill_in(item: Any, resource: Resource) -> None:
-    item.setdefault("apiVersion", resource.api_version)
-    item.setdefault("kind", resource.kind)
-
-
 _known: dict[Any, Binding[Any]] = {}
 
 
@@ -116,10 +117,9 @@ def bind_class(kind: type[K]) -> Binding[K]:
 def bind_resource(resource: Resource) -> Binding[Obj]:
     found = _known.get(resource)
     if found is None:
-        found = _known[resource] = Binding(resource, dict[str, Any], fill=True)
+        found = _known[resource] = Binding(resource, dict[str, Any], dynamic=True)
     return found
 
 
-def known(kind: Any) -> Binding[Any] | None:
-    """The binding of a class or Resource that was used before."""
-    return _known.get(kind)
+known: Callable[[Any], Binding[Any] | None] = _known.get
+"""The binding of a class or Resource that was used before: what the verbs ask first, as it needs no waiting."""

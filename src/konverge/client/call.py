@@ -7,6 +7,7 @@ a handful of attributes that say what is meant (verb, resource, namespace, name)
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Protocol
 from urllib.parse import quote
 
@@ -86,10 +87,6 @@ class Call:
     def writes(self) -> bool:
         return self.verb in WRITES
 
-    @property
-    def method(self) -> str:
-        return METHODS[self.verb]
-
     def target(self) -> str:
         """The path and query of the request line."""
         path = self.path
@@ -126,6 +123,7 @@ class Caller(Protocol):
         """One exchange whose answer is read as it comes."""
 
 
+@lru_cache(maxsize=4096)  # programs ask for the same names and namespaces over and over
 def segment(text: str) -> str:
     """A name as one segment of a path. `.` and `..` would change the path, and no object can be called so.
 

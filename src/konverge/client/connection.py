@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 from konverge import clock
 from konverge.client.config import Config
+from konverge.client.credentials import Static, TokenFile
 from konverge.client.errors import ConfigError
 from konverge.wire.limits import ClientLimits
 from konverge.wire.message import Request, Response, Stream
@@ -33,6 +34,7 @@ class Reconnecting:
         self._config = config
         self._limits = limits or ClientLimits()
         self._look_period = look_period
+        self._unplugged = isinstance(config.credentials, Static | TokenFile)  # these bring no certificates
         self._pool: ConnectionPool | None = None
         self._made_with: Certificates = ()
         self._next_look = float("-inf")
@@ -51,14 +53,15 @@ class Reconnecting:
             await pool.aclose()
 
     def _current(self) -> ConnectionPool:
-        now = clock.monotonic()
         pool = self._pool
-        if pool is not None and now < self._next_look and self._plugin_certificate() is self._made_with[0]:
+        if pool is None or clock.monotonic() >= self._next_look:
+            return self._look()
+        if self._unplugged or self._plugin_certificate() is self._made_with[0]:
             return pool
-        self._next_look = now + self._look_period
         return self._look()
 
     def _look(self) -> ConnectionPool:
+        self._next_look = clock.monotonic() + self._look_period
         present = (self._plugin_certificate(), *map(_stamp, self._config.tls.files))
         if self._pool is not None:
             if present == self._made_with:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, Unpack, cast, overload
 import msgspec
 
 from konverge.client.base import Verbs, make_call
-from konverge.client.binding import K, Listing, Obj
+from konverge.client.binding import K, Listing, Obj, known
 from konverge.client.call import JSON, Call
 from konverge.client.errors import Expired, MalformedAnswer
 from konverge.client.options import GetOptions, ListOptions, WatchOptions
@@ -44,7 +44,7 @@ class Reading(Verbs):
         web = await client.get(Deployment, "web", namespace="shop")
         web = await client.get("deploy", "web", namespace="shop")      # a dict
         """
-        binding = await self._bind(kind)
+        binding = known(kind) or await self._bind(kind)
         response = await self.caller.call(make_call("get", binding.resource, namespace, name, options))
         return binding.decode(response.body)
 
@@ -57,7 +57,7 @@ class Reading(Verbs):
 
         pods = await client.list(Pod, "shop", label_selector="app=web")
         """
-        binding = await self._bind(kind)
+        binding = known(kind) or await self._bind(kind)
         response = await self.caller.call(make_call("list", binding.resource, namespace, "", options))
         return binding.decode_list(response.body)
 
@@ -134,7 +134,7 @@ class Reading(Verbs):
             async for event in client.watch(Pod, "shop", resource_version=pods.metadata.resource_version):
                 print(event.type, event.object.metadata.name)
         """
-        binding = await self._bind(kind)
+        binding = known(kind) or await self._bind(kind)
         stream, request = await self._open_watch(binding.resource, namespace, options)
         try:
             events = EventReader(stream, request)
@@ -148,7 +148,7 @@ class Reading(Verbs):
         self, kind: Any, namespace: str = "", *, metadata_only: bool = False, **options: Unpack[WatchOptions]
     ) -> AsyncGenerator[RawBatch, None]:
         """Like `watch`, for caches: batches of `(type, JSON of the object)`, as they came off the wire, not decoded."""
-        binding = await self._bind(kind)
+        binding = known(kind) or await self._bind(kind)
         accept = METADATA_ONLY if metadata_only else JSON
         stream, request = await self._open_watch(binding.resource, namespace, options, accept)
         try:
@@ -162,7 +162,7 @@ class Reading(Verbs):
         self, kind: Any, namespace: str = "", *, metadata_only: bool = False, **options: Unpack[ListOptions]
     ) -> tuple[ListMeta, RawItems]:
         """Like `list`, for caches: the metadata, and each object as JSON. Each piece of bytes stands on its own."""
-        binding = await self._bind(kind)
+        binding = known(kind) or await self._bind(kind)
         call = make_call("list", binding.resource, namespace, "", options)
         if metadata_only:
             call.accept = METADATA_ONLY_LIST

@@ -10,10 +10,10 @@ renew because its own controllers fill the pool loses the leadership for no good
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
-from konverge.client.call import Call
+from konverge.client.call import METHODS, Call
 from konverge.client.config import Impersonation
 from konverge.client.credentials import ANONYMOUS, Credential, Credentials
 from konverge.client.errors import (
@@ -62,11 +62,11 @@ class Session:
         self._headers: dict[tuple[str, str], Headers] = {}
         self._headers_of: Credential | None = None
 
-    async def call(self, call: Call) -> Response:
-        return await self._repeat(call, self._send)
+    def call(self, call: Call) -> Coroutine[Any, Any, Response]:
+        return self._repeat(call, self._send)
 
-    async def stream(self, call: Call) -> Stream:
-        return await self._repeat(call, self._open)
+    def stream(self, call: Call) -> Coroutine[Any, Any, Stream]:
+        return self._repeat(call, self._open)
 
     async def _repeat(self, call: Call, exchange: Callable[[Call, Credential], Awaitable[T]]) -> T:
         attempts: Attempts | None = None
@@ -95,11 +95,10 @@ class Session:
             response = await self._lane(call).send(request)
         except WireError as error:
             raise self._lost(error, request) from error
-        headers = response.headers
-        self._notice(headers)
+        self._notice(response.headers)
         if response.status < 300 or response.status == 304:
             return response
-        raise _refusal(request, response.status, headers, response.body)
+        raise _refusal(request, response.status, response.headers, response.body)
 
     async def _open(self, call: Call, credential: Credential) -> Stream:
         request = self._request(call, credential)
@@ -129,7 +128,7 @@ class Session:
             headers = self._make_headers(call, credential)
         if call.headers:
             headers = Headers([*headers.raw, *Headers.of(dict(call.headers)).raw])
-        return Request(call.method, call.target(), headers, call.body, timeout=call.timeout)
+        return Request(METHODS[call.verb], call.target(), headers, call.body, timeout=call.timeout)
 
     def _make_headers(self, call: Call, credential: Credential) -> Headers:
         headers = Headers()

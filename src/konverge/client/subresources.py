@@ -12,7 +12,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 import msgspec
 
 from konverge.client.base import Verbs, make_call, write_call
-from konverge.client.binding import Obj
+from konverge.client.binding import Obj, known
 from konverge.client.call import Call
 from konverge.client.errors import MalformedAnswer
 from konverge.client.options import DeleteOptions, GetOptions, WriteOptions, delete_body
@@ -79,7 +79,7 @@ class Subresources(Verbs):
 
         scale = await client.get_sub(Deployment, "web", "scale", namespace="shop", into=Scale)
         """
-        binding = await self._bind(kind)
+        binding = known(kind) or await self._bind(kind)
         call = make_call("get", binding.resource, namespace, name, options, subresource=subresource)
         return await self._answer(call, into)
 
@@ -93,7 +93,7 @@ class Subresources(Verbs):
         **options: Unpack[WriteOptions],
     ) -> Obj:
         """POST to a subresource: `binding`, `eviction`, `token`, `approval`, …"""
-        binding = await self._bind(kind)
+        binding = known(kind) or await self._bind(kind)
         call = write_call("create", binding.resource, namespace, name, options, to_json(body), subresource)
         answer: Obj = await self._answer(call, None)
         return answer
@@ -108,7 +108,7 @@ class Subresources(Verbs):
         **options: Unpack[WriteOptions],
     ) -> Obj:
         """PUT a subresource."""
-        binding = await self._bind(kind)
+        binding = known(kind) or await self._bind(kind)
         call = write_call("update", binding.resource, namespace, name, options, to_json(body), subresource)
         answer: Obj = await self._answer(call, None)
         return answer
@@ -123,7 +123,7 @@ class Subresources(Verbs):
         **options: Unpack[WriteOptions],
     ) -> Obj:
         """PATCH a subresource whose objects are of another kind."""
-        binding = await self._bind(kind)
+        binding = known(kind) or await self._bind(kind)
         call = write_call("patch", binding.resource, namespace, name, options, patch.encode(), subresource)
         call.content_type = patch.content_type
         answer: Obj = await self._answer(call, None)

@@ -14,7 +14,7 @@ from typing import Any, Unpack, overload
 import msgspec
 
 from konverge.client.base import Verbs, make_call, placed, write_call
-from konverge.client.binding import K, Listing, Obj
+from konverge.client.binding import K, Listing, Obj, known
 from konverge.client.call import JSON
 from konverge.client.errors import MalformedAnswer
 from konverge.client.options import ApplyOptions, DeleteCollectionOptions, DeleteOptions, WriteOptions, delete_body
@@ -130,7 +130,7 @@ class Writing(Verbs):
         await client.patch(Deployment, "web", MergePatch({"spec": {"replicas": 3}}), namespace="shop")
         await client.patch(Pod, "web-0", MergePatch({"status": …}), namespace="shop", subresource="status")
         """
-        binding = await self._bind(kind)
+        binding = known(kind) or await self._bind(kind)
         call = make_call(
             "patch",
             binding.resource,
@@ -203,7 +203,7 @@ class Writing(Verbs):
             await client.delete(Pod, "web-0", namespace="shop", grace_period=0)
             await client.delete(Deployment, "web", namespace="shop", propagation="Foreground", uid=web.metadata.uid)
         """
-        binding = await self._bind(kind)
+        binding = known(kind) or await self._bind(kind)
         body = to_json(delete_body(options))
         call = make_call("delete", binding.resource, namespace, name, options, body=body, content_type=JSON)
         answer = (await self.caller.call(call)).body
@@ -224,7 +224,7 @@ class Writing(Verbs):
 
         await client.delete_collection(Pod, "shop", label_selector="job-name=import")
         """
-        binding = await self._bind(kind)
+        binding = known(kind) or await self._bind(kind)
         body = to_json(delete_body(options))
         call = make_call("deletecollection", binding.resource, namespace, "", options, body=body, content_type=JSON)
         answer = (await self.caller.call(call)).body

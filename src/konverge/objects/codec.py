@@ -1,8 +1,9 @@
 """JSON and plain data to models and back.
 
 Decoders are made once per class. `Quantity` is the only type that msgspec does not know, so these functions (and not
-msgspec's own) are the way in and out. Plain data goes through JSON, because parts of a model may be JSON (managedFields). An empty `status` is not sent: it belongs to the status subresource, and sending
-it in an apply would claim it.
+msgspec's own) are the way in and out. Plain data goes through JSON, because a part of a model may be JSON (its
+managedFields). An empty `status` is not sent: it belongs to the status subresource, and sending it in an apply would
+claim it.
 """
 
 from __future__ import annotations

@@ -28,18 +28,11 @@ class Resource:
         """`deployments.apps`, `pods`: how the API server names a resource in its messages."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
-    @property
-    def root(self) -> str:
-        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The URL path of the collection, of one object, or of one of its subresources."""
-        parts = [self.root]
-        if namespace and self.namespaced:
-            parts.append(f"namespaces/{namespace}")
-        parts.append(self.plural)
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        inside = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
+        path = f"{root}{inside}/{self.plural}"
         if name:
-            parts.append(name)
-        if subresource:
-            parts.append(subresource)
-        return "/".join(parts)
+            path = f"{path}/{name}"
+        return f"{path}/{subresource}" if subresource else path

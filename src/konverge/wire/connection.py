@@ -110,13 +110,11 @@ class Connection(asyncio.Protocol):
         self._is_head = is_head
         self._streaming = streaming
         self._deadline = deadline
-        self._silence = self._limits.read
         self._phase = HEAD
         self._uses += 1
-        transport = cast(asyncio.Transport, self._transport)
-        if not body:
-            transport.write(head)
-        elif len(body) <= JOIN_LIMIT:
+        transport = self._transport
+        assert transport is not None
+        if len(body) <= JOIN_LIMIT:
             transport.write(head + body)
         else:
             transport.write(head)
@@ -205,7 +203,8 @@ class Connection(asyncio.Protocol):
             self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        parser = cast(HttpResponseParser, self._parser)
+        parser = self._parser
+        assert parser is not None
         status = parser.get_status_code()
         if status < 200:
             self._headers = []
@@ -287,6 +286,8 @@ class Connection(asyncio.Protocol):
         bodiless = self._is_head or status in (204, 304)
         framed = False
         for name, value in self._headers:
+            if not 14 <= len(name) <= 17:  # none of the three below
+                continue
             lowered = name.lower()
             if lowered == b"content-length":
                 framed = True
@@ -322,7 +323,8 @@ class Connection(asyncio.Protocol):
 
     def _finish(self) -> None:
         """The answer is complete: give it out, then the connection goes back or is closed."""
-        transport = cast(asyncio.Transport, self._transport)
+        transport = self._transport
+        assert transport is not None
         reusable = self._keep and not transport.is_closing() and not transport.get_write_buffer_size()
         if reusable and self._is_head:
             self._parser = HttpResponseParser(self)  # the old one still waits for the body that HEAD has not

@@ -17,7 +17,8 @@ _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 _BODY_EXPECTED = frozenset(("POST", "PUT", "PATCH"))
 _FRAMING = frozenset((b"content-length", b"transfer-encoding"))
 _OURS = _FRAMING | {b"connection"}
-_SPECIAL = _FRAMING | {b"host", b"accept-encoding"}
+_REPLACING = {b"host": 0, b"accept-encoding": 1}
+"""Fields of the caller's that stand in for ours, by their place among them."""
 _STATUS_LINES: dict[int, bytes] = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
 }
@@ -27,6 +28,7 @@ JOIN_LIMIT = 64 * 1024
 
 
 def _joined(parts: list[bytes], lines: int) -> bytes:
+    """The parts as one block of so many lines."""
     head = b"".join(parts)
     if head.count(b"\n") != lines or head.count(b"\r") != lines or b"\0" in head:
         raise ValueError("a header field contains a line break or a NUL byte; remove it before sending")
@@ -34,41 +36,46 @@ def _joined(parts: list[bytes], lines: int) -> bytes:
 
 
 class RequestEncoder:
-    """Turns requests for one server into bytes."""
+    """Turns requests for one server into bytes.
 
-    __slots__ = ("_accept", "_always", "_host", "_lines", "_prefix")
+    A client sends the same few sets of fields over and over, so each set carries the bytes it became here last time.
+    """
+
+    __slots__ = ("_accept", "_extra", "_host", "_prefix")
 
     def __init__(self, host: str, *, prefix: str = "", gzip: bool = True, extra: bytes = b"") -> None:
         self._prefix = prefix
         self._host = b"host: %b\r\n" % host.encode("ascii")
         self._accept = b"accept-encoding: gzip\r\n" if gzip else b""
-        self._always = extra
-        self._lines = 3 + gzip + (extra != b"")
+        self._extra = extra
 
     def encode(self, request: Request) -> bytes:
         """The request's head. Framing fields are ours; whatever else the caller set goes out as it is."""
-        method, target = request.method, self._prefix + request.target
+        method, target, headers = request.method, self._prefix + request.target, request.headers
         if method not in _METHODS or not _is_target(target):
             raise ValueError(f"{method!r} {target!r} is no request line; percent-encode the target")
+        fields = headers.encoded_for(self)
+        if fields is None:
+            fields = self._fields(headers)
+            headers.keep_encoded(self, fields)
         line = f"{method} {target} HTTP/1.1\r\n".encode("ascii")
-        parts = [line, self._host, self._accept, self._always]
-        lines = self._lines
-        for name, value in request.headers.raw:
+        if request.body or method in _BODY_EXPECTED:
+            return b"%b%bcontent-length: %d\r\n\r\n" % (line, fields, len(request.body))
+        return b"%b%b\r\n" % (line, fields)
+
+    def _fields(self, headers: Headers) -> bytes:
+        """All lines between the request line and the framing."""
+        parts = [self._host, self._accept, self._extra]
+        lines = 0
+        for name, value in headers.raw:
             lowered = name.lower()
-            if lowered in _SPECIAL:
-                if lowered in _FRAMING:
-                    continue
-                place = 1 if lowered == b"host" else 2
-                lines -= parts[place] != b""
-                parts[place] = b""
+            if lowered in _FRAMING:
+                continue
+            if lowered in _REPLACING:
+                parts[_REPLACING[lowered]] = b""
             parts += (name, b": ", value, b"\r\n")
             lines += 1
-        if request.body or method in _BODY_EXPECTED:
-            parts.append(b"content-length: %d\r\n\r\n" % len(request.body))
-            lines += 1
-        else:
-            parts.append(b"\r\n")
-        return _joined(parts, lines)
+        return _joined(parts, lines + sum(part != b"" for part in parts[:3]))
 
 
 def _is_target(target: str) -> bool:

@@ -19,12 +19,13 @@ class Headers:
     usually looks again, so the first look makes an index.
     """
 
-    __slots__ = ("_index", "_indexed", "_raw")
+    __slots__ = ("_encoded", "_index", "_indexed", "_raw")
 
     def __init__(self, raw: Iterable[tuple[bytes, bytes]] = ()) -> None:
         self._raw: list[tuple[bytes, bytes]] = raw if isinstance(raw, list) else list(raw)
         self._index: dict[str, bytes] = _NOTHING
         self._indexed = -1
+        self._encoded: tuple[object, int, bytes] | None = None
 
     @classmethod
     def of(cls, fields: dict[str, str]) -> Headers:
@@ -49,6 +50,14 @@ class Headers:
             self._index = {key.decode("latin-1").lower(): value for key, value in reversed(raw)}
             self._indexed = len(raw)
         return self._index
+
+    def encoded_for(self, encoder: object) -> bytes | None:
+        """What `keep_encoded` was given by this encoder, unless fields were added since."""
+        kept = self._encoded
+        return kept[2] if kept is not None and kept[0] is encoder and kept[1] == len(self._raw) else None
+
+    def keep_encoded(self, encoder: object, fields: bytes) -> None:
+        self._encoded = (encoder, len(self._raw), fields)
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._first()

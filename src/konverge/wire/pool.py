@@ -16,8 +16,9 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
+from collections.abc import Coroutine
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from konverge.wire.address import Address
 from konverge.wire.connection import Answer, Connection
@@ -75,13 +76,13 @@ class ConnectionPool:
     ) -> None:
         await self.aclose()
 
-    async def send(self, request: Request) -> Response:
+    def send(self, request: Request) -> Coroutine[Any, Any, Response]:
         timeout = request.timeout if request.timeout is not None else self.limits.total
-        return cast(Response, await self._exchange(request, timeout, streaming=False))
+        return cast("Coroutine[Any, Any, Response]", self._exchange(request, timeout, streaming=False))
 
-    async def stream(self, request: Request) -> ResponseStream:
+    def stream(self, request: Request) -> Coroutine[Any, Any, ResponseStream]:
         """See `Transport`. A request's timeout covers the whole stream; the pool's total limit does not apply."""
-        return cast(ResponseStream, await self._exchange(request, request.timeout, streaming=True))
+        return cast("Coroutine[Any, Any, ResponseStream]", self._exchange(request, request.timeout, streaming=True))
 
     async def aclose(self) -> None:
         """Close every connection, also those in use, and wait until they are closed."""
@@ -110,14 +111,12 @@ class ConnectionPool:
 
     async def _exchange(self, request: Request, timeout: float | None, *, streaming: bool) -> Answer:
         head = self._encoder.encode(request)
-        method = request.method
+        method, body = request.method, request.body
         replayable = method in _REPLAYABLE
         deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
         while True:
             connection = self._take_idle(replayable) or await self._acquire(deadline)
-            answer = connection.start(
-                head, request.body, is_head=method == "HEAD", streaming=streaming, deadline=deadline
-            )
+            answer = connection.start(head, body, is_head=method == "HEAD", streaming=streaming, deadline=deadline)
             try:
                 return await answer
             except asyncio.CancelledError:
