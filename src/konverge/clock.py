@@ -11,11 +11,14 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-import uuid
 from datetime import UTC, datetime
 from typing import Protocol, cast
 
 _process_rng = random.Random()  # noqa: S311 - jitter and names, never secrets
+
+# Version 4 and the usual variant, as RFC 9562 places them.
+_UID_VERSION = 4 << 76 | 0x8000 << 48
+_UID_RANDOM = ~(0xF000 << 64 | 0xC000 << 48)
 
 
 class SimulatedLoop(Protocol):
@@ -66,4 +69,6 @@ def rng() -> random.Random:
 
 def new_uid() -> str:
     """A random (version 4) UUID, replayable in a simulation."""
-    return str(uuid.UUID(int=rng().getrandbits(128), version=4))
+    bits = rng().getrandbits(128)
+    text = f"{bits & _UID_RANDOM | _UID_VERSION:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

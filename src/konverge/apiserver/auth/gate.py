@@ -10,8 +10,8 @@ from konverge.apiserver.http.request_info import RequestInfo
 from konverge.apiserver.http.seams import User
 from konverge.wire.message import Request
 
-_AUTHORIZATION = b"authorization"
 _IMPERSONATE = b"impersonate-"
+_FIRST = b"iI"
 
 
 class AuthGate:
@@ -23,18 +23,13 @@ class AuthGate:
         self._impersonation = impersonation.Impersonation(authorization)
 
     def identify(self, request: Request, info: RequestInfo) -> User:
-        header, impersonates = "", False
-        for key, value in request.headers.raw:
-            size = len(key)
-            if size == len(_AUTHORIZATION) and key.lower() == _AUTHORIZATION:
-                header = header or value.decode("latin-1")
-            elif size > len(_IMPERSONATE) and key[: len(_IMPERSONATE)].lower() == _IMPERSONATE:
-                impersonates = True
-        user = self.authentication.user(request, header)
-        if not impersonates:
-            return user
-        target = impersonation.wanted(request.headers)
-        return user if target is None else self._impersonation.become(user, target, ask_of(info))
+        headers = request.headers
+        user = self.authentication.user(request, headers.get("authorization"))
+        for key, _ in headers.raw:
+            if key[0] in _FIRST and key[: len(_IMPERSONATE)].lower() == _IMPERSONATE:
+                target = impersonation.wanted(headers)
+                return user if target is None else self._impersonation.become(user, target, ask_of(info))
+        return user
 
     def authorize(self, user: User, info: RequestInfo) -> None:
         if MASTERS not in user.groups:

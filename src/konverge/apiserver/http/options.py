@@ -94,6 +94,8 @@ def write_options(query: Query, kind: str, *, apply: bool = False) -> WriteOptio
 
 
 def manager_errors(manager: str, path: str) -> list[FieldError]:
+    if manager.isascii() and manager.isprintable() and len(manager) <= _MANAGER_LIMIT:
+        return []
     errors: list[FieldError] = []
     if len(manager.encode()) > _MANAGER_LIMIT:
         errors.append(fielderrors.too_long(path, _MANAGER_LIMIT))

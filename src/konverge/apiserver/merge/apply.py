@@ -12,11 +12,12 @@ import msgspec
 from konverge.apiserver import status
 from konverge.apiserver.merge import fieldset
 from konverge.apiserver.merge.combine import merge, without
+from konverge.apiserver.merge.creation import blank
 from konverge.apiserver.merge.elements import TypedError
 from konverge.apiserver.merge.entries import APPLY, Entry, EntryError, Managers, decode, encode
 from konverge.apiserver.merge.fieldset import FieldSet
 from konverge.apiserver.merge.gotext import html_safe
-from konverge.apiserver.merge.managed import bare, empty, stripped, tracked
+from konverge.apiserver.merge.managed import bare, stripped, tracked
 from konverge.apiserver.merge.owner import Owner
 from konverge.apiserver.merge.ownership import Conflicts, moved, reconciled
 from konverge.apiserver.merge.typed import compare, fields_of, validate
@@ -78,7 +79,7 @@ def warnings(configuration: Decoded, validation: str) -> list[str]:
 def apply(live: Obj | None, applied: Obj, owner: Owner, *, force: bool = False) -> Obj:
     """The object after an apply, with its managedFields; not defaulted yet. Raises 400, 409 and 500."""
     _check_kind(applied, owner)
-    stored = empty(owner) if live is None else live
+    stored = blank(owner) if live is None else live
     try:
         managers = decode(stored.get("metadata", {}).get("managedFields"))
     except EntryError as error:

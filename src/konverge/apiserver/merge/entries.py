@@ -82,10 +82,10 @@ def encode(managers: Managers) -> list[Obj]:
     entries = sorted(
         managers.values(), key=lambda e: (e.operation, e.time or "", e.manager, e.api_version, e.subresource)
     )
-    return [_encode_entry(entry) for entry in entries]
+    return [encode_entry(entry) for entry in entries]
 
 
-def _encode_entry(entry: Entry) -> Obj:
+def encode_entry(entry: Entry) -> Obj:
     out: Obj = {}
     if entry.manager:
         out["manager"] = entry.manager

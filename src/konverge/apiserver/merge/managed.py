@@ -6,15 +6,11 @@ object that has lost it (the client may reset managedFields) is not tracked agai
 
 from __future__ import annotations
 
-from functools import lru_cache
-
-from konverge.apiserver.merge import fieldset
+from konverge.apiserver.merge import creation, fieldset
 from konverge.apiserver.merge.elements import TypedError
-from konverge.apiserver.merge.entries import UPDATE, Entry, EntryError, Managers, decode, encode, is_reset
+from konverge.apiserver.merge.entries import UPDATE, Entry, EntryError, Managers, decode, encode, encode_entry, is_reset
 from konverge.apiserver.merge.owner import Owner
 from konverge.apiserver.merge.ownership import moved, reconciled
-from konverge.apiserver.schema.node import TypeNode
-from konverge.apiserver.schema.zero import zero
 from konverge.apiserver.strategy import Obj
 
 MOST_UPDATERS = 10
@@ -22,23 +18,9 @@ MOST_UPDATERS = 10
 
 # Never owned by anybody: identity, and what the server sets.
 _STRIPPED = fieldset.of(
-    ("f:apiVersion",),
-    ("f:kind",),
+    *((f"f:{name}",) for name in creation.IDENTITY),
     ("f:metadata",),
-    *(
-        ("f:metadata", f"f:{name}")
-        for name in (
-            "name",
-            "namespace",
-            "creationTimestamp",
-            "selfLink",
-            "uid",
-            "clusterName",
-            "generation",
-            "managedFields",
-            "resourceVersion",
-        )
-    ),
+    *(("f:metadata", f"f:{name}") for name in creation.SERVER_SET),
 )
 _CURRENT = "current-operation"
 
@@ -46,6 +28,9 @@ _CURRENT = "current-operation"
 def update(live: Obj | None, new: Obj, owner: Owner) -> None:
     """Set `new.metadata.managedFields` for a write by `owner`; `live` is None for a creation."""
     metadata = new["metadata"]
+    if live is None and "managedFields" not in metadata:
+        _created(new, owner)
+        return
     managers = _present(live, new, owner)
     given = metadata.pop("managedFields", None)
     if live is not None and not managers:
@@ -60,6 +45,17 @@ def update(live: Obj | None, new: Obj, owner: Owner) -> None:
         return
     if managers:
         metadata["managedFields"] = encode(managers)
+
+
+def _created(new: Obj, owner: Owner) -> None:
+    try:
+        fields = creation.owned(new, owner)
+    except TypedError:
+        return
+    if fields:
+        manager = owner.manager or "unknown"
+        entry = Entry(manager, UPDATE, owner.api_version, owner.subresource, owner.now, fields)
+        new["metadata"]["managedFields"] = [encode_entry(entry)]
 
 
 def _present(live: Obj | None, new: Obj, owner: Owner) -> Managers:
@@ -82,7 +78,7 @@ def _present(live: Obj | None, new: Obj, owner: Owner) -> Managers:
 
 def tracked(managers: Managers, live: Obj | None, new: Obj, owner: Owner) -> Managers:
     """The entries after an update. Raises TypedError."""
-    before = empty(owner) if live is None else bare(live)
+    before = creation.blank(owner) if live is None else bare(live)
     if not owner.node.go:
         managers = reconciled(managers, owner.node)
     left, change = moved(managers, before, bare(new), owner, _CURRENT, force=True)
@@ -108,19 +104,6 @@ def bare(obj: Obj) -> Obj:
     if not metadata or "managedFields" not in metadata:
         return obj
     return {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
-
-
-def empty(owner: Owner) -> Obj:
-    """What an object that does not exist yet is compared with: Go's zero value, or nothing for a custom resource."""
-    if owner.node.go:
-        return _zero(owner.node)
-    return {"apiVersion": owner.api_version, "kind": owner.kind}
-
-
-@lru_cache(maxsize=512)
-def _zero(node: TypeNode) -> Obj:
-    found: Obj = zero(node)
-    return found
 
 
 def _capped(managers: Managers) -> Managers:

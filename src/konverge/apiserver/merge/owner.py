@@ -17,7 +17,7 @@ def _all(fields: FieldSet) -> FieldSet:
     return fields
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Owner:
     node: TypeNode
     manager: str
@@ -43,4 +43,6 @@ def manager_of(field_manager: str, user_agent: str) -> str:
     if field_manager:
         return field_manager
     name = user_agent.partition("/")[0]
+    if name and name.isprintable():
+        return name[:128]
     return "".join(character for character in name if character.isprintable())[:128] or "unknown"

@@ -47,11 +47,17 @@ def _common(metadata: Obj, *, namespaced: bool, builtin: bool) -> list[FieldErro
         errors.append(forbidden("metadata.namespace", "not allowed on this type"))
     if metadata.get("generation", 0) < 0:
         errors.append(_negative(metadata["generation"]))
-    errors += label_errors(metadata.get("labels"), "metadata.labels")
-    errors += annotation_errors(metadata.get("annotations"), "metadata.annotations")
-    errors += owner_errors(metadata.get("ownerReferences"), "metadata.ownerReferences")
-    errors += finalizer_errors(metadata.get("finalizers"), "metadata.finalizers", builtin=builtin)
-    return errors + managed_field_errors(metadata.get("managedFields"))
+    if labels := metadata.get("labels"):
+        errors += label_errors(labels, "metadata.labels")
+    if annotations := metadata.get("annotations"):
+        errors += annotation_errors(annotations, "metadata.annotations")
+    if owners := metadata.get("ownerReferences"):
+        errors += owner_errors(owners, "metadata.ownerReferences")
+    if finalizers := metadata.get("finalizers"):
+        errors += finalizer_errors(finalizers, "metadata.finalizers", builtin=builtin)
+    if managed := metadata.get("managedFields"):
+        errors += managed_field_errors(managed)
+    return errors
 
 
 def _negative(value: int) -> FieldError:
@@ -91,10 +97,11 @@ def _new_finalizers(metadata: Obj, old: Obj) -> list[FieldError]:
 
 def label_errors(value: dict[str, str] | None, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    for key in sorted(value or ()):
-        errors += [invalid(path, key, words) for words in label_key_errors(key)]
-        text = (value or {})[key]
-        errors += [invalid(path, text, words) for words in label_value_errors(text)]
+    for key, text in sorted(value.items()) if value else ():
+        if complaints := label_key_errors(key):
+            errors += [invalid(path, key, words) for words in complaints]
+        if complaints := label_value_errors(text):
+            errors += [invalid(path, text, words) for words in complaints]
     return errors
 
 

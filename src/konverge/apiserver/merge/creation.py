@@ -1,0 +1,77 @@
+"""What the creator of an object owns: everything that an object nobody has filled in does not have.
+
+The same follows from comparing the object with that blank one and taking out what is never owned (`managed.tracked`);
+but every creation comes this way, and most of what such a comparison looks at is known beforehand.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from konverge.apiserver.merge import fieldset
+from konverge.apiserver.merge.elements import member
+from konverge.apiserver.merge.fieldset import SELF, FieldSet
+from konverge.apiserver.merge.listing import everything
+from konverge.apiserver.merge.owner import Owner
+from konverge.apiserver.merge.typed import compare
+from konverge.apiserver.schema.node import TypeNode
+from konverge.apiserver.schema.zero import zero
+from konverge.apiserver.strategy import Obj
+
+IDENTITY = frozenset({"apiVersion", "kind"})
+SERVER_SET = frozenset(
+    {
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    }
+)
+"""Members of metadata that nobody owns."""
+
+
+def blank(owner: Owner) -> Obj:
+    """What an object that does not exist yet is compared with: Go's zero value, or nothing for a custom resource."""
+    if owner.node.go:
+        return _zero(owner.node)
+    return {"apiVersion": owner.api_version, "kind": owner.kind}
+
+
+@lru_cache(maxsize=512)
+def _zero(node: TypeNode) -> Obj:
+    found: Obj = zero(node)
+    return found
+
+
+def owned(new: Obj, owner: Owner) -> FieldSet:
+    """The fields of a creation's entry. Raises TypedError."""
+    node = owner.node
+    before = _zero(node) if node.go else {}
+    found: FieldSet = {}
+    filled: list[str] = []
+    for name, value in new.items():
+        if name == "metadata":
+            if below := _of_metadata(node, value):
+                found["f:metadata"] = below
+        elif name in before:
+            filled.append(name)
+        elif name not in IDENTITY:
+            found[f"f:{name}"] = everything(member(node, name), value)
+    if filled:
+        change = compare(node, {name: before[name] for name in filled}, {name: new[name] for name in filled})
+        found |= fieldset.union(change.modified, change.added)
+    return owner.may_own(found)
+
+
+def _of_metadata(node: TypeNode, metadata: Obj) -> FieldSet:
+    theirs = {name: value for name, value in metadata.items() if name not in SERVER_SET}
+    if not theirs:
+        return theirs
+    found = everything(member(node, "metadata"), theirs)
+    found.pop(SELF, None)  # metadata itself is nobody's
+    return found
