@@ -1,0 +1,113 @@
+"""The graph of owners and dependents, by uid. Pure: it is told of objects and says who must be looked at again.
+
+Absent owners need no node of their own: `dependents` is kept by the uid that references name, whether or not an object
+with that uid has been seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from konverge.objects.resource import Resource
+
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An owner as a dependent names it."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    blocks: bool = False
+    """blockOwnerDeletion: a foreground deletion of the owner waits for the dependent."""
+
+
+@dataclass(slots=True)
+class Node:
+    """An object as the collector knows it."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+    owners: tuple[Reference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    deleting: bool = False
+
+    @property
+    def deletes_dependents(self) -> bool:
+        """Its deletion waits until its dependents are gone."""
+        return self.deleting and FOREGROUND in self.finalizers
+
+    @property
+    def orphans_dependents(self) -> bool:
+        return self.deleting and ORPHAN in self.finalizers
+
+    def __str__(self) -> str:
+        where = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.resource.group_resource} {where}{self.name}"
+
+
+@dataclass(slots=True)
+class Graph:
+    """All objects, and who depends on whom."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    dependents: dict[str, set[str]] = field(default_factory=dict)
+
+    def put(self, node: Node) -> list[str]:
+        """An object was added or changed; the uids that must be looked at."""
+        known = self.nodes.get(node.uid)
+        self.nodes[node.uid] = node
+        self._link(node.uid, known.owners if known else (), node.owners)
+        wake = [node.uid] if self._concerns(known, node) else []
+        if known is not None and known.owners != node.owners:
+            # An owner that waits for its dependents may be waiting for this one no more.
+            wake += [owner.uid for owner in known.owners if self._waits(owner.uid)]
+        if node.deletes_dependents and not (known and known.deletes_dependents):
+            wake += self.dependents.get(node.uid, ())
+        return wake
+
+    def remove(self, uid: str) -> list[str]:
+        """An object is gone: its dependents have lost an owner, its owners perhaps the last that they waited for."""
+        known = self.nodes.pop(uid, None)
+        if known is None:
+            return []
+        self._link(uid, known.owners, ())
+        waiting = [owner.uid for owner in known.owners if self._waits(owner.uid)]
+        return [*self.dependents.get(uid, ()), *waiting]
+
+    def blocking_dependents(self, uid: str) -> list[Node]:
+        """Those for which a foreground deletion of the owner waits."""
+        return [node for node in self.dependents_of(uid) if any(ref.uid == uid and ref.blocks for ref in node.owners)]
+
+    def dependents_of(self, uid: str) -> list[Node]:
+        return [self.nodes[other] for other in self.dependents.get(uid, ()) if other in self.nodes]
+
+    def _waits(self, uid: str) -> bool:
+        owner = self.nodes.get(uid)
+        return owner is not None and owner.deletes_dependents
+
+    def _concerns(self, known: Node | None, node: Node) -> bool:
+        if node.orphans_dependents or node.deletes_dependents:
+            return True
+        if not node.owners or node.deleting:
+            return False
+        return known is None or known.owners != node.owners
+
+    def _link(self, uid: str, before: Iterable[Reference], after: Iterable[Reference]) -> None:
+        kept = {owner.uid for owner in after}
+        for owner in before:
+            if owner.uid not in kept:
+                others = self.dependents.get(owner.uid)
+                if others is not None:
+                    others.discard(uid)
+                    if not others:
+                        del self.dependents[owner.uid]
+        for owner_uid in kept:
+            self.dependents.setdefault(owner_uid, set()).add(uid)

@@ -1,0 +1,91 @@
+"""Metadata of every kind that the server serves, followed as kinds come and go.
+
+The garbage collector and the namespace controller look at everything; they cannot declare what they watch. `Monitors`
+asks discovery what there is, keeps one metadata-only informer for each, and looks again when definitions change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from konverge.cache import CacheSpec, Change, Informer
+from konverge.client import Client, ClientError
+from konverge.client.discovery import Served
+from konverge.objects.resource import Resource
+
+DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
+LOOK_AGAIN = 30.0
+
+_NEEDED = {"delete", "list", "watch"}
+# One object behind two APIs, or objects that nobody owns and that come in floods.
+_IGNORED = {("", "events"), ("events.k8s.io", "events")}
+
+_log = logging.getLogger("konverge.kube")
+
+OnChange = Callable[[Resource, Change], None]
+
+
+def deletable(every: Iterable[Served]) -> list[Resource]:
+    """What can be listed, watched and deleted, each in its preferred version."""
+    return [
+        served.resource
+        for served in every
+        if served.preferred
+        and set(served.verbs) >= _NEEDED
+        and (served.resource.group, served.resource.plural) not in _IGNORED
+    ]
+
+
+class Monitors:
+    """Informers of everything. `run` follows what the server serves until it is cancelled."""
+
+    def __init__(self, client: Client, on_change: OnChange) -> None:
+        self._client = client
+        self._on_change = on_change
+        self._running: dict[Resource, tuple[Informer, asyncio.Task[None]]] = {}
+        self._changed = asyncio.Event()
+        self.synced = asyncio.Event()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._changed.clear()
+                try:
+                    await self._follow(group)
+                except ClientError as error:
+                    _log.warning("discovery failed, looking again soon: %s", error)
+                try:
+                    async with asyncio.timeout(LOOK_AGAIN):
+                        await self._changed.wait()
+                except TimeoutError:
+                    continue
+
+    async def _follow(self, group: asyncio.TaskGroup) -> None:
+        self._client.mapper.invalidate()
+        served = set(deletable(await self._client.mapper.all()))
+        for resource in [resource for resource in self._running if resource not in served]:
+            _, task = self._running.pop(resource)
+            task.cancel()
+        fresh = [self._start(group, resource) for resource in sorted(served - set(self._running), key=str)]
+        for informer in fresh:
+            await informer.synced.wait()
+        self.synced.set()
+
+    def _start(self, group: asyncio.TaskGroup, resource: Resource) -> Informer:
+        informer = Informer(self._client.caller, CacheSpec(resource=resource, metadata_only=True))
+        informer.add_handler(lambda change: self._on_change(resource, change))
+        if resource == DEFINITIONS:
+            informer.add_handler(lambda change: self._changed.set())
+        task = group.create_task(informer.run(), name=f"monitor {resource.group_resource}")
+        self._running[resource] = (informer, task)
+        return informer
+
+    def informer(self, resource: Resource) -> Informer | None:
+        found = self._running.get(resource)
+        return found[0] if found else None
+
+    @property
+    def resources(self) -> list[Resource]:
+        return list(self._running)
