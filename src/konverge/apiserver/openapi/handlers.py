@@ -6,6 +6,7 @@ asks with an old hash is sent to the present one.
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from email.utils import format_datetime
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ import msgspec
 
 from konverge import clock
 from konverge.apiserver.http import cacheable, negotiate, respond
-from konverge.apiserver.openapi import builtin, custom
+from konverge.apiserver.openapi import builtin, custom, gnostic
 from konverge.apiserver.openapi import v2 as openapi_v2
 from konverge.wire.message import Headers, Response
 
@@ -34,7 +35,7 @@ class Documents:
         self._registry = server.registry
         self._manager = server.definitions
         self._custom: dict[str, bytes] | None = None
-        self._v2: bytes = b""
+        self._v2: dict[bool, bytes] = {}
 
     def _definitions(self) -> custom.Definitions:
         return {one["metadata"]["name"]: one for one in self._manager.definitions()}
@@ -50,11 +51,12 @@ class Documents:
             }
         return self._custom
 
-    @property
-    def v2(self) -> bytes:
-        if not self._v2:
-            self._v2 = openapi_v2.document(self._registry, self._definitions())
-        return self._v2
+    async def v2(self, *, as_protobuf: bool) -> bytes:
+        if as_protobuf not in self._v2:
+            await asyncio.to_thread(openapi_v2.prepare, as_protobuf=as_protobuf)
+            make = openapi_v2.protobuf if as_protobuf else openapi_v2.document
+            self._v2[as_protobuf] = make(self._registry, self._definitions())
+        return self._v2[as_protobuf]
 
     def hashes(self) -> dict[str, str]:
         own = {name: cacheable.etag_of(document) for name, document in self.custom.items()}
@@ -88,11 +90,15 @@ def _nothing(call: Call, code: int) -> Response:
 
 
 async def v2(call: Call) -> Response:
-    if not _accepts_json(call):
+    """JSON, or protobuf for a client that names it."""
+    header = call.request.headers.get("accept")
+    as_protobuf = gnostic.MEDIA_TYPE in header
+    if not as_protobuf and not _accepts_json(call):
         return _nothing(call, 406)
-    body = _documents(call).v2
+    body = await _documents(call).v2(as_protobuf=as_protobuf)
     fields = {"vary": "Accept-Encoding", "cache-control": "no-cache, private"}
-    return cacheable.answer(call, body, "application/json", cacheable.etag_of(body), fields)
+    content_type = gnostic.CONTENT_TYPE if as_protobuf else "application/json"
+    return cacheable.answer(call, body, content_type, cacheable.etag_of(body), fields)
 
 
 async def v3_index(call: Call) -> Response:

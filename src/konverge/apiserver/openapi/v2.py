@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import msgspec
 
-from konverge.apiserver.openapi import builtin, custom
+from konverge.apiserver.openapi import builtin, custom, gnostic
 from konverge.apiserver.openapi.custom import Definitions
 from konverge.apiserver.registry import Registry
 from konverge.apiserver.strategy import Obj
@@ -29,20 +29,38 @@ _SECURITY = {
 def document(registry: Registry, definitions: Definitions) -> bytes:
     """Everything: the built-in kinds and the custom ones."""
     schemas, paths, parameters = _builtin()
-    models: dict[str, Any] = {}
-    operations: dict[str, Any] = {}
-    for group, version in custom.group_versions(registry):
-        for served in custom.served_in(registry, group, version):
-            models |= custom.models(served, definitions, v2=True)
-            operations |= custom.operations(served, "v2")
+    more = _custom(registry, definitions)
     parts = {
         **_HEAD,
-        "paths": msgspec.Raw(_joined(paths, operations)),
-        "definitions": msgspec.Raw(_joined(schemas, models)),
+        "paths": msgspec.Raw(_joined(paths, more["paths"])),
+        "definitions": msgspec.Raw(_joined(schemas, more["definitions"])),
         "parameters": msgspec.Raw(parameters),
         **_SECURITY,
     }
     return msgspec.json.encode(parts)
+
+
+def protobuf(registry: Registry, definitions: Definitions) -> bytes:
+    """The same as protobuf. The parts of a message may come in several pieces: those of custom kinds come last."""
+    return _builtin_protobuf() + gnostic.message("Document", _custom(registry, definitions))
+
+
+def prepare(*, as_protobuf: bool) -> None:
+    """Make the part that takes long and does not change: to be called off the loop."""
+    if as_protobuf:
+        _builtin_protobuf()
+    else:
+        _builtin()
+
+
+def _custom(registry: Registry, definitions: Definitions) -> dict[str, dict[str, Any]]:
+    """The paths and schemas of custom kinds."""
+    found: dict[str, dict[str, Any]] = {"paths": {}, "definitions": {}}
+    for group, version in custom.group_versions(registry):
+        for served in custom.served_in(registry, group, version):
+            found["paths"] |= custom.operations(served, "v2")
+            found["definitions"] |= custom.models(served, definitions, v2=True)
+    return found
 
 
 def _joined(data: bytes, more: dict[str, Any]) -> bytes:
@@ -50,7 +68,14 @@ def _joined(data: bytes, more: dict[str, Any]) -> bytes:
     return data[:-1] + b"," + msgspec.json.encode(more)[1:] if more else data
 
 
-@lru_cache(maxsize=1)
+@cache
+def _builtin_protobuf() -> bytes:
+    schemas, paths, parameters = map(msgspec.json.decode, _builtin())
+    parts = {**_HEAD, "paths": paths, "definitions": schemas, "parameters": parameters, **_SECURITY}
+    return gnostic.message("Document", parts)
+
+
+@cache
 def _builtin() -> tuple[bytes, bytes, bytes]:
     """Schemas, paths and parameters of the built-in API."""
     names = {

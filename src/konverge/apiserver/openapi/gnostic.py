@@ -1,0 +1,164 @@
+"""The document of OpenAPI v2 as protobuf, in the messages of gnostic.
+
+This is what kubectl asks for when OpenAPI v3 does not know a kind (an object whose definition is not there yet):
+without an answer it says that the server is at fault, and not that the kind is unknown.
+
+A message is a table from JSON names to (number, type). Types: `s`, `b`, `i`, `d` are scalars; a name is a message; `[]`
+before one makes a list, `{}` a map (a message of named values); lower-case names are the functions below, for what is
+written otherwise than it looks in JSON.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+CONTENT_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+
+_EXTENSIONS = "x-"
+_PARAMETER = {
+    "required": (1, "b"), "in": (2, "s"), "description": (3, "s"), "name": (4, "s"),
+}  # fmt: skip
+_MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
+    "Document": {
+        "swagger": (1, "s"), "info": (2, "Info"), "paths": (8, "paths"), "definitions": (9, "{}Schema"),
+        "parameters": (10, "{}parameter"), "security": (12, "[]requirement"), "securityDefinitions": (13, "{}security"),
+    },
+    "Info": {"title": (1, "s"), "version": (2, "s")},
+    "PathItem": {
+        "get": (2, "Operation"), "put": (3, "Operation"), "post": (4, "Operation"), "delete": (5, "Operation"),
+        "options": (6, "Operation"), "head": (7, "Operation"), "patch": (8, "Operation"),
+        "parameters": (9, "[]parameter_item"), _EXTENSIONS: (10, ""),
+    },
+    "Operation": {
+        "tags": (1, "[]s"), "summary": (2, "s"), "description": (3, "s"), "operationId": (5, "s"),
+        "produces": (6, "[]s"), "consumes": (7, "[]s"), "parameters": (8, "[]parameter_item"),
+        "responses": (9, "{}response"), "schemes": (10, "[]s"), "deprecated": (11, "b"), _EXTENSIONS: (13, ""),
+    },
+    "Reference": {"$ref": (1, "s"), "description": (2, "s")},
+    "Body": {"description": (1, "s"), "name": (2, "s"), "in": (3, "s"), "required": (4, "b"), "schema": (5, "Schema")},
+    "Query": {**_PARAMETER, "type": (6, "s"), "format": (7, "s"), "uniqueItems": (20, "b")},
+    "Path": {**_PARAMETER, "type": (5, "s"), "format": (6, "s"), "uniqueItems": (19, "b")},
+    "Response": {"description": (1, "s"), "schema": (2, "schema_item")},
+    "ApiKey": {"type": (1, "s"), "name": (2, "s"), "in": (3, "s"), "description": (4, "s")},
+    "ExternalDocs": {"description": (1, "s"), "url": (2, "s")},
+    "Schema": {
+        "$ref": (1, "s"), "format": (2, "s"), "title": (3, "s"), "description": (4, "s"), "default": (5, "any_value"),
+        "multipleOf": (6, "d"), "maximum": (7, "d"), "exclusiveMaximum": (8, "b"), "minimum": (9, "d"),
+        "exclusiveMinimum": (10, "b"), "maxLength": (11, "i"), "minLength": (12, "i"), "pattern": (13, "s"),
+        "maxItems": (14, "i"), "minItems": (15, "i"), "uniqueItems": (16, "b"), "maxProperties": (17, "i"),
+        "minProperties": (18, "i"), "required": (19, "[]s"), "enum": (20, "[]any_value"),
+        "additionalProperties": (21, "additional"), "type": (22, "type_item"), "items": (23, "items_item"),
+        "allOf": (24, "[]Schema"), "properties": (25, "{}Schema"), "externalDocs": (29, "ExternalDocs"),
+        "example": (30, "any_value"), _EXTENSIONS: (31, ""),
+    },
+}  # fmt: skip
+
+
+# --- the wire
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _field(number: int, data: bytes) -> bytes:
+    """A length-delimited field."""
+    return _varint(number << 3 | 2) + _varint(len(data)) + data
+
+
+def _text(number: int, value: str) -> bytes:
+    return _field(number, value.encode())
+
+
+def message(name: str, value: dict[str, Any]) -> bytes:
+    """A JSON object as the message of this name."""
+    table = _MESSAGES[name]
+    parts: list[bytes] = []
+    for key, one in value.items():
+        if key in table:
+            parts.append(_encode(*table[key], one))
+        elif key.startswith(_EXTENSIONS) and _EXTENSIONS in table:
+            parts.append(_field(table[_EXTENSIONS][0], _text(1, key) + _field(2, _any_value(one))))
+    return b"".join(parts)
+
+
+def _encode(number: int, kind: str, value: Any) -> bytes:
+    if kind == "s":
+        return _text(number, value)
+    if kind == "b":
+        return _varint(number << 3) + b"\x01" if value else b""
+    if kind == "i":
+        return _varint(number << 3) + _varint(int(value) & 0xFFFFFFFFFFFFFFFF)
+    if kind == "d":
+        return _varint(number << 3 | 1) + struct.pack("<d", value)
+    if kind.startswith("[]"):
+        return b"".join(_encode(number, kind[2:], one) for one in value)
+    if kind.startswith("{}"):
+        return _field(number, _named(1, kind[2:], value))
+    return _field(number, _contents(kind, value))
+
+
+def _contents(kind: str, value: Any) -> bytes:
+    special = _SPECIAL.get(kind)
+    return message(kind, value) if special is None else special(value)
+
+
+def _named(number: int, kind: str, values: dict[str, Any]) -> bytes:
+    return b"".join(_field(number, _text(1, name) + _encode(2, kind, value)) for name, value in values.items())
+
+
+# --- what is written otherwise than it looks
+
+
+def _any_value(value: Any) -> bytes:
+    """Any value is YAML text, of which JSON is a part."""
+    return _field(2, msgspec.json.encode(value) + b"\n")
+
+
+def _parameter(value: dict[str, Any]) -> bytes:
+    if value["in"] == "body":
+        return _field(1, message("Body", value))
+    number, kind = (4, "Path") if value["in"] == "path" else (3, "Query")
+    return _field(2, _field(number, message(kind, value)))
+
+
+def _parameter_item(value: dict[str, Any]) -> bytes:
+    return _field(2, message("Reference", value)) if "$ref" in value else _field(1, _parameter(value))
+
+
+def _additional(value: Any) -> bytes:
+    if isinstance(value, bool):
+        return b"\x10\x01" if value else b"\x10\x00"
+    return _field(1, message("Schema", value))
+
+
+def _requirement(value: dict[str, list[str]]) -> bytes:
+    return b"".join(
+        _field(1, _text(1, name) + _field(2, b"".join(_text(1, scope) for scope in scopes)))
+        for name, scopes in value.items()
+    )
+
+
+_SPECIAL: dict[str, Callable[[Any], bytes]] = {
+    "any_value": _any_value,
+    "parameter": _parameter,
+    "parameter_item": _parameter_item,
+    "additional": _additional,
+    "requirement": _requirement,
+    "paths": lambda value: _named(2, "PathItem", value),
+    "response": lambda value: _field(1, message("Response", value)),
+    "schema_item": lambda value: _field(1, message("Schema", value)),
+    "type_item": lambda value: _text(1, value),
+    "items_item": lambda value: _field(1, message("Schema", value)),
+    "security": lambda value: _field(2, message("ApiKey", value)),
+}

@@ -1,0 +1,58 @@
+"""Our server as a process of its own, and the real command line tools that are pointed at it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def embedded_server(folder: Path) -> Iterator[Path]:
+    """`konverge apiserver` with TLS; gives the path of its kubeconfig."""
+    kubeconfig = folder / "kubeconfig"
+    command = [sys.executable, "-m", "konverge.cli.main", "apiserver", "--tls", "--kubeconfig", str(kubeconfig)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline().startswith("ready ")
+            yield kubeconfig
+        finally:
+            process.terminate()
+
+
+@dataclass(frozen=True)
+class Tool:
+    """kubectl or helm, in a home folder of its own, so that neither caches nor settings of the user matter."""
+
+    program: Path
+    kubeconfig: Path
+    home: Path
+    namespace: str = ""
+
+    def run(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.home)}
+        scope = ["--namespace", self.namespace] if self.namespace else []
+        command = [str(self.program), *arguments, *scope]
+        return subprocess.run(command, input=stdin, env=environment, capture_output=True, text=True, timeout=60)
+
+    def __call__(self, *arguments: str, stdin: str = "") -> str:
+        """What a command prints; it must succeed."""
+        done = self.run(*arguments, stdin=stdin)
+        assert done.returncode == 0, f"{arguments}: {done.stderr}{done.stdout}"
+        return done.stdout.strip()
+
+    def fails(self, *arguments: str, stdin: str = "") -> str:
+        """What a command complains of; it must fail."""
+        done = self.run(*arguments, stdin=stdin)
+        assert done.returncode != 0, f"{arguments} succeeded: {done.stdout}"
+        return done.stderr.strip()
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self(*arguments, "-o", "json"))
