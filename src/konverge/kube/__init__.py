@@ -25,9 +25,15 @@ class Service(Protocol):
     async def run(self, client: Client) -> None: ...
 
 
-def all_controllers() -> list[Controller[Any]]:
-    """The declarations of all controllers, for one Manager."""
-    return [controller for make in _makers("controllers") for controller in make()]
+def all_controllers(*, root_ca: str = "") -> list[Controller[Any]]:
+    """The declarations of all controllers, for one Manager.
+
+    `root_ca` is the certificate (PEM) by which pods know the API server; each namespace is given it.
+    """
+    from konverge.kube import accounts  # the only one that needs to be told something
+
+    others = [controller for make in _makers("controllers") for controller in make()]
+    return [*accounts.controllers(root_ca), *others]
 
 
 def services() -> list[Service]:
