@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from konverge.wire.message import Peer, Response
 from tests.apiserver.api import CONFIG_MAPS, Api
 
 PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -56,16 +57,39 @@ async def test_protobuf_is_answered_in_json(api: Api) -> None:
     assert response.headers.get("content-type") == "application/json"
 
 
+async def asked_from_afar(api: Api, path: str, **headers: str) -> Response:
+    request = api.request("GET", path, **headers)
+    request.peer = Peer("192.0.2.7:4711")
+    return await api.server.transport.send(request)
+
+
 async def test_large_answers_are_compressed_for_those_who_ask(api: Api) -> None:
     await api.create("big", data={"x": "y" * 200_000})
-    response = await api.send("GET", f"{CONFIG_MAPS}/big", accept_encoding="gzip")
+    response = await asked_from_afar(api, f"{CONFIG_MAPS}/big", accept_encoding="gzip")
     assert response.headers.get("content-encoding") == "gzip"
     assert json.loads(gzip.decompress(response.body))["metadata"]["name"] == "big"
-    response = await api.send("GET", f"{CONFIG_MAPS}/big")
+    response = await asked_from_afar(api, f"{CONFIG_MAPS}/big")
     assert "content-encoding" not in response.headers
     await api.create("small")
-    response = await api.send("GET", f"{CONFIG_MAPS}/small", accept_encoding="gzip")
+    response = await asked_from_afar(api, f"{CONFIG_MAPS}/small", accept_encoding="gzip")
     assert "content-encoding" not in response.headers
+
+
+async def test_nothing_is_compressed_on_the_same_machine(api: Api) -> None:
+    await api.create("big", data={"x": "y" * 200_000})
+    response = await api.send("GET", f"{CONFIG_MAPS}/big", accept_encoding="gzip")
+    assert "content-encoding" not in response.headers
+
+
+@pytest.mark.parametrize("accept_encoding", ["", "gzip"])
+async def test_long_lists_come_in_pieces(api: Api, accept_encoding: str) -> None:
+    names = [f"big-{number}" for number in range(8)]
+    for name in names:
+        await api.create(name, data={"x": "y" * 100_000})
+    response = await asked_from_afar(api, CONFIG_MAPS, accept_encoding=accept_encoding)
+    assert response.headers.get("content-encoding") == accept_encoding
+    body = gzip.decompress(response.body) if accept_encoding else response.body
+    assert [item["metadata"]["name"] for item in json.loads(body)["items"]][-8:] == names
 
 
 async def test_headers_of_every_answer(api: Api) -> None:

@@ -58,11 +58,13 @@ def answer(call: Call, code: int, served: Served, record: Record) -> Response:
 
 
 def _plain_list(call: Call, served: Served, records: list[Record], metadata: Obj) -> Response:
-    """The stored bytes: streamed when there are many, unless they are to be changed as a whole."""
-    as_stored = call.accepted == negotiate.PLAIN_JSON and "gzip" not in call.request.headers.get("accept-encoding")
-    if as_stored and sum(len(record.data) for record in records) > render.STREAM_FROM:
+    """The stored bytes: streamed when there are many, unless they are shown in another form."""
+    if call.accepted == negotiate.PLAIN_JSON and sum(len(record.data) for record in records) > render.STREAM_FROM:
         headers = respond.headers(call, (b"content-type", b"application/json"))
-        return Response(200, Headers(headers), producer=render.list_stream(served, records, metadata))
+        gzip = respond.wants_gzip(call)
+        if gzip:
+            headers += respond.GZIPPED
+        return Response(200, Headers(headers), producer=render.list_stream(served, records, metadata, gzip=gzip))
     return call.answer_bytes(200, render.list_of(served, records, metadata))
 
 

@@ -5,7 +5,8 @@ The plain form is the stored bytes behind a constant prefix. The others are made
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,8 +19,10 @@ from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Producer, Sink
 
 STREAM_FROM = 512 * 1024
-STREAM_PIECE = 64
-"""Lists of so many bytes are sent in pieces of so many objects."""
+STREAM_PIECE = 128 * 1024
+"""Lists of so many bytes are sent in pieces of so many bytes, or a little more."""
+_GZIP = 31
+"""What zlib calls the gzip format."""
 
 if TYPE_CHECKING:
     from konverge.apiserver.http.call import Call
@@ -74,18 +77,31 @@ def list_of(served: Served, records: Sequence[Record], metadata: Obj) -> bytes:
     return b"".join((list_head(served, metadata), b",".join(items(served, records)), b"]}"))
 
 
-def list_stream(served: Served, records: Sequence[Record], metadata: Obj) -> Producer:
+def list_stream(served: Served, records: Sequence[Record], metadata: Obj, *, gzip: bool = False) -> Producer:
     """A long list, piece by piece: others get their turn, and the bytes are never in memory as a whole."""
 
     async def produce(sink: Sink) -> None:
+        squeeze = zlib.compressobj(1, wbits=_GZIP) if gzip else None
         head = list_head(served, metadata)
-        for start in range(0, len(records), STREAM_PIECE):
-            sink.write(head + b",".join(items(served, records[start : start + STREAM_PIECE])))
+        for part in _parts(records):
+            piece = head + b",".join(items(served, part))
+            sink.write(piece if squeeze is None else squeeze.compress(piece))
             head = b","
             await sink.drain()
-        sink.write(b"]}")
+        sink.write(b"]}" if squeeze is None else squeeze.compress(b"]}") + squeeze.flush())
 
     return produce
+
+
+def _parts(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
+    start = size = 0
+    for end, record in enumerate(records, 1):
+        size += len(record.data)
+        if size >= STREAM_PIECE:
+            yield records[start:end]
+            start, size = end, 0
+    if start < len(records):
+        yield records[start:]
 
 
 # The real server makes this annotation when it converts a whole DaemonSet to v1; metadata alone is not converted.

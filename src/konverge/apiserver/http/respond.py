@@ -11,7 +11,7 @@ import msgspec
 from konverge import clock
 from konverge.apiserver.http import negotiate
 from konverge.apiserver.http.negotiate import Accepted
-from konverge.wire.message import Headers, Response
+from konverge.wire.message import LOCAL_PEER, Headers, Response
 
 if TYPE_CHECKING:
     from konverge.apiserver.http.call import Call
@@ -23,6 +23,7 @@ _CONTENT_TYPE = {
     negotiate.JSON: (b"content-type", b"application/json"),
     negotiate.YAML: (b"content-type", b"application/yaml"),
 }
+GZIPPED = ((b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding"))
 _CACHE = (b"cache-control", b"no-cache, private")
 
 
@@ -67,16 +68,20 @@ def text(call: Call, code: int, body: str) -> Response:
     return Response(code, Headers(headers(call, (b"content-type", b"text/plain; charset=utf-8"))), body.encode())
 
 
+_HERE = ("127.", "::1:", "::ffff:127.", LOCAL_PEER.address)
+
+
+def wants_gzip(call: Call) -> bool:
+    """Whether a large answer is to be compressed: not for a client on this machine, to whom bytes cost nothing."""
+    accepted = call.request.headers.get("accept-encoding")
+    return "gzip" in accepted and not call.request.peer.address.startswith(_HERE)
+
+
 async def compressed(call: Call, response: Response) -> Response:
     """Compress a large answer for a client that can read it; off the loop, as it takes long."""
-    if (
-        len(response.body) > GZIP_FROM
-        and response.producer is None
-        and "gzip" in call.request.headers.get("accept-encoding")
-    ):
+    if len(response.body) > GZIP_FROM and response.producer is None and wants_gzip(call):
         response.body = await asyncio.to_thread(gzip.compress, response.body, 1)
-        response.headers.add("content-encoding", "gzip")
-        response.headers.add("vary", "Accept-Encoding")
+        response.headers.raw.extend(GZIPPED)
     return response
 
 
