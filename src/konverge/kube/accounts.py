@@ -1,7 +1,7 @@
 """What every namespace is given: the account `default` and the authority of the API server; and tokens for secrets.
 
 Three small controllers. The first two are about a namespace and keep one object in it; their caches hold just the
-objects of that one name. The third fills secrets of the type service-account-token, for those who still ask for them: the
+objects of that one name. The third fills secrets of the type service-account-token, for those who still ask: the
 token is one that the server issues bound to the secret, so it ends with it.
 """
 

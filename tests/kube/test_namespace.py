@@ -1,0 +1,141 @@
+"""The end of a namespace: everything in it, in order, with conditions that say what remains."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from konverge import ObjectMeta, Resource
+from konverge.client import Client, MergePatch, NotFound, Served
+from konverge.kube import namespace
+from konverge.objects import crd
+from konverge.objects.kinds.core_v1 import ConfigMap, Container, Namespace, Pod, PodSpec, Secret, ServiceAccount
+from tests.kube.conftest import Run
+from tests.kube.kinds import Widget
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-39")]
+
+
+async def shop(client: Client) -> None:
+    await client.create(Namespace(metadata=ObjectMeta(name="shop")))
+    await client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace="shop")))
+
+
+async def is_gone(client: Client, name: str = "shop") -> bool:
+    try:
+        await client.get(Namespace, name)
+    except NotFound:
+        return True
+    return False
+
+
+async def conditions(client: Client) -> dict[str, tuple[str, str | None, str | None]]:
+    found = (await client.get(Namespace, "shop")).status.conditions
+    return {condition.type: (condition.status, condition.reason, condition.message) for condition in found}
+
+
+async def test_everything_goes_custom_kinds_too(client: Client, run: Run) -> None:
+    await client.create(crd(Widget))
+    await shop(client)
+    async with run(namespace):
+        await asyncio.sleep(1)
+        await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="shop")))
+        await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
+        await client.create(Widget(metadata=ObjectMeta(name="w", namespace="shop")))
+        await client.delete(Namespace, "shop")
+        await asyncio.sleep(1)
+        assert await is_gone(client)
+        assert not (await client.list(Widget)).items
+        assert [
+            found.metadata.namespace for found in await client.list(ConfigMap, field_selector="metadata.name=a")
+        ] == ["default"]
+        await client.get(Namespace, "default")
+
+
+async def test_a_finalizer_is_respected_and_named(client: Client, run: Run) -> None:
+    await shop(client)
+    await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="shop", finalizers=["example.com/keep"])))
+    await client.create(Secret(metadata=ObjectMeta(name="b", namespace="shop")))
+    async with run(namespace):
+        await client.delete(Namespace, "shop")
+        await asyncio.sleep(60)
+        assert not (await client.list(Secret, "shop")).items
+        assert await conditions(client) == {
+            "NamespaceDeletionDiscoveryFailure": (
+                "False", "ResourcesDiscovered", "All resources successfully discovered",
+            ),
+            "NamespaceDeletionGroupVersionParsingFailure": (
+                "False", "ParsedGroupVersions", "All legacy kube types successfully parsed",
+            ),
+            "NamespaceDeletionContentFailure": (
+                "False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization",
+            ),
+            "NamespaceContentRemaining": (
+                "True",
+                "SomeResourcesRemain",
+                "Some resources are remaining: configmaps. has 1 resource instances",
+            ),
+            "NamespaceFinalizersRemaining": (
+                "True",
+                "SomeFinalizersRemain",
+                "Some content in the namespace has finalizers remaining: example.com/keep in 1 resource instances",
+            ),
+        }  # fmt: skip
+        await client.patch(ConfigMap, "a", MergePatch({"metadata": {"finalizers": None}}), "shop")
+        await asyncio.sleep(10)
+        assert await is_gone(client)
+
+
+async def test_pods_go_first(client: Client, run: Run) -> None:
+    await shop(client)
+    spec = PodSpec(containers=[Container(name="main", image="app:1")], node_name="node-1")
+    await client.create(Pod(metadata=ObjectMeta(name="p", namespace="shop"), spec=spec))
+    await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="shop")))
+    async with run(namespace):
+        await client.delete(Namespace, "shop")
+        await asyncio.sleep(20)
+        # The pod is on a node: it stays until its kubelet has ended it.
+        assert (await client.get(Pod, "p", "shop")).metadata.deletion_timestamp
+        await client.get(ConfigMap, "a", "shop")
+        remaining = (await conditions(client))["NamespaceContentRemaining"]
+        assert remaining[2] == "Some resources are remaining: pods. has 1 resource instances"
+        assert (await conditions(client))["NamespaceDeletionContentFailure"][0] == "False"
+        await asyncio.sleep(20)
+        failure = (await conditions(client))["NamespaceDeletionContentFailure"]
+        assert failure == (
+            "True",
+            "ContentDeletionFailed",
+            "Failed to delete all resource types, 1 remaining: "
+            "unexpected items still remain in namespace: shop for gvr: /v1, Resource=pods",
+        )
+        await client.delete(Pod, "p", "shop", grace_period=0)
+        await asyncio.sleep(1)
+        assert await is_gone(client)
+
+
+async def test_a_namespace_with_a_finalizer_of_another_is_emptied_and_stays(client: Client, run: Run) -> None:
+    await client.create({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"},
+        "spec": {"finalizers": ["kubernetes", "example.com/other"]},
+    })  # fmt: skip
+    async with run(namespace):
+        await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="shop")))
+        await client.delete(Namespace, "shop")
+        await asyncio.sleep(60)
+        assert (await client.get(Namespace, "shop")).spec.finalizers == ["example.com/other"]
+        assert not (await client.list(ConfigMap, "shop")).items
+
+
+def test_a_kind_that_the_preferred_version_lacks_is_not_forgotten() -> None:
+    verbs = ("delete", "list")
+    served = [
+        Served(resource=Resource("x.dev", "v1", "A", "as"), verbs=verbs),
+        Served(resource=Resource("x.dev", "v1beta1", "A", "as"), verbs=verbs, preferred=False),
+        Served(resource=Resource("x.dev", "v1beta1", "B", "bs"), verbs=verbs, preferred=False),
+        Served(resource=Resource("x.dev", "v1", "C", "cs", namespaced=False), verbs=verbs),
+        Served(resource=Resource("x.dev", "v1", "D", "ds"), verbs=("create",)),
+        Served(resource=Resource("events.k8s.io", "v1", "Event", "events"), verbs=verbs),
+    ]
+    found = [(one.resource.plural, one.resource.version) for one in namespace.deletable(served)]
+    assert found == [("as", "v1"), ("bs", "v1beta1")]
