@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import resources
@@ -59,6 +59,10 @@ class Served:
     """Given with every answer: the version is deprecated."""
     reader: Callable[[bytes, str], Decoded] | None = None
     """How a custom kind reads a JSON body under a `fieldValidation`; built-in kinds go by their type."""
+    settle: Callable[[Obj], Awaitable[Obj]] | None = None
+    """The stored form of an object that is about to be written, where others have to be asked for it."""
+    prepare: Callable[[], Awaitable[None]] | None = None
+    """What has to be done before objects can be shown in this version."""
     entries: list[dict[str, Any]] = field(default_factory=list)
     """The entries of discovery for the resource and its subresources, as they are listed."""
 

@@ -75,7 +75,7 @@ class ApiServer:
         self._journal = _journal(data_dir)
         self.store = Store(history=self.config.history, journal=self._journal)
         self.objects = Objects(self.store)
-        self.definitions = Manager(self.store, self.registry)
+        self.definitions = Manager(self.store, self.registry, self._call_webhook)
         self.tables: TableMaker = Tables(self.definitions)
         self.routes: dict[str, Route] = health.routes() | discovery.routes() | openapi.routes()
         self.specials: dict[tuple[str, str, str], Route] = specials.table()
@@ -113,6 +113,9 @@ class ApiServer:
         from konverge.apiserver.admission.webhooks.client import WebhookClient
 
         return WebhookClient(self.objects)
+
+    async def _call_webhook(self, config: dict[str, Any], body: bytes, seconds: int) -> bytes:
+        return await self.webhooks.call(config, body, seconds)
 
     async def handle(self, request: Request) -> Response:
         """Answer one request: what sockets and the direct transport call."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from konverge.apiserver.cel import celtypes as t
@@ -56,6 +56,7 @@ ARITHMETIC: dict[str, Callable[[int, int], int]] = {
 
 @pytest.mark.spec("S-13")
 @pytest.mark.parametrize("text", ARITHMETIC)
+@settings(deadline=None)
 @given(a=INTS, b=INTS)
 def test_integers_are_exact_or_overflow(text: str, a: int, b: int) -> None:
     found = run(compile_expression(text, TYPED), a, b)
@@ -68,6 +69,7 @@ def test_integers_are_exact_or_overflow(text: str, a: int, b: int) -> None:
 
 
 @pytest.mark.spec("S-13")
+@settings(deadline=None)
 @given(NUMBERS, NUMBERS)
 def test_numbers_of_all_types_stand_on_one_line(a: Any, b: Any) -> None:
     below, above, equal = (compile_expression(f"a {sign} b", DYNAMIC) for sign in ("<", ">", "=="))
@@ -76,6 +78,7 @@ def test_numbers_of_all_types_stand_on_one_line(a: Any, b: Any) -> None:
 
 
 @pytest.mark.spec("S-13")
+@settings(deadline=None)
 @given(VALUES, VALUES)
 def test_equality_is_total_and_symmetric(a: Any, b: Any) -> None:
     equal, different = compile_expression("a == b", DYNAMIC), compile_expression("a != b", DYNAMIC)
@@ -93,6 +96,7 @@ OPERANDS = st.sampled_from(["true", "false", "1 / 0 == 1", "d.zzz"])
 
 
 @pytest.mark.spec("S-13")
+@settings(deadline=None)
 @given(OPERANDS, OPERANDS, st.sampled_from(["&&", "||"]))
 def test_and_and_or_absorb_errors_from_either_side(left: str, right: str, sign: str) -> None:
     deciding = "false" if sign == "&&" else "true"
@@ -120,6 +124,7 @@ def complaint(text: str) -> str:
 
 
 @pytest.mark.spec("S-13")
+@settings(deadline=None)
 @given(st.lists(WORDS, max_size=14).map(" ".join) | st.lists(WORDS, max_size=10).map("".join) | st.text(max_size=12))
 def test_any_text_is_an_expression_or_refused_with_a_place(text: str) -> None:
     found = complaint(text)

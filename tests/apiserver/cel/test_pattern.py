@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from konverge.apiserver.cel.automaton import Automaton
@@ -32,6 +32,7 @@ TEXTS = st.text("abA1 \n", max_size=7)
 
 
 @pytest.mark.spec("S-13")
+@settings(deadline=None)
 @given(PATTERNS, TEXTS, st.integers(0, 3))
 def test_the_automaton_finds_what_backtracking_finds(text: str, subject: str, begin: int) -> None:
     pattern, automaton = Pattern(parse(text)), Automaton(parse(text))

@@ -23,6 +23,7 @@ from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
     from konverge.apiserver.crd.serving import CustomServed
+    from konverge.apiserver.crd.webhook import Caller
 
 GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
 TABLE = f"{GROUP}/{PLURAL}"
@@ -31,8 +32,10 @@ TABLE = f"{GROUP}/{PLURAL}"
 class Manager:
     """Keeps the registry in step with the definitions."""
 
-    def __init__(self, store: Store, registry: Registry) -> None:
+    def __init__(self, store: Store, registry: Registry, call: Caller) -> None:
         self._store = store
+        self._call = call
+        """Reaches conversion webhooks."""
         self._registry = registry
         self._served: dict[str, list[CustomServed]] = {}
         self._shapes: dict[str, bytes] = {}
@@ -92,7 +95,7 @@ class Manager:
 
         self._shapes[name] = shape
         before = self._served.get(name, [])
-        self._served[name] = made = serve(definition)
+        self._served[name] = made = serve(definition, self._store, self._call)
         for one in before:
             resource = one.served.resource
             self._registry.remove(resource.group, resource.version, resource.plural)

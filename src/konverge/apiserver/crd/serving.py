@@ -5,8 +5,9 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from konverge.apiserver import status
 from konverge.apiserver.crd.columns import Cell, columns
@@ -17,6 +18,10 @@ from konverge.apiserver.registry import Served, Subresource
 from konverge.apiserver.schema import from_structural
 from konverge.apiserver.strategy import Context, Obj, Strategy
 from konverge.objects.resource import Resource
+
+if TYPE_CHECKING:
+    from konverge.apiserver.crd.webhook import Caller, WebhookConversion
+    from konverge.apiserver.storage import Store
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
@@ -34,16 +39,26 @@ class CustomServed:
     """Given with every answer of a deprecated version."""
 
 
-def serve(definition: Obj) -> list[CustomServed]:
-    """The served versions of a definition."""
+def serve(definition: Obj, store: Store, call: Caller) -> list[CustomServed]:
+    """The served versions of a definition; `call` reaches its webhook."""
     versions = definition["spec"]["versions"]
     kinds = {version["name"]: CustomKind(definition, version) for version in versions}
     differing = any(version.get("schema") != versions[0].get("schema") for version in versions)
-    stored = kinds[_storage_version(definition)] if differing else None
-    return [_serve(definition, one, kinds[one["name"]], stored) for one in versions if one.get("served")]
+    stored = kinds[_storage_version(definition)]
+    made = [_serve(definition, one, kinds[one["name"]]) for one in versions if one.get("served")]
+    conversion = definition["spec"].get("conversion") or {}
+    if conversion.get("strategy") == "Webhook" and len(versions) > 1 and made:
+        from konverge.apiserver.crd.webhook import WebhookConversion  # few definitions have one
+
+        table = store.table(made[0].served.table)
+        _convert_by(WebhookConversion(conversion["webhook"], stored, [one.kind for one in made], table, call), made)
+    elif differing:
+        for one in made:
+            one.served.conversion = _conversion(one.served.table, one.kind, partial(_shown, one.kind, stored))
+    return made
 
 
-def _serve(definition: Obj, version: Obj, kind: CustomKind, stored: CustomKind | None) -> CustomServed:
+def _serve(definition: Obj, version: Obj, kind: CustomKind) -> CustomServed:
     spec, names = definition["spec"], _names(definition)
     terminating = bool(definition["metadata"].get("deletionTimestamp"))
     resource = Resource(spec["group"], version["name"], names["kind"], names["plural"], spec["scope"] == "Namespaced")
@@ -64,7 +79,7 @@ def _serve(definition: Obj, version: Obj, kind: CustomKind, stored: CustomKind |
     strategy = kind.strategy()
     served.strategy = _closed(resource, strategy) if terminating else strategy
     served.typing = from_structural(dict(kind.raw), preserve_unknown=bool(spec.get("preserveUnknownFields")))
-    served.conversion = _conversion(served.table, kind, stored) if stored is not None else None
+    served.conversion = None
     served.warning = _warning(definition, version)
     return CustomServed(served, kind, columns(version), served.warning)
 
@@ -74,14 +89,15 @@ def _names(definition: Obj) -> Obj:
     return accepted if accepted.get("plural") and accepted.get("kind") else definition["spec"]["names"]
 
 
-def _conversion(table: str, kind: CustomKind, stored: CustomKind) -> Conversion:
-    """Versions with schemas of their own: what the stored version does not know is lost, what this one does not know
-    is not shown, and only the defaults of the stored version show on reads."""
+def _convert_by(conversion: WebhookConversion, made: list[CustomServed]) -> None:
+    for one in made:
+        served, kind = one.served, one.kind
+        served.conversion = _conversion(served.table, kind, partial(conversion.shown, kind))
+        served.settle = partial(conversion.settle, kind)
+        served.prepare = partial(conversion.prepare, kind)
 
-    def shown(obj: Obj) -> Obj:
-        found = stored.present(obj)
-        return found if kind.version == stored.version else kind.prune(found)
 
+def _conversion(table: str, kind: CustomKind, shown: Callable[[Obj], Obj]) -> Conversion:
     return Conversion(
         table=table,
         storage_version=f"{kind.group}/{kind.version}",
@@ -90,6 +106,13 @@ def _conversion(table: str, kind: CustomKind, stored: CustomKind) -> Conversion:
         from_storage=shown,
         reported_group=kind.group,
     )
+
+
+def _shown(kind: CustomKind, stored: CustomKind, obj: Obj) -> Obj:
+    """Versions with schemas of their own: what the stored version does not know is lost, what this one does not know
+    is not shown, and only the defaults of the stored version show on reads."""
+    found = stored.present(obj)
+    return found if kind.version == stored.version else kind.prune(found)
 
 
 def _as_it_is(obj: Obj) -> Obj:

@@ -47,8 +47,9 @@ def _converter(call: Call, served: Served) -> Callable[[Obj, str], tuple[TypeNod
             return None
         if other is not served:
             obj = _copied(obj)
-            obj = obj if served.conversion is None else served.conversion.to_storage(obj)
-            obj = obj if other.conversion is None else other.conversion.from_storage(obj)
+            if other.settle is None:  # a webhook is not asked for what other managers own
+                obj = obj if served.conversion is None else served.conversion.to_storage(obj)
+                obj = obj if other.conversion is None else other.conversion.from_storage(obj)
             obj = {**obj, "apiVersion": api_version}
         return other.typing, obj
 

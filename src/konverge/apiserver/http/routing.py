@@ -154,6 +154,18 @@ def _subresource(call: Call, served: Served) -> Handler:
 
 
 def _custom(call: Call, served: Served) -> Handler:
+    handler, prepare = _custom_handler(call, served), served.prepare
+    if prepare is None:
+        return handler
+
+    async def prepared(call: Call) -> Response:
+        await prepare()
+        return await handler(call)
+
+    return prepared
+
+
+def _custom_handler(call: Call, served: Served) -> Handler:
     """Custom resources are served by another handler of the real server, with manners of its own."""
     info, resource = call.info, served.resource
     if resource.namespaced is not info.in_namespace and not (

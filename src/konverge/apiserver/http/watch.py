@@ -52,7 +52,12 @@ class WatchStream:
             if len(self._pending) > self._limits.pending:
                 self.end()
             return
-        frame = self.frame(event)
+        try:
+            frame = self.frame(event)
+        except status.ApiError as error:  # a conversion webhook that does not answer
+            self._sink.write(frames.line("ERROR", error.status()))
+            self.end()
+            return
         if frame:
             self._sink.write(frame)
             if self._sink.buffered > self._limits.buffered:

@@ -69,6 +69,16 @@ def stored_form(served: Served, obj: Obj) -> Obj:
     return obj if served.conversion is None else served.conversion.to_storage(obj)
 
 
+def _before(served: Served, record: Record) -> Obj:
+    """The present object as the kind's strategy sees it: a custom kind has one for each version."""
+    obj = record.decode()
+    return served.conversion.from_storage(obj) if served.custom and served.conversion is not None else obj
+
+
+async def _settled(served: Served, obj: Obj) -> Obj:
+    return obj if served.settle is None else await served.settle(obj)
+
+
 # --- create
 
 
@@ -119,6 +129,7 @@ async def _prepare_new(call: Call, served: Served, obj: Obj, request: AdmissionR
 
 async def _store_new(call: Call, served: Served, obj: Obj) -> Record:
     store = call.server.store
+    obj = await _settled(served, obj)
     if call.dry_run:
         if store.get(served.table, unstored(obj).key) is not None:
             raise Exists
@@ -214,7 +225,10 @@ async def _update_once(
         request.obj, request.old = lens.show(obj), lens.show(render.restored(served, record))
     await call.server.admission.admit(request)
     assert request.obj is not None
-    obj, old = stored_form(served, request.obj if lens is None else lens.take(obj, request.obj)), record.decode()
+    obj, old = (
+        stored_form(served, request.obj if lens is None else lens.take(obj, request.obj)),
+        _before(served, record),
+    )
     system.drop_duplicate_owners(obj["metadata"], call, after_admission=True)
     _prepare_changed(call, served, obj, old, rules)
     request.obj = obj if lens is None else lens.show(obj)
@@ -294,12 +308,13 @@ async def _store_changed(call: Call, served: Served, record: Record, obj: Obj, o
             last = store.remove(table, record.key, expected=record.revision)
             await store.settled(last.revision)
             released(call, served, obj)
-        return unstored(obj)
+        return unstored(await _settled(served, obj))
     obj["metadata"]["resourceVersion"] = str(record.revision)
     keep_times(old, obj)
     if obj == old:
         await store.settled(record.revision)
         return record
+    obj = await _settled(served, obj)
     if call.dry_run:
         return unstored(obj)
     written = store.put(table, obj, expected=record.revision)
