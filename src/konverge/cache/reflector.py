@@ -179,6 +179,8 @@ class Reflector:
             self.scope.namespace,
             query=query,
             accept=PARTIAL_METADATA if self.scope.metadata_only else "application/json",
+            # A call's limit is for its whole stream; the usual one would end every watch in its second minute.
+            timeout=seconds + 2 * GRACE,
             # Compression of a stream costs both sides more CPU than it saves on any network that a cluster has.
             headers=(("accept-encoding", "identity"),),
         )

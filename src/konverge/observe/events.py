@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from konverge import clock
-from konverge.client import Client, ClientError, MergePatch, NotFound
+from konverge.client import AlreadyExists, Client, ClientError, MergePatch, NotFound
 from konverge.objects.meta import Object
 from konverge.objects.resource import Resource
 from konverge.objects.times import format_time
@@ -23,6 +23,8 @@ EVENTS = Resource("", "v1", "Event", "events")
 WAITING = 1000
 MAX_MESSAGE = 1024
 FLUSH = 5.0
+NAMES = 3
+"""How many names are tried for one event."""
 
 _log = logging.getLogger("konverge.events")
 
@@ -84,11 +86,23 @@ class EventRecorder:
                     return
                 except NotFound:
                     pass  # events live for an hour: say it anew
-            occurrence.name = f"{occurrence.about.name}.{int(occurrence.last * 1e9):x}"
             occurrence.first, occurrence.count = occurrence.last, 1
-            await self._client.create(self._body(occurrence), occurrence.about.namespace or "default", resource=EVENTS)
+            await self._create(occurrence)
         except ClientError as error:
             _log.warning("event %s about %s not written: %s", occurrence.reason, occurrence.about.name, error)
+
+    async def _create(self, occurrence: Occurrence) -> None:
+        """Under a name like client-go's: object and time. Several events of one instant differ in the last digits."""
+        for attempt in range(NAMES):
+            stamp = (int(occurrence.last * 1e9) & ~0xFFFFF) | clock.rng().getrandbits(20)
+            occurrence.name = f"{occurrence.about.name}.{stamp:x}"
+            try:
+                space = occurrence.about.namespace or "default"
+                await self._client.create(self._body(occurrence), space, resource=EVENTS)
+                return
+            except AlreadyExists:
+                if attempt == NAMES - 1:
+                    raise
 
     async def _count(self, occurrence: Occurrence) -> None:
         patch = MergePatch(

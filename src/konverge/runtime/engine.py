@@ -139,6 +139,16 @@ class Engine(Generic[T]):
 
     # -------------------------------------------------------------- one reconcile
 
+    async def step(self) -> Item[Request] | None:
+        """Work on the next key in the caller's own task, also while the queue is paused; None when none waits."""
+        item = self.queue.take()
+        if item is not None:
+            try:
+                await self._process(item)
+            finally:
+                self.queue.done(item.key)
+        return item
+
     async def _process(self, item: Item[Request]) -> None:
         loop = asyncio.get_running_loop()
         if self._writes.has_written(item.key):

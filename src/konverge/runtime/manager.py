@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Collection, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -70,8 +70,13 @@ class Manager:
         health_address: tuple[str, int] | None = None,
         check_permissions: bool = True,
         shutdown_timeout: float = 30.0,
+        paused: Collection[str] = (),
     ) -> None:
-        """`name` is the field manager of everything that is written. Without a client, one is made as kubectl would."""
+        """`name` is the field manager of everything that is written. Without a client, one is made as kubectl would.
+
+        `paused` are controllers that begin with their queue paused: they are told of everything and do nothing until
+        `manager.engines[name].queue.resume()`.
+        """
         self.name = name
         self.config = config or Configuration()
         self.settings = settings or self.config.controller
@@ -87,6 +92,7 @@ class Manager:
         self._health_address = health_address
         self._check_permissions = check_permissions
         self._shutdown_timeout = shutdown_timeout
+        self._paused = frozenset(paused)
         self._controllers: list[Controller[Any]] = []
         self._started: set[str] = set()
         self._stopping = False
@@ -215,6 +221,8 @@ class Manager:
             manager=self.name,
             settings=controller.settings or self.settings,
         )
+        if controller.name in self._paused:
+            engine.queue.pause()
         self.engines[controller.name] = engine
         self.numbers.controllers.append(engine.numbers)
         self.numbers.informers = list(self.caches.informers.values())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from math import inf
 from typing import Any, NoReturn
 
 EPOCH = 1_767_225_600.0
@@ -39,6 +40,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._selector = self  # BaseEventLoop asks its selector how long to wait; here that is ourselves
         self.rng = random.Random(seed)  # noqa: S311 - a simulation must be replayable
         self.seed = seed
+        self._idlers: list[asyncio.Future[float]] = []
 
     def time(self) -> float:
         return self._now
@@ -51,8 +53,24 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Set the wall clock forwards or back, as an administrator or a suspended laptop does. Timers do not notice."""
         self._epoch += seconds
 
+    async def idle(self) -> float:
+        """Until nothing is left to run at this instant. The answer is when something will be: infinity if nothing."""
+        idler: asyncio.Future[float] = self.create_future()
+        self._idlers.append(idler)
+        try:
+            return await idler
+        finally:
+            if idler in self._idlers:
+                self._idlers.remove(idler)
+
     def select(self, timeout: float | None) -> list[Any]:
-        """Called by the loop when it would sleep: time passes at once."""
+        """Called by the loop when it would sleep: time passes at once, unless somebody waits for just this moment."""
+        if self._idlers and timeout != 0:
+            idlers, self._idlers = self._idlers, []
+            for idler in idlers:
+                if not idler.done():
+                    idler.set_result(self._scheduled[0].when() if self._scheduled else inf)
+            return []
         if timeout is None:
             self._deadlock()
         if timeout > 0:

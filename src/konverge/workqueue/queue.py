@@ -138,6 +138,7 @@ class WorkQueue(Generic[K]):
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._drained: asyncio.Future[None] | None = None
         self._closing = False
+        self._paused = False
 
     def __len__(self) -> int:
         """Keys that wait for a worker (not those in work, nor those delayed)."""
@@ -193,10 +194,17 @@ class WorkQueue(Generic[K]):
 
     async def get(self) -> Item[K]:
         """Wait for the next key. Raises ShutDown when there will be none. Every item must be given back by `done`."""
-        while not self._ready:
+        while self._paused or not self._ready:
             if self._closing:
                 raise ShutDown
             await self._wait()
+        return self._hand_out()
+
+    def take(self) -> Item[K] | None:
+        """The next key at once, also while paused; None when none waits. To be given back by `done` as well."""
+        return self._hand_out() if self._ready else None
+
+    def _hand_out(self) -> Item[K]:
         key, priority = self._ready.pop()
         entry = self._entries.pop(key)
         now = self._loop.time()
@@ -217,6 +225,26 @@ class WorkQueue(Generic[K]):
             self._wake_one()
         self._tell_drained()
 
+    # -------------------------------------------------------------- pausing
+
+    @property
+    def paused(self) -> bool:
+        return self._paused
+
+    def pause(self) -> None:
+        """Hand out nothing until `resume`: keys gather, workers wait. Who works on a key goes on."""
+        self._paused = True
+
+    def resume(self) -> None:
+        self._paused = False
+        for _ in range(len(self._ready)):
+            self._wake_one()
+
+    @property
+    def unfinished(self) -> int:
+        """Keys that wait or are in work; those delayed are not among them."""
+        return len(self._ready) + len(self._working)
+
     # -------------------------------------------------------------- ending
 
     @property
@@ -224,7 +252,7 @@ class WorkQueue(Generic[K]):
         return self._closing
 
     def shut_down(self) -> None:
-        """Take no new keys. What waits is still handed out; what is delayed is dropped."""
+        """Take no new keys. What waits is still handed out, unless paused; what is delayed is dropped."""
         self._closing = True
         self._due.clear()
         self._heap.clear()
@@ -237,7 +265,7 @@ class WorkQueue(Generic[K]):
     async def shut_down_with_drain(self) -> None:
         """Shut down and wait until every key that waits or is in work has been done."""
         self.shut_down()
-        while self._ready or self._working:
+        while (self._ready and not self._paused) or self._working:
             if self._drained is None or self._drained.done():
                 self._drained = self._loop.create_future()
             await asyncio.shield(self._drained)

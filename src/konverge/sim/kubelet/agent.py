@@ -1,0 +1,206 @@
+"""The kubelet of every simulated node, as one controller: bound pods live by their machines.
+
+A reconcile lets the pod's machine catch up with the time, writes what differs, and asks to be called again when the
+machine has something to do. Deleted pods are stopped and then removed for good, as a kubelet does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import suppress
+from math import inf
+from typing import Any
+
+import msgspec
+
+from konverge import clock
+from konverge.cache import Change
+from konverge.client import Conflict, NotFound, StrategicPatch
+from konverge.objects.kinds.core_v1 import Node, Pod
+from konverge.observe.events import EventRecorder
+from konverge.runtime import Context, Controller, Request, Result, Source, Watch
+from konverge.runtime.context import Recorder
+from konverge.sim.kubelet import status
+from konverge.sim.kubelet.behaviour import ADDRESS, Behaviour, BehaviourError, Rule, behaviours
+from konverge.sim.kubelet.machine import PodMachine, recover
+from konverge.sim.network import PODS, Addresses
+
+MANAGER = "kubelet"
+
+
+class _Spec(msgspec.Struct, gc=False, rename="camel"):
+    node_name: str = ""
+
+
+class _Bound(msgspec.Struct, gc=False):
+    spec: _Spec
+
+
+_bound = msgspec.json.Decoder(_Bound)
+
+
+class Kubelet:
+    """The kubelets of all nodes. `lost` nodes do nothing until they are back."""
+
+    def __init__(self, rules: Sequence[Rule] = (), *, addresses: Addresses | None = None, events: bool = True) -> None:
+        self.rules = list(rules)
+        self.addresses = addresses or Addresses(PODS)
+        self.lost: set[str] = set()
+        self.machines: dict[str, PodMachine] = {}
+        """By the uid of the pod."""
+        self._scripts: dict[str, tuple[Any, dict[str, Behaviour]]] = {}
+        self._waiting: dict[str, set[Request]] = {}
+        self._again: asyncio.Queue[Request] = asyncio.Queue()
+        self._epoch: float | None = None
+        self._recorder: Recorder | None = None
+        self._events = events
+
+    def controllers(self) -> list[Controller[Any]]:
+        return [
+            Controller(
+                Pod,
+                self.reconcile,
+                name="kubelet",
+                predicate=self._concerns_us,
+                watches=[Watch(kind=Node, requests=self._waiting_for)],
+                sources=[Source(name="looked at again", requests=self._looked_at_again)],
+            )
+        ]
+
+    def record_with(self, recorder: EventRecorder) -> None:
+        self._recorder = recorder
+
+    # -------------------------------------------------------------- what is reconciled
+
+    def _concerns_us(self, change: Change) -> bool:
+        """Pods that have a node. Of deletions nobody else hears, so what is remembered is forgotten here."""
+        if change.new is None:
+            if change.old is not None:
+                self._forget(change.old.uid)
+            return False
+        return bool(_bound.decode(change.new.raw).spec.node_name)
+
+    def _forget(self, uid: str) -> None:
+        self.machines.pop(uid, None)
+        self._scripts.pop(uid, None)
+        self.addresses.release(uid)
+
+    def _waiting_for(self, node: Node) -> Iterable[Request]:
+        return self._waiting.pop(node.metadata.name, ())
+
+    async def _looked_at_again(self) -> AsyncIterator[Request]:
+        while True:
+            yield await self._again.get()
+
+    def recover_node(self, name: str) -> None:
+        """A lost node is back: its pods go on, and what they missed happens now."""
+        self.lost.discard(name)
+        self.look_again(lambda pod: pod.spec.node_name == name)
+
+    def look_again(self, which: Any = lambda pod: True) -> None:
+        """Reconcile pods although nothing has changed in the API: a rule has, or a node."""
+        for machine in self.machines.values():
+            if which(machine.pod):
+                meta = machine.pod.metadata
+                self._again.put_nowait(Request(meta.namespace, meta.name))
+
+    def now(self) -> float:
+        """The nodes' own clock: it does not jump when the API server's does."""
+        loop = asyncio.get_running_loop()
+        if self._epoch is None:
+            self._epoch = clock.now() - loop.time()
+        return self._epoch + loop.time()
+
+    # -------------------------------------------------------------- a reconcile
+
+    async def reconcile(self, ctx: Context[Pod]) -> Result | None:
+        pod = ctx.obj
+        node_name = pod.spec.node_name or ""
+        if node_name in self.lost:
+            return None
+        node = await ctx.get(Node, node_name)
+        if node is None:
+            self._waiting.setdefault(node_name, set()).add(ctx.request)
+            return None
+        now = self.now()
+        machine = self._machine(pod, now)
+        if machine is None:
+            return None
+        if ctx.deleting:
+            machine.terminate(now, float(pod.metadata.deletion_grace_period_seconds or 0))
+        due = machine.advance(now)
+        if machine.gone and machine.ending == now:
+            await self._remove(ctx)
+        else:
+            await self._write(ctx, machine, _address(node), now)
+            if machine.gone or (ctx.deleting and machine.finished):
+                await self._remove(ctx)
+        self._tell(machine)
+        return None if due == inf else Result(requeue_after=max(due - self.now(), 0.001))
+
+    def _machine(self, pod: Pod, now: float) -> PodMachine | None:
+        uid = pod.metadata.uid
+        machine = self.machines.get(uid)
+        if machine is None and pod.status.phase in ("Succeeded", "Failed") and not pod.metadata.deletion_timestamp:
+            return None
+        scripts = self._script(pod)
+        if machine is None:
+            machine = self.machines[uid] = recover(pod, scripts, now)
+        else:
+            machine.update(pod, scripts)
+        return machine
+
+    def _script(self, pod: Pod) -> dict[str, Behaviour]:
+        """The scripts of a pod's containers, read anew when their words or images change."""
+        uid = pod.metadata.uid
+        basis = (tuple(sorted(pod.metadata.annotations.items())), tuple(self.rules))
+        known = self._scripts.get(uid)
+        if known is not None and known[0] == basis:
+            return known[1]
+        try:
+            scripts = behaviours(pod, self.rules)
+        except BehaviourError as error:
+            if self._recorder is not None:
+                self._recorder.event(pod, "Warning", "InvalidBehaviour", str(error))
+            scripts = {}
+        self._scripts[uid] = (basis, scripts)
+        return scripts
+
+    def _pod_ip(self, pod: Pod, host_ip: str) -> str:
+        if pod.spec.host_network:
+            return host_ip
+        asked = pod.metadata.annotations.get(ADDRESS) or pod.status.pod_ip
+        if asked:
+            self.addresses.keep(pod.metadata.uid, asked)
+        return self.addresses.of(pod.metadata.uid)
+
+    async def _write(self, ctx: Context[Pod], machine: PodMachine, host_ip: str, now: float) -> None:
+        pod = ctx.obj
+        body = status.patch(pod, status.wanted(machine, host_ip, self._pod_ip(pod, host_ip)), now)
+        if body is None:
+            return
+        try:
+            await ctx.client.patch(
+                Pod, pod.metadata.name, StrategicPatch(body), pod.metadata.namespace, subresource="status",
+                field_manager=MANAGER,
+            )  # fmt: skip
+        except NotFound:
+            self._forget(pod.metadata.uid)
+
+    async def _remove(self, ctx: Context[Pod]) -> None:
+        meta = ctx.obj.metadata
+        if not meta.deletion_grace_period_seconds:
+            return  # nothing but finalizers holds it, and those are others' business
+        with suppress(NotFound, Conflict):  # it is gone, or another pod has its name
+            await ctx.client.delete(Pod, meta.name, meta.namespace, grace_period=0, uid=meta.uid)
+
+    def _tell(self, machine: PodMachine) -> None:
+        notes, machine.notes = machine.notes, []
+        if self._recorder is not None and self._events:
+            for note in notes:
+                self._recorder.event(machine.pod, note.type, note.reason, note.message)
+
+
+def _address(node: Node) -> str:
+    return next((one.address for one in node.status.addresses if one.type == "InternalIP"), "127.0.0.1")

@@ -1,0 +1,259 @@
+"""The state of one simulated container: waiting, running or ended, and what it does next by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from math import inf
+
+from konverge.objects.kinds.core_v1 import Container
+from konverge.sim.kubelet.behaviour import Behaviour
+from konverge.sim.kubelet.probes import Prober, answers, prober, turns
+
+FIRST_BACKOFF, MAX_BACKOFF = 10.0, 300.0
+"""kubelet's: 10 s, doubled with each failure, at most 5 minutes."""
+FORGIVEN_AFTER = 600.0
+"""A run that lasted so long starts the backoff anew."""
+SYNC = 1.0
+"""How long the end of a container stands before the kubelet acts on it."""
+PULL_SHOWN = 2.0
+"""How long a failed pull stands as such before it shows as back-off."""
+
+
+class Mode(Enum):
+    NEW = "new"
+    WAITING = "waiting"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+@dataclass(slots=True)
+class Run:
+    """A run that is over."""
+
+    code: int
+    reason: str
+    began: float
+    ended: float
+    signal: bool = False
+
+
+@dataclass(slots=True)
+class Note:
+    """Something to tell as an event."""
+
+    type: str
+    reason: str
+    message: str
+    container: str
+
+
+@dataclass(slots=True)
+class ContainerState:
+    """One container. The times are those of the machine that drives it."""
+
+    name: str
+    init: bool = False
+    sidecar: bool = False
+    policy: str = "Always"
+    mode: Mode = Mode.NEW
+    reason: str = "PodInitializing"
+    message: str = ""
+    due: float = inf
+    """When waiting or the pause after an end is over."""
+    runs: int = 0
+    began: float = 0.0
+    exits: float = inf
+    """When the present run ends by its script, or because it was asked to."""
+    code: int = 0
+    killed: bool = False
+    end: Run | None = None
+    last: Run | None = None
+    up: bool = False
+    """Started, in the API's word: its startup probe has passed."""
+    ready: bool = False
+    backoff: float = 0.0
+    pull_backoff: float = FIRST_BACKOFF
+    probers: list[Prober] = field(default_factory=list)
+
+    @property
+    def restarts(self) -> int:
+        return max(self.runs - 1, 0)
+
+    @property
+    def over(self) -> bool:
+        """It has ended and will not run again."""
+        return self.mode is Mode.ENDED and self.due == inf
+
+    @property
+    def completed(self) -> bool:
+        return self.over and self.end is not None and self.end.code == 0
+
+    def next(self, script: Behaviour) -> float:
+        """When something happens to it by itself."""
+        if self.mode is not Mode.RUNNING:
+            return self.due
+        return min([self.exits, self._plain_readiness(script), *(one.next for one in self.probers)])
+
+    # -------------------------------------------------------------- beginning
+
+    def create(self, t: float, spec: Container, script: Behaviour) -> list[Note]:
+        """Pull the image and start it, or begin to wait."""
+        image = spec.image or ""
+        if script.pull_error:
+            self._wait(
+                "ErrImagePull", f'failed to pull and unpack image "{image}": {script.pull_error}', t + PULL_SHOWN
+            )
+            return [
+                Note("Normal", "Pulling", f'Pulling image "{image}"', self.name),
+                Note("Warning", "Failed", f'Failed to pull image "{image}": {script.pull_error}', self.name),
+                Note("Warning", "Failed", "Error: ErrImagePull", self.name),
+            ]
+        self.pull_backoff = FIRST_BACKOFF
+        pause = (script.pull if self.runs == 0 else 0.0) + script.start
+        if pause > 0:
+            self._wait("ContainerCreating", "", t + pause)
+            return []
+        return self.run(t, spec, script)
+
+    def run(self, t: float, spec: Container, script: Behaviour) -> list[Note]:
+        self.mode, self.due, self.began = Mode.RUNNING, inf, t
+        self.last, self.end = self.end or self.last, None
+        self.runs += 1
+        self.code, self.killed = script.exit_code or 0, False
+        ends = script.exit_code is not None and (script.exit_times is None or self.runs <= script.exit_times)
+        self.exits = t + script.exit_after if ends else inf
+        self.probers = [prober("startup", spec.startup_probe, t)] if spec.startup_probe else []
+        self.up = self.ready = False
+        if not self.probers:
+            self._started(t, spec, script)
+        pulled = f'Container image "{spec.image}" already present on machine and can be accessed by the pod'
+        return [
+            Note("Normal", "Pulled", pulled, self.name),
+            Note("Normal", "Created", "Container created", self.name),
+            Note("Normal", "Started", "Container started", self.name),
+        ]
+
+    def _started(self, t: float, spec: Container, script: Behaviour) -> None:
+        self.up = True
+        if spec.readiness_probe:
+            self.probers.append(prober("readiness", spec.readiness_probe, t))
+        else:
+            self.ready = answers("readiness", script, self.began, t)
+        if spec.liveness_probe:
+            self.probers.append(prober("liveness", spec.liveness_probe, t))
+
+    def _wait(self, reason: str, message: str, until: float) -> None:
+        self.mode, self.reason, self.message, self.due = Mode.WAITING, reason, message, until
+
+    # -------------------------------------------------------------- going on
+
+    def fire(self, t: float, spec: Container, script: Behaviour, pod: str) -> list[Note]:
+        """Do what is due."""
+        if self.mode is Mode.RUNNING:
+            return self._fire_running(t, spec, script)
+        if self.mode is Mode.ENDED:
+            return self._restart(t, spec, script, pod)
+        if self.reason == "ErrImagePull":
+            message = f'Back-off pulling image "{spec.image}"'
+            self._wait("ImagePullBackOff", message, t - PULL_SHOWN + self.pull_backoff)
+            self.pull_backoff = min(self.pull_backoff * 2, MAX_BACKOFF)
+            return [
+                Note("Normal", "BackOff", message, self.name),
+                Note("Warning", "Failed", "Error: ImagePullBackOff", self.name),
+            ]
+        if self.reason == "ContainerCreating":
+            return self.run(t, spec, script)
+        return self.create(t, spec, script)
+
+    def _fire_running(self, t: float, spec: Container, script: Behaviour) -> list[Note]:
+        if self.exits <= t:
+            self.finish(t)
+            return []
+        if self._plain_readiness(script) <= t:
+            self.ready = answers("readiness", script, self.began, t)
+        notes: list[Note] = []
+        for one in [one for one in self.probers if one.next <= t]:
+            changed = one.tick(t, script, self.began)
+            if one.failed:
+                message = f"{one.kind.capitalize()} probe failed: the simulated container does not answer"
+                notes.append(Note("Warning", "Unhealthy", message, self.name))
+            if changed:
+                notes += self._judged(one, t, spec, script)
+            if self.mode is not Mode.RUNNING:
+                break
+        return notes
+
+    def _judged(self, one: Prober, t: float, spec: Container, script: Behaviour) -> list[Note]:
+        if one.kind == "readiness":
+            self.ready = one.result
+        elif one.result and one.kind == "startup":
+            self.probers.remove(one)
+            self._started(t, spec, script)
+        elif not one.result:
+            self.code, self.killed = 137, True
+            self.finish(t)
+            message = f"Container {self.name} failed {one.kind} probe, will be restarted"
+            return [Note("Normal", "Killing", message, self.name)]
+        return []
+
+    def finish(self, t: float) -> None:
+        """The run ends. Whether another begins is for later: its due time says when to look."""
+        reason = "Completed" if self.code == 0 else "Error"
+        if self.mode is Mode.RUNNING:
+            self.end = Run(self.code, reason, self.began, t, signal=self.killed)
+        self.mode, self.exits = Mode.ENDED, inf
+        self.up, self.ready, self.probers = False, False, []
+        again = self.policy == "Always" or (self.policy == "OnFailure" and self.code != 0)
+        self.due = t + SYNC if again else inf
+        if self.init and not self.sidecar and self.code == 0:
+            self.ready, self.due = True, inf
+
+    def _restart(self, t: float, spec: Container, script: Behaviour, pod: str) -> list[Note]:
+        end = self.end
+        if end is None or end.ended - end.began >= FORGIVEN_AFTER:
+            self.backoff = 0.0
+        if self.backoff == 0.0 or end is None:
+            self.backoff = FIRST_BACKOFF
+            return self.create(t, spec, script)
+        words = f"back-off {_go_duration(self.backoff)} restarting failed container={self.name} pod={pod}"
+        self._wait("CrashLoopBackOff", words, end.ended + self.backoff)
+        self.last, self.end = end, None
+        self.backoff = min(self.backoff * 2, MAX_BACKOFF)
+        message = f"Back-off restarting failed container {self.name} in pod {pod}"
+        return [Note("Warning", "BackOff", message, self.name)]
+
+    def _plain_readiness(self, script: Behaviour) -> float:
+        """When readiness turns by the script alone, in a container without a probe for it."""
+        if not self.up or any(one.kind == "readiness" for one in self.probers):
+            return inf
+        moments = turns(script, self.began)
+        return min((m for m in moments if answers("readiness", script, self.began, m) != self.ready), default=inf)
+
+    # -------------------------------------------------------------- ending
+
+    def stop(self, t: float, grace: float, script: Behaviour) -> list[Note]:
+        """Asked to end: by itself within the grace period, or killed at its end.
+
+        A server ends well when it is asked to; work that is broken off has failed.
+        """
+        served = self.policy == "Always"
+        self.policy = "Never"
+        if self.mode is not Mode.RUNNING:
+            self.due = inf
+            return []
+        killed = script.stop is None or script.stop > grace
+        when = t + (grace if killed else script.stop or 0.0)
+        if when < self.exits:
+            self.exits, self.killed = when, killed
+            self.code = 137 if killed else 0 if served else 143
+        return [Note("Normal", "Killing", f"Stopping container {self.name}", self.name)]
+
+
+def _go_duration(seconds: float) -> str:
+    """
+    >>> _go_duration(80)
+    '1m20s'
+    """
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

@@ -1,0 +1,206 @@
+"""A pod's life as a state machine: `advance(now)` lets everything happen that is due, each at its own time, in order.
+
+Pure: it knows no clock and no API. Time may jump; what would have happened in between happens, with the times at which
+it would have. `advance` answers when there will be something to do again.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+from konverge.objects.kinds.core_v1 import Container, ContainerStatus, Pod
+from konverge.objects.times import parse_time
+from konverge.sim.kubelet.behaviour import RUNS, Behaviour
+from konverge.sim.kubelet.containers import ContainerState, Mode, Note, Run
+
+SCRIPTLESS = RUNS
+
+
+class PodMachine:
+    """All containers of one pod."""
+
+    def __init__(self, pod: Pod, scripts: dict[str, Behaviour], now: float) -> None:
+        self.pod = pod
+        self.scripts = scripts
+        self.began = self.time = now
+        self.ending: float | None = None
+        """When it was asked to end."""
+        self.failure: tuple[str, str] | None = None
+        """Reason and message of a pod that the kubelet itself ended."""
+        self.notes: list[Note] = []
+        self.inits = {one.name: self._state(one, init=True) for one in pod.spec.init_containers}
+        self.mains = {one.name: self._state(one, init=False) for one in pod.spec.containers}
+
+    def _state(self, spec: Container, *, init: bool) -> ContainerState:
+        policy = self.pod.spec.restart_policy or "Always"
+        sidecar = init and spec.restart_policy == "Always"
+        if sidecar or (spec.restart_policy and not init):
+            policy = spec.restart_policy or policy
+        elif init and policy == "Always":
+            policy = "OnFailure"
+        waits = "PodInitializing" if self.pod.spec.init_containers else "ContainerCreating"
+        return ContainerState(name=spec.name, init=init, sidecar=sidecar, policy=policy, reason=waits)
+
+    # -------------------------------------------------------------- time
+
+    def advance(self, now: float) -> float:
+        """Everything up to now. The answer is when to come again."""
+        while True:
+            self._begin_what_may()
+            self._end_sidecars()
+            due = self._next()
+            if due > now:
+                self.time = max(self.time, now)
+                return due
+            self.time = max(self.time, due)
+            self._fire()
+
+    def _next(self) -> float:
+        script = self.scripts
+        found = [one.next(script.get(one.name, SCRIPTLESS)) for one in self._all() if one.mode is not Mode.NEW]
+        return min([self._deadline(), *found], default=inf)
+
+    def _deadline(self) -> float:
+        limit = self.pod.spec.active_deadline_seconds
+        return inf if limit is None or self.failure or self.finished else self.began + limit
+
+    def _fire(self) -> None:
+        t = self.time
+        if self._deadline() <= t:
+            self.failure = ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+            self._stop_all(0.0)
+        for one in self._all():
+            script = self.scripts.get(one.name, SCRIPTLESS)
+            if one.mode is not Mode.NEW and one.next(script) <= t:
+                self.notes += one.fire(t, self._spec(one.name), script, self._full_name())
+
+    def _begin_what_may(self) -> None:
+        if self.ending is not None or self.failure is not None:
+            return
+        for one in self.inits.values():
+            if one.mode is Mode.NEW:
+                self._begin(one)
+            while one.mode is Mode.RUNNING and one.exits <= self.time:
+                self._fire()
+            if not (one.up if one.sidecar else one.completed) and not self.initialized:
+                return
+        for one in self.mains.values():
+            if one.mode is Mode.NEW:
+                self._begin(one)
+
+    def _begin(self, one: ContainerState) -> None:
+        self.notes += one.create(self.time, self._spec(one.name), self.scripts.get(one.name, SCRIPTLESS))
+
+    def _end_sidecars(self) -> None:
+        """Sidecars end when all that they serve is over."""
+        if self.ending is None and self._work_is_over():
+            for one in self.inits.values():
+                if one.sidecar and one.policy != "Never":
+                    self.notes += one.stop(self.time, 30.0, self.scripts.get(one.name, SCRIPTLESS))
+
+    def _work_is_over(self) -> bool:
+        if any(one.over and not one.completed for one in self.inits.values() if not one.sidecar):
+            return True
+        return all(one.over for one in self.mains.values())
+
+    # -------------------------------------------------------------- being told
+
+    def terminate(self, now: float, grace: float) -> None:
+        """Deletion was asked for. Asking again with less grace shortens it."""
+        self.advance(now)
+        if self.ending is None:
+            self.ending = now
+        self._stop_all(max(self.ending + grace - now, 0.0))
+
+    def _stop_all(self, grace: float) -> None:
+        for one in self._all():
+            self.notes += one.stop(self.time, grace, self.scripts.get(one.name, SCRIPTLESS))
+
+    def update(self, pod: Pod, scripts: dict[str, Behaviour]) -> None:
+        """The object or its script has changed."""
+        self.pod, self.scripts = pod, scripts
+
+    # -------------------------------------------------------------- what holds
+
+    @property
+    def initialized(self) -> bool:
+        return any(one.runs or one.mode is not Mode.NEW for one in self.mains.values())
+
+    @property
+    def finished(self) -> bool:
+        """Succeeded or failed, with nothing left running."""
+        quiet = all(one.mode is not Mode.RUNNING for one in self._all())
+        return quiet and (self.failure is not None or self._work_is_over())
+
+    @property
+    def gone(self) -> bool:
+        """Asked to end, and ended."""
+        return self.ending is not None and all(one.mode is not Mode.RUNNING for one in self._all())
+
+    @property
+    def phase(self) -> str:
+        """As kubelet's getPhase has it."""
+        if self.failure is not None:
+            return "Failed"
+        regular = [one for one in self.inits.values() if not one.sidecar]
+        if any(one.over and not one.completed and one.end is not None for one in regular):
+            return "Failed"
+        mains = list(self.mains.values())
+        if any(one.runs == 0 for one in mains):
+            return "Pending" if self.ending is None else "Failed"
+        if not all(one.over for one in mains) or any(one.mode is Mode.RUNNING for one in self._all()):
+            return "Running"
+        return "Succeeded" if all(one.completed for one in mains) else "Failed"
+
+    def _all(self) -> list[ContainerState]:
+        return [*self.inits.values(), *self.mains.values()]
+
+    def _spec(self, name: str) -> Container:
+        spec = self.pod.spec
+        return next(one for one in (*spec.init_containers, *spec.containers) if one.name == name)
+
+    def _full_name(self) -> str:
+        meta = self.pod.metadata
+        return f"{meta.name}_{meta.namespace}({meta.uid})"
+
+
+def recover(pod: Pod, scripts: dict[str, Behaviour], now: float) -> PodMachine:
+    """The machine of a pod that another kubelet (or this one, before a restart) has brought so far."""
+    machine = PodMachine(pod, scripts, now)
+    if pod.status.start_time is None:
+        return machine
+    machine.began = parse_time(pod.status.start_time).timestamp()
+    machine.time = now
+    for statuses, states in (
+        (pod.status.init_container_statuses, machine.inits),
+        (pod.status.container_statuses, machine.mains),
+    ):
+        for status in statuses:
+            if status.name in states:
+                _restore(states[status.name], status, machine)
+    if pod.status.phase == "Failed" and pod.status.reason:
+        machine.failure = (pod.status.reason, pod.status.message or "")
+    return machine
+
+
+def _restore(one: ContainerState, status: ContainerStatus, machine: PodMachine) -> None:
+    state = status.state
+    if state is None or (state.waiting is not None and not status.restart_count):
+        return
+    script = machine.scripts.get(one.name, SCRIPTLESS)
+    one.runs = status.restart_count
+    if state.running is not None:
+        one.run(_time(state.running.started_at, machine.time), machine._spec(one.name), script)
+    elif state.terminated is not None:
+        ended = state.terminated
+        one.runs, one.mode, one.code = status.restart_count + 1, Mode.RUNNING, ended.exit_code
+        one.began = _time(ended.started_at, machine.time)
+        one.finish(_time(ended.finished_at, machine.time))
+        one.end = Run(ended.exit_code, ended.reason or "", one.began, _time(ended.finished_at, machine.time))
+    else:
+        one.runs, one.mode, one.due = status.restart_count + 1, Mode.WAITING, machine.time
+        one.reason = "CrashLoopBackOff"
+
+
+def _time(text: str | None, default: float) -> float:
+    return default if text is None else parse_time(text).timestamp()

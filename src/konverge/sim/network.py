@@ -1,0 +1,55 @@
+"""Addresses: every pod and node has one of its own in the loopback range, so that a simulated server can really listen.
+
+Nodes are 127.0.1.0 and up, pods 127.1.0.1 and up, load balancers 127.255.0.1 and up. Systems that have 127.0.0.1 alone
+(macOS) give all pods that one: `Addresses(shared="127.0.0.1")`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+
+NODES = "127.0.1.0"
+PODS = "127.1.0.1"
+BALANCERS = "127.255.0.1"
+
+
+class Addresses:
+    """Hands out addresses from one start on; what is given back is used again when all have had their turn."""
+
+    def __init__(self, first: str, *, shared: str = "") -> None:
+        self._next = int(ipaddress.IPv4Address(first))
+        self._first = self._next
+        self._shared = shared
+        self._held: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def of(self, holder: str) -> str:
+        """The address of a holder, the same each time."""
+        found = self._held.get(holder)
+        if found is None:
+            found = self._shared or self._free()
+            self.keep(holder, found)
+        return found
+
+    def keep(self, holder: str, address: str) -> None:
+        """An address that somebody has already, or asks for."""
+        self._held[holder] = address
+        self._taken.add(address)
+
+    def release(self, holder: str) -> None:
+        address = self._held.pop(holder, None)
+        if address is not None and address != self._shared:
+            self._taken.discard(address)
+
+    def holders(self) -> Iterable[str]:
+        return self._held.keys()
+
+    def _free(self) -> str:
+        while True:
+            address = str(ipaddress.IPv4Address(self._next))
+            self._next += 1
+            if self._next & 0xFFFFFF == 0xFF0000:  # the end of the pods' range: begin anew
+                self._next = self._first
+            if address not in self._taken and not address.endswith((".0", ".255")):
+                return address

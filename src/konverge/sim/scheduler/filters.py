@@ -1,0 +1,101 @@
+"""Which nodes will do for a pod, why the others will not, and which is best. Pure.
+
+The words are kube-scheduler's: they end up in the pod's PodScheduled condition and in its FailedScheduling event.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from konverge.objects.kinds.core_v1 import Pod
+from konverge.sim.scheduler.spreading import Neighbours
+from konverge.sim.scheduler.state import ClusterState, NodeInfo, PodInfo
+from konverge.sim.scheduler.terms import UNSCHEDULABLE, node_matches, term_matches, untolerated
+
+_UNUSABLE = "node(s) were unschedulable"
+_TAINTED = "node(s) had untolerated taint(s)"
+_SELECTED = "node(s) didn't match Pod's node affinity/selector"
+_PORTS = "node(s) didn't have free ports for the requested pod ports"
+
+HOPELESS = frozenset((_UNUSABLE, _TAINTED, _SELECTED))
+"""No pod that goes away would change these."""
+
+
+def complaints(pod: Pod, info: PodInfo, node: NodeInfo, neighbours: Neighbours) -> list[str]:
+    """Why a node will not do, in the order in which kube-scheduler asks; nothing: it will."""
+    spec = node.node.spec
+    if spec.unschedulable and untolerated(pod, [UNSCHEDULABLE], ("NoSchedule",)) is not None:
+        return [_UNUSABLE]
+    if untolerated(pod, spec.taints, ("NoSchedule", "NoExecute")) is not None:
+        return [_TAINTED]
+    if not node_matches(pod, node.node):
+        return [_SELECTED]
+    if info.ports and _ports_taken(info, node):
+        return [_PORTS]
+    return lacking(info, node) or neighbours.complaints(node)
+
+
+def lacking(info: PodInfo, node: NodeInfo, without: Iterable[PodInfo] = ()) -> list[str]:
+    """The resources of which there is not enough, even if some pods were not there."""
+    freed: Counter[str] = Counter()
+    for one in without:
+        freed.update(one.requests)
+    found = []
+    for key, amount in info.requests.items():
+        if amount and node.used[key] - freed[key] + amount > node.offers.get(key, 0):
+            found.append("Too many pods" if key == "pods" else f"Insufficient {key}")
+    return sorted(found)
+
+
+def _ports_taken(info: PodInfo, node: NodeInfo) -> bool:
+    return any(_collide(mine, theirs) for other in node.pods.values() for theirs in other.ports for mine in info.ports)
+
+
+def _collide(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
+    anywhere = "0.0.0.0"  # noqa: S104 - the API's word for "any"
+    return one[1:] == other[1:] and (one[0] == other[0] or anywhere in (one[0], other[0]))
+
+
+def best(pod: Pod, info: PodInfo, nodes: list[NodeInfo], neighbours: Neighbours) -> NodeInfo:
+    """The node that the pod likes best; among equals the emptiest, then the first by name."""
+    return min(nodes, key=lambda node: (-_score(pod, node, neighbours), _load(info, node), len(node.pods), node.name))
+
+
+def _score(pod: Pod, node: NodeInfo, neighbours: Neighbours) -> float:
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    preferred = affinity.preferred_during_scheduling_ignored_during_execution if affinity else []
+    score = sum(one.weight for one in preferred if term_matches(one.preference, node.node))
+    score += neighbours.preference(node) - sum(one.crowding(node) for one in neighbours.soft)
+    if untolerated(pod, node.node.spec.taints, ("PreferNoSchedule",)) is not None:
+        score -= 1000
+    return score
+
+
+def _load(info: PodInfo, node: NodeInfo) -> float:
+    """How full its fullest resource would be, in steps of a percent: small differences should not beat the count."""
+    shares = [
+        (node.used[key] + info.requests.get(key, 0)) / node.offers[key]
+        for key in ("cpu", "memory")
+        if node.offers.get(key)
+    ]
+    return round(max(shares, default=0.0), 2)
+
+
+def refusal(state: ClusterState, reasons: Counter[str], preemption: str) -> str:
+    """`0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable. preemption: …`"""
+    if not state.nodes:
+        return "no nodes available to schedule pods"
+    total = f"0/{len(state.nodes)} nodes are available"
+    found = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+    return f"{total}: {found}. preemption: {total}: {preemption}."
+
+
+def preemption_words(state: ClusterState, hopeless: int) -> str:
+    """Why nobody had to make room."""
+    words = []
+    if len(state.nodes) - hopeless:
+        words.append(f"{len(state.nodes) - hopeless} No preemption victims found for incoming pod")
+    if hopeless:
+        words.append(f"{hopeless} Preemption is not helpful for scheduling")
+    return ", ".join(sorted(words))

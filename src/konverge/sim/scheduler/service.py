@@ -1,0 +1,241 @@
+"""The scheduler at work: watches, places one pod after the other, binds, and tries again when something has changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from konverge.cache import CacheSpec, Change, ChangeType, Informer, Lister
+from konverge.client import Client, ClientError, Conflict, MergePatch, NotFound, StrategicPatch
+from konverge.objects import decoder, times
+from konverge.objects.kinds.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod, PodSpec
+from konverge.objects.kinds.storage_v1 import StorageClass
+from konverge.objects.meta import Object
+from konverge.observe.events import EventRecorder
+from konverge.runtime import Request
+from konverge.sim.scheduler import filters
+from konverge.sim.scheduler.claims import SELECTED_NODE, Claims, Volumes
+from konverge.sim.scheduler.preemption import Sacrifice, making_room, sacrifice
+from konverge.sim.scheduler.spreading import Neighbours
+from konverge.sim.scheduler.state import TERMINAL, ClusterState, NodeInfo, PodInfo, describe
+from konverge.workqueue import WorkQueue
+
+NAME = "default-scheduler"
+MANAGER = "kube-scheduler"
+KINDS: tuple[type[Object], ...] = (Pod, Node, PersistentVolumeClaim, PersistentVolume, StorageClass)
+
+
+class Scheduler:
+    """A `Service`: `run` places pods until it is cancelled."""
+
+    name = "scheduler"
+
+    def __init__(self, *, events: bool = True) -> None:
+        self.state = ClusterState()
+        self.queue: WorkQueue[Request] = WorkQueue()
+        self.synced = asyncio.Event()
+        self._events = events
+        self._unplaced: set[Request] = set()
+        self._decode = decoder(Pod).decode
+        self._client: Client
+        self._recorder: EventRecorder
+        self._pods: Informer
+        self._claims: Claims
+
+    async def run(self, client: Client) -> None:
+        informers = {kind: Informer(client.caller, CacheSpec(resource=kind.resource)) for kind in KINDS}
+        self._client = client
+        self._recorder = EventRecorder(client, NAME)
+        self._pods = informers[Pod]
+        self._claims = Claims(
+            Lister(informers[PersistentVolumeClaim], decoder(PersistentVolumeClaim).decode),
+            Lister(informers[PersistentVolume], decoder(PersistentVolume).decode),
+            Lister(informers[StorageClass], decoder(StorageClass).decode),
+        )
+        handlers: dict[type[Object], Callable[[Change], None]] = {Pod: self._pod_changed, Node: self._node_changed}
+        for kind, informer in informers.items():
+            informer.add_handler(handlers.get(kind, self._something_changed))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._recorder.run(), name="scheduler events")
+            for kind, informer in informers.items():
+                group.create_task(informer.run(), name=f"scheduler cache {kind.__name__}")
+            for informer in informers.values():
+                await informer.synced.wait()
+            self.synced.set()
+            await self._work()
+
+    @property
+    def informers(self) -> list[Informer]:
+        return [self._pods] if hasattr(self, "_pods") else []
+
+    # -------------------------------------------------------------- what changes
+
+    def _pod_changed(self, change: Change) -> None:
+        key = change.key
+        if change.new is None or (change.old is not None and change.old.uid != change.new.uid):
+            self._unplaced.discard(key)
+            if self.state.drop((key.namespace, key.name)):
+                self._try_again()
+            if change.new is None:
+                return
+        pod = self._decode(change.new.raw)
+        if pod.status.phase in TERMINAL:
+            if self.state.drop((key.namespace, key.name)):
+                self._try_again()
+        elif pod.spec.node_name:
+            self._unplaced.discard(key)
+            self.state.place(pod, pod.spec.node_name)
+        elif _ours(pod):
+            self.queue.add(key, priority=pod.spec.priority or 0)
+
+    def _node_changed(self, change: Change) -> None:
+        node = decoder(Node).decode(change.new.raw) if change.new is not None else None
+        known = self.state.nodes.get(change.key.name)
+        self.state.node_changed(change.key.name, node)
+        if node is not None and (known is None or _offer(known.node) != _offer(node)):
+            self._try_again()
+
+    def _something_changed(self, change: Change) -> None:
+        if change.type is not ChangeType.DELETED:
+            self._try_again()
+
+    def _try_again(self) -> None:
+        for key in sorted(self._unplaced):
+            self.queue.add(key)
+
+    # -------------------------------------------------------------- placing
+
+    async def _work(self) -> None:
+        while True:
+            item = await self.queue.get()
+            try:
+                await self._place(item.key)
+                self.queue.forget(item.key)
+            except ClientError:
+                self.queue.add_rate_limited(item.key)
+            finally:
+                self.queue.done(item.key)
+
+    async def _place(self, key: Request) -> None:
+        record = self._pods.get(key)
+        pod = self._decode(record.raw) if record is not None else None
+        if pod is None or not _ours(pod):
+            self._unplaced.discard(key)
+            return
+        info, volumes = describe(pod), self._claims.of(pod)
+        neighbours = Neighbours(pod, self.state)
+        refused: Counter[str] = Counter()
+        fitting, hopeless = [], 0
+        for node in self.state.nodes.values():
+            reasons = [volumes.problem] if volumes.problem else filters.complaints(pod, info, node, neighbours)
+            reasons = reasons or volumes.complaints(node)
+            refused.update(reasons)
+            hopeless += bool(filters.HOPELESS & set(reasons))
+            if not reasons:
+                fitting.append(node)
+        if fitting:
+            await self._choose(pod, filters.best(pod, info, fitting, neighbours), volumes)
+        else:
+            await self._refuse(pod, info, volumes, refused, hopeless, neighbours)
+
+    async def _choose(self, pod: Pod, node: NodeInfo, volumes: Volumes) -> None:
+        if volumes.waiting:
+            # The claims hear of the node first; the pod follows when they are bound.
+            self._unplaced.add(_key(pod))
+            for claim in volumes.waiting:
+                if claim.metadata.annotations.get(SELECTED_NODE) != node.name:
+                    await self._tell_claim(claim, node.name)
+            return
+        await self._bind(pod, node.name)
+
+    async def _tell_claim(self, claim: PersistentVolumeClaim, node: str) -> None:
+        patch = MergePatch({"metadata": {"annotations": {SELECTED_NODE: node}}})
+        meta = claim.metadata
+        await self._client.patch(PersistentVolumeClaim, meta.name, patch, meta.namespace, field_manager=MANAGER)
+
+    async def _bind(self, pod: Pod, node: str) -> None:
+        meta = pod.metadata
+        self.state.place(pod, node)
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
+            "target": {"kind": "Node", "name": node},
+        }
+        try:
+            await self._client.create_sub(Pod, meta.name, "binding", body, meta.namespace)
+        except (NotFound, Conflict):
+            self.state.drop((meta.namespace, meta.name))  # gone, or somebody else was faster: the watch will tell
+            return
+        except ClientError:
+            self.state.drop((meta.namespace, meta.name))
+            raise
+        self._unplaced.discard(_key(pod))
+        self._tell(pod, "Normal", "Scheduled", f"Successfully assigned {meta.namespace}/{meta.name} to {node}")
+
+    async def _refuse(
+        self, pod: Pod, info: PodInfo, volumes: Volumes, refused: Counter[str], hopeless: int, neighbours: Neighbours
+    ) -> None:
+        self._unplaced.add(_key(pod))
+        if volumes.problem:
+            words = f"0/{len(self.state.nodes)} nodes are available"
+            helpless = f"{len(self.state.nodes)} Preemption is not helpful for scheduling"
+            await self._say(pod, f"{words}: {volumes.problem}. preemption: {words}: {helpless}.")
+            return
+        if making_room(pod, info, self.state):
+            return
+        found = sacrifice(pod, info, self.state, neighbours)
+        if found is not None:
+            await self._preempt(pod, found)
+        message = filters.refusal(self.state, refused, filters.preemption_words(self.state, hopeless))
+        await self._say(pod, message, found.node if found else "")
+
+    async def _say(self, pod: Pod, message: str, nominated: str = "") -> None:
+        """The condition and the event, when they say something new."""
+        meta = pod.metadata
+        present = next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)
+        if present is not None and present.message == message and not nominated:
+            return
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+        since = present.last_transition_time if present is not None and present.status == "False" else None
+        condition["lastTransitionTime"] = since or times.now()
+        status: dict[str, Any] = {"conditions": [condition]}
+        if nominated:
+            status["nominatedNodeName"] = nominated
+        body = StrategicPatch({"metadata": {"uid": meta.uid}, "status": status})
+        try:
+            await self._client.patch(Pod, meta.name, body, meta.namespace, subresource="status", field_manager=MANAGER)
+        except (NotFound, Conflict):
+            return
+        self._tell(pod, "Warning", "FailedScheduling", message)
+
+    async def _preempt(self, pod: Pod, found: Sacrifice) -> None:
+        for victim in found.victims:
+            meta = victim.meta
+            message = f"Preempted by pod {pod.metadata.uid} on node {found.node}"
+            self._tell(Pod(metadata=meta, spec=PodSpec(containers=[])), "Normal", "Preempted", message)
+            try:
+                await self._client.delete(Pod, meta.name, meta.namespace, uid=meta.uid)
+            except (NotFound, Conflict):
+                continue
+
+    def _tell(self, pod: Pod, type: str, reason: str, message: str) -> None:
+        if self._events:
+            self._recorder.event(pod, type, reason, message)
+
+
+def _ours(pod: Pod) -> bool:
+    """It looks for a place, and we are the one to find it."""
+    waits = not pod.spec.node_name and not pod.spec.scheduling_gates and pod.metadata.deletion_timestamp is None
+    return waits and (pod.spec.scheduler_name or NAME) == NAME and pod.status.phase not in TERMINAL
+
+
+def _key(pod: Pod) -> Request:
+    return Request(pod.metadata.namespace, pod.metadata.name)
+
+
+def _offer(node: Node) -> tuple[object, ...]:
+    """What of a node decides about pods; heartbeats are not among it."""
+    return node.spec, node.metadata.labels, node.status.allocatable

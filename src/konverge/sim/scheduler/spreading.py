@@ -1,0 +1,156 @@
+"""What depends on where other pods are: affinity, anti-affinity and topology spread.
+
+A term names a topology key: nodes with the same value of that label are one domain. All of it is counted afresh for
+each pod that asks for it; a pod that asks for nothing pays for nothing, unless somebody placed repels others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from konverge.objects.kinds.core_v1 import Node, Pod, PodAffinityTerm, TopologySpreadConstraint
+from konverge.objects.labels import from_selector
+from konverge.objects.meta import ObjectMeta
+from konverge.sim.scheduler.state import ClusterState, NodeInfo
+from konverge.sim.scheduler.terms import UNSCHEDULABLE, node_matches, untolerated
+
+AFFINITY = "node(s) didn't match pod affinity rules"
+ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
+SPREAD = "node(s) didn't match pod topology spread constraints"
+NO_LABEL = SPREAD + " (missing required label)"
+
+Domain = tuple[str, str]
+
+
+def concerns(term: PodAffinityTerm, owner: ObjectMeta, other: ObjectMeta) -> bool:
+    """Whether a term of one pod speaks of another."""
+    if term.namespace_selector is None:
+        spaces = term.namespaces or [owner.namespace]
+        if other.namespace not in spaces:
+            return False
+    return term.label_selector is not None and from_selector(term.label_selector).matches(other.labels)
+
+
+class Neighbours:
+    """For one pod that looks for a place: which domains its own and others' terms leave open."""
+
+    def __init__(self, pod: Pod, state: ClusterState) -> None:
+        affinity = pod.spec.affinity
+        near = affinity.pod_affinity if affinity else None
+        far = affinity.pod_anti_affinity if affinity else None
+        self._pod = pod
+        self._state = state
+        self._near = near.required_during_scheduling_ignored_during_execution if near else []
+        self._far = far.required_during_scheduling_ignored_during_execution if far else []
+        self._near_domains = [self._domains(term) for term in self._near]
+        self._far_domains = [self._domains(term) for term in self._far]
+        self._repelled = self._repelled_domains() if state.repelling else set()
+        constraints = pod.spec.topology_spread_constraints
+        self._hard = [_Spread(one, pod, state) for one in constraints if one.when_unsatisfiable == "DoNotSchedule"]
+        self.soft = [_Spread(one, pod, state) for one in constraints if one.when_unsatisfiable != "DoNotSchedule"]
+
+    def complaints(self, node: NodeInfo) -> list[str]:
+        labels = node.node.metadata.labels
+        for term, domains in zip(self._near, self._near_domains, strict=True):
+            if labels.get(term.topology_key) not in domains and not self._first_of_its_kind(term, domains, labels):
+                return [AFFINITY]
+        for term, domains in zip(self._far, self._far_domains, strict=True):
+            if labels.get(term.topology_key) in domains:
+                return [ANTI_AFFINITY]
+        if any(labels.get(key) == value for key, value in self._repelled):
+            return [EXISTING]
+        return next((words for one in self._hard if (words := one.complaints(node.node))), [])
+
+    def _first_of_its_kind(self, term: PodAffinityTerm, domains: Counter[str], labels: dict[str, str]) -> bool:
+        """Pods that want to be near their like may begin anywhere: somebody must be the first."""
+        meta = self._pod.metadata
+        return not domains and term.topology_key in labels and concerns(term, meta, meta)
+
+    def _domains(self, term: PodAffinityTerm) -> Counter[str]:
+        """The domains with pods that the term speaks of, and how many."""
+        found: Counter[str] = Counter()
+        for node in self._state.nodes.values():
+            value = node.node.metadata.labels.get(term.topology_key)
+            if value is not None:
+                count = sum(concerns(term, self._pod.metadata, one.meta) for one in node.pods.values())
+                if count:
+                    found[value] += count
+        return found
+
+    def _repelled_domains(self) -> set[Domain]:
+        found: set[Domain] = set()
+        for node in self._state.nodes.values():
+            labels = node.node.metadata.labels
+            for other in node.pods.values():
+                for term in other.repels:
+                    value = labels.get(term.topology_key)
+                    if value is not None and concerns(term, other.meta, self._pod.metadata):
+                        found.add((term.topology_key, value))
+        return found
+
+    def preference(self, node: NodeInfo) -> int:
+        """Preferred terms, summed: for and against this node."""
+        affinity = self._pod.spec.affinity
+        if affinity is None:
+            return 0
+        near = (
+            affinity.pod_affinity.preferred_during_scheduling_ignored_during_execution if affinity.pod_affinity else []
+        )
+        far = (
+            affinity.pod_anti_affinity.preferred_during_scheduling_ignored_during_execution
+            if affinity.pod_anti_affinity
+            else []
+        )
+        labels = node.node.metadata.labels
+        score = 0
+        for sign, terms in ((1, near), (-1, far)):
+            for weighted in terms:
+                term = weighted.pod_affinity_term
+                score += sign * weighted.weight * self._domains(term)[labels.get(term.topology_key, "")]
+        return score
+
+
+class _Spread:
+    """One topology spread constraint, counted."""
+
+    def __init__(self, constraint: TopologySpreadConstraint, pod: Pod, state: ClusterState) -> None:
+        self._constraint = constraint
+        self.counts: Counter[str] = Counter()
+        selector = from_selector(constraint.label_selector)
+        keys = {key: pod.metadata.labels[key] for key in constraint.match_label_keys if key in pod.metadata.labels}
+        self._self = int(selector.matches(pod.metadata.labels))
+        for node in state.nodes.values():
+            value = node.node.metadata.labels.get(constraint.topology_key)
+            if value is None or not self._counts(pod, node.node):
+                continue
+            self.counts[value] += sum(
+                one.meta.namespace == pod.metadata.namespace
+                and one.meta.deletion_timestamp is None
+                and selector.matches(one.meta.labels)
+                and all(one.meta.labels.get(key) == wanted for key, wanted in keys.items())
+                for one in node.pods.values()
+            )
+
+    def _counts(self, pod: Pod, node: Node) -> bool:
+        """Whether a node is among those that are spread over."""
+        if (self._constraint.node_affinity_policy or "Honor") == "Honor" and not node_matches(pod, node):
+            return False
+        if (self._constraint.node_taints_policy or "Ignore") == "Ignore":
+            return True
+        taints = [*node.spec.taints, *([UNSCHEDULABLE] if node.spec.unschedulable else [])]
+        return untolerated(pod, taints, ("NoSchedule", "NoExecute")) is None
+
+    def complaints(self, node: Node) -> list[str]:
+        value = node.metadata.labels.get(self._constraint.topology_key)
+        if value is None:
+            return [NO_LABEL]
+        least = min(self.counts.values(), default=0)
+        if self._constraint.min_domains and len(self.counts) < self._constraint.min_domains:
+            least = 0
+        skew = self.counts[value] + self._self - least
+        return [SPREAD] if skew > self._constraint.max_skew else []
+
+    def crowding(self, node: NodeInfo) -> int:
+        """How many of its like are in the node's domain already."""
+        return self.counts[node.node.metadata.labels.get(self._constraint.topology_key, "")]

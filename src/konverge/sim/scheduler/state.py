@@ -1,0 +1,154 @@
+"""What the scheduler knows: nodes, what they offer, and the pods that have a claim on it.
+
+Kept current by the changes of two caches, so that placing a pod costs a look at each node and not at each pod.
+Amounts are whole numbers in thousandths, because sums of Quantities would be the most expensive part.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from konverge.objects.kinds.core_v1 import Container, Node, Pod, PodAffinityTerm
+from konverge.objects.meta import ObjectMeta
+
+Amounts = dict[str, int]
+TERMINAL = ("Succeeded", "Failed")
+
+
+@dataclass(slots=True)
+class PodInfo:
+    """The part of a pod that matters to the place of others."""
+
+    meta: ObjectMeta
+    node: str
+    requests: Amounts
+    ports: frozenset[tuple[str, str, int]]
+    priority: int
+    repels: list[PodAffinityTerm]
+    """Its own required anti-affinity: whom it does not want near it."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.meta.namespace, self.meta.name
+
+
+@dataclass(slots=True)
+class NodeInfo:
+    node: Node
+    offers: Amounts
+    used: Counter[str] = field(default_factory=Counter)
+    pods: dict[tuple[str, str], PodInfo] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.node.metadata.name
+
+    def add(self, pod: PodInfo) -> None:
+        self.pods[pod.key] = pod
+        self.used.update(pod.requests)
+
+    def remove(self, key: tuple[str, str]) -> None:
+        pod = self.pods.pop(key, None)
+        if pod is not None:
+            self.used.subtract(pod.requests)
+
+
+class ClusterState:
+    """All nodes and the pods on them."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, NodeInfo] = {}
+        self._where: dict[tuple[str, str], PodInfo] = {}
+        self.repelling = 0
+        """How many placed pods have anti-affinity of their own; most clusters have none, and need not look."""
+
+    def node_changed(self, name: str, node: Node | None) -> None:
+        if node is None:
+            self.nodes.pop(name, None)
+            return
+        offers = {key: amount.milli for key, amount in node.status.allocatable.items()}
+        known = self.nodes.get(name)
+        if known is None:
+            known = self.nodes[name] = NodeInfo(node, offers)
+            for pod in self._where.values():
+                if pod.node == name:
+                    known.add(pod)
+        known.node, known.offers = node, offers
+
+    def place(self, pod: Pod, node: str) -> None:
+        """A pod is on a node, or will be in a moment."""
+        self.drop((pod.metadata.namespace, pod.metadata.name))
+        info = describe(pod, node)
+        self._where[info.key] = info
+        self.repelling += bool(info.repels)
+        if node in self.nodes:
+            self.nodes[node].add(info)
+
+    def drop(self, key: tuple[str, str]) -> bool:
+        """A pod is gone or has ended. True when it had a place."""
+        info = self._where.pop(key, None)
+        if info is None:
+            return False
+        self.repelling -= bool(info.repels)
+        if info.node in self.nodes:
+            self.nodes[info.node].remove(key)
+        return True
+
+    @property
+    def placed(self) -> list[PodInfo]:
+        return list(self._where.values())
+
+
+def describe(pod: Pod, node: str = "") -> PodInfo:
+    affinity = pod.spec.affinity
+    anti = affinity.pod_anti_affinity if affinity else None
+    return PodInfo(
+        meta=pod.metadata,
+        node=node,
+        requests=requests(pod),
+        ports=host_ports(pod),
+        priority=pod.spec.priority or 0,
+        repels=list(anti.required_during_scheduling_ignored_during_execution) if anti else [],
+    )
+
+
+def requests(pod: Pod) -> Amounts:
+    """What a pod takes of a node: the sum of its containers, or the greatest of its init containers if that is more.
+
+    Sidecars run beside everything that comes after them, so they count on both sides.
+    """
+    total: Counter[str] = Counter()
+    for container in pod.spec.containers:
+        total.update(_requests(container))
+    sidecars: Counter[str] = Counter()
+    peak: Counter[str] = Counter()
+    for container in pod.spec.init_containers:
+        own = Counter(_requests(container))
+        if container.restart_policy == "Always":
+            sidecars.update(own)
+        else:
+            peak |= own + sidecars
+    total.update(sidecars)
+    total |= peak
+    if pod.spec.resources is not None and pod.spec.resources.requests:
+        total.update({key: amount.milli - total[key] for key, amount in pod.spec.resources.requests.items()})
+    total.update({key: amount.milli for key, amount in pod.spec.overhead.items()})
+    total["pods"] = 1000
+    return dict(total)
+
+
+def _requests(container: Container) -> Amounts:
+    if container.resources is None:
+        return {}
+    return {key: amount.milli for key, amount in container.resources.requests.items()}
+
+
+def host_ports(pod: Pod) -> frozenset[tuple[str, str, int]]:
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    return frozenset(
+        (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)  # noqa: S104 - the API's word for "any"
+        for container in containers
+        for port in container.ports
+        if port.host_port
+    )
