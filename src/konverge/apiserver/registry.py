@@ -61,8 +61,8 @@ class Served:
     """How a custom kind reads a JSON body under a `fieldValidation`; built-in kinds go by their type."""
     settle: Callable[[Obj], Awaitable[Obj]] | None = None
     """The stored form of an object that is about to be written, where others have to be asked for it."""
-    prepare: Callable[[], Awaitable[None]] | None = None
-    """What has to be done before objects can be shown in this version."""
+    prepare: Callable[[str], Awaitable[None]] | None = None
+    """What has to be done before the object under a key, or all (an empty key), can be shown in this version."""
     entries: list[dict[str, Any]] = field(default_factory=list)
     """The entries of discovery for the resource and its subresources, as they are listed."""
 

@@ -19,7 +19,7 @@ from konverge.apiserver import status
 from konverge.apiserver.admission.webhooks.review import CallFailed
 from konverge.apiserver.crd.conversion import ConversionFailed, Review
 from konverge.apiserver.crd.customresource import CustomKind
-from konverge.apiserver.storage import Table
+from konverge.apiserver.storage import Record, Table
 from konverge.apiserver.strategy import Obj
 
 Caller = Callable[[Obj, bytes, int], Awaitable[bytes]]
@@ -78,19 +78,23 @@ class WebhookConversion:
                     raise status.plain_500(str(error)) from None
         return stored
 
-    async def prepare(self, kind: CustomKind) -> None:
-        """Convert what is stored and not known in a version."""
+    async def prepare(self, kind: CustomKind, key: str) -> None:
+        """Convert what is asked for and not known yet in a version: the object under a key, or all."""
         if kind.version in self._ready or kind.version == self._stored.version:
             return
         async with self._busy:
-            objects = [self._stored.present(record.decode()) for record in self._table.records.values()]
-            missing = [obj for obj in objects if (kind.version, _digest(obj)) not in self._forms]
-            try:
-                for start in range(0, len(missing), _BATCH):
-                    await self._remember(missing[start : start + _BATCH], kind)
-            except ConversionFailed as error:
-                raise status.plain_500(str(error)) from None
-            self._ready.add(kind.version)
+            records = self._table.records
+            wanted = [record for record in ([records.get(key)] if key else records.values()) if record is not None]
+            objects = [(record, self._stored.present(record.decode())) for record in wanted]
+            missing = [(record, obj) for record, obj in objects if (kind.version, _digest(obj)) not in self._forms]
+            for start in range(0, len(missing), _BATCH):
+                batch = missing[start : start + _BATCH]
+                try:
+                    await self._remember([obj for _, obj in batch], kind)
+                except ConversionFailed as error:
+                    raise _unreadable(self._table.name, batch[0][0], str(error), listed=not key) from None
+            if not key:
+                self._ready.add(kind.version)
 
     async def _remember(self, objects: list[Obj], kind: CustomKind) -> None:
         for obj, form in zip(objects, await self._convert(objects, self._stored, kind), strict=True):
@@ -111,6 +115,18 @@ class WebhookConversion:
             raise ConversionFailed(f"conversion webhook for {review.subject} failed: {why}") from None
         found = review.read(answer)
         return [{name: value for name, value in one.items() if name not in typed} for one in found]
+
+
+def _unreadable(table: str, record: Record, why: str, *, listed: bool) -> status.ApiError:
+    """To the real server an object that cannot be converted is one that cannot be read."""
+    place = f"Key: {'/registry' if listed else ''}/{table}/{record.key}, ResourceVersion: 0"
+    words = f"StorageError: corrupt object, Code: 7, {place}, AdditionalErrorMsg: object not decodable"
+    words += f" revision={record.revision}: {why}"
+    if not listed:
+        return status.internal(words)
+    group, _, plural = table.partition("/")
+    message = f"failed to read one or more {plural}.{group} from the storage: {words}"
+    return status.ApiError(500, "StorageReadError", message, {"group": group, "kind": plural})
 
 
 def _digest(obj: Obj) -> bytes:

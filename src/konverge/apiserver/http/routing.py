@@ -154,12 +154,13 @@ def _subresource(call: Call, served: Served) -> Handler:
 
 
 def _custom(call: Call, served: Served) -> Handler:
-    handler, prepare = _custom_handler(call, served), served.prepare
-    if prepare is None:
+    handler, prepare, info = _custom_handler(call, served), served.prepare, call.info
+    if prepare is None or info.verb == "create":
         return handler
+    key = f"{info.namespace}/{info.name}" if info.name and served.resource.namespaced else info.name
 
     async def prepared(call: Call) -> Response:
-        await prepare()
+        await prepare(key)
         return await handler(call)
 
     return prepared
