@@ -83,7 +83,7 @@ class RequestReader:
         self.on_message_begin()
         self.phase = IDLE
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes | memoryview) -> None:
         """Take bytes in. Anything after the last message that this connection may carry is ignored."""
         if self._parser is None:
             return

@@ -21,6 +21,7 @@ from konverge.wire.server_connection import ServerConnection
 
 _REFUSED_AT_ONCE = 128
 """So many connections beyond the limit get a 503; those beyond even that are dropped without a word."""
+_READ_SIZE = 64 * 1024
 
 
 class Server:
@@ -32,6 +33,7 @@ class Server:
         self.handler = handler
         self.refusal = refusal
         self.limits = limits or ServerLimits()
+        self.arrivals = memoryview(bytearray(_READ_SIZE))
         self._connections: set[ServerConnection] = set()
         self._acceptors: list[Acceptor] = []
         self._addresses: list[tuple[str, int]] = []
