@@ -7,16 +7,17 @@ so a race with another controller or with a deletion loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from konverge.cache.record import Meta, Record
 from konverge.client import Client, Invalid, MergePatch, NotFound
 from konverge.objects.codec import to_dict
-from konverge.objects.labels import Selector
+from konverge.objects.labels import Selector, from_selector
 from konverge.objects.meta import Object
-from konverge.runtime.context import Context
+from konverge.runtime.context import Caches, Context
 from konverge.runtime.owners import controller_of
+from konverge.runtime.result import Request
 
 K = TypeVar("K", bound=Object)
 
@@ -28,26 +29,52 @@ def orphans(record: Record, meta: Meta) -> Iterable[str]:
     return () if any(owner.controller for owner in meta.owner_references) else (meta.namespace,)
 
 
-async def claim(ctx: Context[Any], kind: type[K], selector: Selector) -> list[K]:
-    """Our objects of a kind after adopting and releasing. The kind must be owned, with the `orphans` index."""
+def _anybody(obj: Object) -> bool:
+    return True
+
+
+async def claim(
+    ctx: Context[Any], kind: type[K], selector: Selector, *, member: Callable[[K], bool] = _anybody
+) -> list[K]:
+    """Our objects of a kind after adopting and releasing. The kind must be owned, with the `orphans` index.
+
+    `member` is what an object must be beside matching the selector: a StatefulSet's pods have names of its own.
+    """
     owner: Object = ctx.obj
     claimed: list[K] = []
     for obj in await ctx.owned(kind):
         reference = controller_of(obj)
         if reference is None or reference.uid != owner.metadata.uid:
             continue
-        if selector.matches(obj.metadata.labels):
+        if selector.matches(obj.metadata.labels) and member(obj):
             claimed.append(obj)
         elif owner.metadata.deletion_timestamp is None:
             await _release(ctx.client, kind, obj, owner)
     if owner.metadata.deletion_timestamp is not None:
         return claimed
     for obj in ctx.indexed(kind, ORPHANS, owner.metadata.namespace):
-        if obj.metadata.deletion_timestamp is None and selector.matches(obj.metadata.labels):
+        wanted = selector.matches(obj.metadata.labels) and member(obj)
+        if wanted and obj.metadata.deletion_timestamp is None:
             adopted = await _adopt(ctx.client, kind, obj, owner)
             if adopted is not None:
                 claimed.append(adopted)
     return claimed
+
+
+def adopters(kind: type[Any]) -> Callable[[Any, Caches], list[Request]]:
+    """The `lookup` of a watch: the objects of this kind that might adopt one without a controller."""
+
+    def lookup(obj: Object, caches: Caches) -> list[Request]:
+        lister = caches.lister(kind)
+        if lister is None or controller_of(obj) is not None or not obj.metadata.labels:
+            return []
+        return [
+            Request(found.metadata.namespace, found.metadata.name)
+            for found in lister.list(obj.metadata.namespace)
+            if found.spec.selector is not None and from_selector(found.spec.selector).matches(obj.metadata.labels)
+        ]
+
+    return lookup
 
 
 async def _adopt(client: Client, kind: type[K], obj: K, owner: Object) -> K | None:

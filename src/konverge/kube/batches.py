@@ -1,0 +1,79 @@
+"""Many writes of one kind, carefully: batches of 1, 2, 4, … that stop at the first refusal.
+
+When the first is refused (a quota, a bad template, a namespace that goes), hundreds need not be tried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from konverge.client import ClientError, Forbidden, NotFound
+from konverge.objects.kinds.core_v1 import Pod
+from konverge.runtime import Context
+
+T = TypeVar("T")
+
+BURST = 500
+"""Pods created or deleted in one go."""
+
+
+async def slow_start(calls: Sequence[Callable[[], Awaitable[T]]]) -> tuple[list[T], ClientError | None]:
+    """What the calls returned until one was refused, and that refusal."""
+    done: list[T] = []
+    start, size = 0, 1
+    while start < len(calls):
+        batch = calls[start : start + size]
+        results = await asyncio.gather(*(call() for call in batch), return_exceptions=True)
+        done += [result for result in results if not isinstance(result, BaseException)]
+        refusal = first_refusal(results)
+        if refusal is not None:
+            return done, refusal
+        start, size = start + len(batch), size * 2
+    return done, None
+
+
+def first_refusal(results: Iterable[Any]) -> ClientError | None:
+    """The first refusal among gathered results; anything else that was raised is a mistake of ours and raised again."""
+    refusals: list[ClientError] = []
+    for result in results:
+        if isinstance(result, ClientError):
+            refusals.append(result)
+        elif isinstance(result, BaseException):
+            raise result
+    return refusals[0] if refusals else None
+
+
+async def create_pods(ctx: Context[Any], wishes: Sequence[Pod]) -> tuple[list[Pod], ClientError | None]:
+    """Create pods in batches, with an event for each; the pods made, and the refusal that ended it."""
+
+    async def create(wish: Pod) -> Pod:
+        made = await ctx.client.create(wish)
+        ctx.event("SuccessfulCreate", f"Created pod: {made.metadata.name}")
+        return made
+
+    made, refusal = await slow_start([lambda wish=wish: create(wish) for wish in wishes[:BURST]])  # type: ignore[misc]
+    if refusal is not None and not namespace_goes(refusal):
+        ctx.warning("FailedCreate", f"Error creating: {refusal}")
+    return made, refusal
+
+
+async def delete_pods(ctx: Context[Any], victims: Iterable[Pod]) -> ClientError | None:
+    """Delete pods side by side, with an event for each; the first refusal, if any."""
+
+    async def delete(pod: Pod) -> None:
+        with contextlib.suppress(NotFound):
+            await ctx.client.delete(Pod, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
+        ctx.event("SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
+
+    refusal = first_refusal(await asyncio.gather(*(delete(pod) for pod in victims), return_exceptions=True))
+    if refusal is not None:
+        ctx.warning("FailedDelete", f"Error deleting: {refusal}")
+    return refusal
+
+
+def namespace_goes(refusal: ClientError) -> bool:
+    """A namespace that is being deleted takes nothing new; nobody needs to be told."""
+    return isinstance(refusal, Forbidden) and "being terminated" in str(refusal)

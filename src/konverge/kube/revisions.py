@@ -1,0 +1,146 @@
+"""ControllerRevisions: the templates that a StatefulSet or a DaemonSet had, for going back to them.
+
+A revision holds a patch that puts its template back. Equal templates share one revision: rolling back gives the old
+revision the highest number again. They are written by PUT, because the server takes every patch of a ControllerRevision
+for a change of its data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+
+from konverge.client import AlreadyExists, NotFound
+from konverge.kube.adoption import ORPHANS
+from konverge.kube.hashing import hash_of
+from konverge.objects.codec import from_dict, to_dict
+from konverge.objects.kinds.apps_v1 import ControllerRevision
+from konverge.objects.kinds.core_v1 import PodTemplateSpec
+from konverge.objects.labels import Selector
+from konverge.objects.meta import ObjectMeta
+from konverge.runtime import Context, TransientError, controller_of, set_controller_reference
+
+POD_LABEL = "controller-revision-hash"
+"""The label of a pod that says of which revision it is."""
+
+_LONGEST_PREFIX = 223
+_MOST_COLLISIONS = 50
+
+
+def data_of(template: PodTemplateSpec) -> dict[str, Any]:
+    """The patch that puts this template back."""
+    return {"spec": {"template": {**to_dict(template), "$patch": "replace"}}}
+
+
+def template_of(revision: ControllerRevision) -> PodTemplateSpec:
+    """The template that a revision holds."""
+    held = dict(revision.data.get("spec", {}).get("template", {}))
+    held.pop("$patch", None)
+    return from_dict(PodTemplateSpec, held)
+
+
+def number(revision: ControllerRevision) -> int:
+    return revision.revision or 0
+
+
+def ordered(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
+    """Oldest first."""
+    return sorted(revisions, key=lambda rev: (number(rev), rev.metadata.creation_timestamp or "", rev.metadata.name))
+
+
+async def history(ctx: Context[Any], selector: Selector) -> list[ControllerRevision]:
+    """The revisions of the object, oldest first; orphans that match become its own."""
+    found: list[ControllerRevision] = []
+    strays: list[ControllerRevision] = []
+    for revision in await ctx.owned(ControllerRevision):
+        reference = controller_of(revision)
+        if (
+            reference is not None
+            and reference.uid == ctx.obj.metadata.uid
+            and selector.matches(revision.metadata.labels)
+        ):
+            found.append(revision)
+    if ctx.obj.metadata.deletion_timestamp is None:
+        strays = [
+            revision for revision in ctx.indexed(ControllerRevision, ORPHANS, ctx.request.namespace)
+            if revision.metadata.deletion_timestamp is None and selector.matches(revision.metadata.labels)
+        ]  # fmt: skip
+    return ordered([*found, *[await _adopt(ctx, revision) for revision in strays]])
+
+
+async def _adopt(ctx: Context[Any], revision: ControllerRevision) -> ControllerRevision:
+    live = await ctx.client.get(type(ctx.obj), ctx.request.name, ctx.request.namespace)
+    if live.metadata.uid != ctx.obj.metadata.uid or live.metadata.deletion_timestamp is not None:
+        raise TransientError(f"{ctx.request} is going or is another by now: it adopts no revision")
+    set_controller_reference(ctx.obj, revision)
+    return await _write(ctx, revision, {"ownerReferences": to_dict(revision.metadata)["ownerReferences"]})
+
+
+async def current(
+    ctx: Context[Any],
+    template: PodTemplateSpec,
+    known: list[ControllerRevision],
+    hash_label: str,
+    collisions: int | None,
+) -> tuple[ControllerRevision, int | None]:
+    """The revision of a template, made or given the highest number where needed; and the collisions counted so far."""
+    data = data_of(template)
+    same = [revision for revision in known if revision.data == data]
+    highest = max((number(revision) for revision in known), default=0)
+    if not same:
+        return await _create(ctx, template, data, highest + 1, hash_label, collisions)
+    latest = same[-1]
+    if known[-1].data == data or number(latest) == highest:
+        return latest, collisions
+    return await _write(ctx, latest, {}, number=highest + 1), collisions
+
+
+async def _create(
+    ctx: Context[Any],
+    template: PodTemplateSpec,
+    data: dict[str, Any],
+    revision: int,
+    label: str,
+    collisions: int | None,
+) -> tuple[ControllerRevision, int | None]:
+    """Under the hash of the data; a name that another's data has is counted, and the next one is tried."""
+    for _ in range(_MOST_COLLISIONS):
+        digest = hash_of(data, collisions)
+        wish = ControllerRevision(
+            metadata=ObjectMeta(
+                name=f"{ctx.request.name[:_LONGEST_PREFIX]}-{digest}",
+                namespace=ctx.request.namespace,
+                labels={**template.metadata.labels, label: digest},
+                annotations=dict(ctx.obj.metadata.annotations),
+            ),
+            data=data,
+            revision=revision,
+        )
+        set_controller_reference(ctx.obj, wish)
+        try:
+            return await ctx.client.create(wish), collisions
+        except AlreadyExists:
+            live = await ctx.client.get(ControllerRevision, wish.metadata.name, ctx.request.namespace)
+            if live.data == data:
+                return live, collisions  # made before: the cache was behind, or it waits to go with a namesake of ours
+            collisions = (collisions or 0) + 1
+    raise TransientError(f"no free name for a revision of {ctx.request} after {_MOST_COLLISIONS} collisions")
+
+
+async def _write(
+    ctx: Context[Any], revision: ControllerRevision, metadata: dict[str, Any], *, number: int | None = None
+) -> ControllerRevision:
+    live = await ctx.client.get(ControllerRevision.resource, revision.metadata.name, ctx.request.namespace)
+    live["metadata"].update(metadata)
+    if number is not None:
+        live["revision"] = number
+    return from_dict(ControllerRevision, await ctx.client.update(live, resource=ControllerRevision.resource))
+
+
+async def forget(ctx: Context[Any], known: list[ControllerRevision], live: set[str], limit: int | None) -> None:
+    """Delete the oldest of those that nobody uses (`live` has names in use), until the limit holds."""
+    idle = [revision for revision in known if revision.metadata.name not in live]
+    for revision in idle[: max(0, len(idle) - (10 if limit is None else limit))]:
+        with contextlib.suppress(NotFound):
+            await ctx.client.delete(ControllerRevision, revision.metadata.name, ctx.request.namespace)

@@ -1,0 +1,114 @@
+"""The claims of a set's pods: made before the pod, and owned as the retention policy says.
+
+The owner is what the garbage collector acts on: a claim owned by the set goes with the set (whenDeleted), one owned by
+a pod outside of the wished ordinals goes with that pod (whenScaled).
+"""
+
+from __future__ import annotations
+
+from konverge.client import AlreadyExists, ClientError, MergePatch
+from konverge.kube.statefulset.identity import claim_name, claims_for, ordinal_of, ordinals_of
+from konverge.objects.codec import to_dict
+from konverge.objects.kinds.apps_v1 import StatefulSet
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod
+from konverge.objects.meta import Object, OwnerReference
+from konverge.runtime import Context, TransientError
+
+
+async def ensure(ctx: Context[StatefulSet], ordinal: int) -> None:
+    """Make the claims of an ordinal that are missing. Raises while one of them is about to go."""
+    pod = f"{ctx.request.name}-{ordinal}"
+    for wish in claims_for(ctx.obj, ordinal):
+        live = await ctx.get(PersistentVolumeClaim, wish.metadata.name)
+        if live is None:
+            wish.metadata.owner_references = _wanted(ctx.obj, None)
+            await _create(ctx, wish, pod)
+        elif live.metadata.deletion_timestamp is not None:
+            raise TransientError(f"pvc {wish.metadata.name} is being deleted")
+
+
+async def _create(ctx: Context[StatefulSet], wish: PersistentVolumeClaim, pod: str) -> None:
+    where = f"Pod {pod} in StatefulSet {ctx.request.name}"
+    try:
+        await ctx.client.create(wish)
+    except AlreadyExists:
+        return
+    except ClientError as error:
+        ctx.warning("FailedCreate", f"Create Claim {wish.metadata.name} for {where} failed error: {error}")
+        raise
+    ctx.event("SuccessfulCreate", f"Create Claim {wish.metadata.name} {where} success")
+
+
+async def is_stale(ctx: Context[StatefulSet], ordinal: int) -> bool:
+    """Whether a claim still belongs to a pod of this name that has gone: it will go too, and must not be used again."""
+    if _policy(ctx.obj)[1] != "Delete":
+        return False
+    pod = f"{ctx.request.name}-{ordinal}"
+    for template in ctx.obj.spec.volume_claim_templates:
+        live = await ctx.get(PersistentVolumeClaim, claim_name(template, ctx.obj, ordinal))
+        owners = live.metadata.owner_references if live is not None else []
+        if any(owner.kind == "Pod" and owner.name == pod for owner in owners):
+            return True
+    return False
+
+
+async def set_owners(ctx: Context[StatefulSet], pod: Pod) -> None:
+    """Make the owners of a pod's claims what the retention policy wants."""
+    for template in ctx.obj.spec.volume_claim_templates:
+        name = claim_name(template, ctx.obj, ordinal_of(pod))
+        claim = await ctx.get(PersistentVolumeClaim, name)
+        wanted = None if claim is None else owners_for(claim, ctx.obj, pod)
+        if claim is None or wanted is None:
+            continue
+        references = [to_dict(reference) for reference in wanted] or None
+        guard = {"uid": claim.metadata.uid, "resourceVersion": claim.metadata.resource_version}
+        patch = MergePatch({"metadata": {"ownerReferences": references, **guard}})
+        await ctx.client.patch(PersistentVolumeClaim, name, patch, ctx.request.namespace)
+
+
+def owners_for(claim: PersistentVolumeClaim, statefulset: StatefulSet, pod: Pod) -> list[OwnerReference] | None:
+    """The owners that a claim should have; None when it is right, or to be left alone."""
+    present = claim.metadata.owner_references
+    ours = [ref for ref in present if _names(ref, statefulset) or _names(ref, pod)]
+    if any(ref.uid not in (statefulset.metadata.uid, pod.metadata.uid) for ref in ours):
+        return None  # a namesake that has gone left it: the collector knows what to do
+    others = [ref for ref in present if ref not in ours]
+    foreign = any(ref.controller for ref in others) and _policy(statefulset) != ("Retain", "Retain")
+    wanted = others if foreign else [*others, *_wanted(statefulset, pod)]
+    return None if _roles(wanted) == _roles(present) else wanted
+
+
+def _wanted(statefulset: StatefulSet, pod: Pod | None) -> list[OwnerReference]:
+    """Of the set while the ordinal is wished, of the pod once it is not."""
+    when_deleted, when_scaled = _policy(statefulset)
+    if pod is not None and when_scaled == "Delete" and ordinal_of(pod) not in ordinals_of(statefulset):
+        return [_controller(pod)]
+    return [_controller(statefulset)] if when_deleted == "Delete" else []
+
+
+def _policy(statefulset: StatefulSet) -> tuple[str, str]:
+    """(whenDeleted, whenScaled)"""
+    policy = statefulset.spec.persistent_volume_claim_retention_policy
+    if policy is None:
+        return "Retain", "Retain"
+    return policy.when_deleted or "Retain", policy.when_scaled or "Retain"
+
+
+def _controller(owner: Object) -> OwnerReference:
+    return OwnerReference(
+        api_version=owner.api_version,
+        kind=owner.kind,
+        name=owner.metadata.name,
+        uid=owner.metadata.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )
+
+
+def _names(reference: OwnerReference, obj: Object) -> bool:
+    wanted = (obj.api_version, obj.kind, obj.metadata.name)
+    return (reference.api_version, reference.kind, reference.name) == wanted
+
+
+def _roles(references: list[OwnerReference]) -> set[tuple[str, bool]]:
+    return {(reference.uid, bool(reference.controller)) for reference in references}

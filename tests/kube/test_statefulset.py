@@ -1,0 +1,403 @@
+"""StatefulSets: order, scaling, rolling updates, partitions, claims and their retention, revisions."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from konverge import ObjectMeta
+from konverge.client import Client, MergePatch
+from konverge.kube import statefulset
+from konverge.kube.gc import GarbageCollector
+from konverge.kube.statefulset.identity import ordinal_of, parent_and_ordinal
+from konverge.kube.statefulset.plan import look_at, max_unavailable, plan
+from konverge.objects import LabelSelector
+from konverge.objects.codec import from_dict
+from konverge.objects.kinds.apps_v1 import (
+    ControllerRevision,
+    RollingUpdateStatefulSetStrategy,
+    StatefulSet,
+    StatefulSetOrdinals,
+    StatefulSetPersistentVolumeClaimRetentionPolicy,
+    StatefulSetSpec,
+    StatefulSetUpdateStrategy,
+)
+from konverge.objects.kinds.core_v1 import (
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    Pod,
+    PodCondition,
+    PodSpec,
+    PodStatus,
+)
+from tests.kube.conftest import Run, pods
+from tests.kube.kubelet import Kubelet
+from tests.kube.test_replicaset import template
+
+pytestmark = pytest.mark.spec("R-34")
+virtual = pytest.mark.virtual
+
+
+def web(replicas: int = 3, image: str = "app:1", **spec: Any) -> StatefulSet:
+    return StatefulSet(
+        metadata=ObjectMeta(name="web", namespace="default"),
+        spec=StatefulSetSpec(
+            replicas=replicas,
+            selector=LabelSelector(match_labels={"app": "web"}),
+            service_name="web",
+            template=template(image),
+            **spec,
+        ),
+    )
+
+
+def rolling(**fields: Any) -> StatefulSetUpdateStrategy:
+    return StatefulSetUpdateStrategy(type="RollingUpdate", rolling_update=RollingUpdateStatefulSetStrategy(**fields))
+
+
+def data() -> PersistentVolumeClaim:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return PersistentVolumeClaim(metadata=ObjectMeta(name="data"), spec=from_dict(PersistentVolumeClaimSpec, spec))
+
+
+async def patch(client: Client, spec: dict[str, Any]) -> None:
+    await client.patch(StatefulSet, "web", MergePatch({"spec": spec}), "default")
+
+
+async def set_image(client: Client, image: str) -> None:
+    await patch(client, {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}})
+
+
+async def images(client: Client) -> dict[str, str]:
+    return {pod.metadata.name: pod.spec.containers[0].image or "" for pod in await pods(client, "app=web")}
+
+
+async def claims(client: Client) -> dict[str, list[str]]:
+    """name -> owners"""
+    found = (await client.list(PersistentVolumeClaim, "default")).items
+    return {c.metadata.name: [f"{o.kind} {o.name}" for o in c.metadata.owner_references] for c in found}
+
+
+@virtual
+async def test_pods_come_one_after_the_other_and_go_in_reverse(client: Client, run: Run) -> None:
+    kubelet = Kubelet()
+    async with run(statefulset, kubelet):
+        await client.create(web(3))
+        await asyncio.sleep(10)
+        assert kubelet.log == [f"{what} web-{n}" for n in range(3) for what in ("bound", "ready")]
+        kubelet.log.clear()
+        await patch(client, {"replicas": 1})
+        await asyncio.sleep(10)
+        assert kubelet.log == ["gone web-2", "gone web-1"]
+        status = (await client.get(StatefulSet, "web", "default")).status
+        assert (status.replicas, status.ready_replicas, status.available_replicas) == (1, 1, 1)
+        assert status.current_revision == status.update_revision
+        assert (status.current_replicas, status.updated_replicas, status.observed_generation) == (1, 1, 2)
+
+
+@virtual
+async def test_a_pod_knows_who_it_is(client: Client, run: Run) -> None:
+    async with run(statefulset, Kubelet()):
+        await client.create(web(1, ordinals=StatefulSetOrdinals(start=5)))
+        await asyncio.sleep(5)
+        (pod,) = await pods(client)
+        (revision,) = (await client.list(ControllerRevision, "default")).items
+        assert pod.metadata.labels == {
+            "app": "web",
+            "apps.kubernetes.io/pod-index": "5",
+            "statefulset.kubernetes.io/pod-name": "web-5",
+            "controller-revision-hash": revision.metadata.name,
+        }
+        assert (pod.spec.hostname, pod.spec.subdomain) == ("web-5", "web")
+        assert revision.metadata.name == f"web-{revision.metadata.labels['controller.kubernetes.io/hash']}"
+        assert revision.data["spec"]["template"]["$patch"] == "replace"
+        await patch(client, {"ordinals": {"start": 6}})
+        await asyncio.sleep(5)
+        assert set(await images(client)) == {"web-6"}
+
+
+@virtual
+async def test_an_ordered_set_waits_for_one_that_is_not_ready_and_a_parallel_one_does_not(
+    client: Client, run: Run
+) -> None:
+    async with run(statefulset, Kubelet(lambda pod: "Running" if ordinal_of(pod) == 1 else "Ready")):
+        await client.create(web(4))
+        await asyncio.sleep(10)
+        assert set(await images(client)) == {"web-0", "web-1"}
+        await client.delete(StatefulSet, "web", "default", propagation="Orphan")
+        for pod in await pods(client):
+            await client.delete(Pod, pod.metadata.name, "default", grace_period=0)
+        wish = web(4, pod_management_policy="Parallel")
+        await asyncio.sleep(1)
+        await client.patch(StatefulSet, "web", MergePatch({"metadata": {"finalizers": None}}), "default")
+        await client.create(wish)
+        await asyncio.sleep(10)
+        assert set(await images(client)) == {"web-0", "web-1", "web-2", "web-3"}
+
+
+@virtual
+async def test_a_new_template_rolls_down_the_ordinals_and_back(client: Client, run: Run) -> None:
+    kubelet = Kubelet()
+    async with run(statefulset, kubelet):
+        await client.create(web(3))
+        await asyncio.sleep(10)
+        kubelet.log.clear()
+        await set_image(client, "app:2")
+        await asyncio.sleep(10)
+        assert [line for line in kubelet.log if "bound" not in line] == [
+            f"{what} web-{n}" for n in (2, 1, 0) for what in ("gone", "ready")
+        ]
+        assert set((await images(client)).values()) == {"app:2"}
+        await set_image(client, "app:1")
+        await asyncio.sleep(10)
+        assert set((await images(client)).values()) == {"app:1"}
+        revisions = (await client.list(ControllerRevision, "default")).items
+        assert sorted(r.revision or 0 for r in revisions) == [2, 3]  # the first one came back as the third
+        status = (await client.get(StatefulSet, "web", "default")).status
+        assert status.current_revision == status.update_revision
+        assert (status.collision_count, status.updated_replicas) == (0, 3)
+
+
+@virtual
+async def test_a_partition_holds_the_lower_ordinals_back_even_when_they_are_made_anew(client: Client, run: Run) -> None:
+    async with run(statefulset, Kubelet()):
+        await client.create(web(3, update_strategy=rolling(partition=2)))
+        await asyncio.sleep(10)
+        await set_image(client, "app:2")
+        await asyncio.sleep(10)
+        assert await images(client) == {"web-0": "app:1", "web-1": "app:1", "web-2": "app:2"}
+        status = (await client.get(StatefulSet, "web", "default")).status
+        assert status.current_revision != status.update_revision
+        assert (status.current_replicas, status.updated_replicas) == (2, 1)
+        await client.delete(Pod, "web-0", "default", grace_period=0)
+        await asyncio.sleep(10)
+        assert (await images(client))["web-0"] == "app:1"
+
+
+@virtual
+async def test_on_delete_replaces_only_what_somebody_deletes(client: Client, run: Run) -> None:
+    async with run(statefulset, Kubelet()):
+        await client.create(web(2, update_strategy=StatefulSetUpdateStrategy(type="OnDelete")))
+        await asyncio.sleep(10)
+        await set_image(client, "app:2")
+        await asyncio.sleep(10)
+        assert set((await images(client)).values()) == {"app:1"}
+        await client.delete(Pod, "web-0", "default")
+        await asyncio.sleep(10)
+        assert await images(client) == {"web-0": "app:2", "web-1": "app:1"}
+
+
+@virtual
+async def test_a_pod_that_ended_is_made_again(client: Client, run: Run) -> None:
+    async with run(statefulset, Kubelet()):
+        await client.create(web(2))
+        await asyncio.sleep(10)
+        before = {pod.metadata.name: pod.metadata.uid for pod in await pods(client)}
+        failed = MergePatch({"status": {"phase": "Failed"}})
+        await client.patch(Pod, "web-0", failed, "default", subresource="status")
+        await asyncio.sleep(10)
+        after = {pod.metadata.name: pod.metadata.uid for pod in await pods(client)}
+        assert after["web-0"] != before["web-0"]
+        assert after["web-1"] == before["web-1"]
+
+
+@virtual
+async def test_min_ready_seconds_slow_the_order(client: Client, run: Run) -> None:
+    async with run(statefulset, Kubelet()):
+        await client.create(web(2, min_ready_seconds=30))
+        await asyncio.sleep(20)
+        assert set(await images(client)) == {"web-0"}
+        await asyncio.sleep(20)
+        status = (await client.get(StatefulSet, "web", "default")).status
+        assert (status.ready_replicas, status.available_replicas) == (2, 1)
+        await asyncio.sleep(40)
+        assert (await client.get(StatefulSet, "web", "default")).status.available_replicas == 2
+
+
+@virtual
+async def test_history_is_limited(client: Client, run: Run) -> None:
+    async with run(statefulset, Kubelet()):
+        await client.create(web(1, revision_history_limit=1))
+        for number in range(2, 6):
+            await asyncio.sleep(10)
+            await set_image(client, f"app:{number}")
+        await asyncio.sleep(10)
+        revisions = (await client.list(ControllerRevision, "default")).items
+        assert sorted(r.revision or 0 for r in revisions) == [4, 5]
+
+
+@virtual
+async def test_claims_are_made_for_every_ordinal_and_stay(client: Client, run: Run) -> None:
+    async with run(statefulset, Kubelet(lambda pod: "Pending")):
+        await client.create(web(2, pod_management_policy="Parallel", volume_claim_templates=[data()]))
+        await asyncio.sleep(5)
+        assert await claims(client) == {"data-web-0": [], "data-web-1": []}
+        claim = await client.get(PersistentVolumeClaim, "data-web-0", "default")
+        assert claim.metadata.labels == {"app": "web"}
+        pod = await client.get(Pod, "web-1", "default")
+        volume = next(volume for volume in pod.spec.volumes if volume.name == "data")
+        assert volume.persistent_volume_claim is not None
+        assert volume.persistent_volume_claim.claim_name == "data-web-1"
+        status = (await client.get(StatefulSet, "web", "default")).status
+        assert (status.replicas, status.updated_replicas, status.available_replicas) == (2, 2, 0)
+        await patch(client, {"replicas": 1})
+        await asyncio.sleep(5)
+        assert set(await claims(client)) == {"data-web-0", "data-web-1"}
+
+
+@virtual
+async def test_the_retention_policy_says_who_owns_the_claims(client: Client, run: Run) -> None:
+    policy = StatefulSetPersistentVolumeClaimRetentionPolicy(when_deleted="Delete", when_scaled="Delete")
+    collecting = asyncio.create_task(GarbageCollector().run(client))
+    async with run(statefulset, Kubelet()):
+        wish = web(2, volume_claim_templates=[data()], persistent_volume_claim_retention_policy=policy)
+        await client.create(wish)
+        await asyncio.sleep(10)
+        assert await claims(client) == {"data-web-0": ["StatefulSet web"], "data-web-1": ["StatefulSet web"]}
+        await patch(client, {"replicas": 1})
+        await asyncio.sleep(1)
+        going = await client.get(PersistentVolumeClaim, "data-web-1", "default")
+        assert [owner.kind for owner in going.metadata.owner_references] == ["Pod"]
+        assert going.metadata.deletion_timestamp  # its protection is another controller's to lift
+        await client.patch(
+            PersistentVolumeClaim, "data-web-1", MergePatch({"metadata": {"finalizers": None}}), "default"
+        )
+        await patch(client, {"replicas": 2})
+        await asyncio.sleep(30)
+        assert await claims(client) == {"data-web-0": ["StatefulSet web"], "data-web-1": ["StatefulSet web"]}
+        assert (await client.get(PersistentVolumeClaim, "data-web-1", "default")).metadata.uid != going.metadata.uid
+        assert set(await images(client)) == {"web-0", "web-1"}
+        await patch(client, {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"}})
+        await asyncio.sleep(10)
+        assert await claims(client) == {"data-web-0": [], "data-web-1": []}
+    collecting.cancel()
+    await asyncio.gather(collecting, return_exceptions=True)
+
+
+@virtual
+async def test_only_pods_by_its_own_names_are_adopted(client: Client, run: Run) -> None:
+    for name in ("web-0", "other-0", "web"):
+        meta = ObjectMeta(name=name, namespace="default", labels={"app": "web"})
+        await client.create(Pod(metadata=meta, spec=template().spec))
+    async with run(statefulset, Kubelet()):
+        await client.create(web(1))
+        await asyncio.sleep(5)
+        owned = {pod.metadata.name for pod in await pods(client) if pod.metadata.owner_references}
+        assert owned == {"web-0"}
+        adopted = await client.get(Pod, "web-0", "default")
+        assert adopted.metadata.labels["statefulset.kubernetes.io/pod-name"] == "web-0"
+
+
+@virtual
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
+async def test_no_ordinal_is_ever_doubled_whatever_happens_to_pods(
+    client: Client, run: Run, policy: str, seed: int
+) -> None:
+    """Pods fail, vanish and are deleted at random; a name is never with two live pods, and all come back."""
+    chance = random.Random(seed)
+    alive: dict[str, str] = {}
+    doubled: list[str] = []
+    kubelet = Kubelet(takes=chance.random())
+
+    async def watch() -> None:
+        async for event in client.watch(Pod, "default"):
+            pod = event.object
+            name, uid = pod.metadata.name, pod.metadata.uid
+            if event.type == "DELETED":
+                alive.pop(name, None)
+            elif alive.setdefault(name, uid) != uid:
+                doubled.append(name)
+
+    watching = asyncio.create_task(watch())
+    async with run(statefulset, kubelet):
+        await client.create(web(4, pod_management_policy=policy))
+        for _ in range(25):
+            await asyncio.sleep(chance.random() * 2)
+            found = await pods(client, "app=web")
+            if not found:
+                continue
+            victim = chance.choice(found).metadata.name
+            match chance.randrange(4):
+                case 0:
+                    await client.delete(Pod, victim, "default", grace_period=0)
+                case 1:
+                    await client.delete(Pod, victim, "default")
+                case 2:
+                    failed = MergePatch({"status": {"phase": "Failed"}})
+                    await client.patch(Pod, victim, failed, "default", subresource="status")
+                case 3:
+                    await patch(client, {"replicas": chance.randrange(2, 6)})
+        await patch(client, {"replicas": 4})
+        await asyncio.sleep(60)
+        assert doubled == []
+        assert set(await images(client)) == {"web-0", "web-1", "web-2", "web-3"}
+        status = (await client.get(StatefulSet, "web", "default")).status
+        assert (status.replicas, status.ready_replicas, status.current_replicas) == (4, 4, 4)
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+
+
+# ------------------------------------------------------------------ the plan alone
+
+states = st.sampled_from(["missing", "pending", "ready", "going", "failed"])
+
+
+def made(ordinal: int, state: str, revision: str) -> Pod:
+    condition = PodCondition(type="Ready", status="True", last_transition_time="2026-01-01T00:00:00Z")
+    ready = state in ("ready", "going")
+    return Pod(
+        metadata=ObjectMeta(
+            name=f"web-{ordinal}",
+            labels={"controller-revision-hash": revision},
+            deletion_timestamp="2026-01-01T00:00:00Z" if state == "going" else None,
+        ),
+        spec=PodSpec(containers=[]),
+        status=PodStatus(
+            phase={"pending": "Pending", "failed": "Failed"}.get(state, "Running"),
+            conditions=[condition] if ready else [],
+        ),
+    )
+
+
+@given(
+    st.lists(st.tuples(states, st.sampled_from(["old", "new"])), max_size=7),
+    st.integers(0, 5),
+    st.integers(0, 3),
+    st.sampled_from([1, 2, "50%"]),
+    st.booleans(),
+)
+def test_a_plan_keeps_order_partition_and_availability(
+    situation: list[tuple[str, str]], replicas: int, lowest: int, unavailable: Any, ordered: bool
+) -> None:
+    wish = web(
+        replicas,
+        pod_management_policy="OrderedReady" if ordered else "Parallel",
+        update_strategy=rolling(partition=lowest, max_unavailable=unavailable),
+    )
+    found = [made(n, state, rev) for n, (state, rev) in enumerate(situation) if state != "missing"]
+    view = look_at(wish, found)
+    steps = plan(view, "new")
+    touched = [*steps.discard, *steps.remove, *steps.replace]
+    assert all(pod.metadata.deletion_timestamp is None for pod in touched)
+    assert len({pod.metadata.name for pod in touched}) == len(touched)
+    assert all(view.slots[ordinal] is None for ordinal in steps.create)
+    assert all(ordinal_of(pod) >= lowest for pod in steps.replace)
+    assert all(ordinal_of(pod) >= replicas for pod in steps.remove)
+    serving = [pod for pod in steps.replace if view.available(pod)]
+    unavailable_now = sum(not view.available(pod) for pod in view.slots.values())
+    assert len(serving) <= max(0, max_unavailable(wish) - unavailable_now)
+    if ordered:
+        assert len(steps.create) + len(steps.discard) + len(steps.remove) <= 1
+        for ordinal in steps.create:
+            assert all(view.available(view.slots[lower]) for lower in range(ordinal))
+
+
+@given(st.text(st.characters(codec="ascii"), max_size=8), st.integers(0, 10**6))
+def test_a_name_is_a_parent_and_an_ordinal(parent: str, ordinal: int) -> None:
+    assert parent_and_ordinal(f"{parent}-{ordinal}") == (parent, ordinal)
