@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from konverge.apiserver.http.call import Call
 from konverge.apiserver.http.request_info import request_info, split_target
 from konverge.apiserver.http.routing import PageNotFound, route
 from konverge.apiserver.http.seams import ANONYMOUS
+from konverge.apiserver.http.timelimit import within
 from konverge.objects.durations import DurationError, parse_duration
 from konverge.wire.message import Request, Response
 
@@ -46,11 +46,10 @@ async def _answer(call: Call) -> Response:
     handler = route(call)
     if call.info.verb == "watch":
         return await handler(call)
-    async with asyncio.timeout(seconds):
-        response = await handler(call)
-        if len(response.body) > respond.GZIP_FROM:
-            response = await respond.compressed(call, response)
-        return response
+    response = await within(seconds, handler(call))
+    if len(response.body) > respond.GZIP_FROM:
+        response = await respond.compressed(call, response)
+    return response
 
 
 def _time_limit(call: Call) -> float:
