@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import msgspec
 
 from konverge.client.errors import MalformedAnswer
-from konverge.client.watch import DecodeEvent, WatchEvent
+from konverge.client.watch import WatchEvent
 from konverge.objects.codec import decoder
 from konverge.objects.meta import Object, ObjectList
 from konverge.objects.resource import Resource
@@ -47,13 +47,15 @@ class Listing(ObjectList[T], Generic[T]):
 class Binding(Generic[T]):
     """One kind, ready for use."""
 
-    __slots__ = ("_dynamic", "_list", "_object", "decode_event", "resource")
+    __slots__ = ("_dynamic", "_events", "_list", "_object", "decode_event", "resource")
 
     def __init__(self, resource: Resource, decoded: Any, *, dynamic: bool = False) -> None:
         self.resource = resource
         self._object: Callable[[bytes], T] = decoder(decoded).decode
         self._list: Callable[[bytes], Listing[T]] = decoder(Listing[decoded]).decode
-        self.decode_event: DecodeEvent[T] = decoder(WatchEvent[decoded]).decode
+        event: msgspec.json.Decoder[WatchEvent[T]] = decoder(WatchEvent[decoded])
+        self.decode_event: Callable[[bytes], WatchEvent[T]] = event.decode
+        self._events: Callable[[bytes], list[WatchEvent[T]]] = event.decode_lines
         self._dynamic = dynamic
 
     def decode(self, body: bytes) -> T:
@@ -61,6 +63,14 @@ class Binding(Generic[T]):
             return self._object(body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise self._malformed(error) from error
+
+    def decode_events(self, lines: bytes) -> list[WatchEvent[T]]:
+        """The events of a watch, one a line. Raises what msgspec raises."""
+        found = _without_collection(self._events, lines)
+        if not self._dynamic:
+            for event in found:
+                event.object.metadata.detach()  # type: ignore[attr-defined]
+        return found
 
     def decode_list(self, body: bytes) -> Listing[T]:
         try:

@@ -34,6 +34,8 @@ from konverge.wire.message import Headers, Response
 from konverge.wire.stream import ResponseStream
 
 IDLE, HEAD, BODY, DONE, CLOSED = range(5)
+_JUST_NOW = 0.005
+"""Seconds: a server that has answered so shortly ago has not lost its patience yet."""
 
 Answer = Response | ResponseStream
 
@@ -58,6 +60,7 @@ class Connection(asyncio.Protocol):
         "_error",
         "_gzip",
         "_headers",
+        "_idle_since",
         "_is_head",
         "_keep",
         "_limits",
@@ -87,6 +90,7 @@ class Connection(asyncio.Protocol):
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
         self._phase = IDLE
         self._uses = 0
+        self._idle_since = 0.0
         self._error: WireError | None = None
         self._reset(None)
 
@@ -137,6 +141,8 @@ class Connection(asyncio.Protocol):
 
     def silent(self) -> bool:
         """Whether nothing waits to be read from an idle socket: an end of stream would."""
+        if self._loop.time() - self._idle_since < _JUST_NOW:
+            return True
         sock = self.socket
         if sock is None or not hasattr(select, "poll"):
             return True
@@ -334,7 +340,8 @@ class Connection(asyncio.Protocol):
             transport.abort()
             return
         idle = self._limits.idle
-        self._alarm.set(None if idle is None else self._loop.time() + idle)
+        self._idle_since = now = self._loop.time()
+        self._alarm.set(None if idle is None else now + idle)
         self._owner.connection_idle(self)
 
     def _settle(self) -> None:
