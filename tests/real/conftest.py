@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.real.clients import programs
+from tests.real.embedded import embedded_server as embedded_process
 from tools import real_binaries
 from tools.control_plane import ControlPlane
 
@@ -44,3 +46,32 @@ def kubectl(binaries: Path) -> Path:
     if not path.exists():
         pytest.skip(f"no kubectl in {binaries}")
     return path
+
+
+@pytest.fixture(scope="session")
+def embedded_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The kubeconfig of a `konverge apiserver` with TLS, shared by the session: as `real_server`."""
+    with embedded_process(tmp_path_factory.mktemp("embedded")) as kubeconfig:
+        yield kubeconfig
+
+
+@pytest.fixture(params=["embedded", "real"])
+def either_kubeconfig(request: pytest.FixtureRequest) -> Path:
+    """The kubeconfig of the embedded server, then that of the real one: what a client does must be the same on both."""
+    if request.param == "real":
+        plane: ControlPlane = request.getfixturevalue("real_server")
+        return plane.kubeconfig
+    kubeconfig: Path = request.getfixturevalue("embedded_server")
+    return kubeconfig
+
+
+@pytest.fixture(scope="session")
+def go_programs() -> Path:
+    """The folder with the programs of tests/real/programs/go."""
+    return programs.go_programs()
+
+
+@pytest.fixture(scope="session")
+def python_clients() -> Path:
+    """The bin folder of an environment with other people's clients for Python."""
+    return programs.python_clients()

@@ -183,9 +183,14 @@ func users(ctx context.Context, environment *envtest.Environment, direct client.
 	var found corev1.ConfigMapList
 	err := hers.List(ctx, &found, client.InNamespace(namespace))
 	steps.Check(errors.IsForbidden(err), "jane may not yet: %v", err)
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: "readers", Namespace: namespace},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list"}}},
+	}
+	steps.Must(direct.Create(ctx, role), "role")
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "readers", Namespace: namespace},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "readers"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "readers"}},
 	}
 	steps.Must(direct.Create(ctx, binding), "binding")

@@ -1,0 +1,115 @@
+"""The programs of tests/real/programs, built with the tools of their language and run against a server.
+
+What is built or downloaded is kept in a folder outside the repository: the first run takes minutes, the next ones
+seconds. A tool or a registry that is missing is a reason to skip, and the reason is told; a program that does not
+compile is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).resolve().parents[1] / "programs"
+PYTHON_CLIENTS = ("kubernetes", "kopf", "kubernetes_asyncio", "lightkube")
+PATIENCE = 600.0
+"""Seconds for one step of a build. On two free cores the longest, Rust from nothing, takes two minutes."""
+
+
+def cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "konverge" / "programs"
+
+
+def _copy(language: str) -> Path:
+    """Builds happen in a copy: nothing is generated in the repository."""
+    target = cache() / language
+    shutil.copytree(SOURCES / language, target, dirs_exist_ok=True)
+    return target
+
+
+def _tool(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"no {name} on the PATH: the programs that need it are not built")
+    return found
+
+
+def _step(what: str, *command: str, cwd: Path, may_skip: bool, **environment: str) -> None:
+    """One step of a build, with low priority. One that needs the network may fail for want of it, and skips then."""
+    gentle = ["nice", "-n", "10"] if shutil.which("nice") else []
+    try:
+        done = subprocess.run(
+            [*gentle, *command],
+            cwd=cwd,
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"{what} took longer than {PATIENCE:.0f} s; what is done is kept, so run the tests again")
+    if done.returncode != 0:
+        said = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
+        (pytest.skip if may_skip else pytest.fail)(f"{what} failed:\n{said}")
+
+
+def go_programs() -> Path:
+    """The folder with the built Go programs."""
+    go, folder = _tool("go"), _copy("go")
+    flags = {"GOFLAGS": "-mod=mod"}
+    _step("downloading Go modules", go, "list", "-deps", "./...", cwd=folder, may_skip=True, **flags)
+    _step("building the Go programs", go, "build", "-o", "bin/", "./...", cwd=folder, may_skip=False, **flags)
+    return folder / "bin"
+
+
+def rust_program() -> Path:
+    if os.environ.get("KONVERGE_REAL_RUST") == "0":
+        pytest.skip("KONVERGE_REAL_RUST=0: the Rust program is not built")
+    cargo, folder = _tool("cargo"), _copy("rust")
+    _step("downloading crates", cargo, "fetch", cwd=folder, may_skip=True)
+    target = {"CARGO_TARGET_DIR": str(folder / "target")}
+    _step("building the Rust program", cargo, "build", "--quiet", cwd=folder, may_skip=False, **target)
+    return folder / "target" / "debug" / "konverge-real-client"
+
+
+def js_program() -> Path:
+    _tool("node")
+    npm, folder = _tool("npm"), _copy("js")
+    if not (folder / "node_modules" / ".package-lock.json").exists():
+        _step("npm install", npm, "install", "--no-audit", "--no-fund", cwd=folder, may_skip=True)
+    return folder / "main.js"
+
+
+def python_clients() -> Path:
+    """The bin folder of an environment with other people's clients."""
+    folder = cache() / "python"
+    ready = folder / "ready"
+    wanted = " ".join(PYTHON_CLIENTS)
+    if not ready.exists() or ready.read_text() != wanted:
+        folder.mkdir(parents=True, exist_ok=True)
+        _step("making an environment", sys.executable, "-m", "venv", "venv", cwd=folder, may_skip=False)
+        pip = [str(folder / "venv" / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+        _step("pip install", *pip, *PYTHON_CLIENTS, cwd=folder, may_skip=True)
+        ready.write_text(wanted)
+    return folder / "venv" / "bin"
+
+
+def run(*command: str | Path, kubeconfig: Path | None = None, **environment: str) -> list[str]:
+    """Run a program to its end, which must be a good one; the steps that it said are ok."""
+    known = {"KUBECONFIG": str(kubeconfig)} if kubeconfig is not None else {}
+    done = subprocess.run(
+        [str(part) for part in command],
+        env=os.environ | known | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    said = f"{done.stdout}\n{done.stderr}"
+    assert done.returncode == 0, f"{command[0]} ended with {done.returncode}:\n{said[-4000:]}"
+    return [line.removeprefix("ok ") for line in done.stdout.splitlines() if line.startswith("ok ")]
