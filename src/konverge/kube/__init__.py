@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from konverge.client import Client
     from konverge.runtime import Controller
 
-MODULES: tuple[str, ...] = ("deployment", "gc", "namespace", "replicaset", "statefulset")
+MODULES: tuple[str, ...] = ("daemonset", "deployment", "endpoints", "gc", "namespace", "replicaset", "statefulset")
 """Modules of `konverge.kube` with something to run, in the order of the alphabet."""
 
 

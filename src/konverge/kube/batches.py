@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from konverge.client import ClientError, Forbidden, NotFound
+from konverge.kube.refusals import namespace_goes
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.runtime import Context
 
@@ -55,7 +56,7 @@ async def create_pods(ctx: Context[Any], wishes: Sequence[Pod]) -> tuple[list[Po
         return made
 
     made, refusal = await slow_start([lambda wish=wish: create(wish) for wish in wishes[:BURST]])  # type: ignore[misc]
-    if refusal is not None and not namespace_goes(refusal):
+    if refusal is not None and not (isinstance(refusal, Forbidden) and namespace_goes(refusal)):
         ctx.warning("FailedCreate", f"Error creating: {refusal}")
     return made, refusal
 
@@ -72,8 +73,3 @@ async def delete_pods(ctx: Context[Any], victims: Iterable[Pod]) -> ClientError 
     if refusal is not None:
         ctx.warning("FailedDelete", f"Error deleting: {refusal}")
     return refusal
-
-
-def namespace_goes(refusal: ClientError) -> bool:
-    """A namespace that is being deleted takes nothing new; nobody needs to be told."""
-    return isinstance(refusal, Forbidden) and "being terminated" in str(refusal)

@@ -8,7 +8,7 @@ for a change of its data.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 from konverge.client import AlreadyExists, NotFound
@@ -138,9 +138,12 @@ async def _write(
     return from_dict(ControllerRevision, await ctx.client.update(live, resource=ControllerRevision.resource))
 
 
-async def forget(ctx: Context[Any], known: list[ControllerRevision], live: set[str], limit: int | None) -> None:
-    """Delete the oldest of those that nobody uses (`live` has names in use), until the limit holds."""
-    idle = [revision for revision in known if revision.metadata.name not in live]
-    for revision in idle[: max(0, len(idle) - (10 if limit is None else limit))]:
+async def forget(
+    ctx: Context[Any], old: list[ControllerRevision], limit: int | None, *, but: Container[str] = ()
+) -> None:
+    """Delete what is beyond the limit, oldest first; those named in `but` count, and stay."""
+    excess = max(0, len(old) - (10 if limit is None else limit))
+    idle = [revision for revision in old if revision.metadata.name not in but]
+    for revision in idle[:excess]:
         with contextlib.suppress(NotFound):
             await ctx.client.delete(ControllerRevision, revision.metadata.name, ctx.request.namespace)

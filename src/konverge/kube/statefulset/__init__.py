@@ -40,7 +40,8 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         waits = await round_.write_status()
         live = {statefulset.status.current_revision or "", update.metadata.name}
         live |= {pod.metadata.labels.get(revisions.POD_LABEL, "") for pod in round_.pods}
-        await revisions.forget(ctx, history, live, statefulset.spec.revision_history_limit)
+        idle = [revision for revision in history if revision.metadata.name not in live]
+        await revisions.forget(ctx, idle, statefulset.spec.revision_history_limit)
         if failure is not None:
             raise failure
         return Result(requeue_after=waits) if waits else None
