@@ -1,11 +1,11 @@
 """The namespace controller: a namespace that goes takes everything in it along, whatever kinds there are.
 
-Pods go first, so that nothing they need goes before them; then all the rest. What does not go at once (a grace period, a
-finalizer) is named in the conditions and looked at again. When nothing is left, the finalizer `kubernetes` of the
+Pods go first, so that nothing they need goes before them; then all the rest. What does not go at once (a grace period,
+a finalizer) is named in the conditions and looked at again. When nothing is left, the finalizer `kubernetes` of the
 namespace's spec is taken away through its own subresource, and the server lets it go.
 
-Unlike the garbage collector it needs no cache of everything: a namespace goes rarely, and discovery says what to ask for.
-Unlike kube-controller-manager it begins at once instead of after five seconds; and while pods remain the condition
+Unlike the garbage collector it needs no cache of everything: a namespace goes rarely, and discovery says what to ask
+for. Unlike kube-controller-manager it begins at once instead of after five seconds; and while pods remain the condition
 ContentRemaining says so, where upstream says that all content was removed.
 """
 

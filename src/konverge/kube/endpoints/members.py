@@ -1,0 +1,170 @@
+"""Which pods stand behind a Service, from both sides, without looking through all of either.
+
+Pods are indexed by each of their labels, Services by one term of their selector. A change of a pod that says nothing
+new about where it is and whether it serves wakes nobody.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+
+import msgspec
+
+from konverge.cache import Change
+from konverge.cache.record import Meta, Record
+from konverge.kube import pods as podlib
+from konverge.objects.kinds.core_v1 import Node, Pod, Service, ServicePort
+from konverge.runtime import Request
+from konverge.runtime.context import Caches, Context
+
+LABELS = "endpoints/labels"
+SELECTOR = "endpoints/selector"
+NODE = "endpoints/node"
+
+
+class _Spec(msgspec.Struct, gc=False, rename="camel"):
+    selector: dict[str, str] = {}
+    node_name: str = ""
+    hostname: str = ""
+    subdomain: str = ""
+
+
+class _Address(msgspec.Struct, gc=False, frozen=True):
+    ip: str = ""
+
+
+class _Condition(msgspec.Struct, gc=False):
+    type: str
+    status: str = ""
+
+
+class _Status(msgspec.Struct, gc=False, rename="camel"):
+    phase: str = ""
+    pod_ips: list[_Address] = msgspec.field(name="podIPs", default=[])
+    conditions: list[_Condition] = []
+
+
+class _View(msgspec.Struct, gc=False):
+    """The little of a Pod or Service that membership depends on."""
+
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+_view = msgspec.json.Decoder(_View).decode
+
+
+# ------------------------------------------------------------------ indexes
+
+
+def by_labels(record: Record, meta: Meta) -> Iterable[str]:
+    """A pod under each of its labels."""
+    return [f"{meta.namespace}/{name}={value}" for name, value in meta.labels.items()]
+
+
+def by_selector(record: Record, meta: Meta) -> Iterable[str]:
+    """A Service under the first term of its selector: a pod that it selects has that label."""
+    selector = _view(record.raw).spec.selector
+    return [f"{meta.namespace}/{_first(selector)}"] if selector else ()
+
+
+def by_node(record: Record, meta: Meta) -> Iterable[str]:
+    name = _view(record.raw).spec.node_name
+    return (name,) if name else ()
+
+
+def _first(selector: dict[str, str]) -> str:
+    name = min(selector)
+    return f"{name}={selector[name]}"
+
+
+# ------------------------------------------------------------------ from a Service, and to it
+
+
+def selected(ctx: Context[Service]) -> list[Pod]:
+    """The pods that the Service's selector chooses."""
+    wanted, space = ctx.obj.spec.selector, ctx.request.namespace
+    found = ctx.indexed(Pod, LABELS, f"{space}/{_first(wanted)}")
+    return [pod for pod in found if wanted.items() <= pod.metadata.labels.items()]
+
+
+def services_of(pod: Pod, caches: Caches) -> list[Request]:
+    lister = caches.lister(Service)
+    if lister is None:
+        return []
+    space, labels = pod.metadata.namespace, pod.metadata.labels
+    return [
+        Request(space, service.metadata.name)
+        for name, value in labels.items()
+        for service in lister.by_index(SELECTOR, f"{space}/{name}={value}")
+        if service.spec.selector.items() <= labels.items()
+    ]
+
+
+def services_on(node: Node, caches: Caches) -> list[Request]:
+    """The Services with pods on a node."""
+    lister = caches.lister(Pod)
+    pods = lister.by_index(NODE, node.metadata.name) if lister else ()
+    return [request for pod in pods for request in services_of(pod, caches)]
+
+
+def moved(change: Change) -> bool:
+    """Whether a pod's change matters to the Services in front of it."""
+    if change.old is None or change.new is None:
+        return True
+    before, now = change.old.meta, change.new.meta
+    if before.labels != now.labels or before.deletion_timestamp != now.deletion_timestamp:
+        return True
+    return _facts(change.old) != _facts(change.new)
+
+
+def _facts(record: Record) -> tuple[object, ...]:
+    view = _view(record.raw)
+    ready = any(c.type == "Ready" and c.status == "True" for c in view.status.conditions)
+    spec, status = view.spec, view.status
+    return ready, status.phase, status.pod_ips, spec.node_name, spec.hostname, spec.subdomain
+
+
+# ------------------------------------------------------------------ a pod as a Service sees it
+
+
+def is_reachable(pod: Pod, *, terminating: bool) -> bool:
+    """It has an address and is not over; with `terminating`, one that is about to go counts too."""
+    if podlib.is_terminated(pod) or not (pod.status.pod_ip or pod.status.pod_ips):
+        return False
+    return terminating or pod.metadata.deletion_timestamp is None
+
+
+def addresses(pod: Pod, family: str) -> list[str]:
+    """Its addresses of one family (IPv4, IPv6), in their canonical form."""
+    parsed = [ipaddress.ip_address(found.ip) for found in pod.status.pod_ips if found.ip]
+    return [str(address) for address in parsed if address.version == (6 if family == "IPv6" else 4)]
+
+
+def families(service: Service) -> list[str]:
+    if service.spec.ip_families:
+        return list(service.spec.ip_families)
+    return ["IPv6" if ":" in (service.spec.cluster_ip or "") else "IPv4"]
+
+
+def is_headless(service: Service) -> bool:
+    return service.spec.cluster_ip in (None, "", "None")
+
+
+def hostname(pod: Pod, service: Service) -> str | None:
+    """The name that a headless Service gives the pod in DNS."""
+    return (pod.spec.hostname or None) if pod.spec.subdomain == service.metadata.name else None
+
+
+def port_number(pod: Pod, port: ServicePort) -> int | None:
+    """The number behind a target port; by name it is looked for in the containers and the sidecars."""
+    target = port.target_port
+    if isinstance(target, int):
+        return target
+    sidecars = [container for container in pod.spec.init_containers if container.restart_policy == "Always"]
+    for container in (*pod.spec.containers, *sidecars):
+        for offered in container.ports:
+            if offered.name == target and (offered.protocol or "TCP") == (port.protocol or "TCP"):
+                return offered.container_port
+    return None

@@ -1,0 +1,52 @@
+"""The order of ports in Endpoints and slices: by a hash of each, the one that kube-controller-manager sorts by.
+
+Nothing depends on it but the eye, and whoever compares two clusters. The hash is FNV-1a (128 bits) of the port as Go
+prints its struct, so those texts are made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from konverge.objects.kinds import core_v1, discovery_v1
+
+_OFFSET = 0x6C62272E07BB014262B821756295C58D
+_PRIME = 0x0000000001000000000000000000013B
+_MASK = (1 << 128) - 1
+
+
+def fnv128a(text: str) -> int:
+    """
+    >>> hex(fnv128a("a"))
+    '0xd228cb696f1a8caf78912b704e4a8964'
+    """
+    value = _OFFSET
+    for byte in text.encode():
+        value = (value ^ byte) * _PRIME & _MASK
+    return value
+
+
+def endpoints_ports(ports: Iterable[core_v1.EndpointPort]) -> list[core_v1.EndpointPort]:
+    return sorted(ports, key=lambda port: fnv128a(_of_endpoints(port)))
+
+
+def slice_ports(ports: Iterable[discovery_v1.EndpointPort]) -> list[discovery_v1.EndpointPort]:
+    return sorted(ports, key=lambda port: fnv128a(_of_slice(port)))
+
+
+def _of_endpoints(port: core_v1.EndpointPort) -> str:
+    return (
+        f"(v1.EndpointPort){{Name:(string){port.name or ''} Port:(int32){port.port} "
+        f"Protocol:(v1.Protocol){port.protocol or ''} AppProtocol:(*string){_text(port.app_protocol)}}}"
+    )
+
+
+def _of_slice(port: discovery_v1.EndpointPort) -> str:
+    return (
+        f"(v1.EndpointPort){{Name:(*string){_text(port.name)} Protocol:(*v1.Protocol){_text(port.protocol)} "
+        f"Port:(*int32){_text(port.port)} AppProtocol:(*string){_text(port.app_protocol)}}}"
+    )
+
+
+def _text(value: object) -> str:
+    return "<nil>" if value is None else str(value)
