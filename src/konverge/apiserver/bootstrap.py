@@ -38,6 +38,7 @@ def create_all(objects: Objects, cluster_ips: str) -> None:
     objects.create("", "services", _service(cluster_ip))
     objects.create("networking.k8s.io", "ipaddresses", _ip_address(cluster_ip))
     objects.create("", "configmaps", _authentication())
+    objects.create("", "configmaps", _token_tracking())
     for name, (value, description) in _PRIORITIES.items():
         objects.create("scheduling.k8s.io", "priorityclasses", _priority_class(name, value, description))
     for group, plural, found in _generated():
@@ -90,6 +91,12 @@ def _authentication() -> dict[str, Any]:
             "requestheader-username-headers": '["X-Remote-User"]',
         },
     }
+
+
+def _token_tracking() -> dict[str, Any]:
+    """Since when tokens in Secrets are tracked: a controller asks before it removes those that nobody uses."""
+    name = "kube-apiserver-legacy-service-account-token-tracking"
+    return {"metadata": {"name": name, "namespace": "kube-system"}, "data": {"since": timestamp().partition("T")[0]}}
 
 
 def _namespace(name: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from konverge import clock
-from konverge.apiserver import bootstrap, discovery, openapi
+from konverge.apiserver import advertised, bootstrap, discovery, openapi
 from konverge.apiserver.admission.wiring import chain
 from konverge.apiserver.auth import policy, wiring
 from konverge.apiserver.certificates import Certificates, kept, write_private
@@ -138,6 +138,7 @@ class ApiServer:
             self._listener = Server(self.handle, refusal=refusal)
         await self._listener.start(host, port, ssl=tls)
         bound = self._listener.addresses[-1]
+        advertised.publish(self.objects, *bound[:2])
         shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
         return f"{'https' if tls else 'http'}://{shown}:{bound[1]}"
 
