@@ -20,6 +20,7 @@ from konverge.apiserver.fielderrors import quote
 from konverge.apiserver.http.jsontext import syntax_error
 from konverge.apiserver.http.options import ListOptions
 from konverge.apiserver.http.selection import Selection
+from konverge.apiserver.http.turns import PIECE
 from konverge.apiserver.storage import Record, Store, Table
 
 # How long a request for a revision that is still to come is held before it is refused.
@@ -131,7 +132,7 @@ async def page(store: Store, table: Table, selection: Selection, options: ListOp
         await wait_for(store, revision)
         if revision < store.compacted:
             raise status.expired(TOO_OLD)
-        return _at(table, selection, revision, "", options.limit)
+        return await _at(table, selection, revision, "", options.limit)
     await wait_for(store, revision)
     return await _present(store, table, selection, options.limit)
 
@@ -146,21 +147,23 @@ async def _present(store: Store, table: Table, selection: Selection, limit: int,
     keys = table.keys(selection.scope, start)
     if selection.test is None and not limit:
         return Page([records[key] for key in keys], store.durable)
-    return _cut(keys, records, selection, store.durable, limit)
+    return await _cut([records[key] for key in keys], selection, store.durable, limit)
 
 
-def _cut(keys: list[str], records: Any, selection: Selection, revision: int, limit: int) -> Page:
+async def _cut(records: list[Record], selection: Selection, revision: int, limit: int) -> Page:
     """At most `limit` selected records, and where to go on."""
     test = selection.test
+    if test is None:
+        if not limit or len(records) <= limit:
+            return Page(records, revision)
+        return Page(records[:limit], revision, records[limit - 1].key, len(records) - limit)
     chosen: list[Record] = []
-    for index, key in enumerate(keys):
-        record = records[key]
-        if test is not None and not test(record):
-            continue
-        if limit and len(chosen) == limit:
-            remaining = len(keys) - index if test is None else None
-            return Page(chosen, revision, chosen[-1].key, remaining)
-        chosen.append(record)
+    for start in range(0, len(records), PIECE):
+        if start:
+            await asyncio.sleep(0)
+        chosen += [record for record in records[start : start + PIECE] if test(record)]
+        if limit and len(chosen) > limit:
+            return Page(chosen[:limit], revision, chosen[limit - 1].key)
     return Page(chosen, revision)
 
 
@@ -174,22 +177,23 @@ async def _continued(store: Store, table: Table, selection: Selection, options: 
     if revision < store.compacted:
         key = start.rstrip("\0")
         raise status.expired(CONTINUE_TOO_OLD, metadata={"continue": token(-1, key, selection.scope)})
-    return _at(table, selection, revision, start, limit)
+    return await _at(table, selection, revision, start, limit)
 
 
-def _at(table: Table, selection: Selection, revision: int, start: str, limit: int) -> Page:
+async def _at(table: Table, selection: Selection, revision: int, start: str, limit: int) -> Page:
     """The state at an old revision."""
     undone = table.undone(revision)
     prefix = "" if selection.single else selection.scope
     keys = table.keys(prefix, start)
     if not undone:
-        return _cut(_only(keys, selection), table.records, selection, revision, limit)
+        return await _cut([table.records[key] for key in _only(keys, selection)], selection, revision, limit)
     first = max(prefix, start)
     keys = [key for key in keys if key not in undone]
     keys += [key for key, old in undone.items() if old is not None and key >= first and key.startswith(prefix)]
     keys.sort()
-    records = {key: undone[key] if key in undone else table.records[key] for key in keys}
-    return _cut(_only(keys, selection), records, selection, revision, limit)
+    present = table.records
+    records = [found for key in _only(keys, selection) if (found := undone.get(key) or present.get(key)) is not None]
+    return await _cut(records, selection, revision, limit)
 
 
 def _only(keys: list[str], selection: Selection) -> list[str]:

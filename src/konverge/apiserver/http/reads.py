@@ -8,6 +8,7 @@ from konverge.apiserver import status
 from konverge.apiserver.http import negotiate, pages, render, respond
 from konverge.apiserver.http.options import list_options
 from konverge.apiserver.http.selection import select
+from konverge.apiserver.http.turns import in_turns
 from konverge.apiserver.registry import Served
 from konverge.apiserver.storage import Record
 from konverge.apiserver.strategy import Obj
@@ -57,7 +58,7 @@ def answer(call: Call, code: int, served: Served, record: Record) -> Response:
     return call.answer_bytes(code, render.plain(served, record))
 
 
-def _plain_list(call: Call, served: Served, records: list[Record], metadata: Obj) -> Response:
+def plain_list(call: Call, served: Served, records: list[Record], metadata: Obj) -> Response:
     """The stored bytes: streamed when there are many, unless they are shown in another form."""
     if call.accepted == negotiate.PLAIN_JSON and sum(len(record.data) for record in records) > render.STREAM_FROM:
         headers = respond.headers(call, (b"content-type", b"application/json"))
@@ -81,8 +82,8 @@ async def list_(call: Call) -> Response:
     if served.custom and not accepted.form:
         metadata.setdefault("continue", "")  # lists of custom resources always name it
     if not accepted.form:
-        return _plain_list(call, served, page.records, metadata)
-    objects = [render.restored(served, record) for record in page.records]
+        return plain_list(call, served, page.records, metadata)
+    objects = await in_turns(lambda record: render.restored(served, record), page.records)
     if accepted.form == "Table":
         include = render.include_object(call)
         tables, version = call.server.tables, accepted.version
@@ -93,6 +94,6 @@ async def list_(call: Call) -> Response:
             "kind": "PartialObjectMetadataList",
             "apiVersion": f"meta.k8s.io/{accepted.version}",
             "metadata": metadata,
-            "items": [render.partial(obj, accepted.version) for obj in objects],
+            "items": await in_turns(lambda obj: render.partial(obj, accepted.version), objects),
         },
     )

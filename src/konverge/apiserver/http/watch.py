@@ -7,7 +7,7 @@ initial state, changes queue up; a reader who falls too far behind is ended, and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from konverge import clock
@@ -16,6 +16,7 @@ from konverge.apiserver.config import WatchLimits
 from konverge.apiserver.http import frames, negotiate, pages, render, respond
 from konverge.apiserver.http.options import ListOptions, list_options
 from konverge.apiserver.http.selection import Selection, Test, select
+from konverge.apiserver.http.turns import PIECE
 from konverge.apiserver.storage import Event, Record, Store, Table
 from konverge.apiserver.storage.records import restamped
 from konverge.wire.message import Headers, Response, Sink
@@ -164,8 +165,7 @@ class _Watching:
         if self._wants_state:
             await self._initial(stream, sink)
         else:
-            for event in self._missed():
-                sink.write(stream.frame(event))
+            await _in_batches((stream.frame(event) for event in self._missed()), sink)
         stream.go_live()
         await self._until(stream, sink, deadline)
 
@@ -180,8 +180,8 @@ class _Watching:
         scope = self._selection.scope
         return not scope or event.key == scope or (scope.endswith("/") and event.key.startswith(scope))
 
-    def _state(self) -> Iterator[Record]:
-        """The durable state in the order of its keys."""
+    def _state(self) -> Iterator[Record | None]:
+        """The durable state in the order of its keys; None for what is not selected."""
         table, selection = self._table, self._selection
         undone = table.undone(self._store.durable) if table.revision > self._store.durable else {}
         prefix = "" if selection.single else selection.scope
@@ -189,22 +189,14 @@ class _Watching:
         if undone:
             keys = sorted({*keys, *(key for key in undone if key.startswith(prefix) and not selection.single)})
         snapshot = [undone[key] if key in undone else table.records.get(key) for key in keys]
-        return (r for r in snapshot if r is not None and (selection.test is None or selection.test(r)))
+        test = selection.test
+        return (record if record is not None and (test is None or test(record)) else None for record in snapshot)
 
     async def _initial(self, stream: WatchStream, sink: Sink) -> None:
         revision = self._store.durable
-        batch: list[bytes] = []
-        size = 0
-        for record in self._state():
-            batch.append(self._framer.frame("ADDED", record))
-            size += len(batch[-1])
-            if size > _BATCH:
-                sink.write(b"".join(batch))
-                batch, size = [], 0
-                await sink.drain()
+        await _in_batches((self._framer.frame("ADDED", record) if record else b"" for record in self._state()), sink)
         if self._options.send_initial_events and self._options.bookmarks:
-            batch.append(self._framer.bookmark(revision, INITIAL_END))
-        sink.write(b"".join(batch))
+            sink.write(self._framer.bookmark(revision, INITIAL_END))
 
     async def _until(self, stream: WatchStream, sink: Sink, deadline: float) -> None:
         """Wait for the end, with bookmarks on the way."""
@@ -224,3 +216,20 @@ class _Watching:
     def _too_old(self) -> bytes:
         error = status.expired(f"too old resource version: {self._since} ({self._store.compacted})")
         return frames.line("ERROR", error.status())
+
+
+async def _in_batches(found: Iterable[bytes], sink: Sink) -> None:
+    """Write many frames as few chunks, no faster than the reader takes them; others get their turn in between."""
+    batch: list[bytes] = []
+    size = 0
+    for number, frame in enumerate(found, 1):
+        batch.append(frame)
+        size += len(frame)
+        if size > _BATCH:
+            sink.write(b"".join(batch))
+            batch, size = [], 0
+            await sink.drain()
+        elif number % PIECE == 0:  # a selector may let hardly anything through
+            await asyncio.sleep(0)
+    if size:
+        sink.write(b"".join(batch))

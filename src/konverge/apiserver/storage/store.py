@@ -41,6 +41,10 @@ class HistoryLimits:
     superseded_bytes: int = 64 * 1024 * 1024  # old states that nothing but the history holds
 
 
+_FORGOTTEN_AT_ONCE = 64
+"""Old events dropped by one write, at most: more than it adds, and never so many that others would notice."""
+
+
 class Failed(Exception):
     """The journal cannot write any more: what is in memory may not be on disk, so nothing is promised from here."""
 
@@ -197,9 +201,11 @@ class Store:
     def _trim(self, now: float) -> None:
         limits, log = self._limits, self._log
         horizon, forgotten = now - limits.seconds, 0
-        while len(log) > 1 and (
-            log[0][1].time < horizon or len(log) > limits.events or self._superseded > limits.superseded_bytes
-        ):
+        for _ in range(_FORGOTTEN_AT_ONCE):
+            if len(log) <= 1 or not (
+                log[0][1].time < horizon or len(log) > limits.events or self._superseded > limits.superseded_bytes
+            ):
+                break
             forgotten = self._forget()
         if forgotten:
             self._compacted_to(forgotten)
