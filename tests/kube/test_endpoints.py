@@ -69,7 +69,8 @@ async def test_without_pods_there_is_an_empty_slice(client: Client, run: Run) ->
         assert found.subsets == []
         assert found.metadata.labels == {"endpoints.kubernetes.io/managed-by": "endpoint-controller", "team": "a"}
         assert (one.endpoints, one.ports, one.address_type) == ([], [], "IPv4")
-        assert one.metadata.name.startswith("web-") and len(one.metadata.name) == len("web-12345")
+        assert one.metadata.name.startswith("web-")
+        assert len(one.metadata.name) == len("web-12345")
         assert one.metadata.labels == {
             "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
             "kubernetes.io/service-name": "web",
@@ -92,7 +93,8 @@ async def test_ready_pods_are_addresses_with_their_node_and_zone(client: Client,
         assert [address.ip for address in subset.not_ready_addresses] == ["10.0.0.2"]
         (address,) = subset.addresses
         assert (address.ip, address.node_name) == ("10.0.0.1", "node-1")
-        assert address.target_ref and address.target_ref.uid == first.metadata.uid
+        assert address.target_ref
+        assert address.target_ref.uid == first.metadata.uid
         assert [(port.port, port.protocol, port.name) for port in subset.ports] == [(8080, "TCP", None)]
         assert [(port.port, port.protocol, port.name) for port in one.ports] == [(8080, "TCP", "")]
         facts = {
@@ -123,7 +125,8 @@ async def test_a_pod_that_goes_serves_to_its_end_in_slices_only(client: Client, 
         found, (one,) = await settled(client)
         assert found.subsets == []
         conditions = one.endpoints[0].conditions
-        assert conditions and (conditions.ready, conditions.serving, conditions.terminating) == (False, True, True)
+        assert conditions
+        assert (conditions.ready, conditions.serving, conditions.terminating) == (False, True, True)
         await tell(client, "a", ready=False, ip="10.0.0.1", phase="Failed")
         _, (one,) = await settled(client)
         assert one.endpoints == []
@@ -136,7 +139,8 @@ async def test_unready_pods_are_published_on_request(client: Client, run: Run) -
         found, (one,) = await settled(client)
         assert ready_addresses(found) == [["10.0.0.1"]]
         conditions = one.endpoints[0].conditions
-        assert conditions and (conditions.ready, conditions.serving) == (True, False)
+        assert conditions
+        assert (conditions.ready, conditions.serving) == (True, False)
 
 
 async def test_pods_of_absent_nodes_are_in_endpoints_but_not_in_slices(client: Client, run: Run) -> None:
@@ -194,7 +198,8 @@ async def test_headless_services_name_their_pods_and_need_no_ports(client: Clien
         assert {endpoint.hostname for endpoint in one.endpoints} == {"db-0", None}
         assert found.metadata.labels["service.kubernetes.io/headless"] == ""
         assert one.metadata.labels["service.kubernetes.io/headless"] == ""
-        assert one.ports == [] and found.subsets[0].ports == []
+        assert one.ports == []
+        assert found.subsets[0].ports == []
 
 
 async def test_slices_hold_a_hundred_each(client: Client, run: Run) -> None:
@@ -223,7 +228,8 @@ async def test_labels_and_traffic_distribution_reach_the_slices(client: Client, 
         found, (one,) = await settled(client)
         assert (found.metadata.labels["team"], one.metadata.labels["team"]) == ("b", "b")
         hints = one.endpoints[0].hints
-        assert hints and [zone.name for zone in hints.for_zones] == ["z1"]
+        assert hints
+        assert [zone.name for zone in hints.for_zones] == ["z1"]
         assert [place.name for place in hints.for_nodes] == ["node-1"]
 
 
@@ -257,7 +263,8 @@ async def test_the_trigger_time_is_that_of_the_change(client: Client, run: Run) 
         assert found.metadata.annotations[key] == one.metadata.annotations[key] == "2030-01-01T00:00:07Z"
         await client.delete(Pod, "a", "default", grace_period=0)
         found, (one,) = await settled(client)
-        assert key not in found.metadata.annotations and key not in one.metadata.annotations
+        assert key not in found.metadata.annotations
+        assert key not in one.metadata.annotations
 
 
 async def test_endpoints_go_with_their_service_and_strangers_stay(client: Client, run: Run) -> None:

@@ -86,19 +86,20 @@ subsets = st.lists(
     max_size=5,
 )  # fmt: skip
 
-Facts = dict[tuple[str, str | None, int | None, str | None], bool]
+Port = tuple[str | None, int | None, str | None]
+Facts = dict[tuple[str, Port], bool]
 
 
 def facts(layout: list[EndpointSubset]) -> Facts:
     """Each address with each port, and whether it is ready: not ready wins."""
     found: Facts = {}
     for subset in layout:
-        for port in subset.ports or [None]:
-            what = (port.name, port.port, port.protocol) if port else (None, None, None)
+        offered: list[Port] = [(port.name, port.port, port.protocol) for port in subset.ports]
+        for what in offered or [(None, None, None)]:
             for one in subset.addresses:
-                found[one.ip, *what] = found.get((one.ip, *what), True)
+                found[one.ip, what] = found.get((one.ip, what), True)
             for one in subset.not_ready_addresses:
-                found[one.ip, *what] = False
+                found[one.ip, what] = False
     return found
 
 

@@ -12,7 +12,7 @@ from konverge.kube import namespace
 from konverge.objects import crd
 from konverge.objects.kinds.core_v1 import ConfigMap, Container, Namespace, Pod, PodSpec, Secret, ServiceAccount
 from tests.kube.conftest import Run
-from tests.kube.kinds import Widget
+from tests.kube.kinds import Widget, WidgetSpec
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-39")]
 
@@ -42,7 +42,7 @@ async def test_everything_goes_custom_kinds_too(client: Client, run: Run) -> Non
         await asyncio.sleep(1)
         await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="shop")))
         await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
-        await client.create(Widget(metadata=ObjectMeta(name="w", namespace="shop")))
+        await client.create(Widget(metadata=ObjectMeta(name="w", namespace="shop"), spec=WidgetSpec()))
         await client.delete(Namespace, "shop")
         await asyncio.sleep(1)
         assert await is_gone(client)

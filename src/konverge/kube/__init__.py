@@ -13,7 +13,16 @@ if TYPE_CHECKING:
     from konverge.client import Client
     from konverge.runtime import Controller
 
-MODULES: tuple[str, ...] = ("daemonset", "deployment", "endpoints", "gc", "namespace", "replicaset", "statefulset")
+MODULES: tuple[str, ...] = (
+    "daemonset",
+    "deployment",
+    "endpoints",
+    "gc",
+    "namespace",
+    "quota",
+    "replicaset",
+    "statefulset",
+)
 """Modules of `konverge.kube` with something to run, in the order of the alphabet."""
 
 

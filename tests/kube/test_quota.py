@@ -1,0 +1,179 @@
+"""Quotas: their status follows what exists, whatever is counted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from konverge import ObjectMeta
+from konverge.client import Client, MergePatch
+from konverge.kube import quota
+from konverge.kube.quota import usage
+from konverge.objects import Quantity, crd
+from konverge.objects.kinds.core_v1 import (
+    ConfigMap,
+    Container,
+    PersistentVolumeClaim,
+    Pod,
+    PodSpec,
+    ResourceQuota,
+    ResourceRequirements,
+    Service,
+)
+from tests.kube.conftest import Run, make_ready
+from tests.kube.kinds import Widget, WidgetSpec
+
+virtual = pytest.mark.virtual
+pytestmark = [pytest.mark.spec("R-42")]
+
+
+async def create_quota(client: Client, **spec: Any) -> None:
+    meta = {"name": "q", "namespace": "default"}
+    await client.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": spec})
+
+
+async def used(client: Client) -> dict[str, str]:
+    await asyncio.sleep(1)
+    found = await client.get(ResourceQuota, "q", "default")
+    assert found.status.hard == found.spec.hard
+    return {name: str(value) for name, value in found.status.used.items()}
+
+
+async def create_pod(client: Client, name: str, **spec: Any) -> Pod:
+    container = {"name": "m", "image": "i", "resources": {"requests": {"cpu": "500m"}}}
+    body = {"containers": [container], **spec}
+    await client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": body}, "default")
+    return await client.get(Pod, name, "default")
+
+
+@virtual
+async def test_pods_and_services_are_counted_and_freed(client: Client, run: Run) -> None:
+    async with run(quota):
+        await create_quota(
+            client, hard={"pods": "5", "count/deployments.apps": "2", "services": "3", "requests.cpu": "2"}
+        )
+        # The server's own Service is in this namespace.
+        assert await used(client) == {
+            "pods": "0", "count/deployments.apps": "0", "services": "1", "requests.cpu": "0",
+        }  # fmt: skip
+        service = {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "web"},
+            "spec": {"ports": [{"port": 80}]},
+        }
+        await client.create(service, "default")
+        pod = await create_pod(client, "a")
+        await create_pod(client, "b")
+        expected = {"pods": "2", "count/deployments.apps": "0", "services": "2", "requests.cpu": "1"}
+        assert await used(client) == expected
+        await make_ready(client, pod, ready=False, phase="Succeeded")
+        assert await used(client) == {**expected, "pods": "1", "requests.cpu": "500m"}
+        await client.delete(Pod, "b", "default", grace_period=0)
+        await client.delete(Service, "web", "default")
+        assert await used(client) == {**expected, "pods": "0", "requests.cpu": "0", "services": "1"}
+
+
+@virtual
+async def test_any_kind_can_be_counted(client: Client, run: Run) -> None:
+    await client.create(crd(Widget))
+    await asyncio.sleep(1)
+    async with run(quota):
+        await create_quota(client, hard={"count/widgets.tests.konverge.dev": "5", "configmaps": "10"})
+        assert await used(client) == {"count/widgets.tests.konverge.dev": "0", "configmaps": "0"}
+        await client.create(Widget(metadata=ObjectMeta(name="w", namespace="default"), spec=WidgetSpec()))
+        await client.create(ConfigMap(metadata=ObjectMeta(name="c", namespace="default")))
+        await client.create(ConfigMap(metadata=ObjectMeta(name="c", namespace="kube-public")))
+        assert await used(client) == {"count/widgets.tests.konverge.dev": "1", "configmaps": "1"}
+        await client.delete(Widget, "w", "default")
+        assert await used(client) == {"count/widgets.tests.konverge.dev": "0", "configmaps": "1"}
+
+
+@virtual
+async def test_a_new_limit_is_taken_over(client: Client, run: Run) -> None:
+    async with run(quota):
+        await create_quota(client, hard={"pods": "5"})
+        await used(client)
+        await client.patch(ResourceQuota, "q", MergePatch({"spec": {"hard": {"pods": "7", "secrets": "1"}}}), "default")
+        assert await used(client) == {"pods": "0", "secrets": "0"}
+        await client.patch(ResourceQuota, "q", MergePatch({"spec": {"hard": {"secrets": None}}}), "default")
+        assert await used(client) == {"pods": "0"}
+
+
+@virtual
+async def test_scopes_choose_pods(client: Client, run: Run) -> None:
+    async with run(quota):
+        await create_quota(client, hard={"pods": "5"}, scopes=["Terminating"])
+        await create_pod(client, "a")
+        await create_pod(client, "b", activeDeadlineSeconds=60)
+        assert await used(client) == {"pods": "1"}
+
+
+@virtual
+async def test_claims_count_by_class(client: Client, run: Run) -> None:
+    fast = "fast.storageclass.storage.k8s.io/"
+    async with run(quota):
+        hard = {"requests.storage": "10Gi", f"{fast}requests.storage": "5Gi", f"{fast}persistentvolumeclaims": "3"}
+        await create_quota(client, hard=hard)
+        for name, kind in (("a", "fast"), ("b", "slow")):
+            spec = {
+                "accessModes": ["ReadWriteOnce"], "storageClassName": kind,
+                "resources": {"requests": {"storage": "1Gi"}},
+            }  # fmt: skip
+            body = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
+            await client.create(body, "default")
+        assert await used(client) == {
+            "requests.storage": "2Gi", f"{fast}requests.storage": "1Gi", f"{fast}persistentvolumeclaims": "1",
+        }  # fmt: skip
+        await client.patch(PersistentVolumeClaim, "b", MergePatch({"metadata": {"finalizers": None}}), "default")
+        await client.delete(PersistentVolumeClaim, "b", "default")
+        assert (await used(client))["requests.storage"] == "1Gi"
+
+
+amounts = st.integers(0, 5000).map(lambda number: Quantity(f"{number}m"))
+
+
+def pod(cpus: list[Quantity], init: list[tuple[Quantity, bool]]) -> Pod:
+    def container(cpu: Quantity, sidecar: bool = False) -> Container:
+        resources = ResourceRequirements(requests={"cpu": cpu})
+        return Container(name="c", resources=resources, restart_policy="Always" if sidecar else None)
+
+    return Pod(spec=PodSpec(containers=[container(c) for c in cpus], init_containers=[container(*one) for one in init]))
+
+
+@given(st.lists(amounts, min_size=1, max_size=4), st.lists(st.tuples(amounts, st.booleans()), max_size=4))
+def test_a_pod_asks_for_the_most_that_it_needs_at_one_time(
+    cpus: list[Quantity], init: list[tuple[Quantity, bool]]
+) -> None:
+    milli = [cpu.milli for cpu in cpus]
+    moments = [sum(milli) + sum(cpu.milli for cpu, sidecar in init if sidecar)]
+    for position, (cpu, _) in enumerate(init):
+        moments.append(cpu.milli + sum(other.milli for other, sidecar in init[:position] if sidecar))
+    assert usage.of_pod(pod(cpus, init))["requests.cpu"].milli == max(moments)
+
+
+@given(st.lists(st.lists(amounts, min_size=1, max_size=3), max_size=5))
+def test_the_total_is_the_sum_of_all(pods: list[list[Quantity]]) -> None:
+    found = usage.total([usage.of_pod(pod(cpus, [])) for cpus in pods], ["pods", "requests.cpu", "limits.memory"])
+    assert found["pods"] == Quantity(len(pods))
+    assert found["requests.cpu"].milli == sum(cpu.milli for cpus in pods for cpu in cpus)
+    assert found["limits.memory"] == Quantity("0")
+
+
+@pytest.mark.parametrize(
+    ("name", "about"),
+    [
+        ("pods", "pod"), ("count/pods", "pod"), ("cpu", "pod"), ("limits.memory", "pod"), ("hugepages-2Mi", "pod"),
+        ("requests.hugepages-2Mi", "pod"), ("requests.example.com/gpu", "pod"), ("requests.storage", "claim"),
+        ("x.storageclass.storage.k8s.io/requests.storage", "claim"), ("services.nodeports", "service"),
+        ("count/services", "service"), ("count/persistentvolumeclaims", "claim"), ("count/deployments.apps", ""),
+        ("configmaps", ""), ("count/x.example.com", ""),
+    ],
+)  # fmt: skip
+def test_each_name_is_about_one_kind(name: str, about: str) -> None:
+    tests = {"pod": usage.is_pod_name, "service": usage.is_service_name, "claim": usage.is_claim_name}
+    assert [kind for kind, test in tests.items() if test(name)] == ([about] if about else [])
