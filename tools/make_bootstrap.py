@@ -1,4 +1,5 @@
-"""Makes src/konverge/apiserver/data/bootstrap.json: objects that a fresh server has and that never change by themselves.
+"""Makes src/konverge/apiserver/data/bootstrap.json: objects that a fresh server has and that never change by
+themselves.
 
     python tools/make_bootstrap.py <kubeconfig of a fresh kube-apiserver>
 
