@@ -31,5 +31,7 @@ class Config:
     request_timeout: float = 60.0
     """For everything but watches; a request may ask for less by `?timeout=`."""
     service_cluster_ips: str = "10.96.0.0/16"
+    loopback_backends: bool = False
+    """Whether endpoints may have loopback addresses. A real cluster refuses them; simulated pods have no others."""
     disabled_admission: frozenset[str] = frozenset()
     """Names of admission plugins to leave out, as kube-apiserver's --disable-admission-plugins."""

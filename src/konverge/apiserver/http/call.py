@@ -78,6 +78,10 @@ class Call:
     def service_allocators(self) -> Allocators:
         return self.server.service_allocators
 
+    @property
+    def loopback_backends(self) -> bool:
+        return self.server.config.loopback_backends
+
     def warn(self, text: str) -> None:
         if text not in self._warnings:
             self._warnings.append(text)

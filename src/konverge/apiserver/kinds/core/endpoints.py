@@ -38,7 +38,7 @@ def endpoint_ip(value: Any, path: str, report: Report) -> bool:
         return report.invalid(path, value or "", "must be a valid IP address")
     if address.is_unspecified:
         report.invalid(path, value, f"may not be unspecified ({value})")
-    if address.is_loopback:
+    if address.is_loopback and not getattr(report.context, "loopback_backends", False):
         report.invalid(path, value, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
     if address.is_link_local:
         report.invalid(path, value, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
