@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 MODULES: tuple[str, ...] = (
     "daemonset",
     "deployment",
+    "disruption",
     "endpoints",
     "gc",
     "namespace",
+    "protection",
     "quota",
     "replicaset",
     "statefulset",

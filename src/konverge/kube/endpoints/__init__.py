@@ -20,6 +20,7 @@ from konverge.kube import pods as podlib
 from konverge.kube.endpoints import members, mirroring, subsets
 from konverge.kube.endpoints.publish import HEADLESS, MANAGED_BY, SERVICE_NAME, Form, Groups, delete, publish
 from konverge.kube.endpoints.triggers import ANNOTATION, Triggers
+from konverge.kube.podnews import by_node, moved
 from konverge.kube.refusals import creating
 from konverge.objects.kinds.core_v1 import Endpoints, Node, ObjectReference, Pod, Service
 from konverge.objects.kinds.discovery_v1 import (
@@ -219,13 +220,13 @@ def controllers() -> list[Controller[Any]]:
             ServiceReconciler(triggers),
             name="endpoints",
             watches=[
-                Watch(kind=Pod, lookup=members.services_of, predicate=members.moved),
+                Watch(kind=Pod, lookup=members.services_of, predicate=moved),
                 Watch(kind=Node, lookup=members.services_on, predicate=_node_counts),
                 Watch(kind=Endpoints, requests=_same_name),
                 Watch(kind=EndpointSlice, requests=_of_slice),
             ],
             indexes={
-                Pod: {members.LABELS: members.by_labels, members.NODE: members.by_node},
+                Pod: {members.LABELS: members.by_labels, members.NODE: by_node},
                 Service: {members.SELECTOR: members.by_selector},
                 **slice_index,
             },

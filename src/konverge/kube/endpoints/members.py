@@ -1,7 +1,6 @@
 """Which pods stand behind a Service, from both sides, without looking through all of either.
 
-Pods are indexed by each of their labels, Services by one term of their selector. A change of a pod that says nothing
-new about where it is and whether it serves wakes nobody.
+Pods are indexed by each of their labels, Services by one term of their selector.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-from konverge.cache import Change
 from konverge.cache.record import Meta, Record
 from konverge.kube import pods as podlib
 from konverge.objects.kinds.core_v1 import Node, Pod, Service, ServicePort
@@ -25,34 +23,13 @@ NODE = "endpoints/node"
 
 class _Spec(msgspec.Struct, gc=False, rename="camel"):
     selector: dict[str, str] = {}
-    node_name: str = ""
-    hostname: str = ""
-    subdomain: str = ""
 
 
-class _Address(msgspec.Struct, gc=False, frozen=True):
-    ip: str = ""
-
-
-class _Condition(msgspec.Struct, gc=False):
-    type: str
-    status: str = ""
-
-
-class _Status(msgspec.Struct, gc=False, rename="camel"):
-    phase: str = ""
-    pod_ips: list[_Address] = msgspec.field(name="podIPs", default=[])
-    conditions: list[_Condition] = []
-
-
-class _View(msgspec.Struct, gc=False):
-    """The little of a Pod or Service that membership depends on."""
-
+class _Service(msgspec.Struct, gc=False):
     spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
 
 
-_view = msgspec.json.Decoder(_View).decode
+_service = msgspec.json.Decoder(_Service).decode
 
 
 # ------------------------------------------------------------------ indexes
@@ -65,13 +42,8 @@ def by_labels(record: Record, meta: Meta) -> Iterable[str]:
 
 def by_selector(record: Record, meta: Meta) -> Iterable[str]:
     """A Service under the first term of its selector: a pod that it selects has that label."""
-    selector = _view(record.raw).spec.selector
+    selector = _service(record.raw).spec.selector
     return [f"{meta.namespace}/{_first(selector)}"] if selector else ()
-
-
-def by_node(record: Record, meta: Meta) -> Iterable[str]:
-    name = _view(record.raw).spec.node_name
-    return (name,) if name else ()
 
 
 def _first(selector: dict[str, str]) -> str:
@@ -107,23 +79,6 @@ def services_on(node: Node, caches: Caches) -> list[Request]:
     lister = caches.lister(Pod)
     pods = lister.by_index(NODE, node.metadata.name) if lister else ()
     return [request for pod in pods for request in services_of(pod, caches)]
-
-
-def moved(change: Change) -> bool:
-    """Whether a pod's change matters to the Services in front of it."""
-    if change.old is None or change.new is None:
-        return True
-    before, now = change.old.meta, change.new.meta
-    if before.labels != now.labels or before.deletion_timestamp != now.deletion_timestamp:
-        return True
-    return _facts(change.old) != _facts(change.new)
-
-
-def _facts(record: Record) -> tuple[object, ...]:
-    view = _view(record.raw)
-    ready = any(c.type == "Ready" and c.status == "True" for c in view.status.conditions)
-    spec, status = view.spec, view.status
-    return ready, status.phase, status.pod_ips, spec.node_name, spec.hostname, spec.subdomain
 
 
 # ------------------------------------------------------------------ a pod as a Service sees it

@@ -1,0 +1,170 @@
+"""Storage in use does not go: the finalizers that hold a claim while a pod uses it, and a volume while it is bound.
+
+A claim in use is one that a pod with a node names: a pod without one would not be started any more. Before the
+finalizer is taken away the server is asked again, because the cache may not have the newest pod yet. Bound claims also
+get the condition Unused, which says since when nobody names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from konverge.cache import Change
+from konverge.cache.record import Meta, Record
+from konverge.kube import pods as podlib
+from konverge.objects.kinds.core_v1 import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimCondition,
+    Pod,
+    Volume,
+)
+from konverge.objects.times import now
+from konverge.runtime import Context, Controller, Reconciler, Request, Watch
+from konverge.runtime.finalizers import add_finalizer, remove_finalizer
+
+CLAIM = "kubernetes.io/pvc-protection"
+VOLUME = "kubernetes.io/pv-protection"
+UNUSED = "Unused"
+BY_CLAIM = "protection/claim"
+
+
+class ClaimReconciler(Reconciler[PersistentVolumeClaim]):
+    async def reconcile(self, ctx: Context[PersistentVolumeClaim]) -> None:
+        claim = ctx.obj
+        if not ctx.deleting:
+            await add_finalizer(ctx, CLAIM)
+            if claim.status.phase == "Bound":
+                await _tell_unused(ctx, any(_names(pod, claim) for pod in _users(ctx)))
+        elif CLAIM in claim.metadata.finalizers and not any(_holds(pod, claim) for pod in _users(ctx)):
+            live = await ctx.client.list(Pod, claim.metadata.namespace)
+            if not any(_holds(pod, claim) for pod in live):
+                await remove_finalizer(ctx, CLAIM)
+
+
+class VolumeReconciler(Reconciler[PersistentVolume]):
+    async def reconcile(self, ctx: Context[PersistentVolume]) -> None:
+        if not ctx.deleting:
+            await add_finalizer(ctx, VOLUME)
+        elif ctx.obj.status.phase != "Bound":
+            await remove_finalizer(ctx, VOLUME)
+
+
+def _users(ctx: Context[PersistentVolumeClaim]) -> Iterable[Pod]:
+    return ctx.indexed(Pod, BY_CLAIM, str(ctx.request))
+
+
+def _holds(pod: Pod, claim: PersistentVolumeClaim) -> bool:
+    """Whether the claim must not go while the pod is there."""
+    over = podlib.is_terminated(pod)
+    return bool(pod.spec.node_name) and any(
+        _is_claim(volume, claim) or (not over and _is_own(pod, volume, claim)) for volume in pod.spec.volumes
+    )
+
+
+def _names(pod: Pod, claim: PersistentVolumeClaim) -> bool:
+    """Whether a pod that is not over refers to the claim, with a node or without."""
+    return not podlib.is_terminated(pod) and any(
+        _is_claim(volume, claim) or _is_own(pod, volume, claim) for volume in pod.spec.volumes
+    )
+
+
+def _is_claim(volume: Volume, claim: PersistentVolumeClaim) -> bool:
+    source = volume.persistent_volume_claim
+    return source is not None and source.claim_name == claim.metadata.name
+
+
+def _is_own(pod: Pod, volume: Volume, claim: PersistentVolumeClaim) -> bool:
+    """An ephemeral volume: the claim was made for this very pod."""
+    if volume.ephemeral is None or claim.metadata.name != f"{pod.metadata.name}-{volume.name}":
+        return False
+    return any(owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references)
+
+
+async def _tell_unused(ctx: Context[PersistentVolumeClaim], used: bool) -> None:
+    conditions = ctx.obj.status.conditions
+    known = next((condition for condition in conditions if condition.type == UNUSED), None)
+    if known is not None and (known.status == "True") is not used:
+        return
+    words = ("PodUsingPVC", "A pod is currently referencing this PVC") if used else (
+        "NoPodsUsingPVC", "No pods are currently referencing this PVC",
+    )  # fmt: skip
+    made = PersistentVolumeClaimCondition(
+        type=UNUSED,
+        status="False" if used else "True",
+        reason=words[0],
+        message=words[1],
+        last_transition_time=now(),
+    )
+    ctx.obj.status.conditions = [*(condition for condition in conditions if condition.type != UNUSED), made]
+    await ctx.save_status()
+
+
+# ------------------------------------------------------------------ declaration
+
+
+class _Source(msgspec.Struct, gc=False, rename="camel"):
+    claim_name: str = ""
+
+
+class _Volume(msgspec.Struct, gc=False, rename="camel"):
+    name: str = ""
+    persistent_volume_claim: _Source | None = None
+    ephemeral: dict[str, Any] | None = None
+
+
+class _Spec(msgspec.Struct, gc=False, rename="camel"):
+    volumes: list[_Volume] = []
+
+
+class _View(msgspec.Struct, gc=False):
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_view = msgspec.json.Decoder(_View).decode
+
+
+def by_claim(record: Record, meta: Meta) -> Iterable[str]:
+    """A pod under each of its claims. Most pods have none, and need not be decoded to see that."""
+    volumes = _view(record.raw).spec.volumes if _has_claims(record) else ()
+    return [f"{meta.namespace}/{name}" for volume in volumes if (name := _claim(volume, meta.name))]
+
+
+def _has_claims(record: Record) -> bool:
+    return b'"persistentVolumeClaim"' in record.raw or b'"ephemeral"' in record.raw
+
+
+def _concerns_claims(change: Change) -> bool:
+    return _has_claims(change.latest)
+
+
+def _claim(volume: _Volume, pod: str) -> str:
+    if volume.persistent_volume_claim is not None:
+        return volume.persistent_volume_claim.claim_name
+    return f"{pod}-{volume.name}" if volume.ephemeral is not None else ""
+
+
+def _of_pod(pod: Pod) -> list[Request]:
+    found = []
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            found.append(Request(pod.metadata.namespace, volume.persistent_volume_claim.claim_name))
+        elif volume.ephemeral is not None:
+            found.append(Request(pod.metadata.namespace, f"{pod.metadata.name}-{volume.name}"))
+    return found
+
+
+def controllers() -> list[Controller[Any]]:
+    return [
+        Controller(
+            PersistentVolumeClaim,
+            ClaimReconciler(),
+            name="pvc-protection",
+            watches=[Watch(kind=Pod, requests=_of_pod, predicate=_concerns_claims)],
+            indexes={Pod: {BY_CLAIM: by_claim}},
+        ),
+        Controller(PersistentVolume, VolumeReconciler(), name="pv-protection"),
+    ]

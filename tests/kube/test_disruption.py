@@ -1,0 +1,155 @@
+"""Budgets: how many pods may be disrupted, by every way of saying it; and evictions that never came."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from konverge.client import Client, MergePatch, TooManyRequests
+from konverge.kube import disruption
+from konverge.objects.kinds.apps_v1 import ReplicaSet
+from konverge.objects.kinds.core_v1 import Pod
+from konverge.objects.kinds.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetStatus
+from tests.kube.conftest import Run, make_ready, pods
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-42")]
+
+LABELS = {"app": "web"}
+
+
+async def budget(client: Client, **spec: Any) -> None:
+    body = {"selector": {"matchLabels": LABELS}, **spec}
+    made = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "spec": body}
+    await client.create(made, "default")
+
+
+async def make_pods(client: Client, count: int, *, ready: int, owner: Any = None) -> None:
+    references = [owner] if owner else []
+    for number in range(count):
+        meta = {"name": f"p{number}", "labels": LABELS, "ownerReferences": references}
+        spec = {"containers": [{"name": "m", "image": "i"}], "nodeName": "node-1"}
+        await client.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}, "default")
+        await make_ready(client, await client.get(Pod, f"p{number}", "default"), ready=number < ready)
+
+
+async def replica_set(client: Client, replicas: int) -> dict[str, Any]:
+    template = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "m", "image": "i"}]}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": LABELS}, "template": template}
+    made = await client.create(
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web"}, "spec": spec}, "default"
+    )
+    uid = made["metadata"]["uid"]
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": uid, "controller": True}
+
+
+async def status(client: Client) -> PodDisruptionBudgetStatus:
+    await asyncio.sleep(1)
+    return (await client.get(PodDisruptionBudget, "b", "default")).status
+
+
+def numbers(found: PodDisruptionBudgetStatus) -> tuple[int | None, ...]:
+    return found.expected_pods, found.desired_healthy, found.current_healthy, found.disruptions_allowed
+
+
+async def test_a_number_of_pods_that_must_stay(client: Client, run: Run) -> None:
+    async with run(disruption):
+        await budget(client, minAvailable=2)
+        await make_pods(client, 4, ready=3)
+        found = await status(client)
+        assert numbers(found) == (4, 2, 3, 1)
+        (condition,) = found.conditions
+        assert (condition.type, condition.status, condition.reason) == ("DisruptionAllowed", "True", "SufficientPods")
+        assert found.observed_generation == condition.observed_generation == 1
+        await make_ready(client, await client.get(Pod, "p0", "default"), ready=False)
+        found = await status(client)
+        assert numbers(found) == (4, 2, 2, 0)
+        assert [(c.status, c.reason) for c in found.conditions] == [("False", "InsufficientPods")]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"maxUnavailable": 1}, (5, 4, 5, 1)),
+        ({"maxUnavailable": "30%"}, (5, 3, 5, 2)),
+        ({"minAvailable": "50%"}, (5, 3, 5, 2)),
+    ],
+)
+async def test_a_share_of_what_the_controller_wants(
+    client: Client, run: Run, spec: dict[str, Any], expected: tuple[int, ...]
+) -> None:
+    owner = await replica_set(client, 5)
+    async with run(disruption):
+        await budget(client, **spec)
+        await make_pods(client, 5, ready=5, owner=owner)
+        assert numbers(await status(client)) == expected
+
+
+async def test_pods_whose_controller_is_unknown_are_not_disrupted(client: Client, run: Run) -> None:
+    owner = await replica_set(client, 2)
+    async with run(disruption):
+        await budget(client, maxUnavailable=1)
+        await make_pods(client, 2, ready=2, owner=owner)
+        assert (await status(client)).disruptions_allowed == 1
+        await client.delete(ReplicaSet, "web", "default")
+        await client.patch(Pod, "p0", MergePatch({"metadata": {"labels": {"x": "y"}}}), "default")
+        found = await status(client)
+        assert found.disruptions_allowed == 0
+        assert [(c.status, c.reason) for c in found.conditions] == [("False", "SyncFailed")]
+
+
+async def test_without_pods_nothing_is_allowed(client: Client, run: Run) -> None:
+    async with run(disruption):
+        await budget(client, minAvailable=0)
+        assert numbers(await status(client)) == (0, 0, 0, 0)
+
+
+async def test_an_eviction_is_counted_until_its_pod_goes(client: Client, run: Run) -> None:
+    async with run(disruption):
+        await budget(client, minAvailable=1)
+        await make_pods(client, 2, ready=2)
+        assert (await status(client)).disruptions_allowed == 1
+        await client.evict("p0", "default")
+        found = await status(client)
+        assert numbers(found) == (2, 1, 1, 0)
+        with pytest.raises(TooManyRequests):
+            await client.evict("p1", "default")
+        await client.delete(Pod, "p0", "default", grace_period=0)
+        assert numbers(await status(client)) == (1, 1, 1, 0)
+        assert len(await pods(client)) == 1
+
+
+async def test_an_eviction_that_never_came_is_forgotten(client: Client, run: Run) -> None:
+    async with run(disruption):
+        await budget(client, minAvailable=1)
+        await make_pods(client, 2, ready=2)
+        await asyncio.sleep(1)
+        since = (await client.get(Pod, "p0", "default")).metadata.creation_timestamp
+        patch = MergePatch({"status": {"disruptedPods": {"p0": since}, "disruptionsAllowed": 0}})
+        await client.patch(PodDisruptionBudget, "b", patch, "default", subresource="status")
+        found = await status(client)
+        assert (list(found.disrupted_pods), found.current_healthy) == (["p0"], 1)
+        await asyncio.sleep(130)
+        found = await status(client)
+        assert (found.disrupted_pods, numbers(found)) == ({}, (2, 1, 2, 1))
+
+
+async def test_a_pod_that_survives_its_disruption_is_no_target_any_more(client: Client, run: Run) -> None:
+    async with run(disruption):
+        await make_pods(client, 1, ready=1)
+        pod = await client.get(Pod, "p0", "default")
+        target = {
+            "type": disruption.TARGET, "status": "True", "reason": "EvictionByEvictionAPI",
+            "lastTransitionTime": pod.metadata.creation_timestamp,
+        }  # fmt: skip
+        await client.patch(Pod, "p0", MergePatch({"status": {"conditions": [target]}}), "default", subresource="status")
+
+        async def targeted() -> str:
+            (condition,) = (await client.get(Pod, "p0", "default")).status.conditions
+            return condition.status
+
+        await asyncio.sleep(100)
+        assert await targeted() == "True"
+        await asyncio.sleep(30)
+        assert await targeted() == "False"
