@@ -12,7 +12,7 @@ from konverge.objects.kinds.core_v1 import Pod
 from konverge.objects.times import now
 
 Says = Callable[[Pod], str]
-"""What becomes of a pod: "Ready", "Running" (never ready), "Pending", "Succeeded" or "Failed"."""
+"""What becomes of a pod: "Ready", "Running" (never ready), "Pending", "Succeeded", "Failed" or "Failed 42"."""
 
 
 def always_ready(pod: Pod) -> str:
@@ -35,6 +35,8 @@ class Kubelet:
         if pod.metadata.deletion_timestamp is not None:
             await asyncio.sleep(self.takes)
             self.log.append(f"gone {pod.metadata.name}")
+            if pod.spec.restart_policy == "Never" and pod.status.phase == "Running":
+                await _become(ctx.client, pod, "Failed 137", [])
             await ctx.client.delete(Pod, pod.metadata.name, pod.metadata.namespace, grace_period=0)
             return
         if not pod.spec.node_name and self.says(pod) != "Pending":
@@ -45,6 +47,7 @@ class Kubelet:
 
 
 async def _become(client: Client, pod: Pod, wanted: str, log: list[str]) -> None:
+    wanted, _, code = wanted.partition(" ")
     phase = "Running" if wanted == "Ready" else wanted
     ready = "True" if wanted == "Ready" else "False"
     present = next((c.status for c in pod.status.conditions if c.type == "Ready"), None)
@@ -58,7 +61,7 @@ async def _become(client: Client, pod: Pod, wanted: str, log: list[str]) -> None
     condition = {"type": "Ready", "status": ready, "lastTransitionTime": now()}
     status: dict[str, Any] = {"phase": phase, "conditions": [condition]}
     if wanted == "Failed":
-        status["containerStatuses"] = [_ended(pod, 1)]
+        status["containerStatuses"] = [_ended(pod, int(code or 1))]
     await client.patch(
         Pod, pod.metadata.name, MergePatch({"status": status}), pod.metadata.namespace, subresource="status"
     )

@@ -19,11 +19,13 @@ MODULES: tuple[str, ...] = (
     "disruption",
     "endpoints",
     "gc",
+    "job",
     "namespace",
     "protection",
     "quota",
     "replicaset",
     "statefulset",
+    "ttl",
 )
 """Modules of `konverge.kube` with something to run, in the order of the alphabet."""
 

@@ -34,11 +34,17 @@ def _anybody(obj: Object) -> bool:
 
 
 async def claim(
-    ctx: Context[Any], kind: type[K], selector: Selector, *, member: Callable[[K], bool] = _anybody
+    ctx: Context[Any],
+    kind: type[K],
+    selector: Selector,
+    *,
+    member: Callable[[K], bool] = _anybody,
+    finalizer: str = "",
 ) -> list[K]:
     """Our objects of a kind after adopting and releasing. The kind must be owned, with the `orphans` index.
 
     `member` is what an object must be beside matching the selector: a StatefulSet's pods have names of its own.
+    `finalizer` is given to what is adopted and taken from what is released.
     """
     owner: Object = ctx.obj
     claimed: list[K] = []
@@ -49,13 +55,13 @@ async def claim(
         if selector.matches(obj.metadata.labels) and member(obj):
             claimed.append(obj)
         elif owner.metadata.deletion_timestamp is None:
-            await _release(ctx.client, kind, obj, owner)
+            await _release(ctx.client, kind, obj, owner, finalizer)
     if owner.metadata.deletion_timestamp is not None:
         return claimed
     for obj in ctx.indexed(kind, ORPHANS, owner.metadata.namespace):
         wanted = selector.matches(obj.metadata.labels) and member(obj)
         if wanted and obj.metadata.deletion_timestamp is None:
-            adopted = await _adopt(ctx.client, kind, obj, owner)
+            adopted = await _adopt(ctx.client, kind, obj, owner, finalizer)
             if adopted is not None:
                 claimed.append(adopted)
     return claimed
@@ -77,7 +83,7 @@ def adopters(kind: type[Any]) -> Callable[[Any, Caches], list[Request]]:
     return lookup
 
 
-async def _adopt(client: Client, kind: type[K], obj: K, owner: Object) -> K | None:
+async def _adopt(client: Client, kind: type[K], obj: K, owner: Object, finalizer: str) -> K | None:
     live = await client.get(type(owner), owner.metadata.name, owner.metadata.namespace)
     if live.metadata.uid != owner.metadata.uid or live.metadata.deletion_timestamp is not None:
         return None  # the cache is behind: we are going, or are another by the same name
@@ -90,16 +96,22 @@ async def _adopt(client: Client, kind: type[K], obj: K, owner: Object) -> K | No
         "blockOwnerDeletion": True,
     }
     others = [to_dict(other) for other in obj.metadata.owner_references]
-    return await _patch(client, kind, obj, [*others, reference])
+    patch: dict[str, Any] = {"ownerReferences": [*others, reference]}
+    if finalizer and finalizer not in obj.metadata.finalizers:
+        patch["finalizers"] = [*obj.metadata.finalizers, finalizer]
+    return await _patch(client, kind, obj, patch)
 
 
-async def _release(client: Client, kind: type[K], obj: K, owner: Object) -> None:
+async def _release(client: Client, kind: type[K], obj: K, owner: Object, finalizer: str) -> None:
     kept = [to_dict(o) for o in obj.metadata.owner_references if o.uid != owner.metadata.uid]
-    await _patch(client, kind, obj, kept)
+    patch: dict[str, Any] = {"ownerReferences": kept or None}
+    if finalizer in obj.metadata.finalizers:
+        patch["finalizers"] = [name for name in obj.metadata.finalizers if name != finalizer] or None
+    await _patch(client, kind, obj, patch)
 
 
-async def _patch(client: Client, kind: type[K], obj: K, references: list[dict[str, Any]]) -> K | None:
-    patch = MergePatch({"metadata": {"uid": obj.metadata.uid, "ownerReferences": references or None}})
+async def _patch(client: Client, kind: type[K], obj: K, metadata: dict[str, Any]) -> K | None:
+    patch = MergePatch({"metadata": {"uid": obj.metadata.uid, **metadata}})
     try:
         return await client.patch(kind, obj.metadata.name, patch, obj.metadata.namespace)
     except (NotFound, Invalid):

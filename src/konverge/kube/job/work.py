@@ -1,0 +1,104 @@
+"""Which pods a Job makes or deletes next. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from konverge.kube import pods as podlib
+from konverge.kube.batches import BURST
+from konverge.kube.job import members, policies
+from konverge.kube.job.backoff import Streak, remaining
+from konverge.kube.job.members import FAILURES, IGNORED_FAILURES, finished_at, index_of
+from konverge.kube.job.view import View, failures_of_index
+from konverge.objects.kinds.core_v1 import Pod
+
+
+@dataclass(slots=True)
+class Work:
+    delete: list[Pod] = field(default_factory=list)
+    create: list[Pod] = field(default_factory=list)
+    wait: float = 0.0
+    """Seconds until more may be made."""
+
+
+def plan(view: View, streak: Streak) -> Work:
+    """Deleting comes first: while there is something to delete, nothing is made."""
+    if members.is_suspended(view.job):
+        return Work(delete=view.active)
+    wanted = _wanted(view)
+    surplus = _surplus(view, max(0, len(view.active) - wanted))
+    if surplus:
+        return Work(delete=surplus[:BURST])
+    going = view.terminating if members.replaces_failed_only(view.job) else 0
+    missing = min(wanted - going - len(view.active), BURST)
+    return _create(view, missing, streak) if missing > 0 else Work()
+
+
+def _wanted(view: View) -> int:
+    """How many should run: no more than are left to do; after the first success of an open-ended Job none is added."""
+    parallelism = 1 if view.job.spec.parallelism is None else view.job.spec.parallelism
+    if view.job.spec.completions is None:
+        return len(view.active) if view.succeeded else parallelism
+    return max(0, min(view.job.spec.completions - view.succeeded, parallelism))
+
+
+def _surplus(view: View, count: int) -> list[Pod]:
+    """At least `count` pods; of an indexed Job also all that no index needs."""
+    useless: list[Pod] = []
+    useful = view.active
+    if members.is_indexed(view.job):
+        kept: dict[int, Pod] = {}
+        for pod in podlib.deletion_order(view.active):
+            if members.is_valid(pod, view.job):
+                kept[index_of(pod) or 0] = pod
+        useful = list(kept.values())
+        useless = [pod for pod in view.active if pod not in useful]
+    return [*useless, *podlib.deletion_order(useful)[: max(0, count - len(useless))]]
+
+
+def _create(view: View, count: int, streak: Streak) -> Work:
+    job = view.job
+    per_index = job.spec.backoff_limit_per_index is not None
+    wait = 0.0 if per_index else remaining(streak.failures, streak.last)
+    if wait > 0:
+        return Work(wait=wait)
+    if not members.is_indexed(job):
+        return Work(create=[members.pod_for(job, None, None) for _ in range(count)])
+    pending = _pending_indexes(view, count)
+    if not per_index:
+        return Work(create=[members.pod_for(job, index, None) for index in pending])
+    waits = {index: _index_wait(view.last_failed.get(index)) for index in pending}
+    now = [index for index in pending if waits[index] <= 0]
+    made = [members.pod_for(job, index, _failures(view, index)) for index in now]
+    return Work(create=made, wait=min((wait for wait in waits.values() if wait > 0), default=0.0))
+
+
+def _pending_indexes(view: View, count: int) -> list[int]:
+    """The lowest indexes that nobody works on."""
+    taken = view.succeeded_indexes | (view.failed_indexes or set())
+    taken |= {index for pod in view.active if (index := index_of(pod)) is not None}
+    if members.replaces_failed_only(view.job):
+        going = [pod for pod in view.pods if members.is_terminating(pod)]
+        taken |= {index for pod in going if (index := index_of(pod)) is not None}
+    found: list[int] = []
+    for index in range(view.completions):
+        if len(found) == count:
+            break
+        if index not in taken:
+            found.append(index)
+    return found
+
+
+def _index_wait(last: Pod | None) -> float:
+    return 0.0 if last is None else remaining(failures_of_index(last) + 1, finished_at(last))
+
+
+def _failures(view: View, index: int) -> tuple[int, int]:
+    """(counted, ignored) failures of an index, with that of the pod that is being replaced."""
+    last = view.last_failed.get(index)
+    counted, ignored = members.number(last, FAILURES), members.number(last, IGNORED_FAILURES)
+    if last is None:
+        return 0, 0
+    if policies.rule_on(view.job.spec.pod_failure_policy, last).counts:
+        return counted + 1, ignored
+    return counted, ignored + 1
