@@ -14,10 +14,11 @@ from typing import Any
 
 
 @contextmanager
-def embedded_server(folder: Path) -> Iterator[Path]:
-    """`konverge apiserver` with TLS; gives the path of its kubeconfig."""
+def embedded_server(folder: Path, *, tls: bool = True) -> Iterator[Path]:
+    """`konverge apiserver`; gives the path of its kubeconfig."""
     kubeconfig = folder / "kubeconfig"
-    command = [sys.executable, "-m", "konverge.cli.main", "apiserver", "--tls", "--kubeconfig", str(kubeconfig)]
+    program = [sys.executable, "-m", "konverge.cli.main", "apiserver"]
+    command = [*program, "--tls" if tls else "--no-tls", "--kubeconfig", str(kubeconfig)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

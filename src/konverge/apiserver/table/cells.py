@@ -65,10 +65,6 @@ def since(stamp: str | None, default: str = UNKNOWN) -> str:
     return duration(clock.now() - seconds(stamp)) if stamp else default
 
 
-def until(stamp: str) -> str:
-    return duration(seconds(stamp) - clock.now())
-
-
 def age(obj: Obj) -> str:
     return since(obj["metadata"].get("creationTimestamp"))
 
