@@ -26,6 +26,7 @@ from konverge.objects.kinds.core_v1 import Node
 from konverge.observe.events import EventRecorder
 from konverge.runtime import Controller, Manager
 from konverge.sim import nodes as node_objects
+from konverge.sim.balancers import Balancers
 from konverge.sim.clock import Clock
 from konverge.sim.kubelet.agent import Kubelet
 from konverge.sim.kubelet.behaviour import Rule
@@ -34,6 +35,7 @@ from konverge.sim.network import PODS, Addresses
 from konverge.sim.nodes import Nodes
 from konverge.sim.scheduler import Scheduler
 from konverge.sim.settling import settle
+from konverge.sim.volumes import Volumes, create_classes
 from konverge.wire.message import Transport
 
 MANAGER = "kube-controller-manager"
@@ -63,7 +65,7 @@ class Cluster:
         address of their own; `seed` is for the randomness of a virtual loop.
         """
         self.clock = Clock()
-        self.server = ApiServer(config=config, data_dir=data_dir)
+        self.server = ApiServer(config=config or _config(controllers), data_dir=data_dir)
         self.client: Client
         self.manager: Manager
         self.kubelet = Kubelet(rules, addresses=Addresses(PODS, shared=pod_address), events=events)
@@ -106,6 +108,7 @@ class Cluster:
     async def _start(self, stack: AsyncExitStack, client: Client) -> None:
         if self._runs_pods:
             await self.nodes.register(client, self._wanted)
+            await create_classes(client)
         self.manager = Manager(client, name=MANAGER, check_permissions=False, paused=self._hold)
         for controller in self._declared():
             self.manager.add(controller)
@@ -123,6 +126,7 @@ class Cluster:
             found = [one for one in found if one.name in self._controllers]
         if self._runs_pods:
             found += [*self.kubelet.controllers(), *self.nodes.controllers()]
+            found += [*Volumes().controllers(), *Balancers().controllers()]
         return found
 
     def _services(self) -> list[kube.Service]:
@@ -175,6 +179,12 @@ class Cluster:
         """It is back; what its pods missed happens now."""
         await self.nodes.recover(self.client, name)
         self.kubelet.recover_node(name)
+
+
+def _config(controllers: bool | Collection[str]) -> Config:
+    """Where not all controllers run, perhaps nobody makes the service accounts that pods would be refused without."""
+    left_out = frozenset[str]() if controllers is True else frozenset(("ServiceAccount",))
+    return Config(loopback_backends=True, disabled_admission=left_out)
 
 
 def _unheard(warning: ServerWarning) -> None:

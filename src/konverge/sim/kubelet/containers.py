@@ -81,6 +81,11 @@ class ContainerState:
         return max(self.runs - 1, 0)
 
     @property
+    def serves(self) -> bool:
+        """It is there to be ready; an init container is there to end, and counts as ready then."""
+        return self.sidecar or not self.init
+
+    @property
     def over(self) -> bool:
         """It has ended and will not run again."""
         return self.mode is Mode.ENDED and self.due == inf
@@ -139,7 +144,7 @@ class ContainerState:
         if spec.readiness_probe:
             self.probers.append(prober("readiness", spec.readiness_probe, t))
         else:
-            self.ready = answers("readiness", script, self.began, t)
+            self.ready = self.serves and answers("readiness", script, self.began, t)
         if spec.liveness_probe:
             self.probers.append(prober("liveness", spec.liveness_probe, t))
 
@@ -206,7 +211,7 @@ class ContainerState:
         self.up, self.ready, self.probers = False, False, []
         again = self.policy == "Always" or (self.policy == "OnFailure" and self.code != 0)
         self.due = t + SYNC if again else inf
-        if self.init and not self.sidecar and self.code == 0:
+        if not self.serves and self.code == 0:
             self.ready, self.due = True, inf
 
     def _restart(self, t: float, spec: Container, script: Behaviour, pod: str) -> list[Note]:
@@ -216,16 +221,20 @@ class ContainerState:
         if self.backoff == 0.0 or end is None:
             self.backoff = FIRST_BACKOFF
             return self.create(t, spec, script)
+        self.back_off(end, pod)
+        message = f"Back-off restarting failed container {self.name} in pod {pod}"
+        return [Note("Warning", "BackOff", message, self.name)]
+
+    def back_off(self, end: Run, pod: str) -> None:
+        """Wait before the next run, and longer the next time."""
         words = f"back-off {_go_duration(self.backoff)} restarting failed container={self.name} pod={pod}"
         self._wait("CrashLoopBackOff", words, end.ended + self.backoff)
         self.last, self.end = end, None
         self.backoff = min(self.backoff * 2, MAX_BACKOFF)
-        message = f"Back-off restarting failed container {self.name} in pod {pod}"
-        return [Note("Warning", "BackOff", message, self.name)]
 
     def _plain_readiness(self, script: Behaviour) -> float:
         """When readiness turns by the script alone, in a container without a probe for it."""
-        if not self.up or any(one.kind == "readiness" for one in self.probers):
+        if not self.up or not self.serves or any(one.kind == "readiness" for one in self.probers):
             return inf
         moments = turns(script, self.began)
         return min((m for m in moments if answers("readiness", script, self.began, m) != self.ready), default=inf)

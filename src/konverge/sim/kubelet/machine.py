@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from math import inf
 
-from konverge.objects.kinds.core_v1 import Container, ContainerStatus, Pod
+from konverge.objects.kinds.core_v1 import Container, ContainerStateTerminated, ContainerStatus, Pod
 from konverge.objects.times import parse_time
 from konverge.sim.kubelet.behaviour import RUNS, Behaviour
-from konverge.sim.kubelet.containers import ContainerState, Mode, Note, Run
-
-SCRIPTLESS = RUNS
+from konverge.sim.kubelet.containers import FIRST_BACKOFF, MAX_BACKOFF, ContainerState, Mode, Note, Run
 
 
 class PodMachine:
@@ -57,7 +55,7 @@ class PodMachine:
 
     def _next(self) -> float:
         script = self.scripts
-        found = [one.next(script.get(one.name, SCRIPTLESS)) for one in self._all() if one.mode is not Mode.NEW]
+        found = [one.next(script.get(one.name, RUNS)) for one in self._all() if one.mode is not Mode.NEW]
         return min([self._deadline(), *found], default=inf)
 
     def _deadline(self) -> float:
@@ -70,9 +68,9 @@ class PodMachine:
             self.failure = ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
             self._stop_all(0.0)
         for one in self._all():
-            script = self.scripts.get(one.name, SCRIPTLESS)
+            script = self.scripts.get(one.name, RUNS)
             if one.mode is not Mode.NEW and one.next(script) <= t:
-                self.notes += one.fire(t, self._spec(one.name), script, self._full_name())
+                self.notes += one.fire(t, self.spec(one.name), script, self.full_name)
 
     def _begin_what_may(self) -> None:
         if self.ending is not None or self.failure is not None:
@@ -89,14 +87,14 @@ class PodMachine:
                 self._begin(one)
 
     def _begin(self, one: ContainerState) -> None:
-        self.notes += one.create(self.time, self._spec(one.name), self.scripts.get(one.name, SCRIPTLESS))
+        self.notes += one.create(self.time, self.spec(one.name), self.scripts.get(one.name, RUNS))
 
     def _end_sidecars(self) -> None:
         """Sidecars end when all that they serve is over."""
         if self.ending is None and self._work_is_over():
             for one in self.inits.values():
                 if one.sidecar and one.policy != "Never":
-                    self.notes += one.stop(self.time, 30.0, self.scripts.get(one.name, SCRIPTLESS))
+                    self.notes += one.stop(self.time, 30.0, self.scripts.get(one.name, RUNS))
 
     def _work_is_over(self) -> bool:
         if any(one.over and not one.completed for one in self.inits.values() if not one.sidecar):
@@ -114,7 +112,7 @@ class PodMachine:
 
     def _stop_all(self, grace: float) -> None:
         for one in self._all():
-            self.notes += one.stop(self.time, grace, self.scripts.get(one.name, SCRIPTLESS))
+            self.notes += one.stop(self.time, grace, self.scripts.get(one.name, RUNS))
 
     def update(self, pod: Pod, scripts: dict[str, Behaviour]) -> None:
         """The object or its script has changed."""
@@ -155,11 +153,12 @@ class PodMachine:
     def _all(self) -> list[ContainerState]:
         return [*self.inits.values(), *self.mains.values()]
 
-    def _spec(self, name: str) -> Container:
+    def spec(self, name: str) -> Container:
         spec = self.pod.spec
         return next(one for one in (*spec.init_containers, *spec.containers) if one.name == name)
 
-    def _full_name(self) -> str:
+    @property
+    def full_name(self) -> str:
         meta = self.pod.metadata
         return f"{meta.name}_{meta.namespace}({meta.uid})"
 
@@ -184,22 +183,27 @@ def recover(pod: Pod, scripts: dict[str, Behaviour], now: float) -> PodMachine:
 
 
 def _restore(one: ContainerState, status: ContainerStatus, machine: PodMachine) -> None:
-    state = status.state
-    if state is None or (state.waiting is not None and not status.restart_count):
+    state, before = status.state, status.last_state.terminated if status.last_state else None
+    if state is None or (state.waiting is not None and before is None):
         return
-    script = machine.scripts.get(one.name, SCRIPTLESS)
     one.runs = status.restart_count
+    one.backoff = min(FIRST_BACKOFF * 2.0 ** max(status.restart_count - 1, 0), MAX_BACKOFF) if before else 0.0
+    if before is not None:
+        one.last = _run(before, machine.time)
     if state.running is not None:
-        one.run(_time(state.running.started_at, machine.time), machine._spec(one.name), script)
+        began = _time(state.running.started_at, machine.time)
+        one.run(began, machine.spec(one.name), machine.scripts.get(one.name, RUNS))
     elif state.terminated is not None:
-        ended = state.terminated
-        one.runs, one.mode, one.code = status.restart_count + 1, Mode.RUNNING, ended.exit_code
-        one.began = _time(ended.started_at, machine.time)
-        one.finish(_time(ended.finished_at, machine.time))
-        one.end = Run(ended.exit_code, ended.reason or "", one.began, _time(ended.finished_at, machine.time))
-    else:
-        one.runs, one.mode, one.due = status.restart_count + 1, Mode.WAITING, machine.time
-        one.reason = "CrashLoopBackOff"
+        one.end = _run(state.terminated, machine.time)
+        one.runs, one.code, one.mode = status.restart_count + 1, one.end.code, Mode.ENDED
+        one.finish(one.end.ended)
+    elif one.last is not None:
+        one.runs = status.restart_count + 1
+        one.back_off(one.last, machine.full_name)
+
+
+def _run(ended: ContainerStateTerminated, now: float) -> Run:
+    return Run(ended.exit_code, ended.reason or "", _time(ended.started_at, now), _time(ended.finished_at, now))
 
 
 def _time(text: str | None, default: float) -> float:

@@ -93,8 +93,9 @@ class Scheduler:
     def _node_changed(self, change: Change) -> None:
         node = decoder(Node).decode(change.new.raw) if change.new is not None else None
         known = self.state.nodes.get(change.key.name)
+        before = _offer(known.node) if known is not None else None
         self.state.node_changed(change.key.name, node)
-        if node is not None and (known is None or _offer(known.node) != _offer(node)):
+        if node is not None and before != _offer(node):
             self._try_again()
 
     def _something_changed(self, change: Change) -> None:

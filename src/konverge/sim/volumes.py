@@ -1,0 +1,246 @@
+"""Simulated storage: claims find their volumes, by hand-made ones or by a StorageClass; grow; and are reclaimed.
+
+Every StorageClass is served, whatever its provisioner, except `kubernetes.io/no-provisioner`. A class that waits for
+its first consumer provisions when the scheduler has told the claim of a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+from konverge.client import AlreadyExists, Client, Conflict, MergePatch, NotFound
+from konverge.objects.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim
+from konverge.objects.kinds.storage_v1 import StorageClass
+from konverge.objects.labels import from_selector
+from konverge.objects.meta import ObjectMeta
+from konverge.objects.quantity import Quantity
+from konverge.runtime import Context, Controller, Request, Result, Watch
+
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+PROVISIONER = "sim.konverge.dev/volumes"
+BY_HAND = "kubernetes.io/no-provisioner"
+DEFAULT = "storageclass.kubernetes.io/is-default-class"
+_BOUND = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
+
+
+def classes() -> list[StorageClass]:
+    """What a new cluster has: one class that binds at once, which is the default, and one that waits for a pod."""
+    return [
+        StorageClass(
+            metadata=ObjectMeta(name=name, annotations=notes),
+            provisioner=PROVISIONER,
+            volume_binding_mode=mode,
+            reclaim_policy="Delete",
+            allow_volume_expansion=True,
+        )
+        for name, mode, notes in (
+            ("standard", "Immediate", {DEFAULT: "true"}),
+            ("standard-wait", "WaitForFirstConsumer", {}),
+        )
+    ]
+
+
+async def create_classes(client: Client) -> None:
+    for one in classes():
+        with suppress(AlreadyExists):
+            await client.create(one)
+
+
+class Volumes:
+    """Two controllers: one for claims, one for volumes."""
+
+    def __init__(self) -> None:
+        self._pending: set[Request] = set()
+
+    def controllers(self) -> list[Controller[Any]]:
+        waiting: list[Watch[Any]] = [
+            Watch(kind=PersistentVolume, requests=self._claims_of),
+            Watch(kind=StorageClass, requests=lambda one: sorted(self._pending)),
+        ]
+        volume_of = Watch(kind=PersistentVolumeClaim, requests=_volume_of)
+        return [
+            Controller(PersistentVolumeClaim, self.claim, name="volume-binder", watches=waiting),
+            Controller(PersistentVolume, self.volume, name="volume-reclaimer", watches=[volume_of]),
+        ]
+
+    def _claims_of(self, volume: PersistentVolume) -> Iterable[Request]:
+        owner = volume.spec.claim_ref
+        mine = [Request(owner.namespace or "", owner.name or "")] if owner is not None else []
+        return [*mine, *sorted(self._pending)]
+
+    # -------------------------------------------------------------- claims
+
+    async def claim(self, ctx: Context[PersistentVolumeClaim]) -> Result | None:
+        claim = ctx.obj
+        if ctx.deleting:
+            self._pending.discard(ctx.request)
+            return None
+        if claim.status.phase == "Bound":
+            self._pending.discard(ctx.request)
+            await self._expand(ctx)
+            return None
+        self._pending.add(ctx.request)
+        kind = await ctx.get(StorageClass, claim.spec.storage_class_name) if claim.spec.storage_class_name else None
+        waits = kind is not None and kind.volume_binding_mode == "WaitForFirstConsumer"
+        if waits and SELECTED_NODE not in claim.metadata.annotations and not claim.spec.volume_name:
+            ctx.event("WaitForFirstConsumer", "waiting for first consumer to be created before binding")
+            return None
+        volume = await self._find(ctx) or await self._provision(ctx, kind)
+        if volume is not None:
+            await self._bind(ctx, volume)
+        return None
+
+    async def _find(self, ctx: Context[PersistentVolumeClaim]) -> PersistentVolume | None:
+        """The volume that is the claim's already, or the smallest free one that will do."""
+        claim = ctx.obj
+        volumes = await ctx.list(PersistentVolume, "")
+        own = [one for one in volumes if _is_for(one, claim)]
+        if own:
+            return own[0]
+        fitting = [one for one in volumes if one.spec.claim_ref is None and _will_do(one, claim)]
+        return min(fitting, key=lambda one: (_size(one), one.metadata.name), default=None)
+
+    async def _provision(
+        self, ctx: Context[PersistentVolumeClaim], kind: StorageClass | None
+    ) -> PersistentVolume | None:
+        claim = ctx.obj
+        name = claim.spec.storage_class_name
+        if claim.spec.volume_name:
+            return None
+        if kind is None:
+            if name:
+                ctx.warning("ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found')
+            else:
+                words = "no persistent volumes available for this claim and no storage class is set"
+                ctx.event("FailedBinding", words)
+            return None
+        if kind.provisioner == BY_HAND:
+            return None
+        with suppress(AlreadyExists):
+            await ctx.client.create(_made(claim, kind), resource=PersistentVolume.resource)
+        volume = f"pvc-{claim.metadata.uid}"
+        ctx.event("ProvisioningSucceeded", f"Successfully provisioned volume {volume}")
+        return await ctx.client.get(PersistentVolume, volume)
+
+    async def _bind(self, ctx: Context[PersistentVolumeClaim], volume: PersistentVolume) -> None:
+        claim, name = ctx.obj, volume.metadata.name
+        patch = {"metadata": {"resourceVersion": volume.metadata.resource_version}, "spec": {"claimRef": _ref(claim)}}
+        await ctx.client.patch(PersistentVolume, name, MergePatch(patch))
+        bound = MergePatch({"status": {"phase": "Bound"}})
+        await ctx.client.patch(PersistentVolume, name, bound, subresource="status")
+        meta = claim.metadata
+        notes: dict[str, Any] = {"annotations": _BOUND, "resourceVersion": meta.resource_version}
+        mine = MergePatch({"metadata": notes, "spec": {"volumeName": name}})
+        await ctx.client.patch(PersistentVolumeClaim, meta.name, mine, meta.namespace)
+        capacity = {key: str(amount) for key, amount in volume.spec.capacity.items()}
+        status = {"phase": "Bound", "accessModes": volume.spec.access_modes, "capacity": capacity}
+        await ctx.client.patch(
+            PersistentVolumeClaim, meta.name, MergePatch({"status": status}), meta.namespace, subresource="status"
+        )
+
+    async def _expand(self, ctx: Context[PersistentVolumeClaim]) -> None:
+        claim = ctx.obj
+        wanted, present = _wanted(claim), claim.status.capacity.get("storage")
+        if wanted is None or present is None or wanted <= present or not claim.spec.volume_name:
+            return
+        amount = {"storage": str(wanted)}
+        await ctx.client.patch(PersistentVolume, claim.spec.volume_name, MergePatch({"spec": {"capacity": amount}}))
+        status = MergePatch({"status": {"capacity": amount, "allocatedResources": None, "conditions": None}})
+        meta = claim.metadata
+        await ctx.client.patch(PersistentVolumeClaim, meta.name, status, meta.namespace, subresource="status")
+        ctx.event("FileSystemResizeSuccessful", "Require file system resize of volume on node")
+
+    # -------------------------------------------------------------- volumes
+
+    async def volume(self, ctx: Context[PersistentVolume]) -> Result | None:
+        """A volume without a claim is available; one whose claim is gone is reclaimed as its policy says."""
+        volume = ctx.obj
+        if ctx.deleting:
+            return None
+        owner = volume.spec.claim_ref
+        if owner is None:
+            await self._phase(ctx, "Available")
+            return None
+        claim = await ctx.get(PersistentVolumeClaim, owner.name or "", owner.namespace)
+        if owner.uid and (claim is None or claim.metadata.uid != owner.uid) and volume.status.phase != "Pending":
+            await self._phase(ctx, "Released")
+            if volume.spec.persistent_volume_reclaim_policy == "Delete":
+                with suppress(NotFound, Conflict):
+                    await ctx.client.delete(PersistentVolume, volume.metadata.name, uid=volume.metadata.uid)
+        return None
+
+    async def _phase(self, ctx: Context[PersistentVolume], phase: str) -> None:
+        if ctx.obj.status.phase != phase:
+            ctx.obj.status.phase = phase
+            await ctx.save_status()
+
+
+def _volume_of(claim: PersistentVolumeClaim) -> list[Request]:
+    return [Request("", claim.spec.volume_name)] if claim.spec.volume_name else []
+
+
+def _is_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Made for this claim, or reserved for its name, or named by it."""
+    owner = volume.spec.claim_ref
+    if owner is None:
+        return claim.spec.volume_name == volume.metadata.name
+    same = (owner.namespace, owner.name) == (claim.metadata.namespace, claim.metadata.name)
+    return same and owner.uid in (None, "", claim.metadata.uid)
+
+
+def _will_do(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    spec, wish = volume.spec, claim.spec
+    wanted = _wanted(claim)
+    return (
+        not wish.volume_name
+        and volume.metadata.deletion_timestamp is None
+        and (spec.storage_class_name or "") == (wish.storage_class_name or "")
+        and (spec.volume_mode or "Filesystem") == (wish.volume_mode or "Filesystem")
+        and set(wish.access_modes) <= set(spec.access_modes)
+        and (wanted is None or _size(volume) >= wanted)
+        and (wish.selector is None or from_selector(wish.selector).matches(volume.metadata.labels))
+    )
+
+
+def _size(volume: PersistentVolume) -> Quantity:
+    return volume.spec.capacity.get("storage", Quantity(0))
+
+
+def _wanted(claim: PersistentVolumeClaim) -> Quantity | None:
+    return claim.spec.resources.requests.get("storage") if claim.spec.resources else None
+
+
+def _ref(claim: PersistentVolumeClaim) -> dict[str, str]:
+    meta = claim.metadata
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "namespace": meta.namespace,
+        "name": meta.name,
+        "uid": meta.uid,
+        "resourceVersion": meta.resource_version,
+    }
+
+
+def _made(claim: PersistentVolumeClaim, kind: StorageClass) -> dict[str, Any]:
+    """The volume that a provisioner makes for a claim; its name follows from the claim, so it is made once."""
+    name = f"pvc-{claim.metadata.uid}"
+    spec = {
+        "capacity": {"storage": str(_wanted(claim) or Quantity(0))},
+        "accessModes": claim.spec.access_modes,
+        "volumeMode": claim.spec.volume_mode or "Filesystem",
+        "persistentVolumeReclaimPolicy": kind.reclaim_policy or "Delete",
+        "storageClassName": kind.metadata.name,
+        "mountOptions": kind.mount_options,
+        "claimRef": _ref(claim),
+        "csi": {"driver": kind.provisioner.replace("/", "."), "volumeHandle": name},
+    }
+    notes = {"pv.kubernetes.io/provisioned-by": kind.provisioner}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name, "annotations": notes},
+        "spec": spec,
+    }
