@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from konverge.runtime import Controller
 
 MODULES: tuple[str, ...] = (
+    "clusterroleaggregation",
     "daemonset",
     "deployment",
     "disruption",
@@ -24,6 +25,7 @@ MODULES: tuple[str, ...] = (
     "protection",
     "quota",
     "replicaset",
+    "replicationcontroller",
     "statefulset",
     "ttl",
 )

@@ -1,7 +1,7 @@
 """The ReplicaSet controller: so many pods of one template. Also the reference of how to write a controller here.
 
-Seven steps, each a line of `reconcile`: the set; its pods; without those that go; the difference; create what is
-missing; delete what is too much; say so in the status. Two things that other implementations need machinery for are the
+Seven steps, each a line of `keep`: the set; its pods; without those that go; the difference; create what is missing;
+delete what is too much; say so in the status. Two things that other implementations need machinery for are the
 runtime's: it never shows a cache older than our own creates and deletes (so a slow cache makes no surplus pod), and it
 wakes nobody for them.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from konverge.client import ClientError, Forbidden, NotFound
@@ -19,6 +20,7 @@ from konverge.kube.adoption import ORPHANS, claim, orphans
 from konverge.objects import labels
 from konverge.objects.kinds.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from konverge.objects.kinds.core_v1 import Pod, PodSpec, PodTemplateSpec
+from konverge.objects.labels import Selector
 from konverge.objects.times import now
 from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch
 from konverge.runtime.context import Caches
@@ -27,25 +29,39 @@ BURST = 500
 """Pods created or deleted in one go."""
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How the status of a kind looks; that of the older ReplicationController is another class and says less."""
+
+    status: type[Any]
+    condition: type[Any]
+    terminating: bool = True
+
+
 class ReplicaSetReconciler(Reconciler[ReplicaSet]):
     async def reconcile(self, ctx: Context[ReplicaSet]) -> Result | None:
-        replicaset = ctx.obj
-        claimed = await claim(ctx, Pod, labels.from_selector(replicaset.spec.selector))
-        active = [pod for pod in claimed if podlib.is_active(pod)]
-        missing = (1 if replicaset.spec.replicas is None else replicaset.spec.replicas) - len(active)
-        failure: ClientError | None = None
-        if replicaset.metadata.deletion_timestamp is None:
-            if missing > 0:
-                active, failure = await _create(ctx, active, min(missing, BURST))
-            elif missing < 0:
-                active, failure = await _delete(ctx, active, min(-missing, BURST))
-        waits = await _write_status(ctx, claimed, active, failure, missing)
-        if failure is not None:
-            raise failure
-        return Result(requeue_after=waits) if waits else None
+        return await keep(ctx, labels.from_selector(ctx.obj.spec.selector), Form(ReplicaSetStatus, ReplicaSetCondition))
 
 
-async def _create(ctx: Context[ReplicaSet], active: list[Pod], count: int) -> tuple[list[Pod], ClientError | None]:
+async def keep(ctx: Context[Any], selector: Selector, form: Form) -> Result | None:
+    """One round for anything that wants so many pods of one template."""
+    replicaset = ctx.obj
+    claimed = await claim(ctx, Pod, selector)
+    active = [pod for pod in claimed if podlib.is_active(pod)]
+    missing = (1 if replicaset.spec.replicas is None else replicaset.spec.replicas) - len(active)
+    failure: ClientError | None = None
+    if replicaset.metadata.deletion_timestamp is None:
+        if missing > 0:
+            active, failure = await _create(ctx, active, min(missing, BURST))
+        elif missing < 0:
+            active, failure = await _delete(ctx, active, min(-missing, BURST))
+    waits = await _write_status(ctx, form, claimed, active, _failure(form, replicaset, failure, missing))
+    if failure is not None:
+        raise failure
+    return Result(requeue_after=waits) if waits else None
+
+
+async def _create(ctx: Context[Any], active: list[Pod], count: int) -> tuple[list[Pod], ClientError | None]:
     """In batches of 1, 2, 4, …: when the first is refused (a quota, a bad template), hundreds need not be tried."""
     made, template = list(active), ctx.obj.spec.template or PodTemplateSpec(spec=PodSpec(containers=[]))
     size = 1
@@ -65,7 +81,7 @@ async def _create(ctx: Context[ReplicaSet], active: list[Pod], count: int) -> tu
     return made, None
 
 
-async def _delete(ctx: Context[ReplicaSet], active: list[Pod], count: int) -> tuple[list[Pod], ClientError | None]:
+async def _delete(ctx: Context[Any], active: list[Pod], count: int) -> tuple[list[Pod], ClientError | None]:
     victims = podlib.deletion_order(active, active)[:count]
     gone: set[str] = set()
 
@@ -81,7 +97,7 @@ async def _delete(ctx: Context[ReplicaSet], active: list[Pod], count: int) -> tu
     return left, _refusal(ctx, "FailedDelete", "Error deleting: ", failures[0]) if failures else None
 
 
-def _refusal(ctx: Context[ReplicaSet], reason: str, text: str, error: BaseException) -> ClientError:
+def _refusal(ctx: Context[Any], reason: str, text: str, error: BaseException) -> ClientError:
     if not isinstance(error, ClientError):
         raise error
     if not (isinstance(error, Forbidden) and "being terminated" in str(error)):
@@ -93,36 +109,37 @@ def _refusal(ctx: Context[ReplicaSet], reason: str, text: str, error: BaseExcept
 
 
 async def _write_status(
-    ctx: Context[ReplicaSet], claimed: list[Pod], active: list[Pod], failure: ClientError | None, missing: int
+    ctx: Context[Any], form: Form, claimed: list[Pod], active: list[Pod], conditions: list[Any]
 ) -> float:
     """Write the counts; the seconds until another pod becomes available by age alone."""
     replicaset = ctx.obj
     wanted = replicaset.spec.template.metadata.labels if replicaset.spec.template else {}
     minimum = replicaset.spec.min_ready_seconds or 0
     ages = [age for pod in active if (age := podlib.available_in(pod, minimum)) is not None]
-    replicaset.status = ReplicaSetStatus(
+    replicaset.status = form.status(
         replicas=len(active),
         fully_labeled_replicas=_none_if_zero(sum(_has(pod, wanted) for pod in active)),
         ready_replicas=_none_if_zero(len(ages)),
         available_replicas=_none_if_zero(sum(age == 0 for age in ages)),
-        terminating_replicas=sum(
-            pod.metadata.deletion_timestamp is not None and not podlib.is_terminated(pod) for pod in claimed
-        ),
         observed_generation=replicaset.metadata.generation,
-        conditions=_conditions(replicaset.status.conditions, failure, missing),
+        conditions=conditions,
     )
+    if form.terminating:
+        replicaset.status.terminating_replicas = sum(
+            pod.metadata.deletion_timestamp is not None and not podlib.is_terminated(pod) for pod in claimed
+        )
     await ctx.save_status()
     return min((age for age in ages if age > 0), default=0.0)
 
 
-def _conditions(
-    present: list[ReplicaSetCondition], failure: ClientError | None, missing: int
-) -> list[ReplicaSetCondition]:
+def _failure(form: Form, replicaset: Any, failure: ClientError | None, missing: int) -> list[Any]:
+    """The conditions: with ReplicaFailure if there was one, without it otherwise."""
+    present = replicaset.status.conditions
     others = [condition for condition in present if condition.type != "ReplicaFailure"]
     if failure is None:
         return others
     known = next((condition for condition in present if condition.type == "ReplicaFailure"), None)
-    made = ReplicaSetCondition(
+    made = form.condition(
         type="ReplicaFailure",
         status="True",
         reason="FailedCreate" if missing > 0 else "FailedDelete",

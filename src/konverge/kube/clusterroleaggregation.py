@@ -1,0 +1,64 @@
+"""Aggregated ClusterRoles: one whose rules are those of all the roles that its selectors choose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.client import MergePatch
+from konverge.objects import labels
+from konverge.objects.codec import to_dict
+from konverge.objects.kinds.rbac_v1 import ClusterRole, PolicyRule
+from konverge.runtime import Context, Controller, Reconciler, Request, Watch
+from konverge.runtime.context import Caches
+
+
+class AggregationReconciler(Reconciler[ClusterRole]):
+    async def reconcile(self, ctx: Context[ClusterRole]) -> None:
+        role = ctx.obj
+        if role.aggregation_rule is None or ctx.deleting:
+            return
+        rules = aggregated(role, await ctx.list(ClusterRole))
+        if rules != role.rules:
+            patch = MergePatch({"rules": [to_dict(rule) for rule in rules] or None})
+            await ctx.client.patch(ClusterRole, role.metadata.name, patch)
+
+
+def aggregated(role: ClusterRole, roles: Any) -> list[PolicyRule]:
+    """The rules of the chosen roles, selector by selector, by name, each once."""
+    found: list[PolicyRule] = []
+    by_name = sorted((other for other in roles if other.metadata.name != role.metadata.name), key=_name)
+    for selector in role.aggregation_rule.cluster_role_selectors if role.aggregation_rule else ():
+        matches = labels.from_selector(selector).matches
+        for other in by_name:
+            if matches(other.metadata.labels):
+                found += [rule for rule in other.rules if rule not in found]
+    return found
+
+
+def _name(role: ClusterRole) -> str:
+    return role.metadata.name
+
+
+def _of_role(changed: ClusterRole, caches: Caches) -> list[Request]:
+    """The roles that a changed one may be a part of."""
+    lister = caches.lister(ClusterRole)
+    return [
+        Request("", role.metadata.name)
+        for role in (lister.list() if lister else ())
+        if role.aggregation_rule is not None
+        and any(
+            labels.from_selector(selector).matches(changed.metadata.labels)
+            for selector in role.aggregation_rule.cluster_role_selectors
+        )
+    ]
+
+
+def controllers() -> list[Controller[Any]]:
+    return [
+        Controller(
+            ClusterRole,
+            AggregationReconciler(),
+            name="clusterrole-aggregation",
+            watches=[Watch(kind=ClusterRole, lookup=_of_role)],
+        )
+    ]
