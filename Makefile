@@ -22,8 +22,8 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-up: venv ## start the embedded API server and print how to reach it (Ctrl-C ends it)
-	$(BIN)/konverge apiserver --kubeconfig konverge.kubeconfig
+up: venv ## start a whole simulated Kubernetes and print how to reach it (Ctrl-C ends it)
+	$(BIN)/konverge up --kubeconfig konverge.kubeconfig
 
 test: venv ## the fast suite: in process, deterministic
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not real"
