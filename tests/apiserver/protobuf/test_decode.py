@@ -138,10 +138,12 @@ def test_what_is_no_protobuf_is_refused(body: bytes, words: str) -> None:
     assert words in str(refused.value)
 
 
-def test_deep_bodies_are_refused_and_not_a_danger() -> None:
+@pytest.mark.spec("S-15")
+@pytest.mark.parametrize("levels", [200, 400, 5000])
+def test_deep_bodies_are_refused_and_not_a_danger(levels: int) -> None:
     props = data(5, "object")
-    for _ in range(5000):
-        props = data(24, data(1, props))  # items
+    for _ in range(levels):
+        props = data(29, data(1, "a"), data(2, props))  # properties
     version = data(7, data(1, "v1"), data(4, data(1, props)))
     with pytest.raises(ProtobufError, match="levels") as refused:
         decode(envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", data(2, version)))

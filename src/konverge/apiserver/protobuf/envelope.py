@@ -11,6 +11,8 @@ from konverge.apiserver.strategy import Obj
 from konverge.objects.resource import Resource
 
 PREFIX = b"k8s\x00"
+DEEPEST = 300
+"""Levels of an object. Real ones have some thirty, and whatever reads a level next takes stack for it."""
 _TYPE_META, _RAW = 1, 2
 _API_VERSION, _KIND = 1, 2
 
@@ -27,11 +29,28 @@ def decode(body: bytes, expected: Resource | None = None) -> Obj:
         return head
     version = api_version.rpartition("/")[2]
     try:
-        return {**read(raw, 0, len(raw)), **head}
+        found = read(raw, 0, len(raw))
     except ProtobufError as error:
         raise ProtobufError(str(error), kind, version) from None
     except RecursionError:
         raise ProtobufError("proto: too many levels", kind, version) from None
+    if _deeper_than(DEEPEST, found):
+        raise ProtobufError("proto: too many levels", kind, version)
+    return {**found, **head}
+
+
+def _deeper_than(limit: int, value: Any) -> bool:
+    level = [value]
+    for _ in range(limit):
+        level = [
+            child
+            for one in level
+            for child in (one.values() if isinstance(one, dict) else one)
+            if isinstance(child, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _open(body: bytes) -> tuple[str, str, bytes]:
