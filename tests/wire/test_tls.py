@@ -53,6 +53,18 @@ async def test_servers_that_are_not_trusted(tls: TlsOptions | None, advice: str)
             await pool.send(GET)
 
 
+async def test_a_servers_own_certificate_may_be_trusted() -> None:
+    """As Go has it: whatever is named is trusted. envtest names the webhook's certificate, not its authority."""
+    certificate, key = authority().issue("server", ["127.0.0.1"])
+    another, _ = authority().issue("server", ["127.0.0.1"])
+    async with serving(ssl=server_context(certificate, key)) as server:
+        async with pool_to(server, scheme="https", tls=TlsOptions(ca_data=certificate)) as pool:
+            assert (await pool.send(GET)).status == 200
+        async with pool_to(server, scheme="https", tls=TlsOptions(ca_data=another)) as pool:
+            with pytest.raises(TlsFailed):
+                await pool.send(GET)
+
+
 async def test_a_name_of_its_own_and_files(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_bytes(authority().pem)

@@ -50,6 +50,7 @@ def server_context(
     load_chain(context, certificate, key)
     if client_ca:
         context.load_verify_locations(cadata=client_ca.decode("ascii"))
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         context.verify_mode = ssl.CERT_REQUIRED if require_client else ssl.CERT_OPTIONAL
     return context
 
@@ -65,9 +66,13 @@ def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
 
 
 def _trust(context: ssl.SSLContext, file: str, data: bytes) -> None:
+    """Whoever names certificates trusts each of them, as Go does, be it an authority or the server's own: envtest gives
+    webhooks the latter."""
     if data:
         context.load_verify_locations(cadata=data.decode("ascii"))
     elif file:
         context.load_verify_locations(cafile=file)
     else:
         context.load_default_certs()
+        return
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN

@@ -158,6 +158,19 @@ async def test_a_webhook_that_is_too_slow(api: Api, hooks: WebhookServer, policy
         assert found["message"].endswith("context deadline exceeded")
 
 
+@pytest.mark.spec("S-13")
+@pytest.mark.parametrize(
+    ("path", "asked"), [("//gone/", "/gone"), ("/a//b/../c", "/a/c"), ("", "/"), ("/a%20b/", "/a%20b")]
+)
+async def test_paths_are_cleaned_as_the_real_server_does(api: Api, hooks: WebhookServer, path: str, asked: str) -> None:
+    """envtest writes two slashes, and webhooks in Go redirect those."""
+    gone = hooks.hook("gone", _allow, timeoutSeconds=3)
+    gone["clientConfig"] = {"url": f"https://127.0.0.1:1{path}", "caBundle": hooks.bundle}
+    await _configure(api, VALIDATING, gone)
+    found = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=500)
+    assert f'Post "https://127.0.0.1:1{asked}?timeout=3s"' in found["message"]
+
+
 async def test_a_certificate_that_is_not_trusted(api: Api, hooks: WebhookServer) -> None:
     hook = hooks.hook("allow", _allow)
     del hook["clientConfig"]["caBundle"]

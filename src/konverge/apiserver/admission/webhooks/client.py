@@ -8,6 +8,7 @@ endpoints if there are any, and otherwise to its target port on this machine.
 from __future__ import annotations
 
 import base64
+import posixpath
 import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -44,7 +45,7 @@ class WebhookClient:
         """POST a review by a `clientConfig`; raises CallFailed."""
         url, connect_to, server_name = self._target(config, seconds)
         parts = urlsplit(url)
-        target = f"{parts.path or '/'}?{f'{parts.query}&' if parts.query else ''}timeout={seconds}s"
+        target = f"{_clean(parts.path)}?{f'{parts.query}&' if parts.query else ''}timeout={seconds}s"
         shown = f"{parts.scheme}://{parts.netloc}{target}"
         pool = await self._pool(f"{parts.scheme}://{connect_to}", str(config.get("caBundle") or ""), server_name)
         headers = {"accept": "application/json, */*", "content-type": "application/json"}
@@ -78,7 +79,7 @@ class WebhookClient:
         try:
             return url, self.resolve(namespace, name, port), host
         except LookupError as error:
-            path = urlsplit(url).path or "/"
+            path = _clean(urlsplit(url).path)
             words = f"Post {quote(f'https://{host}:{port}{path}?timeout={seconds}s')}: {error.args[0]}"
             raise CallFailed(f"failed to call webhook: {words}") from None
 
@@ -126,3 +127,8 @@ class WebhookClient:
 def _number(port: object, default: int) -> int:
     """A target port by number; one by name is a pod's matter."""
     return port if isinstance(port, int) and port else default
+
+
+def _clean(path: str) -> str:
+    """A path as Go joins it. Go's servers redirect to the clean path, and a review follows nobody."""
+    return posixpath.normpath("/" + path.strip("/"))

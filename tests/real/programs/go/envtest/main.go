@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"konverge.invalid/real/steps"
 )
@@ -35,7 +37,8 @@ func main() {
 	defer cancel()
 	begun := time.Now()
 	environment := &envtest.Environment{
-		CRDInstallOptions: envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition()}},
+		CRDInstallOptions:     envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition()}},
+		WebhookInstallOptions: webhooks(),
 	}
 	config := steps.Got(environment.Start())
 	fmt.Printf("started in %d ms\n", time.Since(begun).Milliseconds())
@@ -43,7 +46,7 @@ func main() {
 
 	addToScheme(scheme.Scheme)
 	running, stop := context.WithCancel(ctx)
-	ended := startManager(running, config)
+	ended := startManager(running, config, &environment.WebhookInstallOptions)
 	direct := steps.Got(client.New(config, client.Options{}))
 	operate(ctx, direct)
 	verbs(ctx, direct)
@@ -57,14 +60,18 @@ func main() {
 	fmt.Printf("finished in %d ms\n", time.Since(begun).Milliseconds())
 }
 
-func startManager(ctx context.Context, config *rest.Config) <-chan error {
+func startManager(ctx context.Context, config *rest.Config, hooks *envtest.WebhookInstallOptions) <-chan error {
 	manager := steps.Got(ctrl.NewManager(config, ctrl.Options{
 		Metrics:          metricsserver.Options{BindAddress: "0"},
 		LeaderElection:   true,
 		LeaderElectionID: "greeter", LeaderElectionNamespace: namespace, LeaderElectionReleaseOnCancel: true,
+		WebhookServer: webhook.NewServer(webhook.Options{
+			Host: hooks.LocalServingHost, Port: hooks.LocalServingPort, CertDir: hooks.LocalServingCertDir,
+		}),
 	}))
 	steps.Must(ctrl.NewControllerManagedBy(manager).For(&Greeting{}).Owns(&corev1.ConfigMap{}).
 		Complete(&reconciler{manager.GetClient()}), "controller")
+	serveWebhooks(manager)
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Start(ctx) }()
 	return ended
@@ -72,8 +79,9 @@ func startManager(ctx context.Context, config *rest.Config) <-chan error {
 
 // operate is what the operator's tests would do.
 func operate(ctx context.Context, direct client.Client) {
-	greeting := &Greeting{ObjectMeta: metav1.ObjectMeta{Name: "hello", Namespace: namespace}, Spec: GreetingSpec{"Hello"}}
-	steps.Must(direct.Create(ctx, greeting), "create")
+	greeting := &Greeting{ObjectMeta: metav1.ObjectMeta{Name: "hello", Namespace: namespace}, Spec: GreetingSpec{" Hello "}}
+	steps.UntilNil(ctx, "the webhooks", func() error { return direct.Create(ctx, greeting) })
+	steps.Check(greeting.Spec.Text == "Hello", "mutated: %q", greeting.Spec.Text)
 	key := client.ObjectKeyFromObject(greeting)
 	said := func(text string) func() bool {
 		return func() bool {
@@ -105,6 +113,9 @@ func operate(ctx context.Context, direct client.Client) {
 	invalid := &Greeting{ObjectMeta: metav1.ObjectMeta{Name: "silent", Namespace: namespace}}
 	err := direct.Create(ctx, invalid)
 	steps.Check(errors.IsInvalid(err), "an empty text is invalid: %v", err)
+	invalid.Spec.Text = "Hey!"
+	err = direct.Create(ctx, invalid)
+	steps.Check(errors.IsForbidden(err) && strings.Contains(err.Error(), "\"Hey!\" is shouted"), "shouting: %v", err)
 	steps.Done("validation")
 }
 

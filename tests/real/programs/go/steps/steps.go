@@ -9,7 +9,7 @@ import (
 )
 
 // Limit is how long a program may wait for anything to come true.
-const Limit = 60 * time.Second
+const Limit = 45 * time.Second
 
 // Done says that a step has succeeded.
 func Done(step string) { fmt.Println("ok", step) }
@@ -32,6 +32,23 @@ func Got[T any](value T, err error) T {
 func Check(holds bool, format string, arguments ...any) {
 	if !holds {
 		Must(fmt.Errorf(format, arguments...), "expected")
+	}
+}
+
+// UntilNil tries again and again until there is no error; the last one is told if that does not come to be.
+func UntilNil(ctx context.Context, what string, try func() error) {
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			Must(err, what)
+		}
 	}
 }
 
