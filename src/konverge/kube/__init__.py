@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MODULES: tuple[str, ...] = (
     "clusterroleaggregation",
+    "cronjob",
     "daemonset",
     "deployment",
     "disruption",

@@ -1,0 +1,68 @@
+"""When a CronJob has to start a Job: pure, from its schedule, its last start and the time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo
+
+from konverge.kube.cronjob.schedule import Schedule
+from konverge.objects.kinds.batch_v1 import CronJob
+from konverge.objects.times import parse_time
+
+MANY = 100
+"""Missed starts after which somebody should look at the clocks."""
+PADDING = 0.1
+"""Seconds that we wake late, so that a clock that is a little behind does not make us early."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What the schedule says at a moment."""
+
+    start: datetime | None
+    """The latest start that has not been made; None when none is due."""
+    missed: int
+    """Roughly how many starts that stands for."""
+    next: datetime | None
+    """The start after that."""
+
+
+def zone_of(cronjob: CronJob) -> tzinfo:
+    """Raises the errors of zoneinfo when the zone is unknown."""
+    return ZoneInfo(cronjob.spec.time_zone) if cronjob.spec.time_zone else UTC
+
+
+def due(cronjob: CronJob, schedule: Schedule, now: datetime) -> Due:
+    """Starts older than startingDeadlineSeconds are not made up for."""
+    since = parse_time(cronjob.status.last_schedule_time or cronjob.metadata.creation_timestamp or "")
+    following = schedule.next(_last(schedule, since, now) or since)
+    deadline = cronjob.spec.starting_deadline_seconds
+    oldest = since if deadline is None else max(since, now - timedelta(seconds=deadline))
+    start = _last(schedule, oldest, now)
+    return Due(start, _missed(schedule, oldest, now), following)
+
+
+def _last(schedule: Schedule, since: datetime, now: datetime) -> datetime | None:
+    first = schedule.next(since)
+    return None if first is None or first > now else schedule.latest(first, now)
+
+
+def _missed(schedule: Schedule, since: datetime, now: datetime) -> int:
+    """By the distance of the first two: an irregular schedule is estimated."""
+    first = schedule.next(since)
+    second = schedule.next(first) if first is not None else None
+    if first is None or first > now:
+        return 0
+    return 1 if second is None else int((now - first) / (second - first)) + 1
+
+
+def is_too_late(cronjob: CronJob, start: datetime, now: datetime) -> bool:
+    deadline = cronjob.spec.starting_deadline_seconds
+    return deadline is not None and start + timedelta(seconds=deadline) < now
+
+
+def stamp(time: datetime, zone: tzinfo) -> str:
+    """RFC 3339 in a zone, with Z where the offset is nothing."""
+    text = time.astimezone(zone).isoformat(timespec="seconds")
+    return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
