@@ -67,6 +67,11 @@ def rng() -> random.Random:
     return _process_rng if loop is None else loop.rng
 
 
+def seeded(seed: int) -> random.Random:
+    """A generator of its own, for plans that a seed must give again whatever else is drawn."""
+    return random.Random(seed)  # noqa: S311 - replayable is the point
+
+
 def new_uid() -> str:
     """A random (version 4) UUID, replayable in a simulation."""
     bits = rng().getrandbits(128)

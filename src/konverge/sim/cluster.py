@@ -11,8 +11,8 @@ All parts speak to the API server through clients, as they would anywhere; only 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Coroutine, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Collection, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -22,12 +22,14 @@ from konverge.apiserver import ApiServer
 from konverge.apiserver.certificates import Certificates
 from konverge.apiserver.config import Config
 from konverge.client import Client, ServerWarning, Static
-from konverge.objects.kinds.core_v1 import Node
+from konverge.objects.kinds.core_v1 import Node, Pod
 from konverge.observe.events import EventRecorder
 from konverge.runtime import Controller, Manager
 from konverge.sim import nodes as node_objects
 from konverge.sim.balancers import Balancers
+from konverge.sim.chaos import Chaos
 from konverge.sim.clock import Clock
+from konverge.sim.faults import Faulty, Plan
 from konverge.sim.kubelet.agent import Kubelet
 from konverge.sim.kubelet.behaviour import Rule
 from konverge.sim.loop import VirtualLoop
@@ -35,10 +37,11 @@ from konverge.sim.network import PODS, Addresses
 from konverge.sim.nodes import Nodes
 from konverge.sim.scheduler import Scheduler
 from konverge.sim.settling import settle
+from konverge.sim.stepping import Observed, Round, noting, stateful_set_pods
+from konverge.sim.supervising import MANAGER, Supervised, running
 from konverge.sim.volumes import Volumes, create_classes
 from konverge.wire.message import Transport
-
-MANAGER = "kube-controller-manager"
+from konverge.workqueue import WorkQueue
 
 
 class Cluster:
@@ -53,6 +56,7 @@ class Cluster:
         kubelet: bool = True,
         rules: Sequence[Rule] = (),
         hold: Collection[str] = (),
+        faults: Plan | None = None,
         pod_address: str = "",
         events: bool = True,
         seed: int | None = None,
@@ -61,16 +65,18 @@ class Cluster:
     ) -> None:
         """`controllers` may be names of those to run; `hold` names some that wait for `release` or `step`.
 
-        `rules` script pods (see `konverge.sim.kubelet.behaviour`); `pod_address` is given to all pods instead of an
-        address of their own; `seed` is for the randomness of a virtual loop.
+        `rules` script pods (see `konverge.sim.kubelet.behaviour`); `faults` is what goes wrong, and when;
+        `pod_address` is given to all pods instead of an address of their own; `seed` is for the randomness of a
+        virtual loop.
         """
         self.clock = Clock()
         self.server = ApiServer(config=config or _config(controllers), data_dir=data_dir)
         self.client: Client
-        self.manager: Manager
         self.kubelet = Kubelet(rules, addresses=Addresses(PODS, shared=pod_address), events=events)
         self.nodes = Nodes(self.kubelet.lost)
         self.scheduler: Scheduler | None = None
+        self.faulty = Faulty(self.server.transport, faults.faults) if faults is not None else None
+        self.chaos = Chaos(self, self.faulty, faults) if self.faulty is not None and faults is not None else None
         self._wanted = node_objects.make(nodes) if isinstance(nodes, int) else list(nodes)
         self._controllers = controllers
         self._schedules = scheduler
@@ -78,6 +84,7 @@ class Cluster:
         self._hold = frozenset(hold)
         self._events = events
         self._seed = seed
+        self._managers: Supervised
         self._stack = AsyncExitStack()
 
     # -------------------------------------------------------------- life
@@ -89,8 +96,7 @@ class Cluster:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.server)
             self.client = await stack.enter_async_context(self._connect(self.server.transport, "konverge"))
-            components = await stack.enter_async_context(self._connect(self._transport(), MANAGER))
-            await self._start(stack, components)
+            await self._start(stack, self._connect(self.faulty or self.server.transport, MANAGER))
             self._stack = stack.pop_all()
         return self
 
@@ -99,26 +105,24 @@ class Cluster:
     ) -> bool | None:
         return await self._stack.__aexit__(kind, error, trace)
 
-    def _transport(self) -> Transport:
-        return self.server.transport
-
     def _connect(self, transport: Transport, agent: str) -> Client:
-        return Client(transport, credentials=Static.bearer(self.server.token), user_agent=agent, on_warning=_unheard)
+        credentials = Static.bearer(self.server.token)
+        return Observed(Client(transport, credentials=credentials, user_agent=agent, on_warning=_unheard))
 
     async def _start(self, stack: AsyncExitStack, client: Client) -> None:
         if self._runs_pods:
-            await self.nodes.register(client, self._wanted)
-            await create_classes(client)
-        self.manager = Manager(client, name=MANAGER, check_permissions=False, paused=self._hold)
-        for controller in self._declared():
-            self.manager.add(controller)
+            await self.nodes.register(self.client, self._wanted)
+            await create_classes(self.client)
         work = [(service.name, service.run(client)) for service in self._services()]
         if self._runs_pods:
             recorder = EventRecorder(client, "kubelet")
             self.kubelet.record_with(recorder)
             work.append(("kubelet events", recorder.run()))
-        await stack.enter_async_context(_running(work))
-        await stack.enter_async_context(self.manager.running())
+        await stack.enter_async_context(running(work))
+        self._managers = Supervised(client, self._declared, paused=self._hold, elected=self.faulty is not None)
+        await stack.enter_async_context(self._managers.running())
+        if self.chaos is not None:
+            await stack.enter_async_context(running([(self.chaos.name, self.chaos.run())]))
 
     def _declared(self) -> list[Controller[Any]]:
         found = kube.all_controllers() if self._controllers is not False else []
@@ -153,6 +157,11 @@ class Cluster:
         """A kubeconfig for the administrator."""
         return self.server.kubeconfig(url, certificates)
 
+    @property
+    def manager(self) -> Manager:
+        """The manager that runs the controllers; another one after leadership was lost."""
+        return self._managers.manager
+
     # -------------------------------------------------------------- time
 
     async def settle(self, *, quiet: float = 1.0, limit: float = 600.0) -> None:
@@ -169,7 +178,52 @@ class Cluster:
             queues[self.scheduler.name] = self.scheduler.queue
         return ", ".join(name for name, queue in queues.items() if queue.unfinished and not queue.paused)
 
+    # -------------------------------------------------------------- one step at a time
+
+    def hold(self, *names: str, manager: Manager | None = None) -> None:
+        """These controllers (or `scheduler`) are told of everything and do nothing until they are released."""
+        for name in names:
+            self._queue(name, manager).pause()
+
+    def release(self, *names: str, manager: Manager | None = None) -> None:
+        for name in names:
+            self._queue(name, manager).resume()
+
+    async def step(self, name: str, *, manager: Manager | None = None) -> Round | None:
+        """One reconcile of a held controller, when all others have come to rest; None when it has nothing to do.
+
+        `manager` is for controllers of one's own, run on `cluster.client`: the calls of the round are noted for both.
+        """
+        await self.settle()
+        engine = (manager or self.manager).engines[name]
+        with noting() as calls:
+            item = await engine.step()
+        return None if item is None else Round(item.key, item.reasons, calls)
+
+    async def simulate_stateful_set_pods(
+        self, name: str, namespace: str = "default", *, count: int | None = None, ready: int | None = None, ip: str = ""
+    ) -> list[Pod]:
+        """In place of a held StatefulSet controller: `count` pods (or all), the first `ready` of them (or all) ready.
+
+        `ip` is given to all of them, as 127.0.0.1 for a server that listens there.
+        """
+        await stateful_set_pods(self.client, name, namespace, count=count, ready=ready, ip=ip)
+        await self.settle()
+        return await stateful_set_pods(self.client, name, namespace, count=count, ready=ready, ip=ip)
+
+    def _queue(self, name: str, manager: Manager | None) -> WorkQueue[Any]:
+        if manager is None and self.scheduler is not None and name == self.scheduler.name:
+            return self.scheduler.queue
+        engines = (manager or self.manager).engines
+        if name not in engines:
+            raise LookupError(f"there is no controller {name!r}; there are: {', '.join(sorted(engines))}")
+        return engines[name].queue
+
     # -------------------------------------------------------------- nodes
+
+    @property
+    def node_names(self) -> list[str]:
+        return [record.name for record in self.server.objects.records("", "nodes")]
 
     def lose_node(self, name: str) -> None:
         """Its kubelet falls silent: no heartbeat, and no pod of it moves."""
@@ -183,27 +237,8 @@ class Cluster:
 
 def _config(controllers: bool | Collection[str]) -> Config:
     """Where not all controllers run, perhaps nobody makes the service accounts that pods would be refused without."""
-    left_out = frozenset[str]() if controllers is True else frozenset(("ServiceAccount",))
-    return Config(loopback_backends=True, disabled_admission=left_out)
+    return Config() if controllers is True else Config(disabled_admission=frozenset(("ServiceAccount",)))
 
 
 def _unheard(warning: ServerWarning) -> None:
     """The parts of a cluster know what is deprecated, and have to use it."""
-
-
-@asynccontextmanager
-async def _running(work: Sequence[tuple[str, Coroutine[Any, Any, None]]]) -> AsyncIterator[None]:
-    """All of this runs inside the block. What fails ends the rest, and is raised when the block is left."""
-
-    async def together() -> None:
-        async with asyncio.TaskGroup() as group:
-            for name, coroutine in work:
-                group.create_task(coroutine, name=name)
-
-    task = asyncio.create_task(together(), name="cluster services")
-    try:
-        yield
-    finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task

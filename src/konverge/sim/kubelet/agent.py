@@ -148,7 +148,7 @@ class Kubelet:
         if machine is None:
             machine = self.machines[uid] = recover(pod, scripts, now)
         else:
-            machine.update(pod, scripts)
+            machine.update(pod, scripts, now)
         return machine
 
     def _script(self, pod: Pod) -> dict[str, Behaviour]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from math import inf
+from math import ceil, inf
 
 from konverge.objects.kinds.core_v1 import Container
 from konverge.sim.kubelet.behaviour import Behaviour
@@ -201,6 +201,20 @@ class ContainerState:
             message = f"Container {self.name} failed {one.kind} probe, will be restarted"
             return [Note("Normal", "Killing", message, self.name)]
         return []
+
+    def follow(self, t: float, script: Behaviour) -> None:
+        """Go on by another script: what it says of readiness and of the end holds from here on."""
+        if self.mode is not Mode.RUNNING:
+            if self.reason in ("ContainerCreating", "ErrImagePull", "ImagePullBackOff") and self.due < inf:
+                self.due = t + script.start
+            return
+        ends = script.exit_code is not None and (script.exit_times is None or self.runs <= script.exit_times)
+        self.code = script.exit_code or 0
+        self.exits = max(t, self.began + script.exit_after) if ends else inf
+        for one in self.probers:
+            one.next = min(one.next, one.first + max(ceil((t - one.first) / one.period), 0) * one.period)
+        if self.up and self.serves and not any(one.kind == "readiness" for one in self.probers):
+            self.ready = answers("readiness", script, self.began, t)
 
     def finish(self, t: float) -> None:
         """The run ends. Whether another begins is for later: its due time says when to look."""

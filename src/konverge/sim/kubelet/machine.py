@@ -114,9 +114,14 @@ class PodMachine:
         for one in self._all():
             self.notes += one.stop(self.time, grace, self.scripts.get(one.name, RUNS))
 
-    def update(self, pod: Pod, scripts: dict[str, Behaviour]) -> None:
-        """The object or its script has changed."""
-        self.pod, self.scripts = pod, scripts
+    def update(self, pod: Pod, scripts: dict[str, Behaviour], now: float) -> None:
+        """The object or its script has changed. A new script is followed from now on."""
+        self.advance(now)
+        before, self.pod, self.scripts = self.scripts, pod, scripts
+        for one in self._all():
+            script = scripts.get(one.name, RUNS)
+            if script != before.get(one.name, RUNS):
+                one.follow(self.time, script)
 
     # -------------------------------------------------------------- what holds
 
