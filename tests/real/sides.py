@@ -29,7 +29,9 @@ class Side:
         assert parts.hostname
         if parts.scheme == "https":
             context = ssl.create_default_context(cafile=ca_file)
-            self.connection = http.client.HTTPSConnection(parts.hostname, parts.port, context=context)
+            self.connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+                parts.hostname, parts.port, context=context
+            )
         else:
             self.connection = http.client.HTTPConnection(parts.hostname, parts.port)
         self.headers = {"Authorization": f"Bearer {token}", "User-Agent": "differ/1"}
@@ -57,22 +59,23 @@ def real_side(real_server: ControlPlane) -> Iterator[Side]:
 @pytest.fixture(scope="module")
 def sides(real_server: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
     kubeconfig = tmp_path_factory.mktemp("ours") / "kubeconfig"
-    command = [sys.executable, "-m", "konverge.cli.main", "apiserver", "--kubeconfig", str(kubeconfig)]
+    # Plain HTTP with a token: the kubeconfig of a TLS server has a certificate in its place.
+    command = [sys.executable, "-m", "konverge.cli.main", "apiserver", "--no-tls", "--kubeconfig", str(kubeconfig)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        ready = process.stdout.readline()
-        assert ready.startswith("ready "), f"our server did not start: {ready!r}; run {' '.join(command)}"
-        url = ready.split()[1]
-        token = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]["token"]
-        pair = Side(real_server.url, real_server.token, str(real_server.ca_file)), Side(url, token)
         try:
+            assert process.stdout is not None
+            ready = process.stdout.readline()
+            assert ready.startswith("ready "), f"our server did not start: {ready!r}; run {' '.join(command)}"
+            token = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]["token"]
+            real = Side(real_server.url, real_server.token, str(real_server.ca_file))
+            pair = real, Side(ready.split()[1], token)
             for side in pair:
                 prepare(side)
             yield pair
-        finally:
-            process.terminate()
             for side in pair:
                 side.connection.close()
+        finally:
+            process.terminate()
 
 
 def prepare(side: Side) -> None:
