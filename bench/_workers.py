@@ -3,6 +3,10 @@
 Each worker stays alive for the whole run, so that imports and first uses are paid before anything is measured; the
 rounds go from peer to peer, so that whatever else the machine does hits all of them alike. CPU time is that of the
 worker's whole process, user and system, all its threads.
+
+An action is measured from its beginning to its end. A peer that calls `measure_from_here` in the midst of one moves the
+beginning there, and tells the benchmark so (`Worker.start` returns); `measure_to_here` moves the end. That is how a
+watch is measured without its opening and closing, and how the benchmark knows when to make the changes.
 """
 
 from __future__ import annotations
@@ -31,16 +35,28 @@ class Worker:
 
     def do(self, action: str, **arguments: Any) -> float:
         """Have it done once; returns the CPU seconds it took."""
+        self._order(action, **arguments)
+        return self.finish()
+
+    def start(self, action: str, **arguments: Any) -> None:
+        """Have it begun; returns when the measuring has begun, too."""
+        self._order(action, **arguments)
+        self._answer()
+
+    def finish(self) -> float:
+        """The CPU seconds of what is under way, when it has ended."""
+        while "cpu" not in (answer := self._answer()):
+            pass
+        return float(answer["cpu"])
+
+    def peak_bytes(self) -> int:
+        self._order("memory")
+        return int(self._answer()["peak"])
+
+    def _order(self, action: str, **arguments: Any) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"action": action, **arguments}) + "\n")
         self._process.stdin.flush()
-        return float(self._answer()["cpu"])
-
-    def peak_bytes(self) -> int:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"action": "memory"}) + "\n")
-        self._process.stdin.flush()
-        return int(self._answer()["peak"])
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
@@ -70,6 +86,24 @@ def cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
+class _Span:
+    """The part of an action that is measured, in CPU seconds of this process."""
+
+    began = 0.0
+    ended: float | None = None
+
+
+def measure_from_here() -> None:
+    """Called by a peer in the midst of an action: what it did so far does not count."""
+    _say({"began": True})
+    _Span.began = cpu_seconds()
+
+
+def measure_to_here() -> None:
+    """Called by a peer: what it does in this action from now on does not count."""
+    _Span.ended = cpu_seconds()
+
+
 def serve(peer: Any, run: Callable[[Any], Any] | None = None) -> None:
     """The worker's side: methods of `peer` are the actions; `prepare_X`, where there is one, goes unmeasured.
 
@@ -91,9 +125,9 @@ def serve(peer: Any, run: Callable[[Any], Any] | None = None) -> None:
             continue
         if hasattr(peer, f"prepare_{action}"):
             call(f"prepare_{action}", order)
-        before = cpu_seconds()
+        _Span.began, _Span.ended = cpu_seconds(), None
         call(action, order)
-        _say({"cpu": cpu_seconds() - before})
+        _say({"cpu": (_Span.ended or cpu_seconds()) - _Span.began})
     if hasattr(peer, "close"):
         call("close", {})
 

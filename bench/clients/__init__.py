@@ -1,8 +1,10 @@
 """One worker per client library, all doing the same with the same objects; results are typed where there are types.
 
-Two kinds of objects: a small one (ConfigMap, half a kilobyte), where the client's own work shows, and a large one
-(Deployment, five kilobytes with its managedFields), where decoding does. Asynchronous peers keep `FLIGHT` requests in
-flight, as a controller's workers do; synchronous ones do what their users do, one at a time.
+Two kinds of objects: a ConfigMap of a kilobyte and a half, where the client's own work shows, and a Deployment of five
+kilobytes (half of them managedFields), where decoding does. Asynchronous peers keep `FLIGHT` requests in flight, as a
+controller's workers do; synchronous ones do what their users do, one at a time.
+
+The actions: `create`, `get` and `list` are what they say; `watch` is measured from its first event on.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ def _labels(name: str) -> dict[str, str]:
 
 
 def _config_map(name: str, namespace: str) -> dict[str, Any]:
-    data = {f"setting-{index}": f"the value of setting {index}" for index in range(6)}
+    data = {f"setting-{index}": f"the value of setting {index}" for index in range(8)}
+    data["application.yaml"] = "".join(
+        f"section-{index}:\n  enabled: true\n  limit: {index}00\n" for index in range(10)
+    )
     metadata = {"name": name, "namespace": namespace, "labels": _labels(name)}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 

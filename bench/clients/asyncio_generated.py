@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from bench._workers import on_uvloop, serve
+from bench._workers import measure_from_here, measure_to_here, on_uvloop, serve
 from bench.clients import manifest, names, spread
 
 
@@ -45,12 +45,15 @@ class Peer:
             found = await self.lists[kind](namespace, label_selector="app.kubernetes.io/part-of=bench")
             assert sum(item.metadata.name != "" for item in found.items) == count
 
-    async def watch(self, kind: str, namespace: str, count: int) -> None:
+    async def watch(self, kind: str, namespace: str, events: int, **since: str) -> None:
         seen = 0
-        async with self.watching.Watch().stream(self.lists[kind], namespace) as stream:
+        async with self.watching.Watch().stream(self.lists[kind], namespace, **since) as stream:
             async for event in stream:
                 seen += event["object"].metadata.name != ""
-                if seen == count:
+                if seen == 1:
+                    measure_from_here()
+                if seen == events:
+                    measure_to_here()
                     return
 
     async def close(self) -> None:

@@ -6,7 +6,7 @@ import sys
 
 from kubernetes import client, config, watch
 
-from bench._workers import serve
+from bench._workers import measure_from_here, measure_to_here, serve
 from bench.clients import manifest, names
 
 
@@ -34,12 +34,15 @@ class Peer:
             found = self.lists[kind](namespace, label_selector="app.kubernetes.io/part-of=bench")
             assert sum(item.metadata.name != "" for item in found.items) == count
 
-    def watch(self, kind: str, namespace: str, count: int) -> None:
+    def watch(self, kind: str, namespace: str, events: int, **since: str) -> None:
         seen = 0
         watching = watch.Watch()
-        for event in watching.stream(self.lists[kind], namespace):
+        for event in watching.stream(self.lists[kind], namespace, **since):
             seen += event["object"].metadata.name != ""
-            if seen == count:
+            if seen == 1:
+                measure_from_here()
+            if seen == events:
+                measure_to_here()
                 watching.stop()
 
 

@@ -6,7 +6,7 @@ import sys
 from contextlib import aclosing
 from typing import Any
 
-from bench._workers import on_uvloop, serve
+from bench._workers import measure_from_here, measure_to_here, on_uvloop, serve
 from bench.clients import manifest, names, spread
 from konverge.client import Client, load_config
 from konverge.objects.codec import from_dict
@@ -40,12 +40,15 @@ class Peer:
             found = await self.client.list(KINDS[kind], namespace, label_selector="app.kubernetes.io/part-of=bench")
             assert sum(item.metadata.name != "" for item in found) == count
 
-    async def watch(self, kind: str, namespace: str, count: int) -> None:
+    async def watch(self, kind: str, namespace: str, events: int, **since: str) -> None:
         seen = 0
-        async with aclosing(self.client.watch(KINDS[kind], namespace)) as events:
-            async for event in events:
+        async with aclosing(self.client.watch(KINDS[kind], namespace, **since)) as watching:
+            async for event in watching:
                 seen += event.object.metadata.name != ""
-                if seen == count:
+                if seen == 1:
+                    measure_from_here()
+                if seen == events:
+                    measure_to_here()
                     return
 
     async def close(self) -> None:

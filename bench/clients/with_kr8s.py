@@ -9,7 +9,7 @@ from typing import Any
 import kr8s.asyncio
 from kr8s.asyncio.objects import ConfigMap, Deployment
 
-from bench._workers import on_uvloop, serve
+from bench._workers import measure_from_here, measure_to_here, on_uvloop, serve
 from bench.clients import manifest, names, spread
 
 KINDS: dict[str, Any] = {"ConfigMap": ConfigMap, "Deployment": Deployment}
@@ -49,11 +49,14 @@ class Peer:
                 found += item.metadata.name != ""
             assert found == count
 
-    async def watch(self, kind: str, namespace: str, count: int) -> None:
+    async def watch(self, kind: str, namespace: str, events: int, resource_version: str | None = None) -> None:
         seen = 0
-        async for _, item in self.api.watch(WORDS[kind], namespace=namespace):
+        async for _, item in self.api.watch(WORDS[kind], namespace=namespace, since=resource_version):
             seen += item.metadata.name != ""
-            if seen == count:
+            if seen == 1:
+                measure_from_here()
+            if seen == events:
+                measure_to_here()
                 return
 
 

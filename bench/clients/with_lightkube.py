@@ -9,7 +9,7 @@ from lightkube import AsyncClient, Client, KubeConfig
 from lightkube.resources.apps_v1 import Deployment
 from lightkube.resources.core_v1 import ConfigMap
 
-from bench._workers import on_uvloop, serve
+from bench._workers import measure_from_here, measure_to_here, on_uvloop, serve
 from bench.clients import manifest, names, spread
 
 KINDS: dict[str, Any] = {"ConfigMap": ConfigMap, "Deployment": Deployment}
@@ -40,11 +40,14 @@ class Peer:
             found = self.client.list(KINDS[kind], namespace=namespace, labels=LABELS)
             assert sum(item.metadata.name != "" for item in found) == count
 
-    def watch(self, kind: str, namespace: str, count: int) -> None:
+    def watch(self, kind: str, namespace: str, events: int, **since: str) -> None:
         seen = 0
-        for _, item in self.client.watch(KINDS[kind], namespace=namespace):
+        for _, item in self.client.watch(KINDS[kind], namespace=namespace, **since):
             seen += item.metadata.name != ""
-            if seen == count:
+            if seen == 1:
+                measure_from_here()
+            if seen == events:
+                measure_to_here()
                 return
 
 
@@ -74,11 +77,14 @@ class AsyncPeer:
                 found += item.metadata.name != ""
             assert found == count
 
-    async def watch(self, kind: str, namespace: str, count: int) -> None:
+    async def watch(self, kind: str, namespace: str, events: int, **since: str) -> None:
         seen = 0
-        async for _, item in self.client.watch(KINDS[kind], namespace=namespace):
+        async for _, item in self.client.watch(KINDS[kind], namespace=namespace, **since):
             seen += item.metadata.name != ""
-            if seen == count:
+            if seen == 1:
+                measure_from_here()
+            if seen == events:
+                measure_to_here()
                 return
 
     async def close(self) -> None:

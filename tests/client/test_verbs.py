@@ -23,8 +23,9 @@ from konverge.client import (
     UnknownKind,
     merge_between,
 )
+from konverge.client.binding import bind_class
 from konverge.client.call import encode_query, segment
-from konverge.client.watch import Blocks, split_event
+from konverge.client.watch import TOGETHER, Blocks, split_event
 from konverge.objects.kinds.apps_v1 import Deployment
 from konverge.objects.kinds.core_v1 import ConfigMap, Node, Pod
 from konverge.objects.meta import ObjectMeta
@@ -177,6 +178,45 @@ async def test_a_bookmark_is_a_zero_value_and_does_not_end_the_watch() -> None:
     assert [found.type for found in seen] == ["ADDED", "BOOKMARK", "MODIFIED"]
     assert seen[1].object.metadata.resource_version == "9"
     assert seen[2].object.spec.replicas == 3
+
+
+async def test_many_events_at_once_are_the_same_as_few() -> None:
+    names = [f"{number:04}" for number in range(1000)]  # far more than are decoded together
+    text = b"".join(event("ADDED", config_map(name, text="x" * 100)) for name in names)
+    assert len(text) > 2 * TOGETHER
+    seen = [found.object.metadata.name async for found in Script(streamed(text)).client().watch(ConfigMap)]
+    assert seen == names
+
+
+@pytest.mark.parametrize(
+    ("options", "compressed"),
+    [
+        ({}, True),
+        ({"resource_version": "0"}, True),
+        ({"resource_version": "7", "send_initial_events": True, "resource_version_match": "NotOlderThan"}, True),
+        ({"resource_version": "7"}, False),
+    ],
+)
+async def test_single_events_are_not_asked_for_compressed(options: dict[str, Any], compressed: bool) -> None:
+    server = Script(streamed(b""))
+    assert [found async for found in server.client().watch(ConfigMap, **options)] == []
+    assert [batch async for batch in server.client().watch_bytes(ConfigMap, **options)] == []
+    wishes = {request.headers.get("accept-encoding") for request in server.requests}
+    assert wishes == ({""} if compressed else {"identity"})
+
+
+def test_objects_do_not_hold_the_message_that_brought_them_all() -> None:
+    """Their managedFields are windows into what they were decoded from, until they are detached."""
+    body = config_map("a")
+    body["metadata"]["managedFields"] = [{"manager": "m"}]
+    binding = bind_class(ConfigMap)
+    message: Any = bytearray(json.dumps({"items": [body] * 3}).encode())
+    listed = binding.decode_list(message).items
+    message.clear()  # raises BufferError while anybody looks into it
+    message += event("ADDED", body) * 3
+    watched = [found.object for found in binding.decode_events(message)]
+    message.clear()
+    assert {found.metadata.managed_fields[0].manager for found in (*listed, *watched)} == {"m"}
 
 
 async def test_a_watch_that_breaks() -> None:

@@ -56,3 +56,23 @@ def test_a_head_never_has_more_lines_than_fields(raw: list[tuple[bytes, bytes]])
         assert head.endswith(b"\r\n\r\n")
         assert head.count(b"\r\n\r\n") == 1
         assert head.count(b"\n") == head.count(b"\r") == head.count(b"\r\n")
+
+
+def test_fields_are_encoded_once_per_encoder_and_anew_when_some_are_added() -> None:
+    headers = Headers.of({"accept": "a"})
+    one, other = RequestEncoder("one"), RequestEncoder("other", gzip=False)
+    for _ in range(2):
+        assert one.encode(Request("GET", "/", headers)) == (
+            b"GET / HTTP/1.1\r\nhost: one\r\naccept-encoding: gzip\r\naccept: a\r\n\r\n"
+        )
+        assert other.encode(Request("GET", "/x", headers)) == b"GET /x HTTP/1.1\r\nhost: other\r\naccept: a\r\n\r\n"
+    headers.add("x", "1")
+    assert other.encode(Request("POST", "/", headers, b"body")) == (
+        b"POST / HTTP/1.1\r\nhost: other\r\naccept: a\r\nx: 1\r\ncontent-length: 4\r\n\r\n"
+    )
+
+
+def test_fields_of_the_caller_stand_in_for_ours_and_framing_is_never_theirs() -> None:
+    headers = Headers.of({"Accept-Encoding": "identity", "Host": "h2", "content-length": "9", "transfer-encoding": "x"})
+    head = RequestEncoder("h1", extra=b"x: y\r\n").encode(Request("GET", "/", headers))
+    assert head == b"GET / HTTP/1.1\r\nx: y\r\naccept-encoding: identity\r\nhost: h2\r\n\r\n"

@@ -14,7 +14,7 @@ import msgspec
 from konverge.client.errors import MalformedAnswer
 from konverge.client.watch import WatchEvent
 from konverge.objects.codec import decoder
-from konverge.objects.meta import Object, ObjectList
+from konverge.objects.meta import Object, ObjectList, detach
 from konverge.objects.resource import Resource
 
 Obj: TypeAlias = dict[str, Any]
@@ -68,8 +68,7 @@ class Binding(Generic[T]):
         """The events of a watch, one a line. Raises what msgspec raises."""
         found = _without_collection(self._events, lines)
         if not self._dynamic:
-            for event in found:
-                event.object.metadata.detach()  # type: ignore[attr-defined]
+            detach([event.object for event in found])
         return found
 
     def decode_list(self, body: bytes) -> Listing[T]:
@@ -80,8 +79,7 @@ class Binding(Generic[T]):
         if self._dynamic:
             self._fill_in(found.items)
         else:
-            for item in found.items:
-                item.metadata.detach()  # type: ignore[attr-defined]
+            detach(found.items)
         return found
 
     def _fill_in(self, items: list[Any]) -> None:

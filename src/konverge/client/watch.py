@@ -34,7 +34,7 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 RawEvent = tuple[str, bytes]
 """The type of an event and the JSON of its object."""
 
-TOGETHER = 128 << 10
+TOGETHER = 64 << 10
 """Bytes of events that are decoded together at most."""
 MAX_EVENT = 64 << 20
 """Bytes of one event at most. The server stores objects of at most 1.5 MiB; a line past this is not a watch."""
@@ -108,11 +108,12 @@ class Blocks:
         if end < 0:
             self._keep(chunk)
             return None
-        block = chunk[:end]
         if self._parts:
-            block = b"".join((*self._parts, block))
+            block = b"".join((*self._parts, memoryview(chunk)[:end]))
             self._parts.clear()
             self._size = 0
+        else:
+            block = chunk[:end]
         if end + 1 < len(chunk):
             self._keep(chunk[end + 1 :])
         return block

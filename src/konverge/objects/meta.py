@@ -76,12 +76,6 @@ class ObjectMeta(Model):
         found = list(entries)
         self.managed_fields_json = Raw(_write(found)) if found else UNSET
 
-    def detach(self) -> None:
-        """Let go of the message that this was decoded from: its managedFields would keep the whole of it alive."""
-        json = self.managed_fields_json
-        if json is not UNSET:
-            self.managed_fields_json = json.copy()
-
 
 _read_managed = msgspec.json.Decoder(list[ManagedFieldsEntry] | None).decode
 _write = msgspec.json.Encoder().encode
@@ -95,6 +89,15 @@ class Object(Model):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
+
+
+def detach(objects: Iterable[Any]) -> None:
+    """Let go of the message that these were decoded from together: their managedFields would keep all of it alive."""
+    for obj in objects:
+        meta = obj.metadata
+        json = meta.managed_fields_json
+        if json is not UNSET:
+            meta.managed_fields_json = json.copy()
 
 
 class PartialObjectMetadata(Object):
