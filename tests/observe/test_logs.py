@@ -26,11 +26,11 @@ def stream() -> Iterator[io.StringIO]:
 
 def test_json_lines_carry_the_reconcile(stream: io.StringIO) -> None:
     logs.set_up("info", "json", stream)
-    token = logs.scope.set(logs.Scope("webapp", "shop/web", "a-1"))
+    token = logs.scope.set(logs.Scope("webapp", "shop/web", 7))
     logging.getLogger("konverge.x").info("scaled to %d", 3)
     logs.scope.reset(token)
     line = json.loads(stream.getvalue())
-    assert (line["controller"], line["object"], line["reconcileID"]) == ("webapp", "shop/web", "a-1")
+    assert (line["controller"], line["object"], line["reconcileID"]) == ("webapp", "shop/web", "7")
     assert (line["level"], line["msg"]) == ("info", "scaled to 3")
 
 

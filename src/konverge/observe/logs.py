@@ -21,8 +21,9 @@ class Scope(NamedTuple):
     """Which reconcile a line belongs to."""
 
     controller: str
-    object: str
-    reconcile_id: str
+    subject: object
+    """The object's key; turned into text only when a line is written."""
+    reconcile_id: int
 
 
 scope: ContextVar[Scope | None] = ContextVar("log_scope", default=None)
@@ -40,7 +41,7 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S.%f")[:-3]
         found: Scope | None = getattr(record, "scope", None)
-        where = f"{found.controller} {found.object} [{found.reconcile_id}] " if found else ""
+        where = f"{found.controller} {found.subject} [{found.reconcile_id}] " if found else ""
         text = f"{when} {record.levelname:<7} {where}{record.getMessage()}"
         if record.exc_info:
             text += "\n" + self.formatException(record.exc_info)
@@ -59,7 +60,11 @@ class JsonFormatter(logging.Formatter):
         }
         found: Scope | None = getattr(record, "scope", None)
         if found:
-            line |= {"controller": found.controller, "object": found.object, "reconcileID": found.reconcile_id}
+            line |= {
+                "controller": found.controller,
+                "object": str(found.subject),
+                "reconcileID": str(found.reconcile_id),
+            }
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False, default=str)

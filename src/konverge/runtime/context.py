@@ -11,7 +11,7 @@ import msgspec
 from konverge.cache.lister import Lister
 from konverge.cache.record import Key, Record
 from konverge.client import Client, MergePatch, NotFound, merge_between
-from konverge.objects.codec import from_json, to_dict
+from konverge.objects.codec import decoder, from_json, to_dict
 from konverge.objects.labels import Selector
 from konverge.objects.meta import Object
 from konverge.runtime.owners import set_controller_reference
@@ -21,6 +21,10 @@ from konverge.runtime.wish import unsatisfied
 
 T = TypeVar("T", bound=Object)
 K = TypeVar("K", bound=Object)
+
+
+_status_only: dict[type[Any], Any] = {}
+"""Class of a status -> a struct with nothing but such a status."""
 
 
 class Recorder(Protocol):
@@ -53,7 +57,7 @@ class Context(Generic[T]):
         recorder: Recorder,
         manager: str,
         reasons: tuple[Reason, ...],
-        log: logging.LoggerAdapter[logging.Logger],
+        log: logging.Logger,
     ) -> None:
         self.request = request
         self.client = client
@@ -159,16 +163,24 @@ class Context(Generic[T]):
 
     async def save_status(self) -> bool:
         """Write what changed in `ctx.obj.status`, as a merge patch; no request when nothing did. True when written."""
-        before = from_json(self._kind, self._record.raw)
-        if getattr(before, "status", None) == getattr(self.obj, "status", None):
+        before = self._status_before()
+        status: Any = getattr(self.obj, "status", None)
+        if status == before:
             return False
-        patch = merge_between(
-            {"status": to_dict(before).get("status", {})}, {"status": to_dict(self.obj).get("status", {})}
-        )
+        patch = merge_between({"status": to_dict(before)}, {"status": to_dict(status)})
         if not patch:
             return False
         await self._patch(patch, "status")
         return True
+
+    def _status_before(self) -> Any:
+        """The status as it was read, alone: the rest of the object need not be decoded again."""
+        status: Any = getattr(self.obj, "status", None)
+        kind = type(status)
+        if kind not in _status_only:
+            _status_only[kind] = msgspec.defstruct("StatusOnly", [("status", kind | None, None)])
+        found = decoder(_status_only[kind]).decode(self._record.raw).status
+        return kind() if found is None else found
 
     async def save_metadata(self) -> bool:
         """Write what changed in labels, annotations and finalizers, guarded by the version that was read."""

@@ -21,6 +21,7 @@ from konverge.client import Client, ClientError, Conflict, ConnectionFailed, Ser
 from konverge.objects.codec import decoder
 from konverge.objects.meta import Object
 from konverge.objects.resource import Resource
+from konverge.observe import logs
 from konverge.observe.metrics import ControllerNumbers
 from konverge.runtime.context import Context, Recorder
 from konverge.runtime.declare import Controller, Reconciler, Settings, Source
@@ -28,6 +29,7 @@ from konverge.runtime.finalizers import with_finalizer
 from konverge.runtime.mapping import OwnedMapper, WatchMapper
 from konverge.runtime.reasons import Changed, External, Reason, Resync, Retry, Timer
 from konverge.runtime.result import DONE, Request, Result, TerminalError, TransientError
+from konverge.runtime.watchdog import Watchdog
 from konverge.runtime.writes import Writes, attribute_to
 from konverge.workqueue import Backoff, Item, RateLimiter, ShutDown, TokenBucket, WorkQueue
 
@@ -69,6 +71,9 @@ class Engine(Generic[T]):
         self._listers: dict[type[Object], Lister[Any]] = {}
         self._reconcile = _reconcile_function(controller)
         self._primary = informers[controller.kind.resource]
+        self._loop = asyncio.get_running_loop()
+        self._watchdog = Watchdog(settings.timeout)
+        self._count = 0
         self._attach()
 
     # -------------------------------------------------------------- events in
@@ -150,29 +155,31 @@ class Engine(Generic[T]):
         return item
 
     async def _process(self, item: Item[Request]) -> None:
-        loop = asyncio.get_running_loop()
-        if self._writes.has_written(item.key):
-            await self._catch_up(item.key)
-        began = loop.time()
-        self.numbers.running[item.key] = began
+        key = item.key
+        if self._writes.has_written(key):
+            await self._catch_up(key)
+        began = self._loop.time()
+        self.numbers.running[key] = began
         self.numbers.event_to_reconcile.observe(item.waited)
         error: BaseException | None = None
         result: Result | None = None
+        self._watchdog.begin(key, began)
         try:
-            async with asyncio.timeout(self.settings.timeout) as limit:
-                result = await self._attempt(item)
+            result = await self._attempt(item)
         except asyncio.CancelledError as cancelled:
-            if _cancelled_from_outside():
-                raise
-            error = cancelled
-        except Exception as raised:
-            error = raised
-            if isinstance(raised, TimeoutError) and limit.expired():
+            if self._watchdog.barked(key):
                 self.numbers.timeouts += 1
                 error = TransientError(f"not finished within {self.settings.timeout:g} s")
+            elif _cancelled_from_outside():
+                raise
+            else:
+                error = cancelled
+        except Exception as raised:
+            error = raised
         finally:
-            del self.numbers.running[item.key]
-            self.numbers.time.observe(loop.time() - began)
+            self._watchdog.end(key)
+            del self.numbers.running[key]
+            self.numbers.time.observe(self._loop.time() - began)
         self._follow(item, result or DONE, error)
 
     async def _attempt(self, item: Item[Request]) -> Result | None:
@@ -180,6 +187,8 @@ class Engine(Generic[T]):
         if record is None:
             return None  # gone: nothing to do, and no error
         attribute_to(self._writes, item.key)
+        self._count += 1
+        logs.scope.set(logs.Scope(self.controller.name, item.key, self._count))
         reasons: tuple[Reason, ...] = item.reasons  # type: ignore[assignment]
         context = Context(
             item.key,
@@ -190,7 +199,7 @@ class Engine(Generic[T]):
             recorder=self._recorder,
             manager=self._manager,
             reasons=reasons,
-            log=logging.LoggerAdapter(_log, {"controller": self.controller.name, "object": item.key}),
+            log=_log,
         )
         return await self._reconcile(context)
 
