@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-COMMANDS = ("apiserver", "envtest", "up")
+COMMANDS = ("apiserver", "envtest", "sim", "up")
 
 
 def parser() -> argparse.ArgumentParser:

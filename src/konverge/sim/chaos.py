@@ -26,7 +26,7 @@ class Chaos:
         self._cluster = cluster
         self._transport = transport
         self._faults = [fault for fault in plan.faults if fault.kind in WORLD]
-        self.over = not self._faults
+        self.over = asyncio.Event()
 
     async def run(self) -> None:
         began = asyncio.get_running_loop().time()
@@ -35,7 +35,7 @@ class Chaos:
                 await asyncio.sleep(max(began + fault.at - asyncio.get_running_loop().time(), 0))
                 self._transport.happened.append(str(fault))
                 group.create_task(self._perform(fault), name=str(fault))
-        self.over = True
+        self.over.set()
 
     async def _perform(self, fault: Fault) -> None:
         match fault.kind:

@@ -87,7 +87,7 @@ class Kubelet:
         self.addresses.release(uid)
 
     def _waiting_for(self, node: Node) -> Iterable[Request]:
-        return self._waiting.pop(node.metadata.name, ())
+        return () if node.metadata.name in self.lost else sorted(self._waiting.pop(node.metadata.name, ()))
 
     async def _looked_at_again(self) -> AsyncIterator[Request]:
         while True:
@@ -96,6 +96,8 @@ class Kubelet:
     def recover_node(self, name: str) -> None:
         """A lost node is back: its pods go on, and what they missed happens now."""
         self.lost.discard(name)
+        for request in sorted(self._waiting.pop(name, ())):
+            self._again.put_nowait(request)
         self.look_again(lambda pod: pod.spec.node_name == name)
 
     def look_again(self, which: Any = lambda pod: True) -> None:
@@ -117,9 +119,7 @@ class Kubelet:
     async def reconcile(self, ctx: Context[Pod]) -> Result | None:
         pod = ctx.obj
         node_name = pod.spec.node_name or ""
-        if node_name in self.lost:
-            return None
-        node = await ctx.get(Node, node_name)
+        node = None if node_name in self.lost else await ctx.get(Node, node_name)
         if node is None:
             self._waiting.setdefault(node_name, set()).add(ctx.request)
             return None

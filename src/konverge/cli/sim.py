@@ -1,0 +1,45 @@
+"""`konverge sim`: a cluster where things go wrong by seed; a seed that fails is told as short as possible."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from typing import Any
+
+
+def add(commands: Any) -> None:
+    about = "run a simulated cluster with faults by seed, and check that it comes through"
+    parser = commands.add_parser("sim", help=about, description=about)
+    parser.add_argument("--seed", type=int, default=0, help="the seed (of the first run)")
+    parser.add_argument("--count", type=int, default=1, help="how many seeds to run, counted up from --seed")
+    parser.add_argument("--plan", help="the faults themselves, as a failing run prints them, instead of the seed's")
+    parser.add_argument("--logs", action="store_true", help="show what the parts of the cluster log")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from konverge.sim.faults import Plan, PlanError
+    from konverge.sim.story import shortest, tell
+
+    try:
+        plan = Plan.read(arguments.plan) if arguments.plan else None
+    except PlanError as error:
+        print(error)
+        return 2
+    if not arguments.logs:
+        logging.disable(logging.CRITICAL)
+    for seed in range(arguments.seed, arguments.seed + arguments.count):
+        outcome = tell(seed, plan)
+        if not outcome.fine:
+            _report(outcome, shortest(outcome))
+            return 1
+    print(f"{arguments.count} of {arguments.count} seeds came through")
+    return 0
+
+
+def _report(outcome: Any, short: Any) -> None:
+    print(f"seed {outcome.seed} failed: {outcome.problem}")
+    print(f"with {len(short.plan.faults)} of {len(outcome.plan.faults)} faults it still fails: {short.problem}")
+    for line in short.happened:
+        print(f"  {line}")
+    print(f'again: konverge sim --seed {outcome.seed} --plan "{short.plan if short.plan.faults else ""}" --logs')
