@@ -7,9 +7,10 @@ program that draws its time and randomness from its loop (see `konverge.clock`) 
 from __future__ import annotations
 
 import asyncio
-import random
 from math import inf
 from typing import Any, NoReturn
+
+from konverge import clock
 
 EPOCH = 1_767_225_600.0
 """Where simulated wall time begins: 2026-01-01T00:00:00Z."""
@@ -38,7 +39,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._epoch = epoch
         self._clock_resolution = 1e-9
         self._selector = self  # BaseEventLoop asks its selector how long to wait; here that is ourselves
-        self.rng = random.Random(seed)  # noqa: S311 - a simulation must be replayable
+        self.rng = clock.seeded(seed)
         self.seed = seed
         self._idlers: list[asyncio.Future[float]] = []
 
