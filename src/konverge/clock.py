@@ -14,8 +14,6 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol, cast
 
-Rng = random.Random
-
 _process_rng = random.Random()  # noqa: S311 - jitter and names, never secrets
 
 # Version 4 and the usual variant, as RFC 9562 places them.
@@ -72,11 +70,6 @@ def rng() -> random.Random:
 def seeded(seed: int) -> random.Random:
     """A generator of its own, for plans that a seed must give again whatever else is drawn."""
     return random.Random(seed)  # noqa: S311 - replayable is the point
-
-
-def seeded(seed: int) -> Rng:
-    """A generator of its own, for a simulation: one seed, one sequence."""
-    return random.Random(seed)  # noqa: S311 - a simulation must be replayable
 
 
 def new_uid() -> str:
