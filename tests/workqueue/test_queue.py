@@ -182,3 +182,16 @@ def test_no_key_is_lost_and_none_is_in_two_hands(program: list[tuple[str, int, i
 
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(seed)) as runner:
         runner.run(main())
+
+
+def test_a_delay_that_is_over_before_its_timer_is_set_is_no_trouble() -> None:
+    """uvloop answers `call_at` with a plain handle when the time has just passed (a `konverge up` died of it)."""
+    uvloop = pytest.importorskip("uvloop")
+
+    async def work() -> list[str]:
+        queue: WorkQueue[str] = WorkQueue()
+        for number in range(50):
+            queue.add_after(f"k{number}", 1e-7 * (50 - number))
+        return [(await queue.get()).key for _ in range(50)]
+
+    assert len(uvloop.run(work())) == 50

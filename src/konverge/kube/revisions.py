@@ -1,8 +1,8 @@
 """ControllerRevisions: the templates that a StatefulSet or a DaemonSet had, for going back to them.
 
 A revision holds a patch that puts its template back. Equal templates share one revision: rolling back gives the old
-revision the highest number again. They are written by PUT, because the server takes every patch of a ControllerRevision
-for a change of its data.
+revision the highest number again. They are written by PUT: the server compares their data as bytes, and a patch encodes
+it anew, in an order and with escapes of its own.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Container, Iterable
 from typing import Any
+
+import msgspec
 
 from konverge.client import AlreadyExists, NotFound
 from konverge.kube.adoption import ORPHANS
@@ -29,8 +31,10 @@ _MOST_COLLISIONS = 50
 
 
 def data_of(template: PodTemplateSpec) -> dict[str, Any]:
-    """The patch that puts this template back."""
-    return {"spec": {"template": {**to_dict(template), "$patch": "replace"}}}
+    """The patch that puts this template back, in the order in which the server would encode it."""
+    data = {"spec": {"template": {**to_dict(template), "$patch": "replace"}}}
+    ordered_data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(data, order="sorted"))
+    return ordered_data
 
 
 def template_of(revision: ControllerRevision) -> PodTemplateSpec:

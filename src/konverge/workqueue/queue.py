@@ -135,6 +135,7 @@ class WorkQueue(Generic[K]):
         self._due: dict[K, _Delayed[K]] = {}
         self._heap: list[_Delayed[K]] = []  # may hold entries that `_due` has since replaced
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = 0.0  # kept here: what uvloop returns for a time just past cannot say when it is due
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._drained: asyncio.Future[None] | None = None
         self._closing = False
@@ -302,10 +303,10 @@ class WorkQueue(Generic[K]):
     def _set_timer(self) -> None:
         due = self._heap[0].due
         if self._timer is not None:
-            if self._timer.when() <= due:
+            if self._timer_due <= due:
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_at(due, self._on_timer)
+        self._timer, self._timer_due = self._loop.call_at(due, self._on_timer), due
 
     def _on_timer(self) -> None:
         self._timer = None

@@ -6,12 +6,14 @@ which pods make way for a newer template (`plan.roll`, pure); do it; say so in t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from konverge import clock
-from konverge.cache import Change
+from konverge.cache import Change, Record
+from konverge.cache.record import Meta
 from konverge.client import ClientError
 from konverge.kube import pods as podlib
 from konverge.kube import revisions
@@ -23,13 +25,14 @@ from konverge.objects import labels
 from konverge.objects.codec import from_dict, to_dict
 from konverge.objects.kinds.apps_v1 import ControllerRevision, DaemonSet, DaemonSetStatus
 from konverge.objects.kinds.core_v1 import Node, Pod, PodTemplateSpec, Taint
-from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch
+from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch, controller_of
 from konverge.runtime.context import Caches
 from konverge.runtime.predicates import labels_changed
 
 FIRST_DELAY, LONGEST_DELAY = 1.0, 900.0
 """Between deletions of pods that fail on a node: a kubelet may refuse them as fast as they are made."""
 _LONG_AGO = 2 * LONGEST_DELAY
+BY_NODE = "daemonset/node"
 
 
 class DaemonSetReconciler(Reconciler[DaemonSet]):
@@ -156,15 +159,24 @@ class Turn:
 # ------------------------------------------------------------------ declaration
 
 
-class _NodeSpec(msgspec.Struct, gc=False):
+class _Spec(msgspec.Struct, gc=False, rename="camel"):
+    """Of a node its taints, of a pod its node."""
+
     taints: list[Taint] = []
+    node_name: str = ""
 
 
-class _NodeHead(msgspec.Struct, gc=False):
-    spec: _NodeSpec = msgspec.field(default_factory=_NodeSpec)
+class _Head(msgspec.Struct, gc=False):
+    spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
-_head = msgspec.json.Decoder(_NodeHead)
+_head = msgspec.json.Decoder(_Head)
+
+
+def _node_of(record: Record, meta: Meta) -> Iterable[str]:
+    """An index function: the node that a pod is bound to."""
+    name = _head.decode(record.raw).spec.node_name
+    return (name,) if name else ()
 
 
 def _matters(change: Change) -> bool:
@@ -174,10 +186,20 @@ def _matters(change: Change) -> bool:
     return _head.decode(change.old.raw).spec.taints != _head.decode(change.new.raw).spec.taints
 
 
-def _everyone(node: Node, caches: Caches) -> list[Request]:
-    lister = caches.lister(DaemonSet)
-    found = lister.informer.items() if lister is not None else ()
-    return [key for key, _ in found]
+def _concerned(node: Node, caches: Caches) -> list[Request]:
+    """Those that miss a pod on the node, have one that may not stay, or have counted one as misplaced."""
+    daemonsets, pods = caches.lister(DaemonSet), caches.lister(Pod)
+    if daemonsets is None or pods is None:
+        return []
+    there = {owner.uid for pod in pods.by_index(BY_NODE, node.metadata.name) if (owner := controller_of(pod))}
+    found = []
+    for daemonset in daemonsets.list():
+        wanted, may_stay = fit.should_run(daemonset, node)
+        scheduled = daemonset.metadata.uid in there
+        misplaced = scheduled and daemonset.status.number_misscheduled > 0
+        if (wanted and not scheduled) or (scheduled and not may_stay) or misplaced:
+            found.append(Request(daemonset.metadata.namespace, daemonset.metadata.name))
+    return found
 
 
 def controllers() -> list[Controller[Any]]:
@@ -188,8 +210,8 @@ def controllers() -> list[Controller[Any]]:
             owns=[Pod, ControllerRevision],
             watches=[
                 Watch(kind=Pod, lookup=adopters(DaemonSet)),
-                Watch(kind=Node, lookup=_everyone, predicate=_matters),
+                Watch(kind=Node, lookup=_concerned, predicate=_matters),
             ],
-            indexes={Pod: {ORPHANS: orphans}, ControllerRevision: {ORPHANS: orphans}},
+            indexes={Pod: {ORPHANS: orphans, BY_NODE: _node_of}, ControllerRevision: {ORPHANS: orphans}},
         )
     ]

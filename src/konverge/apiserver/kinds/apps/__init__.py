@@ -11,6 +11,8 @@ from konverge.apiserver.kinds.declare import IMMUTABLE, Report, as_created, crea
 from konverge.apiserver.kinds.rules.numbers import not_negative
 from konverge.apiserver.strategy import Obj, Strategy
 
+_HASHES = {"controller.kubernetes.io/hash", "controller-revision-hash"}
+
 
 def _data(obj: Any, path: str, report: Report) -> bool:
     data = obj.get("data")
@@ -20,10 +22,15 @@ def _data(obj: Any, path: str, report: Report) -> bool:
 
 
 def _data_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
-    """Immutable, and compared as bytes on the real server: a patch encodes it anew, and so is always a change."""
+    """Immutable, and compared as bytes on the real server: a patch encodes it anew.
+
+    What a controller wrote is encoded that way already, so that it stays the same; of text that somebody wrote by hand
+    (no revision hash among its labels) we assume that it does not.
+    """
     data = new.get("data")
     patched = report.context is not None and report.context.verb == "patch"
-    return (data == old.get("data") and not patched) or report.invalid("data", data, IMMUTABLE)
+    encoded_anew = patched and _HASHES.isdisjoint(old["metadata"].get("labels") or ())
+    return (data == old.get("data") and not encoded_anew) or report.invalid("data", data, IMMUTABLE)
 
 
 _REVISION = field("revision", not_negative)
