@@ -51,6 +51,9 @@ async def test_dry_runs_leave_no_trace(api: Api) -> None:
     await api.create("a", metadata={"finalizers": ["example.com/f"]})
     before, dry = api.server.store.revision, {"dryRun": "All"}
     made = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "new"}}, query=dry)
+    copied = {"metadata": {"name": "copied", "resourceVersion": "77"}}  # only the storage would refuse it
+    assert (await api.call("POST", CONFIG_MAPS, copied, query=dry))["metadata"]["resourceVersion"] == "77"
+    await api.call("POST", CONFIG_MAPS, copied, expect=500)
     assert made["metadata"]["uid"]
     assert "resourceVersion" not in made["metadata"]
     patched = await api.patch(f"{CONFIG_MAPS}/a", {"data": {"x": "1"}}, query=dry)

@@ -122,6 +122,8 @@ async def _prepare_new(call: Call, served: Served, obj: Obj, request: AdmissionR
     for text in strategy.warnings(obj, None, call):
         call.warn(text)
     await call.server.admission.validate(request)
+    if call.dry_run:  # the real server finds it in its storage, which a dry run does not reach
+        return
     if metadata.get("resourceVersion"):
         raise status.plain_500("resourceVersion should not be set on objects to be created")
     metadata.pop("resourceVersion", None)
