@@ -5,8 +5,8 @@ When a *reused* connection ends before the first byte of an answer, we do what G
 and TRACE are sent again on another connection; any other request is not, because the server may have acted on it
 (the caller gets StaleConnection and decides). What is left for those is to make the case rare: before a connection that
 has been idle for more than a moment is reused for one of them, its socket is asked whether the end of the stream
-already waits there (one poll call), and such a connection is dropped before anything is written. Every attempt uses up one stale connection, and a fresh one
-is never stale, so this ends.
+already waits there (one poll call), and such a connection is dropped before anything is written. Every attempt uses up
+one stale connection, and a fresh one is never stale, so this ends.
 
 **Cancellation.** A cancelled exchange closes its connection, unless its answer had already arrived whole.
 """
