@@ -23,6 +23,8 @@ MODULES: tuple[str, ...] = (
     "gc",
     "job",
     "namespace",
+    "nodelifecycle",
+    "podgc",
     "protection",
     "quota",
     "replicaset",

@@ -66,3 +66,19 @@ def _facts(record: Record) -> tuple[object, ...]:
     ready = any(c.type == "Ready" and c.status == "True" for c in view.status.conditions)
     spec, status = view.spec, view.status
     return ready, status.phase, status.pod_ips, spec.node_name, spec.hostname, spec.subdomain
+
+
+def placed(change: Change) -> bool:
+    """Whether a pod came to a node, is about to go, or ended."""
+    if change.new is None:
+        return False
+    view, over = _view(change.new.raw), _is_over(change.new)
+    now = (view.spec.node_name, change.new.meta.deletion_timestamp, over)
+    if change.old is None:
+        return any(now)
+    before = _view(change.old.raw)
+    return now != (before.spec.node_name, change.old.meta.deletion_timestamp, _is_over(change.old))
+
+
+def _is_over(record: Record) -> bool:
+    return _view(record.raw).status.phase in ("Succeeded", "Failed")

@@ -1,0 +1,163 @@
+"""Eviction by taints: a pod that does not tolerate a NoExecute taint goes, one that does for a while goes after it.
+
+The while begins when the taint was added, if the taint says so, else when it was first seen here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from konverge import clock
+from konverge.cache import Change
+from konverge.client import Conflict, NotFound, StrategicPatch
+from konverge.kube.podgc import disruption_target
+from konverge.kube.podnews import by_node
+from konverge.objects.kinds.core_v1 import Node, Pod, Taint, Toleration
+from konverge.objects.times import parse_time
+from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch
+from konverge.runtime.context import Caches
+
+ON_NODE = "eviction/node"
+_MOST_SEEN = 10_000
+
+Seen = dict[tuple[str, str, str], float]
+
+
+class EvictionReconciler(Reconciler[Pod]):
+    def __init__(self) -> None:
+        self._seen: Seen = {}
+        """When taints without a time of their own were first seen: by node, key and value."""
+
+    async def reconcile(self, ctx: Context[Pod]) -> Result | None:
+        pod = ctx.obj
+        if ctx.deleting or not pod.spec.node_name:
+            return None
+        node = await ctx.get(Node, pod.spec.node_name)
+        taints = [taint for taint in node.spec.taints if taint.effect == "NoExecute"] if node else []
+        if not taints:
+            return None
+        due = self._due(pod.spec.node_name, taints, pod.spec.tolerations)
+        if due is None:
+            return None
+        if due > clock.now():
+            return Result(requeue_after=due - clock.now())
+        await _evict(ctx)
+        return None
+
+    def _due(self, node: str, taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> float | None:
+        """When the pod must go (wall time); None is never."""
+        found: list[float] = []
+        for taint in taints:
+            toleration = next((one for one in tolerations if tolerates(one, taint)), None)
+            if toleration is None:
+                return 0.0
+            if toleration.toleration_seconds is not None:
+                found.append(self._since(node, taint) + max(0, toleration.toleration_seconds))
+        return min(found, default=None)
+
+    def _since(self, node: str, taint: Taint) -> float:
+        if taint.time_added:
+            return parse_time(taint.time_added).timestamp()
+        if len(self._seen) >= _MOST_SEEN:
+            self._seen.clear()
+        return self._seen.setdefault((node, taint.key, taint.value or ""), clock.now())
+
+    def forget(self, node: Node) -> None:
+        """Taints that a node no longer has are new when they come again."""
+        present = {(node.metadata.name, taint.key, taint.value or "") for taint in node.spec.taints}
+        for key in [key for key in self._seen if key[0] == node.metadata.name and key not in present]:
+            del self._seen[key]
+
+    def of_node(self, node: Node, caches: Caches) -> list[Request]:
+        """The pods on a node whose taints changed."""
+        lister, nodes = caches.lister(Pod), caches.lister(Node)
+        live = nodes.get(node.metadata.name) if nodes else None
+        self.forget(live or Node(metadata=node.metadata))
+        return lister.informer.keys_by_index(ON_NODE, node.metadata.name) if lister else []
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """
+    >>> tolerates(Toleration(operator="Exists"), Taint(key="a", effect="NoExecute"))
+    True
+    """
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    value, other = toleration.value or "", taint.value or ""
+    match toleration.operator or "Equal":
+        case "Exists":
+            return True
+        case "Equal":
+            return bool(toleration.key) and value == other
+        case "Gt" | "Lt" as operator if _is_number(value) and _is_number(other):
+            return int(other) > int(value) if operator == "Gt" else int(other) < int(value)
+    return False
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal() and len(text) < 20
+
+
+async def _evict(ctx: Context[Pod]) -> None:
+    meta = ctx.obj.metadata
+    ctx.event("TaintManagerEviction", f"Marking for deletion Pod {ctx.request}")
+    condition = disruption_target(
+        "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint", meta.generation
+    )
+    patch = StrategicPatch({"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}})
+    with contextlib.suppress(NotFound, Conflict):
+        await ctx.client.patch(Pod, meta.name, patch, meta.namespace, subresource="status")
+        await ctx.client.delete(Pod, meta.name, meta.namespace, uid=meta.uid)
+
+
+# ------------------------------------------------------------------ declaration
+
+
+class _Spec(msgspec.Struct, gc=False, rename="camel"):
+    node_name: str = ""
+    tolerations: list[dict[str, Any]] = []
+    taints: list[dict[str, Any]] = []
+
+
+class _View(msgspec.Struct, gc=False):
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_view = msgspec.json.Decoder(_View).decode
+
+
+def _is_news(change: Change) -> bool:
+    """A pod came to a node, or tolerates something else."""
+    if change.new is None:
+        return False
+    now = _view(change.new.raw).spec
+    before = _view(change.old.raw).spec if change.old else None
+    return bool(now.node_name) and now != before
+
+
+def _retainted(change: Change) -> bool:
+    before, now = (
+        [taint for taint in _view(record.raw).spec.taints if taint.get("effect") == "NoExecute"] if record else []
+        for record in (change.old, change.new)
+    )
+    return before != now
+
+
+def controllers() -> list[Controller[Any]]:
+    reconciler = EvictionReconciler()
+    return [
+        Controller(
+            Pod,
+            reconciler,
+            name="taint-eviction",
+            predicate=_is_news,
+            watches=[Watch(kind=Node, lookup=reconciler.of_node, predicate=_retainted)],
+            indexes={Pod: {ON_NODE: by_node}},
+        )
+    ]

@@ -1,0 +1,297 @@
+"""Nodes that fall silent: conditions, taints, evictions, and what follows when they are back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from konverge.client import Client, MergePatch, NotFound
+from konverge.kube import nodelifecycle
+from konverge.kube.nodelifecycle import health, taints
+from konverge.kube.nodelifecycle.eviction import tolerates
+from konverge.objects.kinds.core_v1 import Node, NodeCondition, NodeStatus, Pod, Taint, Toleration
+from konverge.objects.meta import ObjectMeta
+from konverge.objects.times import micro_now, now
+from tests.kube.conftest import Run, make_ready
+
+virtual = pytest.mark.virtual
+pytestmark = [pytest.mark.spec("R-40")]
+
+UNREACHABLE = {("node.kubernetes.io/unreachable", "NoExecute"), ("node.kubernetes.io/unreachable", "NoSchedule")}
+NOT_READY = {("node.kubernetes.io/not-ready", "NoExecute"), ("node.kubernetes.io/not-ready", "NoSchedule")}
+
+
+async def say(client: Client, name: str, ready: str = "True") -> None:
+    condition = {"type": "Ready", "status": ready, "lastHeartbeatTime": now(), "lastTransitionTime": now()}
+    await client.patch(Node, name, MergePatch({"status": {"conditions": [condition]}}), subresource="status")
+
+
+async def renew(client: Client, name: str) -> None:
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": name, "namespace": "kube-node-lease"}, "spec": {"renewTime": micro_now()},
+    }  # fmt: skip
+    await client.apply(lease, field_manager="kubelet", force=True)
+
+
+class Kubelets:
+    """Heartbeats of some nodes."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.names: set[str] = set()
+
+    async def join(self, *names: str) -> None:
+        for name in names:
+            labels = {"kubernetes.io/os": "linux"}
+            await self.client.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}})
+            await say(self.client, name)
+            await renew(self.client, name)
+        self.names |= set(names)
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(10)
+            for name in sorted(self.names):
+                await renew(self.client, name)
+
+
+@asynccontextmanager
+async def cluster(client: Client, run: Run, *names: str) -> AsyncIterator[Kubelets]:
+    kubelets = Kubelets(client)
+    beating = asyncio.create_task(kubelets.run())
+    async with run(nodelifecycle):
+        await kubelets.join(*names)
+        yield kubelets
+    beating.cancel()
+    await asyncio.gather(beating, return_exceptions=True)
+
+
+async def marks(client: Client, name: str) -> set[tuple[str, str]]:
+    return {(taint.key, taint.effect) for taint in (await client.get(Node, name)).spec.taints}
+
+
+async def ready(client: Client, name: str) -> tuple[str, str | None]:
+    conditions = (await client.get(Node, name)).status.conditions
+    return next((condition.status, condition.reason) for condition in conditions if condition.type == "Ready")
+
+
+async def pod(client: Client, name: str, node: str, tolerations: Any = None) -> None:
+    spec: dict[str, Any] = {"containers": [{"name": "m", "image": "i"}], "nodeName": node}
+    spec["tolerations"] = tolerations or []
+    made = await client.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}, "default")
+    await make_ready(client, await client.get(Pod, made["metadata"]["name"], "default"))
+
+
+async def going(client: Client, name: str) -> bool:
+    try:
+        return (await client.get(Pod, name, "default")).metadata.deletion_timestamp is not None
+    except NotFound:
+        return True
+
+
+@virtual
+async def test_a_silent_node_becomes_unknown_and_comes_back(client: Client, run: Run) -> None:
+    async with cluster(client, run, "a", "b") as kubelets:
+        await asyncio.sleep(600)
+        assert (await ready(client, "a"), await marks(client, "a")) == (("True", None), set())
+        assert (await client.get(Node, "a")).metadata.labels["beta.kubernetes.io/os"] == "linux"
+        kubelets.names.remove("a")
+        await asyncio.sleep(38)
+        assert (await ready(client, "a"))[0] == "True"
+        await asyncio.sleep(15)
+        found = {c.type: (c.status, c.reason) for c in (await client.get(Node, "a")).status.conditions}
+        assert found["Ready"] == ("Unknown", "NodeStatusUnknown")
+        assert found["MemoryPressure"] == ("Unknown", "NodeStatusNeverUpdated")
+        assert await marks(client, "a") == UNREACHABLE
+        assert await marks(client, "b") == set()
+        kubelets.names.add("a")
+        await renew(client, "a")
+        await say(client, "a")
+        await asyncio.sleep(300)
+        assert (await ready(client, "a"), await marks(client, "a")) == (("True", None), set())
+
+
+@virtual
+async def test_a_node_that_never_spoke_gets_longer(client: Client, run: Run) -> None:
+    async with cluster(client, run, "a"):
+        await client.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "mute"}})
+        await asyncio.sleep(55)
+        assert (await client.get(Node, "mute")).status.conditions == []
+        await asyncio.sleep(10)
+        assert await ready(client, "mute") == ("Unknown", "NodeStatusNeverUpdated")
+
+
+@virtual
+async def test_taints_follow_the_conditions_and_leave_others_alone(client: Client, run: Run) -> None:
+    async with cluster(client, run, "a", "b"):
+        own = [{"key": "mine", "effect": "NoExecute"}]
+        await client.patch(Node, "a", MergePatch({"spec": {"taints": own, "unschedulable": True}}))
+        await asyncio.sleep(1)
+        unschedulable = ("node.kubernetes.io/unschedulable", "NoSchedule")
+        assert await marks(client, "a") == {("mine", "NoExecute"), unschedulable}
+        await say(client, "a", "False")
+        await asyncio.sleep(1)
+        assert await marks(client, "a") == {("mine", "NoExecute"), unschedulable, *NOT_READY}
+        await client.patch(Node, "a", MergePatch({"spec": {"unschedulable": None}}))
+        await say(client, "a")
+        await asyncio.sleep(1)
+        assert await marks(client, "a") == {("mine", "NoExecute")}
+
+
+@virtual
+async def test_pods_of_a_lost_node_are_not_ready_and_go_when_their_patience_ends(client: Client, run: Run) -> None:
+    async with cluster(client, run, "a", "b") as kubelets:
+        await pod(client, "usual", "a")  # admission gives it 300 seconds
+        await pod(client, "patient", "a", [{"operator": "Exists"}])
+        await pod(client, "brief", "a", [{"key": "node.kubernetes.io/unreachable", "operator": "Exists",
+                                          "effect": "NoExecute", "tolerationSeconds": 10}])  # fmt: skip
+        await pod(client, "elsewhere", "b")
+        kubelets.names.remove("a")
+        await asyncio.sleep(52)
+        found = (await client.get(Pod, "usual", "default")).status.conditions
+        assert [(c.type, c.status) for c in found] == [("Ready", "False")]
+        names = ("usual", "patient", "brief", "elsewhere")
+        assert not any([await going(client, name) for name in names])
+        await asyncio.sleep(15)
+        assert [await going(client, name) for name in names] == [False, False, True, False]
+        evicted = await client.get(Pod, "brief", "default")
+        target = next(c for c in evicted.status.conditions if c.type == "DisruptionTarget")
+        assert (target.status, target.reason) == ("True", "DeletionByTaintManager")
+        await asyncio.sleep(300)
+        assert [await going(client, name) for name in names] == [True, False, True, False]
+
+
+@virtual
+async def test_a_node_that_is_back_in_time_keeps_its_pods(client: Client, run: Run) -> None:
+    async with cluster(client, run, "a", "b") as kubelets:
+        await pod(client, "usual", "a")
+        kubelets.names.remove("a")
+        await asyncio.sleep(200)
+        assert await marks(client, "a") == UNREACHABLE
+        kubelets.names.add("a")
+        await renew(client, "a")
+        await say(client, "a")
+        await asyncio.sleep(600)
+        assert not await going(client, "usual")
+
+
+@virtual
+async def test_when_all_are_lost_nobody_is_evicted(client: Client, run: Run) -> None:
+    async with cluster(client, run, "a", "b") as kubelets:
+        await pod(client, "usual", "a")
+        lost = set(kubelets.names)
+        kubelets.names.clear()
+        await asyncio.sleep(900)
+        assert await marks(client, "a") == {("node.kubernetes.io/unreachable", "NoSchedule")}
+        assert not await going(client, "usual")
+        kubelets.names |= lost - {"a"}
+        await renew(client, "b")
+        await say(client, "b")
+        await asyncio.sleep(320)
+        assert await going(client, "usual")
+
+
+@virtual
+async def test_a_taint_by_hand_evicts_at_once(client: Client, run: Run) -> None:
+    async with cluster(client, run, "a"):
+        await pod(client, "p", "a")
+        await pod(
+            client, "q", "a", [{"key": "x", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]
+        )
+        await client.patch(Node, "a", MergePatch({"spec": {"taints": [{"key": "x", "effect": "NoExecute"}]}}))
+        await asyncio.sleep(1)
+        assert [await going(client, "p"), await going(client, "q")] == [True, False]
+        await pod(client, "late", "a")
+        await asyncio.sleep(58)
+        assert [await going(client, "late"), await going(client, "q")] == [True, False]
+        await asyncio.sleep(5)
+        assert await going(client, "q")
+
+
+# ------------------------------------------------------------------ pure parts
+
+gaps = st.lists(st.floats(0.1, 120), min_size=1, max_size=20)
+skews = st.one_of(st.floats(-10, 10), st.floats(-1000, 1000))
+GRACE = 50.0
+
+
+def looks(beats: list[float], skew: float) -> list[tuple[float, bool]]:
+    """When a node with these heartbeats is looked at, and whether it is found silent then."""
+    found: list[tuple[float, bool]] = []
+    known: health.Health | None = None
+    at = 0.0
+    while at < beats[-1] + 3 * GRACE:
+        seen = max(time for time in beats if time <= at)
+        known = health.look(known, "u", (str(seen), ""), seen + skew, at)
+        found.append((at, health.is_silent(known, GRACE)))
+        at += health.next_look(known, GRACE)
+    return found
+
+
+@given(gaps, skews)
+def test_silence_is_found_in_time_whatever_the_clock_of_the_node(pauses: list[float], skew: float) -> None:
+    beats = [0.0]
+    for pause in pauses:
+        beats.append(beats[-1] + pause)
+    found = looks(beats, skew)
+    for at, silent in found:
+        if silent:
+            seen = max(time for time in beats if time <= at)
+            assert at - seen >= GRACE - health.POLL - 0.01
+    assert found[-1][1]
+    assert min(at for at, silent in found if silent and at >= beats[-1]) <= beats[-1] + 2 * GRACE + 2 * health.POLL
+
+
+def test_a_node_that_beats_is_seldom_looked_at() -> None:
+    beats = [0.3 + 10.0 * number for number in range(361)]
+    found = looks([0.0, *beats], 0.0)
+    assert not any(silent for at, silent in found if at < beats[-1] + GRACE - 1)
+    assert len([at for at, _ in found if at <= 3600]) < 120
+
+
+@pytest.mark.parametrize(
+    ("toleration", "taint", "expected"),
+    [
+        (Toleration(operator="Exists"), ("a", "b"), True),
+        (Toleration(key="a", operator="Exists"), ("a", "b"), True),
+        (Toleration(key="a", value="b"), ("a", "b"), True),
+        (Toleration(key="a", value="c"), ("a", "b"), False),
+        (Toleration(key="c", operator="Exists"), ("a", "b"), False),
+        (Toleration(operator="Exists", effect="NoSchedule"), ("a", "b"), False),
+        (Toleration(key="a", operator="Gt", value="5"), ("a", "6"), True),
+        (Toleration(key="a", operator="Lt", value="5"), ("a", "6"), False),
+    ],
+)
+def test_tolerations(toleration: Toleration, taint: tuple[str, str], expected: bool) -> None:
+    assert tolerates(toleration, Taint(key=taint[0], value=taint[1], effect="NoExecute")) is expected
+
+
+def lost_and_found(lost: int, found: int, zone: str = "z") -> list[Node]:
+    return [
+        Node(
+            metadata=ObjectMeta(name=f"{zone}{number}", labels={"topology.kubernetes.io/zone": zone}),
+            status=NodeStatus(conditions=[NodeCondition(type="Ready", status="Unknown" if number < lost else "True")]),
+        )
+        for number in range(lost + found)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lost", "found", "expected"),
+    [(1, 2, True), (2, 1, True), (3, 0, False), (3, 2, False), (3, 4, True), (60, 2, True)],
+)
+def test_a_zone_that_is_mostly_lost_is_spared(lost: int, found: int, expected: bool) -> None:
+    nodes = lost_and_found(lost, found)
+    assert taints.may_evict(nodes[0], nodes) is expected
+
+
+def test_a_zone_that_is_wholly_lost_is_evicted_while_another_lives() -> None:
+    nodes = [*lost_and_found(4, 0, "a"), *lost_and_found(0, 2, "b")]
+    assert taints.may_evict(nodes[0], nodes)
