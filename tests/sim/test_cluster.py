@@ -184,3 +184,14 @@ def test_one_seed_has_one_history_bit_for_bit() -> None:
     assert len(first) > 100
     assert history(7) == first
     assert history(8) != first
+
+
+@pytest.mark.virtual
+async def test_a_simulated_container_has_a_log(cluster: Cluster) -> None:
+    await cluster.client.create(pod("web", "exit 3 after 30s", restartPolicy="Never"))
+    await cluster.clock.advance(60)
+    log = await cluster.client.log("web", SPACE)
+    assert [line.split(" ", 1)[1] for line in log.splitlines()] == [
+        "main: simulated run 1 began",
+        "main: exit 3 (Error)",
+    ]

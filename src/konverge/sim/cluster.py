@@ -30,6 +30,7 @@ from konverge.sim.balancers import Balancers
 from konverge.sim.chaos import Chaos
 from konverge.sim.clock import Clock
 from konverge.sim.faults import Faulty, Plan
+from konverge.sim.kubelet import logs
 from konverge.sim.kubelet.agent import Kubelet
 from konverge.sim.kubelet.behaviour import Rule
 from konverge.sim.loop import VirtualLoop
@@ -117,6 +118,7 @@ class Cluster:
         if self._runs_pods:
             recorder = EventRecorder(client, "kubelet")
             self.kubelet.record_with(recorder)
+            self.server.logs = logs.serve(lambda: self.kubelet.machines)
             work.append(("kubelet events", recorder.run()))
         await stack.enter_async_context(running(work))
         self._managers = Supervised(client, self._declared, paused=self._hold, elected=self.faulty is not None)
@@ -236,8 +238,12 @@ class Cluster:
 
 
 def _config(controllers: bool | Collection[str]) -> Config:
-    """Where not all controllers run, perhaps nobody makes the service accounts that pods would be refused without."""
-    return Config() if controllers is True else Config(disabled_admission=frozenset(("ServiceAccount",)))
+    """Pods have loopback addresses, so endpoints may have them.
+
+    And where not all controllers run, perhaps nobody makes the service accounts that pods would be refused without.
+    """
+    refused = frozenset(() if controllers is True else ("ServiceAccount",))
+    return Config(loopback_backends=True, disabled_admission=refused)
 
 
 def _unheard(warning: ServerWarning) -> None:
