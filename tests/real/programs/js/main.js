@@ -74,6 +74,15 @@ async function operate() {
     if (found.status?.conditions?.some((one) => one.type === 'Established' && one.status === 'True')) break;
   }
   const where = { group, version: 'v1', namespace, plural: 'greetings' };
+  // Even then a real server answers 404 or 429 ("storage is (re)initializing") for a moment; this client does not try again.
+  for (;;) {
+    const served = await customs.listNamespacedCustomObject(where).then(() => true, (error) => {
+      if (![404, 429].includes(error.code)) throw error;
+      return false;
+    });
+    if (served) break;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
   const informer = k8s.makeInformer(config, `/apis/${group}/v1/namespaces/${namespace}/greetings`,
     () => customs.listNamespacedCustomObject(where));
   const events = [];
