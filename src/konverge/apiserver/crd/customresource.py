@@ -77,7 +77,7 @@ class CustomKind:
     def read(self, body: bytes, validation: str) -> Decoded:
         """A JSON body under a `fieldValidation`: pruned, its metadata typed. Raises 400."""
         repeated = decode.duplicates(body) if validation != "Ignore" else []
-        return self._coerce(_json.decode(body), validation, repeated)
+        return self._coerce(_json.decode(body) or {}, validation, repeated)
 
     def coerce(self, obj: Obj, validation: str) -> Decoded:
         """The same for an object that a patch has made."""

@@ -5,6 +5,7 @@ A body may leave out its kind and version; where it names them, they must be tho
 
 from __future__ import annotations
 
+import codecs
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,9 +32,21 @@ def media_type(call: Call) -> str:
 
 
 def checked_body(call: Call) -> bytes:
-    if len(call.request.body) > BODY_LIMIT:
+    body = call.request.body
+    if len(body) > BODY_LIMIT:
         raise status.too_large(BODY_LIMIT)
-    return call.request.body
+    if body.isascii() or not media_type(call).endswith("json"):
+        return body
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return body.decode(errors=_PER_BYTE).encode()
+    return body
+
+
+_PER_BYTE = "konverge-per-byte"
+"""How Go reads JSON that is not UTF-8: each byte that is none becomes a replacement character."""
+codecs.register_error(_PER_BYTE, lambda error: ("\ufffd" * (error.end - error.start), error.end))  # type: ignore[attr-defined]
 
 
 def check_media(call: Call, served: Served) -> None:
@@ -80,7 +93,7 @@ def to_json(call: Call, media: str, body: bytes, expected: Resource) -> bytes:
 
         try:
             return msgspec.json.encode(yamlgo.parse(body).value)
-        except yamlgo.YamlError as error:
+        except (yamlgo.YamlError, OverflowError, TypeError) as error:
             raise UnreadableError(str(error)) from None
     from konverge.apiserver import protobuf  # most servers never see protobuf
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from konverge.apiserver import depth
 from konverge.apiserver.http.jsonscan import END, problem, shown
 from konverge.apiserver.strategy import Obj
 
@@ -21,6 +22,8 @@ def parse(body: bytes) -> tuple[Obj, str]:
         obj: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
         return {}, syntax_error(body)
+    if depth.is_too_deep(obj, body):
+        return {}, depth.WORDS
     if obj is None:
         return {}, ""
     if not isinstance(obj, dict):

@@ -11,6 +11,7 @@ from konverge.apiserver.http.request_info import Query
 
 Validation = Literal["Ignore", "Warn", "Strict"]
 _MANAGER_LIMIT = 128
+_MOST_DIGITS = 1000
 
 
 def flag(query: Query, name: str) -> bool:
@@ -31,7 +32,7 @@ def number(query: Query, name: str) -> int | None:
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not (digits.isascii() and digits.isdigit()):
         raise status.bad_request(f"strconv.ParseInt: parsing {fielderrors.quote(text)}: invalid syntax")
-    value = int(text)
+    value = int(text) if len(digits) <= _MOST_DIGITS else 1 << 63
     if not -(1 << 63) <= value < 1 << 63:
         raise status.bad_request(f"strconv.ParseInt: parsing {fielderrors.quote(text)}: value out of range")
     return value

@@ -25,6 +25,7 @@ from konverge.apiserver.storage import Record, Store, Table
 
 # How long a request for a revision that is still to come is held before it is refused.
 FUTURE_WAIT = 3.0
+_MOST_DIGITS = 1000
 TOO_OLD = "The resourceVersion for the provided list is too old."
 CONTINUE_TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -92,8 +93,9 @@ def _not_base64(text: str) -> str:
 def parse_version(text: str) -> int:
     if not text:
         return 0
-    if not (text.isascii() and text.isdigit()) or int(text) >= 1 << 64:
-        problem = "invalid syntax" if not (text.isascii() and text.isdigit()) else "value out of range"
+    digits = text.isascii() and text.isdigit()
+    if not digits or len(text) > _MOST_DIGITS or int(text) >= 1 << 64:
+        problem = "value out of range" if digits else "invalid syntax"
         shown = quote(text)
         raise ValueError(f"resourceVersion: Invalid value: {shown}: strconv.ParseUint: parsing {shown}: {problem}")
     return int(text)

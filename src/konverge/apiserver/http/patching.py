@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from konverge.apiserver import fielderrors, status
+from konverge.apiserver import depth, fielderrors, status
 from konverge.apiserver.http.jsontext import TYPE_OF_HEAD, json_type
 from konverge.apiserver.merge import gobytes, jsonpatch, mergepatch, strategic
 from konverge.apiserver.merge.gotext import go_value
@@ -33,9 +33,12 @@ class Patch(Protocol):
 
 def parsed(body: bytes) -> Any:
     try:
-        return msgspec.json.decode(body)
+        found = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
         raise status.bad_request("invalid JSON patch") from None
+    if depth.is_too_deep(found, body):
+        raise status.bad_request(f"invalid JSON patch: {depth.WORDS}")
+    return found
 
 
 def _wrong(value: Any, wanted: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from konverge.apiserver import status
+from konverge.apiserver import depth, status
 from konverge.apiserver.http import respond
 from konverge.apiserver.http.call import Call
 from konverge.apiserver.http.request_info import request_info, split_target
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("konverge.apiserver")
 
+_ASIDE = 16 * 1024
+"""Parsing more YAML than this takes long enough for others to notice."""
+
 
 async def handle(server: ApiServer, request: Request) -> Response:
     path, query = split_target(request.target)
@@ -33,6 +36,8 @@ async def handle(server: ApiServer, request: Request) -> Response:
         return call.answer_text(404, "404 page not found\n")
     except TimeoutError:
         return call.answer_error(_too_slow())
+    except RecursionError:
+        return call.answer_error(status.bad_request(f"the object is nested too deeply: {depth.WORDS}"))
     except Exception:  # the boundary: a fault of ours is a 500 with a line in the log, not a broken connection
         log.exception("%s %s failed", request.method, path)
         return call.answer_error(status.internal("the server failed; its log says why"))
@@ -46,6 +51,10 @@ async def _answer(call: Call) -> Response:
     handler = route(call)
     if call.info.verb == "watch":
         return await handler(call)
+    if len(call.request.body) > _ASIDE and "yaml" in call.request.headers.get("content-type"):
+        from konverge.apiserver.http.aside import parsed_aside  # most servers never see YAML
+
+        call.request.body = await parsed_aside(call.request.body)
     response = await within(seconds, handler(call))
     if len(response.body) > respond.GZIP_FROM:
         response = await respond.compressed(call, response)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from konverge.apiserver import status
+from konverge.apiserver import depth, status
 from konverge.apiserver.merge import fieldset
 from konverge.apiserver.merge.combine import merge, without
 from konverge.apiserver.merge.creation import blank
@@ -22,7 +22,7 @@ from konverge.apiserver.merge.owner import Owner
 from konverge.apiserver.merge.ownership import Conflicts, moved, reconciled
 from konverge.apiserver.merge.typed import compare, fields_of, validate
 from konverge.apiserver.schema import object_meta
-from konverge.apiserver.schema.decode import Decoded, DecodeError, from_patched, may_repeat
+from konverge.apiserver.schema.decode import Decoded, DecodeError, duplicates, from_patched, may_repeat
 from konverge.apiserver.schema.exact import json_type
 from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.status import ApiError
@@ -60,9 +60,9 @@ def _read_json(body: bytes) -> Obj | None:
         return None
     try:
         value: Obj = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
-    return None if may_repeat(body, value) else value
+    return None if depth.is_too_deep(value, body) or (may_repeat(body, value) and duplicates(body)) else value
 
 
 def warnings(configuration: Decoded, validation: str) -> list[str]:
@@ -171,7 +171,8 @@ def _settled(managers: Managers, mine: str, time: str | None) -> Managers:
 
 
 def _check_types(node: TypeNode, current: Obj, applied: Obj, owner: Owner) -> None:
-    metadata = applied.get("metadata") or {}
+    given = applied.get("metadata")
+    metadata = given if isinstance(given, dict) else {}
     where = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {owner.gvk}"
     try:
         validate(node, applied)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from konverge.apiserver.strategy import Obj
 
 MOST_OPERATIONS = 10_000
+MOST_COPIED = 3 * 1024 * 1024
 _MISSING = object()
 
 
@@ -21,9 +24,23 @@ class PatchFailed(Exception):
 def apply(document: Obj, operations: list[Any]) -> Any:
     """The patched document; the one given is not changed."""
     root: Any = _copy(document)
+    room = MOST_COPIED
     for operation in operations:
-        root = _perform(root, operation if isinstance(operation, dict) else {})
+        if not isinstance(operation, dict):
+            operation = {}
+        if operation.get("op") == "copy":
+            room -= _size(root, operation)
+            if room < 0:
+                raise PatchFailed(f"the copies of a patch may not have more than {MOST_COPIED} bytes together")
+        root = _perform(root, operation)
     return root
+
+
+def _size(root: Any, operation: dict[str, Any]) -> int:
+    """The bytes that a copy adds: copies of copies double each time."""
+    container, key = _find(root, _text(operation, "from"))
+    value = _get(container, key)
+    return 0 if value is _MISSING else len(msgspec.json.encode(value))
 
 
 def _perform(root: Any, operation: dict[str, Any]) -> Any:

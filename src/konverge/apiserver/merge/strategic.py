@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.merge.elementorder import arranged, check_order, left_behind, split
+import msgspec
+
+from konverge.apiserver.merge.elementorder import Positions, arranged, bounded, check_order, left_behind, split
 from konverge.apiserver.merge.gotext import go_type, go_value
 from konverge.apiserver.merge.strategicerrors import (
     BAD_PRIMITIVE_LIST,
@@ -117,7 +119,8 @@ def _merge_list(node: TypeNode, field: Field, original: list[Any], patch: list[A
     merge_key = field.merge_key
     if element_type(original, patch) is not dict:
         if delete_from:
-            return [value for value in original if value not in patch]
+            unwanted = Positions(patch, "")
+            return [value for value in original if value not in unwanted]
         merged = _without_repetitions([*original, *patch])
     else:
         if not merge_key:
@@ -139,6 +142,7 @@ def _special_items(original: list[Any], patch: list[Any], merge_key: str) -> tup
             case "delete":
                 if merge_key not in item:
                     raise no_merge_key(item, merge_key)
+                bounded(original, patch)
                 original = [entry for entry in original if not _has_key(entry, merge_key, item[merge_key])]
             case "replace":
                 replace = True
@@ -155,16 +159,22 @@ def _has_key(entry: Any, merge_key: str, value: Any) -> bool:
 
 def _merge_items(node: TypeNode, original: list[Any], patch: list[Any], merge_key: str) -> list[Any]:
     merged = list(original)
+    places = {
+        _hashable(entry[merge_key]): index for index, entry in reversed([*enumerate(merged)]) if merge_key in entry
+    }
     for item in patch:
         if merge_key not in item:
             raise no_merge_key(item, merge_key)
-        for index, entry in enumerate(merged):
-            if _has_key(entry, merge_key, item[merge_key]):
-                merged[index] = _merge_map(node, entry, item)
-                break
+        index = places.setdefault(_hashable(item[merge_key]), len(merged))
+        if index < len(merged):
+            merged[index] = _merge_map(node, merged[index], item)
         else:
             merged.append(item)
     return merged
+
+
+def _hashable(value: Any) -> Any:
+    return msgspec.json.encode(value) if isinstance(value, (dict, list)) else value
 
 
 def _retain_keys(original: Obj, patch: Obj) -> None:
@@ -174,6 +184,7 @@ def _retain_keys(original: Obj, patch: Obj) -> None:
         return
     if not isinstance(keys, list):
         raise BAD_RETAIN_KEYS
+    keys = {key for key in keys if isinstance(key, str)}
     for key, value in patch.items():
         directive = key.startswith((_DELETE_FROM, _ORDER))
         if value is not None and not directive and key not in keys:
@@ -242,6 +253,9 @@ def element_type(*lists: list[Any]) -> type | None:
 def _without_repetitions(values: list[Any]) -> list[Any]:
     """The last item takes the place of a repetition: the order of the real server."""
     values = list(values)
+    if len(set(values)) == len(values):
+        return values
+    bounded(values)
     index = 0
     while index < len(values) - 1:
         later = index + 1

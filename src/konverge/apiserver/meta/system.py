@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from konverge import clock
 from konverge.apiserver import status
 from konverge.apiserver.strategy import Context, Obj
@@ -92,14 +94,13 @@ def drop_duplicate_owners(metadata: Obj, context: Context, *, after_admission: b
     owners: list[Any] = metadata.get("ownerReferences") or []
     if len(owners) < 2:
         return
-    kept: list[Any] = []
-    duplicates: list[str] = []
-    for owner in owners:
-        if owner in kept:
-            duplicates.append(str(owner.get("uid", "")))
-        else:
-            kept.append(owner)
+    kept: dict[bytes, Any] = {}
+    duplicates = [
+        str(owner.get("uid", ""))
+        for owner in owners
+        if kept.setdefault(msgspec.json.encode(owner, order="sorted"), owner) is not owner
+    ]
     if duplicates:
         when = " after mutating admission happens" if after_admission else ""
         context.warn(_DUPLICATES.format(when=when, uids=", ".join(duplicates)))
-        metadata["ownerReferences"] = kept
+        metadata["ownerReferences"] = list(kept.values())

@@ -66,7 +66,7 @@ class Conversion(Exact):
 
 def _integer(node: TypeNode, value: Any, kind: str) -> int:
     if kind == "float64":
-        if value != int(value):
+        if not value.is_integer():
             raise DecodeError(f"cannot convert float64 to {node.go}")
     elif kind != "int64":
         raise DecodeError(f"unrecognized type: {node.scalar}")

@@ -2,6 +2,9 @@
 
 Differences to PyYAML's safe loader: times stay texts, `1:30` is no number, `1e3` is one, `y` and `n` are booleans, and
 a repeated key is told with its line.
+
+A few bytes of YAML can mean a great deal: levels without end, aliases of aliases. The first are counted before anything
+is put together (the library would exhaust the stack), the others before anybody writes them out.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from konverge.apiserver import depth
+
 _BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BOOLS = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
@@ -18,6 +23,14 @@ _BOOLS = {
 }
 _INT = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|0|[1-9][0-9_]*)$")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$")
+
+
+_MOST_DIGITS = 1000
+"""Of a whole number: far more than any type takes, far less than Python refuses to read."""
+_MOST_MERGED = 20_000
+"""Members of a map that is merged from others."""
+_MOST_MEMBERS = 200_000
+"""Of a body whose aliases are written out."""
 
 
 class YamlError(ValueError):
@@ -30,10 +43,18 @@ class Parsed(NamedTuple):
     """`line 4: key "w" already set in map`"""
 
 
+_EXCESSIVE = "yaml: document contains excessive aliasing"
+
+
 class _Loader(_BASE):  # type: ignore[misc]
     def __init__(self, stream: bytes) -> None:
         super().__init__(stream)
         self.repeated: list[str] = []
+
+    def flatten_mapping(self, node: Any) -> None:
+        super().flatten_mapping(node)
+        if len(node.value) > _MOST_MERGED:
+            raise YamlError(_EXCESSIVE)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
         self.flatten_mapping(node)
@@ -57,12 +78,16 @@ def _construct_bool(loader: Any, node: Any) -> bool:
     return _BOOLS[loader.construct_scalar(node)]
 
 
-def _construct_int(loader: Any, node: Any) -> int:
+def _construct_int(loader: Any, node: Any) -> int | float:
     text = loader.construct_scalar(node).replace("_", "")
+    if len(text) > _MOST_DIGITS:
+        raise YamlError(f"yaml: a number of {len(text)} digits is out of range")
     sign, digits = (-1, text[1:]) if text[0] == "-" else (1, text.lstrip("+"))
     if digits[:2] in ("0b", "0x", "0o"):
-        return sign * int(digits, 0)
-    return sign * (int(digits, 8) if digits[0] == "0" and len(digits) > 1 else int(digits))
+        value = int(digits, 0)
+    else:
+        value = int(digits, 8) if digits[0] == "0" and len(digits) > 1 else int(digits)
+    return sign * value if value < 1 << 63 else float(sign * value)
 
 
 def _construct_float(loader: Any, node: Any) -> float:
@@ -94,20 +119,82 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
 _Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
 _Loader.add_constructor("tag:yaml.org,2002:map", _construct_map)
 _Loader.add_multi_constructor("!", _construct_unknown)
+for _name in ("timestamp", "set", "omap", "pairs"):  # what JSON has no form for
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_name}", lambda loader, node: _construct_unknown(loader, "", node))
+
+
+class Body(bytes):
+    """A body that has been parsed already, aside (`parse_aside`)."""
+
+    outcome: Parsed | YamlError
+
+
+def parse_aside(body: bytes) -> Body:
+    """Parse a body where that takes no time from others: in a thread. `parse` then has the outcome ready."""
+    found = Body(body)
+    try:
+        found.outcome = parse(body)
+    except YamlError as error:
+        found.outcome = error
+    return found
 
 
 def parse(body: bytes) -> Parsed:
     """The first document of a body. Raises YamlError with a text like `yaml: line 2: found a tab character …`."""
+    if isinstance(body, Body):
+        if isinstance(body.outcome, YamlError):
+            raise body.outcome
+        return body.outcome
     try:
+        _check_depth(body)
         loader = _Loader(body)
         try:
-            return Parsed(loader.get_data() if loader.check_data() else None, loader.repeated)
+            value = loader.get_data() if loader.check_data() else None
         finally:
             loader.dispose()
+        if b"*" in body:
+            _check_size(value)
+        return Parsed(value, loader.repeated)
     except yaml.YAMLError as error:
         raise YamlError(_words(error, body)) from None
-    except (ValueError, RecursionError, UnicodeError) as error:
+    except YamlError:
+        raise
+    except (ValueError, RecursionError, UnicodeError, TypeError) as error:
         raise YamlError(f"yaml: {error}") from None
+
+
+def _check_depth(body: bytes) -> None:
+    level = 0
+    for event in yaml.parse(body, Loader=_BASE):
+        if isinstance(event, yaml.CollectionStartEvent):
+            level += 1
+            if level > depth.MOST:
+                raise YamlError(f"yaml: {depth.WORDS} of {depth.MOST}")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            level -= 1
+        elif isinstance(event, yaml.DocumentEndEvent):
+            return
+
+
+def _check_size(value: Any) -> None:
+    """What aliases share is written out as often as it is used; what contains itself would be endless."""
+    sizes: dict[int, int] = {}
+
+    def size(part: Any) -> int:
+        if not isinstance(part, (dict, list)):
+            return 1
+        known = sizes.get(id(part))
+        if known is None:
+            sizes[id(part)] = 0
+            known = 1 + sum(map(size, part.values() if isinstance(part, dict) else part))
+            if known > _MOST_MEMBERS:
+                raise YamlError(_EXCESSIVE)
+            sizes[id(part)] = known
+        elif known == 0:
+            raise YamlError("yaml: an anchor's value contains itself")
+        return known
+
+    size(value)
 
 
 def _words(error: yaml.YAMLError, body: bytes) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from konverge.apiserver.depth import MOST_STORED, is_too_deep
+
 Obj = dict[str, Any]
 
 _encoder = msgspec.json.Encoder()
@@ -76,13 +78,11 @@ def record_of(obj: Obj, revision: int) -> Record:
     """Encode an object at the revision of its write (which is put into it)."""
     metadata = obj["metadata"]
     metadata["resourceVersion"] = str(revision)
-    return Record(
-        metadata.get("namespace", ""),
-        metadata["name"],
-        revision,
-        encode({key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}),
-        dict(metadata["labels"]) if metadata.get("labels") else None,
-    )
+    data = encode({key: value for key, value in obj.items() if key not in ("kind", "apiVersion")})
+    if is_too_deep(obj, data, MOST_STORED):
+        raise RecursionError("an object is nested too deeply to be stored")
+    labels = metadata.get("labels")
+    return Record(metadata.get("namespace", ""), metadata["name"], revision, data, dict(labels) if labels else None)
 
 
 def record_from(data: bytes) -> Record:
