@@ -70,19 +70,21 @@ def _rules(path: Path | None) -> list[Rule]:
 
 
 async def serve(arguments: argparse.Namespace, rules: list[Rule], folder: Path, stopping: asyncio.Event) -> None:
-    from konverge.apiserver.certificates import write_private
+    from konverge.apiserver.certificates import kept, write_private
     from konverge.sim.cluster import Cluster
 
     cluster = Cluster(
-        nodes=arguments.nodes, data_dir=arguments.data_dir, rules=rules, pod_address=arguments.pod_address
+        nodes=arguments.nodes,
+        data_dir=arguments.data_dir,
+        rules=rules,
+        pod_address=arguments.pod_address,
+        certificates=kept(arguments.data_dir, (arguments.host,)) if arguments.tls else None,
     )
     async with cluster:
-        certificates = cluster.server.certificates(arguments.host) if arguments.tls else None
-        tls = certificates.context() if certificates is not None else None
-        url = await cluster.server.listen(arguments.host, arguments.port, tls=tls)
+        url = await cluster.listen(arguments.host, arguments.port, tls=arguments.tls)
         kubeconfig = (arguments.kubeconfig or folder / "kubeconfig").resolve()
         kubeconfig.parent.mkdir(parents=True, exist_ok=True)
-        write_private(kubeconfig, json.dumps(cluster.kubeconfig(url, certificates), indent=1).encode())
+        write_private(kubeconfig, json.dumps(cluster.kubeconfig(url), indent=1).encode())
         _welcome(url, kubeconfig, arguments)
         await stopping.wait()
 

@@ -63,12 +63,13 @@ class Cluster:
         seed: int | None = None,
         data_dir: Path | None = None,
         config: Config | None = None,
+        certificates: Certificates | None = None,
     ) -> None:
         """`controllers` may be names of those to run; `hold` names some that wait for `release` or `step`.
 
         `rules` script pods (see `konverge.sim.kubelet.behaviour`); `faults` is what goes wrong, and when;
         `pod_address` is given to all pods instead of an address of their own; `seed` is for the randomness of a
-        virtual loop.
+        virtual loop; `certificates` are for `listen(tls=True)`, and their authority is what pods are told to trust.
         """
         self.clock = Clock()
         self.server = ApiServer(config=config or _config(controllers), data_dir=data_dir)
@@ -78,6 +79,7 @@ class Cluster:
         self.scheduler: Scheduler | None = None
         self.faulty = Faulty(self.server.transport, faults.faults) if faults is not None else None
         self.chaos = Chaos(self, self.faulty, faults) if self.faulty is not None and faults is not None else None
+        self._certificates = certificates
         self._wanted = node_objects.make(nodes) if isinstance(nodes, int) else list(nodes)
         self._controllers = controllers
         self._schedules = scheduler
@@ -127,7 +129,8 @@ class Cluster:
             await stack.enter_async_context(running([(self.chaos.name, self.chaos.run())]))
 
     def _declared(self) -> list[Controller[Any]]:
-        found = kube.all_controllers() if self._controllers is not False else []
+        authority = self._certificates.authority.decode() if self._certificates is not None else ""
+        found = kube.all_controllers(root_ca=authority) if self._controllers is not False else []
         if not isinstance(self._controllers, bool):
             found = [one for one in found if one.name in self._controllers]
         if self._runs_pods:
@@ -152,12 +155,14 @@ class Cluster:
 
     async def listen(self, host: str = "127.0.0.1", port: int = 0, *, tls: bool = False) -> str:
         """Serve on a socket as well; the result is the URL."""
-        certificates = self.server.certificates(host) if tls else None
-        return await self.server.listen(host, port, tls=certificates.context() if certificates is not None else None)
+        if tls and self._certificates is None:
+            self._certificates = self.server.certificates(host)
+        context = self._certificates.context() if tls and self._certificates is not None else None
+        return await self.server.listen(host, port, tls=context)
 
-    def kubeconfig(self, url: str, certificates: Certificates | None = None) -> dict[str, Any]:
+    def kubeconfig(self, url: str) -> dict[str, Any]:
         """A kubeconfig for the administrator."""
-        return self.server.kubeconfig(url, certificates)
+        return self.server.kubeconfig(url, self._certificates if url.startswith("https") else None)
 
     @property
     def manager(self) -> Manager:
