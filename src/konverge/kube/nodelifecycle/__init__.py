@@ -51,7 +51,7 @@ class NodeReconciler(Reconciler[Node]):
             await _mark_unknown(ctx)
         await _taint(ctx)
         await _old_labels(ctx)
-        if taints.readiness(ctx.obj) in ("False", "Unknown"):
+        if _is_lost(ctx.obj):
             await _pods_are_not_ready(ctx)
         return Result(requeue_after=next_look(health, grace))
 
@@ -106,9 +106,11 @@ async def _mark_unknown(ctx: Context[Node]) -> None:
 
 async def _taint(ctx: Context[Node]) -> None:
     node = ctx.obj
-    ready = taints.readiness(node)
-    others = [node if other.metadata.name == node.metadata.name else other for other in await ctx.list(Node)]
-    wish = taints.wanted(node, evict=ready != "True" and taints.may_evict(node, others), now=now())
+    evict = False
+    if _is_lost(node):
+        others = [node if other.metadata.name == node.metadata.name else other for other in await ctx.list(Node)]
+        evict = taints.may_evict(node, others)
+    wish = taints.wanted(node, evict=evict, now=now())
     if wish != node.spec.taints:
         meta = {"resourceVersion": node.metadata.resource_version}
         body = {"metadata": meta, "spec": {"taints": [to_dict(taint) for taint in wish] or None}}
@@ -144,8 +146,7 @@ def _of_pod(pod: Pod, caches: Caches) -> list[Request]:
     """A pod that says it is ready on a node that is not."""
     lister = caches.lister(Node)
     node = lister.get(pod.spec.node_name) if lister and pod.spec.node_name and podlib.is_ready(pod) else None
-    lost = node is not None and taints.readiness(node) in ("False", "Unknown")
-    return [Request("", node.metadata.name)] if lost and node else []
+    return [Request("", node.metadata.name)] if node is not None and _is_lost(node) else []
 
 
 def _all_lost(changed: Node, caches: Caches) -> list[Request]:
