@@ -68,7 +68,9 @@ def _listen(url: str) -> socket.socket:
     parts = urlsplit(url)
     if parts.scheme != "http":
         raise FlagError(f"--listen-client-urls: {url} is not a plain http URL")
-    return socket.create_server((parts.hostname or "localhost", parts.port or 2379), backlog=128)
+    host = parts.hostname or "localhost"
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, parts.port or 2379), family=family, backlog=128)
 
 
 def _serve(connection: socket.socket) -> None:

@@ -40,6 +40,7 @@ func main() {
 		CRDInstallOptions:     envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition()}},
 		WebhookInstallOptions: webhooks(),
 	}
+	steps.Leave = func() { _ = environment.Stop() }
 	config := steps.Got(environment.Start())
 	fmt.Printf("started in %d ms\n", time.Since(begun).Milliseconds())
 	steps.Done("start")

@@ -9,15 +9,19 @@ import (
 )
 
 // Limit is how long a program may wait for anything to come true.
-const Limit = 45 * time.Second
+const Limit = 60 * time.Second
 
 // Done says that a step has succeeded.
 func Done(step string) { fmt.Println("ok", step) }
+
+// Leave is done before a failure ends the program: what it has started must not outlive it.
+var Leave = func() {}
 
 // Must ends the program if there is an error.
 func Must(err error, what string) {
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", what, err)
+		Leave()
 		os.Exit(1)
 	}
 }
