@@ -60,7 +60,7 @@ class Size:
 
 
 QUICK = Size(objects=60, watched=400, changes=60, rounds=3)
-FULL = Size(objects=200, watched=1000, changes=200, rounds=5)
+FULL = Size(objects=150, watched=800, changes=100, rounds=5)
 
 
 def run(quick: bool) -> Report:
