@@ -6,7 +6,8 @@ Each check returns the complaints (none when the value is fine), so that callers
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+
+from konverge.objects.remember import remembered
 
 _LABEL_KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = f"({_LABEL_KEY})?"
@@ -58,7 +59,7 @@ def pattern_words(words: str, pattern: str, *examples: str) -> str:
 _KEY_EXAMPLES = ("MyName", "my.name", "123-abc")
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def label_key_errors(key: str) -> tuple[str, ...]:
     """What is wrong with a label key (also: annotation keys, finalizers, taint keys: any qualified name)."""
     parts = key.split("/")
@@ -82,7 +83,7 @@ def _prefix_errors(prefix: str) -> list[str]:
     return dns_subdomain_errors(prefix) if prefix else ["must be non-empty"]
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def label_value_errors(value: str) -> tuple[str, ...]:
     errors: list[str] = []
     if _bytes(value) > 63:

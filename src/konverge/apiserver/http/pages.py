@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import posixpath
 from dataclasses import dataclass
 from typing import Any
@@ -62,7 +61,7 @@ def read_token(text: str, scope: str) -> tuple[int, str]:
     """(revision or -1, first key of the page)."""
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except binascii.Error:
+    except ValueError:  # not base64, or not even ASCII
         raise _bad_token(_not_base64(text)) from None
     try:
         found = msgspec.json.decode(raw)
@@ -156,7 +155,7 @@ async def _cut(records: list[Record], selection: Selection, revision: int, limit
     """At most `limit` selected records, and where to go on."""
     test = selection.test
     if test is None:
-        if not limit or len(records) <= limit:
+        if limit <= 0 or len(records) <= limit:
             return Page(records, revision)
         return Page(records[:limit], revision, records[limit - 1].key, len(records) - limit)
     chosen: list[Record] = []
@@ -164,7 +163,7 @@ async def _cut(records: list[Record], selection: Selection, revision: int, limit
         if start:
             await asyncio.sleep(0)
         chosen += [record for record in records[start : start + PIECE] if test(record)]
-        if limit and len(chosen) > limit:
+        if 0 < limit < len(chosen):
             return Page(chosen[:limit], revision, chosen[limit - 1].key)
     return Page(chosen, revision)
 

@@ -8,6 +8,7 @@ import msgspec
 
 from konverge.apiserver import fielderrors, schema, status
 from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.http.jsontext import json_type
 from konverge.apiserver.registry import Served
 from konverge.apiserver.strategy import Obj
 
@@ -26,6 +27,10 @@ def same_kind(call: Call, served: Served, obj: Obj) -> None:
     """Raises WrongKind for an object of another kind; kind and version may be absent."""
     resource = served.resource
     kind, api_version = obj.get("kind") or resource.kind, obj.get("apiVersion") or resource.api_version
+    for name, value in (("apiVersion", api_version), ("kind", kind)):
+        if not isinstance(value, str):
+            wrong = f"json: cannot unmarshal {json_type(value)} into Go struct field .{name} of type string"
+            raise WrongKind(f"couldn't get version/kind; json parse error: {wrong}")
     if (kind, api_version) == (resource.kind, resource.api_version):
         return
     group, _, version = api_version.rpartition("/")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
 from konverge.apiserver.kinds.core.endpoints import endpoint_ip
@@ -34,6 +33,7 @@ from konverge.apiserver.kinds.rules.names import (
 )
 from konverge.apiserver.kinds.rules.network import ip_legacy, ip_strict, ip_warnings
 from konverge.apiserver.strategy import Context, Obj, Strategy
+from konverge.objects.remember import remembered
 
 _MOST_ENDPOINTS = 1000
 _MOST_PORTS = 20000
@@ -79,7 +79,7 @@ def _address(value: str, family: str, listed: str, path: str, report: Report) ->
     return endpoint_ip(value, path, report)
 
 
-@lru_cache(maxsize=16384)
+@remembered(16384)
 def _plain(address: str, family: str) -> bool:
     """An address without any oddity. Controllers write the same ones again and again, so it pays to remember them."""
     report = Report()

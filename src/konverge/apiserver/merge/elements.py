@@ -7,6 +7,7 @@ from typing import Any
 
 from konverge.apiserver.merge.fieldset import key_element, value_element
 from konverge.apiserver.schema.node import DEDUCED, Kind, TypeNode
+from konverge.objects.remember import LONGEST, remembered
 
 
 class TypedError(Exception):
@@ -48,7 +49,7 @@ def element_of(node: TypeNode, value: Any) -> str:
     return _set_element(value) if isinstance(value, str) else value_element(value)
 
 
-_set_element = lru_cache(maxsize=8192)(value_element)
+_set_element = remembered(8192)(value_element)
 
 
 def _keyed_element(node: TypeNode, value: Any) -> str:
@@ -69,10 +70,9 @@ def _keyed_element(node: TypeNode, value: Any) -> str:
         names = "[" + " ".join(f'"{name}"' for name in node.map_keys) + "]"
         text = f"associative list with keys has an element that omits all key fields {names}"
         raise TypedError(f"{text} (and doesn't have default values for any key fields)")
-    try:
-        return _several_keys(keys, tuple(type(found) for _, found in keys))
-    except TypeError:
+    if any(isinstance(found, (dict, list)) or (isinstance(found, str) and len(found) > LONGEST) for _, found in keys):
         return key_element(dict(keys))
+    return _several_keys(keys, tuple(type(found) for _, found in keys))
 
 
 @lru_cache(maxsize=8192)
@@ -81,6 +81,6 @@ def _several_keys(keys: tuple[tuple[str, Any], ...], types: tuple[type, ...]) ->
     return key_element(dict(keys))
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def _string_key(name: str, value: str) -> str:
     return key_element({name: value})

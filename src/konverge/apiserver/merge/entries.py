@@ -7,12 +7,12 @@ conflicts are sorted by.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from konverge.apiserver.merge.fieldset import FieldSet, FieldSetError, canonical, ordered
 from konverge.apiserver.merge.gotext import go_json
 from konverge.apiserver.strategy import Obj
+from konverge.objects.remember import remembered
 
 UPDATE, APPLY = "Update", "Apply"
 
@@ -38,7 +38,7 @@ class Entry(NamedTuple):
         return f"{shown} using {self.api_version}" if self.operation == UPDATE else shown
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _identity(*values: str) -> str:
     names = ("manager", "operation", "apiVersion", "subresource")
     return "{" + ",".join(f'"{name}":{go_json(text)}' for name, text in zip(names, values, strict=True) if text) + "}"

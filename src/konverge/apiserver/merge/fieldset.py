@@ -12,13 +12,13 @@ from outside). Operations share their arguments' parts; nobody changes a set in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from konverge.apiserver.merge.gotext import go_json, go_scalar
 from konverge.apiserver.schema.node import Kind, TypeNode
+from konverge.objects.remember import remembered
 
 FieldSet = dict[str, Any]
 Path = tuple[str, ...]
@@ -178,7 +178,7 @@ def _sorted(fields: Iterable[str]) -> list[str]:
     return elements if not elements or elements[-1][0] <= "f" else sorted(elements, key=order)
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def order(element: str) -> tuple[Any, ...]:
     """Fields, keys, values, indices; each by its content."""
     if element == SELF:
@@ -239,7 +239,7 @@ def canonical(fields: Any) -> FieldSet:
     return {} if out.keys() == {SELF} else out
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def _canonical_element(element: str) -> str:
     kind, separator, content = element[:1], element[1:2], element[2:]
     if separator != ":":

@@ -31,10 +31,11 @@ _GO_NAMES = {
 _structs: dict[str, TypeNode] = {}
 
 
-@cache
 def lookup(group: str, version: str, kind: str) -> TypeNode | None:
     """The type of a built-in kind, or None. Options and other kinds of no group are in `meta.k8s.io`, v1."""
     chunk = f"{group.partition('.')[0] or 'core'}_{version}"
+    if chunk not in _chunks():  # the names come from clients: they must not become paths, nor be remembered
+        return None
     line = _lines(chunk).get(kind)
     if line is None or not (line[0] & _KIND or chunk == "meta_v1"):
         return None
@@ -47,12 +48,15 @@ def object_meta() -> TypeNode:
 
 
 @cache
+def _chunks() -> frozenset[str]:
+    """The group-versions that there are."""
+    return frozenset(path.name.removesuffix(".json.gz") for path in _DATA.iterdir())
+
+
+@cache
 def _lines(chunk: str) -> dict[str, tuple[int, bytes]]:
     """Struct name -> (flags, its line)."""
-    try:
-        data = gzip.decompress((_DATA / f"{chunk}.json.gz").read_bytes())
-    except FileNotFoundError:
-        return {}
+    data = gzip.decompress((_DATA / f"{chunk}.json.gz").read_bytes())
     found = {}
     for line in data.split(b"\n"):
         name, _, text = line.partition(b" ")

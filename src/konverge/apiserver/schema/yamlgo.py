@@ -52,8 +52,9 @@ class _Loader(_BASE):  # type: ignore[misc]
         self.repeated: list[str] = []
 
     def flatten_mapping(self, node: Any) -> None:
+        written = len(node.value)
         super().flatten_mapping(node)
-        if len(node.value) > _MOST_MERGED:
+        if len(node.value) > max(written, _MOST_MERGED):
             raise YamlError(_EXCESSIVE)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import zoneinfo
-from functools import lru_cache
 from typing import Any
 
 from konverge.apiserver.fielderrors import quote
 from konverge.apiserver.kinds.declare import Report
+from konverge.objects.remember import remembered
 
 _MONTHS = dict(zip("jan feb mar apr may jun jul aug sep oct nov dec".split(), range(1, 13), strict=True))  # noqa: SIM905
 _DAYS = dict(zip("sun mon tue wed thu fri sat".split(), range(7), strict=True))  # noqa: SIM905
@@ -105,7 +105,7 @@ def _number(text: str, names: dict[str, int]) -> int:
     return int(text)
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _zone_exists(name: str) -> bool:
     if name in ("", "UTC", "Local"):
         return True

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+
+from konverge.objects.remember import remembered
 
 _NAME = re.compile(
     r"(?P<name>(?:(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?|[A-Za-z0-9-]+:[0-9]+"
@@ -14,7 +15,7 @@ _NAME = re.compile(
 _LONGEST_NAME = 255
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def default_pull_policy(image: str) -> str:
     """Always for `:latest` and for no tag at all; a reference that is no reference counts as tagged."""
     match = _NAME.fullmatch(image)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 from konverge.apiserver.kinds.declare import Report, Rule
 from konverge.apiserver.kinds.rules.names import qualified_name, qualified_name_complaints
 from konverge.apiserver.kinds.rules.quantities import amount, is_whole, quantity_not_negative, shown
+from konverge.objects.remember import remembered
 
 _COUNTED = frozenset(
     (
@@ -45,7 +45,7 @@ def is_native(name: str) -> bool:
     return "/" not in name or "kubernetes.io/" in name
 
 
-@lru_cache(maxsize=512)
+@remembered(512)
 def is_extended(name: str) -> bool:
     """Somebody's own (example.com/gpu), short enough that `requests.` can stand before it."""
     if is_native(name) or name.startswith("requests."):

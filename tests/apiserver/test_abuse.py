@@ -1,0 +1,336 @@
+"""What clients should not send, and what the server makes of it: a right answer and never a failure of its own.
+
+That no request holds up the others is measured by the harness: it fails a test whose loop was held for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from konverge.apiserver import ApiServer
+from konverge.apiserver.depth import MOST
+from konverge.objects.names import label_key_errors, label_value_errors
+from konverge.objects.remember import LONGEST
+from tests.apiserver.api import APPLY, CONFIG_MAPS, MERGE, Api
+
+JSON_PATCH = "application/json-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+YAML = "application/yaml"
+PATCHES = (MERGE, STRATEGIC, JSON_PATCH, APPLY)
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+async def answer(api: Api, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, dict[str, Any]]:
+    """The answer, which must not be the one of a failure."""
+    await asyncio.sleep(0)  # each request in a turn of its own, as on a socket
+    response = await api.send(method, path, body, **headers)
+    assert b"the server failed" not in response.body, f"{method} {path} {headers}: {body[:200]!r}"
+    try:
+        return response.status, json.loads(response.body)
+    except ValueError:
+        return response.status, {}
+
+
+def config_map(**parts: Any) -> bytes:
+    return json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, **parts}).encode()
+
+
+def nested(levels: int, inside: bytes = b"1") -> bytes:
+    return b'{"a":' * levels + inside + b"}" * levels
+
+
+async def to_all_writes(api: Api, body: bytes) -> list[tuple[int, dict[str, Any]]]:
+    """A body to every endpoint that takes one."""
+    live = f"{CONFIG_MAPS}/live"
+    found = [
+        await answer(api, "POST", CONFIG_MAPS, body, content_type="application/json"),
+        await answer(api, "PUT", live, body, content_type="application/json"),
+        await answer(api, "DELETE", f"{CONFIG_MAPS}/nobody", body, content_type="application/json"),
+    ]
+    found += [await answer(api, "PATCH", f"{live}?fieldManager=m", body, content_type=kind) for kind in PATCHES]
+    return found
+
+
+# --- depth
+
+
+@pytest.mark.spec("S-15")
+@pytest.mark.parametrize("levels", [MOST + 1, 900, 10_000, 200_000])
+@pytest.mark.parametrize("brackets", [(b"[", b"]"), (b'{"a":', b"}")])
+async def test_deep_json(api: Api, levels: int, brackets: tuple[bytes, bytes]) -> None:
+    await api.create("live")
+    deep = brackets[0] * levels + b"1" + brackets[1] * levels
+    for body in (deep, b'{"metadata":{"name":"live"},"data":' + deep + b"}"):
+        answers = await to_all_writes(api, body)
+        assert {code for code, _ in answers} == {400}
+    code, refused = await answer(api, "POST", CONFIG_MAPS, config_map()[:-1] + b',"data":' + deep + b"}")
+    assert code == 400
+    assert "exceeded max depth" in refused["message"]
+
+
+async def test_what_is_stored_does_not_grow_deeper_and_deeper(api: Api) -> None:
+    """Patch by patch, beyond what a single body may have."""
+    path = await defined(api, {"x-kubernetes-preserve-unknown-fields": True})
+    await api.create("s", path, spec={})
+    place, codes = "/spec", []
+    for _ in range(4):
+        change = [{"op": "add", "path": f"{place}/a", "value": json.loads(nested(60, b"{}"))}]
+        code, _ = await answer(api, "PATCH", f"{path}/s", json.dumps(change).encode(), content_type=JSON_PATCH)
+        codes.append(code)
+        place += "/a" * 61
+    assert codes[:2] == [200, 200]
+    assert codes[-1] in (400, 422)
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b"{a: " * 100_000, b"- " * 100_000, b"? " * 50_000])
+async def test_deep_yaml(api: Api, body: bytes) -> None:
+    await api.create("live")
+    assert (await answer(api, "POST", CONFIG_MAPS, body, content_type=YAML))[0] == 400
+    code, refused = await answer(api, "PATCH", f"{CONFIG_MAPS}/live?fieldManager=m", body, content_type=APPLY)
+    assert code == 400
+    assert "yaml" in refused["message"]
+
+
+# --- bombs
+
+BOMB = b"a: &a [x,x,x,x,x,x,x,x,x]\n" + b"".join(
+    b"%c: &%c [%b]\n" % (letter, letter, b",".join([b"*%c" % (letter - 1)] * 9)) for letter in range(ord("b"), ord("k"))
+)
+MERGE_BOMB = b"b0: &b0 {x: 1}\n" + b"".join(
+    b"b%d: &b%d {<<: [*b%d, *b%d]}\n" % (n, n, n - 1, n - 1) for n in range(1, 40)
+)
+
+
+@pytest.mark.spec("S-15")
+@pytest.mark.parametrize("body", [BOMB, MERGE_BOMB, b"a: &a [*a]\n", b"&a\nb: *a\n"])
+async def test_yaml_that_means_more_than_it_says(api: Api, body: bytes) -> None:
+    await api.create("live")
+    assert (await answer(api, "POST", CONFIG_MAPS, body, content_type=YAML))[0] == 400
+    assert (await answer(api, "PATCH", f"{CONFIG_MAPS}/live?fieldManager=m", body, content_type=APPLY))[0] == 400
+
+
+async def test_a_patch_that_copies_its_copies(api: Api) -> None:
+    await api.create("live", data={"a": "x" * 1000})
+    body = json.dumps([{"op": "copy", "from": "/data", "path": f"/data/x{n}"} for n in range(64)]).encode()
+    assert (await answer(api, "PATCH", f"{CONFIG_MAPS}/live", body, content_type=JSON_PATCH))[0] == 422
+
+
+async def test_large_yaml_does_not_hold_up_others(api: Api) -> None:
+    """It takes seconds, but not of the loop (the harness measures the loop)."""
+    body = b"metadata: {name: x}\ndata:\n" + b"".join(b"  k%d: v\n" % number for number in range(30_000))
+    code, refused = await answer(api, "POST", CONFIG_MAPS, body, content_type=YAML)
+    assert code == 201, refused
+
+
+# --- size and number
+
+
+@pytest.mark.spec("S-15")
+async def test_bodies_over_the_limit(api: Api) -> None:
+    code, refused = await answer(api, "POST", CONFIG_MAPS, config_map(data={"x": "y" * 4_000_000}))
+    assert code == 413
+    assert refused["reason"] == "RequestEntityTooLarge"
+    code, refused = await answer(api, "POST", CONFIG_MAPS, config_map(data={"x": "y" * 1_500_000}))
+    assert code == 422
+
+
+def owners(count: int) -> list[Any]:
+    return [{"apiVersion": "v1", "kind": "Pod", "name": f"p{n}", "uid": f"u{n}"} for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"labels": {f"k{n}": "v" for n in range(20_000)}},
+        {"labels": {"a": "x" * 1_000_000}},
+        {"annotations": {f"k{n}": "v" for n in range(20_000)}},
+        {"ownerReferences": owners(5_000)},
+        {"ownerReferences": owners(2_500) * 2},
+        {"finalizers": [f"a.b/{n}" for n in range(10_000)]},
+        {"finalizers": ["a.b/c"] * 10_000},
+        {"name": "a" * 1_000_000},
+        {"name": "", "generateName": "a" * 1_000_000},
+        {"managedFields": [{"manager": f"m{n}", "operation": "Update", "apiVersion": "v1"} for n in range(5_000)]},
+    ],
+    ids=lambda metadata: next(reversed(metadata)),
+)
+async def test_much_of_everything(api: Api, metadata: dict[str, Any]) -> None:
+    await api.create("live", metadata={"finalizers": [f"c.d/{n}" for n in range(2_000)]})
+    await to_all_writes(api, config_map(metadata={"name": "live", **metadata}))
+
+
+async def test_huge_numbers(api: Api) -> None:
+    await api.create("live")
+    digits = b"9" * 5000
+    for value in (digits, b"-" + digits, b"1e999999", b"1.5e308", b"0." + digits):
+        for where in (b'"metadata":{"name":"live","generation":%b}', b'"metadata":{"name":"live"},"data":{"a":%b}'):
+            await to_all_writes(api, b"{" + where % value + b"}")
+    for name in ("limit", "timeoutSeconds", "resourceVersion", "gracePeriodSeconds", "continue"):
+        for text in ("9" * 5000, "-" + "9" * 5000, "²", "٣", "-1"):
+            for method in ("GET", "DELETE"):
+                await answer(api, method, f"/api/v1/namespaces/none/configmaps?{name}={quote(text)}")
+
+
+def test_what_is_remembered_is_short() -> None:
+    """Texts of clients are keys of caches; large ones must not stay there."""
+    for check in (label_key_errors, label_value_errors):
+        assert check("x" * (LONGEST + 1)) is not check("x" * (LONGEST + 1))
+        assert check("x" * LONGEST) is check("x" * LONGEST)
+
+
+# --- bytes
+
+
+@pytest.mark.spec("S-15")
+async def test_bytes_that_are_no_text(api: Api) -> None:
+    await api.create("live")
+    for body in (
+        b"\0\0\0",
+        b"\xff\xfe",
+        b'{"kind":"\xff"}',
+        b'{"metadata":{"name":"\xff"}}',
+        b'{"a\0b":1}',
+        b"\xef\xbb\xbf{}",
+    ):
+        await to_all_writes(api, body)
+        await answer(api, "POST", CONFIG_MAPS, body, content_type=YAML)
+        await answer(api, "POST", CONFIG_MAPS, b"k8s\0" + body, content_type="application/vnd.kubernetes.protobuf")
+    code, made = await answer(api, "POST", CONFIG_MAPS, b'{"metadata":{"name":"utf"},"data":{"a":"x\xe2\x82y"}}')
+    assert code == 201
+    assert made["data"]["a"] == "x\ufffd\ufffdy"  # as Go reads it: one for each byte
+
+
+@pytest.mark.parametrize(
+    "selector", ["(" * 5000, "a in (" + "b," * 5000 + "c)", "a=b," * 4000, "a==b==c", "!" * 999, "a>1e9"]
+)
+@pytest.mark.parametrize("name", ["labelSelector", "fieldSelector"])
+async def test_odd_selectors(api: Api, name: str, selector: str) -> None:
+    for query in (f"{name}={quote(selector)}", f"{name}={quote(selector)}&watch=1&timeoutSeconds=1"):
+        code, _ = await answer(api, "DELETE" if "watch" not in query else "GET", f"{CONFIG_MAPS}?{query}")
+        assert code in (200, 400)
+
+
+# --- patterns that take for ever
+
+
+def definition(spec: dict[str, Any]) -> dict[str, Any]:
+    schema = {"type": "object", "properties": {"spec": {"type": "object", **spec}}}
+    names = {"plural": "stacks", "singular": "stack", "kind": "Stack", "listKind": "StackList"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "stacks.x.io"},
+        "spec": {"group": "x.io", "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+async def defined(api: Api, spec: dict[str, Any]) -> str:
+    """The path of a custom kind with this schema, served."""
+    code, refused = await answer(api, "POST", DEFINITIONS, json.dumps(definition(spec)).encode())
+    assert code == 201, refused
+    path = "/apis/x.io/v1/namespaces/default/stacks"
+    while (await answer(api, "GET", path))[0] != 200:
+        await asyncio.sleep(0)
+    return path
+
+
+EVIL = ("^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "(.*a){20}", "^(([a-z])+.)+[A-Z]([a-z])+$")
+
+
+@pytest.mark.spec("S-15")
+@pytest.mark.parametrize("pattern", EVIL)
+async def test_patterns_that_would_backtrack_for_ever(api: Api, pattern: str) -> None:
+    text = {"type": "string", "maxLength": 5000}
+    rules = [{"rule": f"self.b.matches('{pattern}')"}]
+    properties = {"a": {**text, "pattern": pattern}, "b": text}
+    path = await defined(api, {"properties": properties, "x-kubernetes-validations": rules})
+    value = "a" * 2000 + "!"
+    for spec in ({"a": value, "b": "a"}, {"a": "a", "b": value}, {"a": "a", "b": "a"}):
+        body = {"apiVersion": "x.io/v1", "kind": "Stack", "metadata": {"generateName": "s-"}, "spec": spec}
+        code, _ = await answer(api, "POST", path, json.dumps(body).encode())
+        assert code in (201, 422)
+
+
+@pytest.mark.parametrize("name", ["email", "hostname", "uri", "duration", "byte", "mac", "date-time", "cidr"])
+async def test_formats_of_long_texts(api: Api, name: str) -> None:
+    path = await defined(api, {"properties": {"a": {"type": "string", "format": name}}})
+    for text in ("a" * 50_000 + "!", "a." * 25_000 + "!", "1 a" * 20_000, "a@" * 20_000, ":" * 50_000, " " * 50_000):
+        body = {"apiVersion": "x.io/v1", "kind": "Stack", "metadata": {"generateName": "s-"}, "spec": {"a": text}}
+        code, _ = await answer(api, "POST", path, json.dumps(body).encode())
+        assert code in (201, 422)
+
+
+# --- anything at all
+
+TEXTS = st.one_of(
+    st.sampled_from(["", "x", "v1", "ConfigMap", "app", "a" * 300, "\x00", "é", "-"]), st.text(max_size=8)
+)
+_WORDS = """
+metadata name namespace labels annotations ownerReferences finalizers managedFields spec status data kind apiVersion
+containers template selector replicas ports $patch $setElementOrder/finalizers $retainKeys op path from value uid
+resourceVersion generation creationTimestamp deletionTimestamp manager operation fieldsV1
+"""
+KEYS = st.one_of(st.sampled_from(_WORDS.split()), TEXTS)
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False), TEXTS)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(KEYS, inner, max_size=5)),
+    max_leaves=25,
+)
+OBJECTS = st.fixed_dictionaries(
+    {"metadata": st.one_of(st.fixed_dictionaries({"name": st.just("live")}, optional={"labels": VALUES}), VALUES)},
+    optional={"spec": VALUES, "data": VALUES, "status": VALUES, "kind": TEXTS, "apiVersion": TEXTS},
+)
+ENDPOINTS = (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    DEFINITIONS,
+    "/api/v1/namespaces/default/pods",
+    "/api/v1/namespaces/default/services",
+    "/api/v1/namespaces",
+    "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles",
+    "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+    "/apis/batch/v1/namespaces/default/jobs",
+    "/apis/networking.k8s.io/v1/namespaces/default/ingresses",
+)
+ANY_BODY = st.one_of(VALUES, OBJECTS, st.lists(st.dictionaries(KEYS, VALUES, max_size=4), max_size=3))
+
+
+@pytest.mark.spec("S-15")
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(path=st.sampled_from(ENDPOINTS), value=ANY_BODY)
+async def test_any_body_gets_an_answer(path: str, value: Any) -> None:
+    body = json.dumps(value).encode()
+    async with ApiServer() as server:
+        api = Api(server)
+        await answer(api, "POST", path, body, content_type="application/json")
+        await answer(api, "PUT", f"{path}/live", body, content_type="application/json")
+        for kind in PATCHES:
+            await answer(api, "PATCH", f"{path}/live?fieldManager=m&force=true", body, content_type=kind)
+        await answer(api, "DELETE", f"{path}/live", body, content_type="application/json")
+        assert (await answer(api, "GET", CONFIG_MAPS))[0] == 200
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    path=st.text(alphabet=st.characters(codec="ascii"), max_size=40), query=st.dictionaries(TEXTS, TEXTS, max_size=3)
+)
+async def test_any_path_gets_an_answer(path: str, query: dict[str, str]) -> None:
+    async with ApiServer() as server:
+        api = Api(server)
+        for prefix in ("/", "/api/v1/namespaces/default/", "/apis/apps/v1/"):
+            target = (
+                prefix + quote(path, safe="/%") + "?" + "&".join(f"{quote(k)}={quote(v)}" for k, v in query.items())
+            )
+            for method in ("GET", "POST", "DELETE", "OPTIONS"):
+                await answer(api, method, target, b"{}")
