@@ -15,6 +15,7 @@ import asyncio
 import functools
 import gc
 import inspect
+import os
 import re
 import signal
 import sys
@@ -24,6 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from konverge.sim.loop import VirtualLoop
 
@@ -31,6 +34,13 @@ ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 60.0
 REAL_LIMIT = 600.0
 HOLD_LIMIT = 0.5
+
+# A run of the suite says the same twice, and nothing about the speed of the machine. To look for new examples:
+# HYPOTHESIS_PROFILE=explore make test
+_QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+hypothesis_settings.register_profile("house", derandomize=True, **_QUIET)
+hypothesis_settings.register_profile("explore", **_QUIET)
+hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
 
 
 class Blocked(AssertionError):
