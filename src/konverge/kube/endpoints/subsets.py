@@ -87,12 +87,13 @@ def repack(subsets: Iterable[EndpointSubset]) -> list[EndpointSubset]:
             for port in ports or [None]:
                 states = offers.setdefault(port, {})
                 states[key] = ready and states.get(key, True)
-    groups: dict[tuple[tuple[_Address, bool], ...], list[_Port]] = {}
+    # Addresses without a port are a group of their own: beside ports, "no port" would not be said any more.
+    groups: dict[tuple[bool, tuple[tuple[_Address, bool], ...]], list[_Port]] = {}
     for offered, states in offers.items():
-        group = groups.setdefault(tuple(sorted(states.items())), [])
+        group = groups.setdefault((offered is not None, tuple(sorted(states.items()))), [])
         if offered is not None:
             group.append(offered)
-    return sorted((_packed(addresses, states, ports) for states, ports in groups.items()), key=_rank)
+    return sorted((_packed(addresses, states, ports) for (_, states), ports in groups.items()), key=_rank)
 
 
 def _packed(
@@ -107,8 +108,9 @@ def _packed(
     )
 
 
-def _rank(subset: EndpointSubset) -> tuple[list[int], list[str]]:
-    return [port.port for port in subset.ports], [one.ip for one in (*subset.addresses, *subset.not_ready_addresses)]
+def _rank(subset: EndpointSubset) -> tuple[list[tuple[int, str, str]], list[str]]:
+    ports = [(port.port, port.protocol or "", port.name or "") for port in subset.ports]
+    return ports, [one.ip for one in (*subset.addresses, *subset.not_ready_addresses)]
 
 
 def truncate(subsets: list[EndpointSubset], capacity: int = CAPACITY) -> bool:
