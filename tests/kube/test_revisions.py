@@ -1,0 +1,98 @@
+"""ControllerRevisions: one per template, numbers that rise, collisions, adoption."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from konverge import ObjectMeta
+from konverge.client import Client, MergePatch
+from konverge.kube import daemonset, revisions, statefulset
+from konverge.kube.gc import GarbageCollector
+from konverge.kube.hashing import hash_of
+from konverge.objects.kinds.apps_v1 import ControllerRevision, DaemonSet, StatefulSet
+from tests.kube.conftest import Run, pods
+from tests.kube.kubelet import Kubelet
+from tests.kube.test_daemonset import add_node, agent
+from tests.kube.test_replicaset import template
+from tests.kube.test_statefulset import set_image, web
+
+pytestmark = [pytest.mark.spec("R-34"), pytest.mark.spec("R-35")]
+virtual = pytest.mark.virtual
+
+
+async def found(client: Client) -> list[ControllerRevision]:
+    return revisions.ordered((await client.list(ControllerRevision, "default")).items)
+
+
+def test_a_template_comes_back_as_it_went() -> None:
+    wish = template("app:7")
+    data = revisions.data_of(wish)
+    revision = ControllerRevision(metadata=ObjectMeta(name="r"), data=data, revision=1)
+    assert revisions.template_of(revision) == wish
+    assert list(data["spec"]["template"]) == sorted(data["spec"]["template"])
+
+
+def test_oldest_first_by_number_then_by_time() -> None:
+    def made(name: str, number: int, time: str) -> ControllerRevision:
+        return ControllerRevision(metadata=ObjectMeta(name=name, creation_timestamp=time), data={}, revision=number)
+
+    mixed = [made("c", 2, "2"), made("b", 1, "2"), made("a", 2, "1")]
+    assert [revision.metadata.name for revision in revisions.ordered(mixed)] == ["b", "a", "c"]
+
+
+@virtual
+async def test_a_name_that_is_taken_is_counted_as_a_collision(client: Client, run: Run) -> None:
+    made = await client.create(web(1))
+    taken = f"web-{hash_of(revisions.data_of(made.spec.template), 0)}"
+    await client.create(
+        ControllerRevision(metadata=ObjectMeta(name=taken, namespace="default"), data={"other": 1}, revision=1)
+    )
+    async with run(statefulset, Kubelet()):
+        await asyncio.sleep(10)
+        status = (await client.get(StatefulSet, "web", "default")).status
+        assert status.collision_count == 1
+        assert status.update_revision != taken
+        assert status.ready_replicas == 1
+        assert len(await found(client)) == 2  # and no third one at the next look
+
+
+@virtual
+async def test_what_an_orphaning_deletion_left_is_taken_over(client: Client, run: Run) -> None:
+    collecting = asyncio.create_task(GarbageCollector().run(client))
+    async with run(statefulset, Kubelet()):
+        await client.create(web(2))
+        await asyncio.sleep(10)
+        await set_image(client, "app:2")
+        await asyncio.sleep(10)
+        before = {pod.metadata.uid for pod in await pods(client)}
+        await client.delete(StatefulSet, "web", "default", propagation="Orphan")
+        await asyncio.sleep(10)
+        assert all(revision.metadata.owner_references == [] for revision in await found(client))
+        again = await client.create(web(2, "app:2"))
+        await asyncio.sleep(10)
+        owners = [owner.uid for revision in await found(client) for owner in revision.metadata.owner_references]
+        assert owners == [again.metadata.uid] * 2
+        assert {pod.metadata.uid for pod in await pods(client)} == before
+    collecting.cancel()
+    await asyncio.gather(collecting, return_exceptions=True)
+
+
+@virtual
+async def test_a_revision_that_somebody_deleted_is_made_again(client: Client, run: Run) -> None:
+    async with run(daemonset, Kubelet()):
+        await add_node(client, "a")
+        await client.create(agent())
+        await asyncio.sleep(5)
+        (revision,) = await found(client)
+        await client.delete(ControllerRevision, revision.metadata.name, "default")
+        await asyncio.sleep(5)
+        (again,) = await found(client)
+        assert again.metadata.name == revision.metadata.name
+        assert again.metadata.uid != revision.metadata.uid
+        patch: dict[str, Any] = {"spec": {"template": {"metadata": {"annotations": {"restarted": "now"}}}}}
+        await client.patch(DaemonSet, "agent", MergePatch(patch), "default")
+        await asyncio.sleep(5)
+        assert [revision.revision for revision in await found(client)] == [1, 2]
