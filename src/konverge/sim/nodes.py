@@ -12,6 +12,7 @@ from typing import Any
 
 from konverge.client import AlreadyExists, Client, ClientError, MergePatch, NotFound, StrategicPatch
 from konverge.objects import times
+from konverge.objects.codec import from_dict, to_dict
 from konverge.objects.kinds.coordination_v1 import Lease, LeaseSpec
 from konverge.objects.kinds.core_v1 import Node
 from konverge.objects.meta import ObjectMeta, OwnerReference
@@ -71,8 +72,10 @@ class Nodes:
             name = node.metadata.name
             labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
             node.metadata.labels = {**labels, **node.metadata.labels}
+            body = to_dict(node)
+            body["status"] = {**body.get("status", {}), **self._status(node)}
             try:
-                made = await client.create(node, field_manager="kubelet")
+                made = from_dict(Node, await client.create(body, resource=Node.resource, field_manager="kubelet"))
             except AlreadyExists:
                 made = await client.get(Node, name)
             await self._keep(client, made)
