@@ -11,7 +11,7 @@ import contextlib
 from typing import Any
 
 from konverge.cache import by_owner
-from konverge.client import NotFound
+from konverge.client import MergePatch, NotFound
 from konverge.kube import pods as podlib
 from konverge.kube.adoption import ORPHANS, claim, orphans
 from konverge.kube.deployment import replicasets as sets
@@ -85,7 +85,9 @@ async def _ensure_new(
     revision = made.metadata.annotations.get(sets.REVISION, "")
     if revision and ctx.obj.metadata.annotations.get(sets.REVISION) != revision:
         ctx.obj.metadata.annotations[sets.REVISION] = revision
-        await ctx.save_metadata()
+        # By way of the status: on the Deployment itself, a changed annotation counts as a new wish (its generation).
+        note = MergePatch({"metadata": {"annotations": {sets.REVISION: revision}}})
+        await ctx.client.patch(Deployment, ctx.request.name, note, ctx.request.namespace, subresource="status")
     return made
 
 
