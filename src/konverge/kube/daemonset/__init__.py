@@ -187,7 +187,7 @@ def _matters(change: Change) -> bool:
 
 
 def _concerned(node: Node, caches: Caches) -> list[Request]:
-    """Those that miss a pod on the node, have one that is not wanted there, or have counted one as misplaced."""
+    """Those that miss a pod on the node, have one that may not stay, or have counted one as misplaced."""
     daemonsets, pods = caches.lister(DaemonSet), caches.lister(Pod)
     if daemonsets is None or pods is None:
         return []
@@ -197,7 +197,8 @@ def _concerned(node: Node, caches: Caches) -> list[Request]:
         wanted, may_stay = fit.should_run(daemonset, node)
         scheduled = daemonset.metadata.uid in there
         misplaced = scheduled and daemonset.status.number_misscheduled > 0
-        if wanted != scheduled or (scheduled and not may_stay) or misplaced:
+        # One that is only no longer wanted may stay, and as upstream nobody counts again for it.
+        if (wanted and not scheduled) or (scheduled and not may_stay) or misplaced:
             found.append(Request(daemonset.metadata.namespace, daemonset.metadata.name))
     return found
 
