@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from konverge.client import Client
-from konverge.runtime import Controller, LeadershipLost, Manager
+from konverge.runtime import Controller, LeadershipLost, Manager, Settings
 from konverge.runtime.manager import LeaderElection
 
 MANAGER = "kube-controller-manager"
@@ -77,7 +77,12 @@ class Supervised:
         if self._elected:
             election = LeaderElection(name=MANAGER, namespace="kube-system", identity=f"{MANAGER}-{self._terms}")
         manager = Manager(
-            self._client, name=MANAGER, check_permissions=False, paused=self._paused, leader_election=election
+            self._client,
+            name=MANAGER,
+            settings=Settings(max_retries=0),  # a cluster's own controllers never give up, as kube-controller-manager
+            check_permissions=False,
+            paused=self._paused,
+            leader_election=election,
         )
         for controller in self._controllers():
             manager.add(controller)
