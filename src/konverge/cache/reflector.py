@@ -155,7 +155,11 @@ class Reflector:
         if self._streaming:
             try:
                 self.watching.begin_list()
-                await self._watch({"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"})
+                state = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+                await self._watch(state, state_only=True)
+                if not self.watching.listing:
+                    self.watching.reset_stream()  # whatever else had come of the first stream comes again
+                    await self._watch({"resourceVersion": str(self.watching.position)})
                 return
             except (BadRequest, Invalid):
                 # An older server, or one without the feature: it says so, and pages do as well.
@@ -164,7 +168,13 @@ class Reflector:
         await self._list_in_time()
         await self._watch({"resourceVersion": str(self.watching.position)})
 
-    async def _watch(self, query: dict[str, str]) -> None:
+    async def _watch(self, query: dict[str, str], *, state_only: bool = False) -> None:
+        """Read a stream to its end; with `state_only`, until the initial events have come.
+
+        The state comes compressed and in bulk, changes one by one and plain: a server makes each event of a compressed
+        stream a gzip file of its own, which costs both sides more than the event, while without compression it sends
+        each event of the state in a packet of its own (measured: 22 against 8 µs each for the client).
+        """
         seconds = clock.rng().randint(*WATCH_SECONDS)
         query = {
             **self.scope.query(),
@@ -181,16 +191,15 @@ class Reflector:
             accept=PARTIAL_METADATA if self.scope.metadata_only else "application/json",
             # A call's limit is for its whole stream; the usual one would end every watch in its second minute.
             timeout=seconds + 2 * GRACE,
-            # Compression of a stream costs both sides more CPU than it saves on any network that a cluster has.
-            headers=(("accept-encoding", "identity"),),
+            headers=() if state_only else (("accept-encoding", "identity"),),
         )
         stream = await self._caller.stream(call)
         try:
-            await self._read(stream, seconds + GRACE)
+            await self._read(stream, seconds + GRACE, state_only=state_only)
         finally:
             await stream.aclose()
 
-    async def _read(self, stream: Stream, limit: float) -> None:
+    async def _read(self, stream: Stream, limit: float, *, state_only: bool) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + limit
         async with asyncio.timeout_at(end) as alarm:
@@ -198,6 +207,8 @@ class Reflector:
                 self.health.last_event = loop.time()
                 self.health.error = ""
                 await self._take(chunk)
+                if state_only and not self.watching.listing:
+                    return
                 if self.watching.bookmarks:
                     alarm.reschedule(min(end, loop.time() + BOOKMARK_SILENCE))
 
