@@ -30,7 +30,7 @@ def told(process: subprocess.Popen[str]) -> dict[str, str]:
 
 def end(process: subprocess.Popen[str]) -> None:
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate()
     assert process.returncode == 0, errors
     assert "Traceback" not in errors
 
