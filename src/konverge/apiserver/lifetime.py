@@ -6,15 +6,30 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable
 
+_DESCRIPTORS = 65_536
+
 
 def run(serve: Callable[[asyncio.Event], Awaitable[None]]) -> None:
     """Run `serve(stopping)`, on uvloop where there is one; the event is set when the process shall end."""
+    _allow_many_connections()
     try:
         import uvloop
     except ImportError:
         asyncio.run(_until_told(serve))
     else:
         uvloop.run(_until_told(serve))
+
+
+def _allow_many_connections() -> None:
+    """As many file descriptors as the system grants: each watch takes one, and the usual soft limit is a thousand."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _until_told(serve: Callable[[asyncio.Event], Awaitable[None]]) -> None:
