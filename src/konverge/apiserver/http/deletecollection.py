@@ -34,7 +34,7 @@ async def delete_collection(call: Call) -> Response:
     page = await pages.page(store, store.table(served.table), selection, listing)
     for start in range(0, len(page.records), _AT_ONCE):
         await _remove_some(call, served, page.records[start : start + _AT_ONCE], options)
-    return reads.plain_list(call, served, page.records, page.metadata(selection.scope))
+    return await reads.plain_list(call, served, page.records, page.metadata(selection.scope))
 
 
 async def _remove_some(call: Call, served: Served, records: list[Record], options: DeleteOptions) -> None:

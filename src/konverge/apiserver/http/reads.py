@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from konverge.apiserver import status
 from konverge.apiserver.http import negotiate, pages, render, respond
 from konverge.apiserver.http.options import list_options
 from konverge.apiserver.http.selection import select
-from konverge.apiserver.http.turns import in_turns
+from konverge.apiserver.http.turns import PIECE, in_turns
 from konverge.apiserver.registry import Served
 from konverge.apiserver.storage import Record
 from konverge.apiserver.strategy import Obj
@@ -58,7 +59,7 @@ def answer(call: Call, code: int, served: Served, record: Record) -> Response:
     return call.answer_bytes(code, render.plain(served, record))
 
 
-def plain_list(call: Call, served: Served, records: list[Record], metadata: Obj) -> Response:
+async def plain_list(call: Call, served: Served, records: list[Record], metadata: Obj) -> Response:
     """The stored bytes: streamed when there are many, unless they are shown in another form."""
     if call.accepted == negotiate.PLAIN_JSON and sum(len(record.data) for record in records) > render.STREAM_FROM:
         headers = respond.headers(call, (b"content-type", b"application/json"))
@@ -66,7 +67,11 @@ def plain_list(call: Call, served: Served, records: list[Record], metadata: Obj)
         if gzip:
             headers += respond.GZIPPED
         return Response(200, Headers(headers), producer=render.list_stream(served, records, metadata, gzip=gzip))
-    return call.answer_bytes(200, render.list_of(served, records, metadata))
+    body = render.list_of(served, records, metadata)
+    if len(body) > render.STREAM_FROM:  # indenting it, or making YAML of it, takes long
+        data = await asyncio.to_thread(respond.reformat, body, call.accepted)
+        return respond.whole(call, 200, data, call.accepted.media)
+    return call.answer_bytes(200, body)
 
 
 async def list_(call: Call) -> Response:
@@ -82,12 +87,10 @@ async def list_(call: Call) -> Response:
     if served.custom and not accepted.form:
         metadata.setdefault("continue", "")  # lists of custom resources always name it
     if not accepted.form:
-        return plain_list(call, served, page.records, metadata)
+        return await plain_list(call, served, page.records, metadata)
     objects = await in_turns(lambda record: render.restored(served, record), page.records)
     if accepted.form == "Table":
-        include = render.include_object(call)
-        tables, version = call.server.tables, accepted.version
-        return call.answer(200, render.table(tables, served, objects, metadata, version, include, listed=True))
+        return call.answer(200, await _table(call, served, objects, metadata))
     return call.answer(
         200,
         {
@@ -97,3 +100,14 @@ async def list_(call: Call) -> Response:
             "items": await in_turns(lambda obj: render.partial(obj, accepted.version), objects),
         },
     )
+
+
+async def _table(call: Call, served: Served, objects: list[Obj], metadata: Obj) -> Obj:
+    """A list as a table, some rows in each turn of the loop."""
+    include, version, tables = render.include_object(call), call.accepted.version, call.server.tables
+    first, *others = [objects[start : start + PIECE] for start in range(0, len(objects), PIECE)] or [[]]
+    table = render.table(tables, served, first, metadata, version, include, listed=True)
+    for some in others:
+        await asyncio.sleep(0)
+        table["rows"] += render.table(tables, served, some, metadata, version, include, listed=True)["rows"]
+    return table

@@ -1,0 +1,115 @@
+"""Work on many objects is done in many turns of the loop: whoever asks for one object is not kept waiting.
+
+Counted in turns and not in time, so that a slow machine changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Coroutine
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from konverge.apiserver import ApiServer
+from konverge.apiserver.http.turns import PIECE
+from konverge.apiserver.storage import HistoryLimits, Store
+from tests.apiserver.api import CONFIG_MAPS, Api
+
+OBJECTS = 12 * PIECE
+META = "application/json;as={form};g=meta.k8s.io;v=v1"
+
+
+def put(store: Store, name: str, size: int = 500) -> None:
+    obj = {
+        "metadata": {"name": name, "namespace": "default", "uid": "u", "labels": {"a": "b"}},
+        "data": {"x": "y" * size},
+    }
+    store.put(store.table("/configmaps"), obj, expected=None)
+
+
+@pytest.fixture
+async def full() -> AsyncIterator[Api]:
+    async with ApiServer() as server:
+        for number in range(OBJECTS):
+            put(server.store, f"c{number:05}")
+            if number % PIECE == 0:
+                await asyncio.sleep(0)
+        yield Api(server)
+
+
+async def counted(work: Coroutine[Any, Any, Any]) -> tuple[int, Any]:
+    """How often others had their turn meanwhile, and what came out."""
+    count, ended = 0, False
+
+    async def others() -> None:
+        nonlocal count
+        while not ended:
+            await asyncio.sleep(0)
+            count += 1
+
+    beside = asyncio.create_task(others())
+    found = await work
+    ended = True
+    await beside
+    return count, found
+
+
+async def drained(api: Api, path: str, **headers: str) -> bytes:
+    stream = await api.server.transport.stream(api.request("GET", path, **headers))
+    return b"".join([chunk async for chunk in stream])
+
+
+@pytest.mark.spec("S-15")
+@pytest.mark.parametrize(
+    ("query", "accept"),
+    [
+        ("", "application/json"),
+        ("?labelSelector=a%3Dnothing", "application/json"),
+        ("?labelSelector=a%3Db", META.format(form="Table")),
+        ("", META.format(form="Table")),
+        ("", META.format(form="PartialObjectMetadataList")),
+    ],
+)
+async def test_lists(full: Api, query: str, accept: str) -> None:
+    count, body = await counted(drained(full, CONFIG_MAPS + query, accept=accept))
+    assert count >= OBJECTS // PIECE - 1
+    found = json.loads(body)
+    assert len(found.get("items", found.get("rows"))) == (0 if "nothing" in query else OBJECTS)
+
+
+@pytest.mark.spec("S-15")
+async def test_initial_state_and_missed_events_of_a_watch(full: Api) -> None:
+    version = full.server.store.revision
+    for query in (
+        {},
+        {"resourceVersion": str(version - OBJECTS + 1)},
+        {"resourceVersion": "1", "labelSelector": "a=c"},
+    ):
+        count, _ = await counted(
+            drained(full, f"{CONFIG_MAPS}?watch=1&timeoutSeconds=1&" + "&".join(f"{k}={v}" for k, v in query.items()))
+        )
+        assert count >= OBJECTS // PIECE - 1
+
+
+@pytest.mark.spec("S-15")
+async def test_a_collection_is_deleted_in_many_turns(full: Api) -> None:
+    count, _ = await counted(full.call("DELETE", CONFIG_MAPS))
+    assert count >= OBJECTS // PIECE
+    assert (await full.call("GET", CONFIG_MAPS))["items"] == []
+
+
+@pytest.mark.spec("S-14")
+async def test_old_events_are_forgotten_a_few_at_a_time() -> None:
+    store = Store(history=HistoryLimits(superseded_bytes=100_000))
+    for number in range(1000):
+        put(store, f"c{number}")
+    put(store, "big", size=200_000)
+    kept: list[int] = []
+    for _ in range(20):  # the old state of the big one is too much, and stands behind a thousand others
+        put(store, "big")
+        kept.append(len(store.table("/configmaps").events))
+    assert all(before - after <= 64 for before, after in pairwise(kept))
+    assert kept[-1] < 30
