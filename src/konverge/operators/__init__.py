@@ -1,0 +1,1 @@
+"""The operators built on the runtime: ordinary programs that run on any Kubernetes."""
