@@ -1,0 +1,29 @@
+"""Nacos servers as the operator sees them: an HTTP client for every version's API, and a pure judgement of the answers.
+
+    views = [View(asked=pod, address=ip, members=await servers.nodes(ip, identity=identity, timeout=5)), …]
+    verdict = judge(views, replicas=3)
+
+Pods that could not be asked belong into the views too, with their `error`: a member counts only by its own word.
+"""
+
+from __future__ import annotations
+
+from konverge.operators.nacos.server.errors import NacosError, Reason
+from konverge.operators.nacos.server.model import PORT, Identity, Leader, Member, ServerState, View
+from konverge.operators.nacos.server.seam import NacosServers
+from konverge.operators.nacos.server.verdict import Role, Standing, Verdict
+
+__all__ = [
+    "PORT",
+    "Identity",
+    "Leader",
+    "Member",
+    "NacosError",
+    "NacosServers",
+    "Reason",
+    "Role",
+    "ServerState",
+    "Standing",
+    "Verdict",
+    "View",
+]
