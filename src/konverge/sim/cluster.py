@@ -17,16 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from konverge import kube
 from konverge.apiserver import ApiServer
 from konverge.apiserver.certificates import Certificates
 from konverge.apiserver.config import Config
 from konverge.client import Client, ServerWarning, Static
 from konverge.objects.kinds.core_v1 import Node, Pod
-from konverge.observe.events import EventRecorder
-from konverge.runtime import Controller, Manager
-from konverge.sim import nodes as node_objects
-from konverge.sim.balancers import Balancers
+from konverge.runtime import Manager
 from konverge.sim.chaos import Chaos
 from konverge.sim.clock import Clock
 from konverge.sim.faults import Faulty, Plan
@@ -35,12 +31,10 @@ from konverge.sim.kubelet.agent import Kubelet
 from konverge.sim.kubelet.behaviour import Rule
 from konverge.sim.loop import VirtualLoop
 from konverge.sim.network import PODS, Addresses
-from konverge.sim.nodes import Nodes
-from konverge.sim.scheduler import Scheduler
+from konverge.sim.parts import Parts
 from konverge.sim.settling import settle
 from konverge.sim.stepping import Observed, Round, noting, stateful_set_pods
 from konverge.sim.supervising import MANAGER, Supervised, running
-from konverge.sim.volumes import Volumes, create_classes
 from konverge.wire.message import Transport
 from konverge.workqueue import WorkQueue
 
@@ -75,17 +69,16 @@ class Cluster:
         self.server = ApiServer(config=config or _config(controllers), data_dir=data_dir)
         self.client: Client
         self.kubelet = Kubelet(rules, addresses=Addresses(PODS, shared=pod_address), events=events)
-        self.nodes = Nodes(self.kubelet.lost)
-        self.scheduler: Scheduler | None = None
+        self._parts = Parts(
+            self.kubelet if kubelet else None, controllers=controllers, scheduler=scheduler, hold=hold, events=events
+        )
+        self.nodes = self._parts.nodes
+        self.scheduler = self._parts.scheduler
         self.faulty = Faulty(self.server.transport, faults.faults) if faults is not None else None
         self.chaos = Chaos(self, self.faulty, faults) if self.faulty is not None and faults is not None else None
         self._certificates = certificates
-        self._wanted = node_objects.make(nodes) if isinstance(nodes, int) else list(nodes)
-        self._controllers = controllers
-        self._schedules = scheduler
+        self._wanted = nodes
         self._runs_pods = kubelet
-        self._hold = frozenset(hold)
-        self._events = events
         self._seed = seed
         self._managers: Supervised
         self._stack = AsyncExitStack()
@@ -113,43 +106,14 @@ class Cluster:
         return Observed(Client(transport, credentials=credentials, user_agent=agent, on_warning=_unheard))
 
     async def _start(self, stack: AsyncExitStack, client: Client) -> None:
+        if self._certificates is not None:
+            self._parts.root_ca = self._certificates.authority.decode()
         if self._runs_pods:
-            await self.nodes.register(self.client, self._wanted)
-            await create_classes(self.client)
-        work = [(service.name, service.run(client)) for service in self._services()]
-        if self._runs_pods:
-            recorder = EventRecorder(client, "kubelet")
-            self.kubelet.record_with(recorder)
             self.server.logs = logs.serve(lambda: self.kubelet.machines)
-            work.append(("kubelet events", recorder.run()))
-        await stack.enter_async_context(running(work))
-        self._managers = Supervised(client, self._declared, paused=self._hold, elected=self.faulty is not None)
-        await stack.enter_async_context(self._managers.running())
+        at_work = self._parts.at_work(client, nodes=self._wanted, setup=self.client, elected=self.faulty is not None)
+        self._managers = await stack.enter_async_context(at_work)
         if self.chaos is not None:
             await stack.enter_async_context(running([(self.chaos.name, self.chaos.run())]))
-
-    def _declared(self) -> list[Controller[Any]]:
-        authority = self._certificates.authority.decode() if self._certificates is not None else ""
-        found = kube.all_controllers(root_ca=authority) if self._controllers is not False else []
-        if not isinstance(self._controllers, bool):
-            found = [one for one in found if one.name in self._controllers]
-        if self._runs_pods:
-            found += [*self.kubelet.controllers(), *self.nodes.controllers()]
-            found += [*Volumes().controllers(), *Balancers().controllers()]
-        return found
-
-    def _services(self) -> list[kube.Service]:
-        found = kube.services() if self._controllers is not False else []
-        if not isinstance(self._controllers, bool):
-            found = [one for one in found if one.name in self._controllers]
-        if self._runs_pods:
-            found.append(self.nodes)
-        if self._schedules:
-            self.scheduler = Scheduler(events=self._events)
-            if self.scheduler.name in self._hold:
-                self.scheduler.queue.pause()
-            found.append(self.scheduler)
-        return found
 
     # -------------------------------------------------------------- reaching it
 

@@ -1,0 +1,89 @@
+"""What makes a cluster of an API server: controllers, scheduler, nodes with their kubelets, volumes, load balancers.
+
+All of it speaks to the API server through a client, so it works on ours in this process and on any other:
+
+    async with Client.connect(load_config()) as client, Parts(Kubelet()).at_work(client, nodes=3):
+        ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from konverge import kube
+from konverge.client import Client
+from konverge.objects.kinds.core_v1 import Node
+from konverge.observe.events import EventRecorder
+from konverge.runtime import Controller
+from konverge.sim.balancers import Balancers
+from konverge.sim.kubelet.agent import Kubelet
+from konverge.sim.nodes import Nodes
+from konverge.sim.nodes import make as make_nodes
+from konverge.sim.scheduler import Scheduler
+from konverge.sim.supervising import Supervised, running
+from konverge.sim.volumes import Volumes, create_classes
+
+
+class Parts:
+    """The parts that are wanted, and how they are put to work."""
+
+    def __init__(
+        self,
+        kubelet: Kubelet | None,
+        *,
+        controllers: bool | Collection[str] = True,
+        scheduler: bool = True,
+        hold: Collection[str] = (),
+        events: bool = True,
+        root_ca: str = "",
+    ) -> None:
+        """Without a `kubelet` there are neither nodes nor volumes; `root_ca` is what pods are told to trust."""
+        self.kubelet = kubelet
+        self.nodes = Nodes(kubelet.lost if kubelet is not None else set())
+        self.scheduler = Scheduler(events=events) if scheduler else None
+        self.root_ca = root_ca
+        self._controllers = controllers
+        self._hold = frozenset(hold)
+
+    @asynccontextmanager
+    async def at_work(
+        self, client: Client, *, nodes: int | Sequence[Node] = (), setup: Client | None = None, elected: bool = False
+    ) -> AsyncIterator[Supervised]:
+        """Register `nodes` and run everything inside the block; gives the keeper of the controllers' manager.
+
+        `setup` makes what has to be there before anything runs, where `client` is one that may fail on purpose.
+        """
+        if self.kubelet is not None:
+            await self.nodes.register(setup or client, make_nodes(nodes) if isinstance(nodes, int) else nodes)
+            await create_classes(setup or client)
+        work = [(service.name, service.run(client)) for service in self._services()]
+        if self.kubelet is not None:
+            recorder = EventRecorder(client, "kubelet")
+            self.kubelet.record_with(recorder)
+            work.append(("kubelet events", recorder.run()))
+        managers = Supervised(client, self._declared, paused=self._hold, elected=elected)
+        async with running(work), managers.running():
+            yield managers
+
+    def _declared(self) -> list[Controller[Any]]:
+        found = kube.all_controllers(root_ca=self.root_ca) if self._controllers is not False else []
+        if not isinstance(self._controllers, bool):
+            found = [one for one in found if one.name in self._controllers]
+        if self.kubelet is not None:
+            found += [*self.kubelet.controllers(), *self.nodes.controllers()]
+            found += [*Volumes().controllers(), *Balancers().controllers()]
+        return found
+
+    def _services(self) -> list[kube.Service]:
+        found = kube.services() if self._controllers is not False else []
+        if not isinstance(self._controllers, bool):
+            found = [one for one in found if one.name in self._controllers]
+        if self.kubelet is not None:
+            found.append(self.nodes)
+        if self.scheduler is not None:
+            if self.scheduler.name in self._hold:
+                self.scheduler.queue.pause()
+            found.append(self.scheduler)
+        return found
