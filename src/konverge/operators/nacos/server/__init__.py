@@ -8,13 +8,19 @@ Pods that could not be asked belong into the views too, with their `error`: a me
 
 from __future__ import annotations
 
+from konverge.operators.nacos.server.client import Connect, Connection, HttpNacosServers, over_sockets
 from konverge.operators.nacos.server.errors import NacosError, Reason
+from konverge.operators.nacos.server.judgement import LEADING_GROUP, judge
 from konverge.operators.nacos.server.model import PORT, Identity, Leader, Member, ServerState, View
 from konverge.operators.nacos.server.seam import NacosServers
 from konverge.operators.nacos.server.verdict import Role, Standing, Verdict
 
 __all__ = [
+    "LEADING_GROUP",
     "PORT",
+    "Connect",
+    "Connection",
+    "HttpNacosServers",
     "Identity",
     "Leader",
     "Member",
@@ -26,4 +32,6 @@ __all__ = [
     "Standing",
     "Verdict",
     "View",
+    "judge",
+    "over_sockets",
 ]

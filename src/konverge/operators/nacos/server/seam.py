@@ -1,4 +1,4 @@
-"""What the operator asks of Nacos servers. `HttpNacosServers` does it over HTTP; a simulation stands behind the same."""
+"""What the operator asks of Nacos servers. `HttpNacosServers` does it over HTTP, to real and to simulated ones."""
 
 from __future__ import annotations
 

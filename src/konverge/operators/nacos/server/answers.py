@@ -1,0 +1,190 @@
+"""Reads the bodies of answers. They come from outside: whatever they hold, the result is a value or a NacosError.
+
+Members look the same in every API and version; only the envelope around them differs (`code` 200 in v1, 0 in v2 and
+v3), and HTTP's own status is not reliable there, so the code is looked at too. Unknown fields are skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+import msgspec
+
+from konverge.operators.nacos.server.errors import NacosError
+from konverge.operators.nacos.server.model import Leader, Member, ServerState, clean_host
+
+MAX_BODY = 1 << 20
+"""A member takes 2 KB, so this is some 500 of them."""
+MAX_MEMBERS = 256
+MAX_GROUPS = 64
+MAX_TEXT = 512
+"""Of a host, a version or a state."""
+GOOD = (0, 200)
+"""Codes of success: of v2 and v3, and of v1."""
+_EXCERPT = 160
+
+T = TypeVar("T")
+
+
+class _Group(msgspec.Struct):
+    leader: str | None = None
+    term: int | None = 0
+
+
+class _Raft(msgspec.Struct, rename="camel"):
+    meta_data_map: dict[str, _Group] | None = None
+
+
+class _Extended(msgspec.Struct, rename="camel"):
+    version: str | None = None
+    raft_port: int | str | None = None
+    raft_meta_data: _Raft | None = None
+
+
+class _Member(msgspec.Struct, rename="camel"):
+    ip: str = ""
+    port: int = 0
+    address: str = ""
+    state: str | None = None
+    fail_access_cnt: int = 0
+    extend_info: _Extended | None = None
+
+
+class _Members(msgspec.Struct):
+    code: int | None = None
+    message: str | None = None
+    data: list[_Member] | None = None
+
+
+class _Envelope(msgspec.Struct):
+    """Of v2 and v3, and Spring's own for errors (`status`, `error`, `message`)."""
+
+    code: int | None = None
+    message: str | None = None
+    data: Any = None
+
+
+def members(body: bytes) -> tuple[Member, ...]:
+    """The list of members of any version."""
+    answer = _read(body, _Members, "a list of members")
+    if answer.code is not None and answer.code not in GOOD:
+        raise NacosError("ServerError", f"the server answered code {answer.code}: {excerpt(answer.message)}")
+    if answer.data is None:
+        raise NacosError("BadAnswer", "the answer has no list of members; is there a proxy in between?")
+    if len(answer.data) > MAX_MEMBERS:
+        raise NacosError(
+            "BadAnswer", f"the answer lists {len(answer.data)} members; more than {MAX_MEMBERS} are not read"
+        )
+    return tuple(_member(one) for one in answer.data)
+
+
+def _member(raw: _Member) -> Member:
+    host, port = _host_and_port(raw)
+    extended = raw.extend_info or _Extended()
+    version = extended.version or None
+    state = (raw.state or "").upper()
+    if max(len(host), len(version or ""), len(state)) > MAX_TEXT or not host:
+        raise NacosError("BadAnswer", "a member has no address, or an impossible one")
+    return Member(
+        host=host,
+        port=port,
+        state=state,
+        version=version,
+        leaders=_leaders(extended.raft_meta_data),
+        raft_port=_port(extended.raft_port),
+        failures=raw.fail_access_cnt,
+    )
+
+
+def _host_and_port(raw: _Member) -> tuple[str, int]:
+    host, port = raw.ip, raw.port
+    if not host:
+        host, _, digits = raw.address.rpartition(":")
+        port = port or _port(digits) or 0
+    return clean_host(host), port
+
+
+def _port(value: int | str | None) -> int | None:
+    text = str(value or "")
+    return int(text) if text.isdecimal() and len(text) <= 5 and 0 < int(text) < 65536 else None
+
+
+def _leaders(raft: _Raft | None) -> dict[str, Leader] | None:
+    if raft is None or not raft.meta_data_map:
+        return None
+    if len(raft.meta_data_map) > MAX_GROUPS:
+        raise NacosError("BadAnswer", f"a member has {len(raft.meta_data_map)} raft groups; Nacos has six")
+    return {
+        group: Leader(_raft_address(data.leader or ""), data.term or 0) for group, data in raft.meta_data_map.items()
+    }
+
+
+def _raft_address(text: str) -> str:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host:
+        return ""
+    host = clean_host(host)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def state(body: bytes) -> ServerState:
+    """The state of a server: a flat map of strings in 2.x, the same in an envelope in 3.x."""
+    raw = _read(body, dict[str, Any], "the state of a server")
+    if isinstance(inner := raw.get("data"), dict):
+        raw = inner
+    if "version" not in raw and "startup_mode" not in raw:
+        raise NacosError("BadAnswer", "the answer is not the state of a Nacos server; is there a proxy in between?")
+    words = {key: str(value)[:MAX_TEXT] for key, value in raw.items() if isinstance(value, str | bool)}
+    return ServerState(
+        version=words.get("version", ""),
+        mode=words.get("startup_mode", ""),
+        auth_enabled=words.get("auth_enabled", "").lower() == "true",
+        needs_admin=words.get("auth_admin_request", "").lower() == "true",
+        platform=words.get("datasource_platform", ""),
+    )
+
+
+def code(body: bytes) -> int | None:
+    """The code of an envelope; None when there is none."""
+    try:
+        return msgspec.json.decode(body, type=_Envelope).code
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def has_token(body: bytes) -> bool:
+    """Whether a login was answered with a token."""
+    try:
+        answer = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return isinstance(answer, dict) and bool(answer.get("accessToken"))
+
+
+def complaint(body: bytes) -> str:
+    """What an error says for people: the message of an envelope, or the text itself."""
+    try:
+        answer = msgspec.json.decode(body, type=_Envelope)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return excerpt(body[: _EXCERPT * 4].decode("utf-8", "replace"))
+    return excerpt(answer.message)
+
+
+def excerpt(text: str | None) -> str:
+    """One line, and not a long one.
+
+    >>> excerpt("no\\n such   thing")
+    'no such thing'
+    """
+    line = re.sub(r"[\s\x00-\x1f\x7f]+", " ", text or "").strip()
+    return line if len(line) <= _EXCERPT else line[:_EXCERPT] + "…"
+
+
+def _read(body: bytes, form: type[T], what: str) -> T:
+    if len(body) > MAX_BODY:
+        raise NacosError("BadAnswer", f"the answer is larger than {MAX_BODY >> 20} MiB, so it is not {what}")
+    try:
+        return msgspec.json.decode(body, type=form)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise NacosError("BadAnswer", f"the answer is not {what}: {excerpt(str(error))}") from error

@@ -1,0 +1,197 @@
+"""`HttpNacosServers`: asks Nacos servers over HTTP.
+
+Each question opens a connection of its own and closes it: servers are asked seldom, and their pods come and go. How
+many are open at once is bounded, and so are the size of an answer and the time for all of it. Which API a server has is
+found by asking and remembered by address; when the remembered one is gone (the image changed) it is looked for again.
+
+Secrets: what a server says about a login is never repeated, and the value of an identity is blotted out of whatever is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from types import TracebackType
+from typing import Protocol, Self
+from urllib.parse import urlencode
+
+from konverge.operators.nacos.server import answers
+from konverge.operators.nacos.server.errors import NacosError, Reason
+from konverge.operators.nacos.server.model import PORT, Identity, Member, ServerState, join
+from konverge.operators.nacos.server.paths import ABSENT, ALL, Api, Question
+from konverge.wire import BodyTooLarge, ClientLimits, ConnectionPool, Headers, ProtocolError, Request, Response
+
+CONCURRENT = 64
+"""Connections at once, over all servers."""
+REMEMBERED = 8192
+"""Servers and questions whose API is remembered."""
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}")
+_HEADER_VALUE = re.compile(r"[\x20-\x7e]{0,4096}")
+
+
+class Connection(Protocol):
+    """A transport that is closed after use."""
+
+    async def send(self, request: Request) -> Response: ...
+
+    async def aclose(self) -> None: ...
+
+
+Connect = Callable[[str, int], Connection]
+"""Makes the transport to an address and a port."""
+
+
+def over_sockets(address: str, port: int) -> Connection:
+    limits = ClientLimits(connections=1, body=answers.MAX_BODY, head=64 << 10, header_fields=100, idle=1.0)
+    return ConnectionPool(f"http://{join(address, port)}", limits=limits, gzip=False)
+
+
+class HttpNacosServers:
+    """See `NacosServers`."""
+
+    def __init__(self, connect: Connect = over_sockets, *, concurrent: int = CONCURRENT) -> None:
+        self._connect = connect
+        self._turns = asyncio.Semaphore(concurrent)
+        self._known: OrderedDict[tuple[str, Question], Api] = OrderedDict()
+        self._open: set[Connection] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        for one in list(self._open):
+            await one.aclose()
+
+    # --- questions ------------------------------------------------------------------------------------------------
+
+    async def nodes(
+        self, address: str, *, port: int = PORT, identity: Identity | None = None, timeout: float = 5.0
+    ) -> tuple[Member, ...]:
+        headers = _headers(identity)
+        answer = await self._ask(address, port, timeout, "nodes", lambda path: Request("GET", path, headers))
+        with _about(address, port):
+            _must_be_good(answer, identity)
+            return answers.members(answer.body)
+
+    async def state(self, address: str, *, port: int = PORT, timeout: float = 5.0) -> ServerState:
+        answer = await self._ask(address, port, timeout, "state", _get)
+        with _about(address, port):
+            _must_be_good(answer, None)
+            return answers.state(answer.body)
+
+    async def ready(self, address: str, *, port: int = PORT, timeout: float = 5.0) -> bool:
+        answer = await self._ask(address, port, timeout, "readiness", _get)
+        return answer.status == 200 and answers.code(answer.body) in (None, *answers.GOOD)
+
+    async def login(
+        self, address: str, *, port: int = PORT, username: str, password: str, timeout: float = 5.0
+    ) -> bool:
+        form = {"username": username, "password": password}
+        answer = await self._ask(address, port, timeout, "login", lambda path: _post(path, form))
+        # An unknown user is a 500 in 2.4 and a wrong password a 500 in 3.0, so a refusal has no status of its own.
+        return answer.status == 200 and answers.has_token(answer.body)
+
+    async def bootstrap_admin(self, address: str, *, port: int = PORT, password: str, timeout: float = 5.0) -> bool:
+        form = {"password": password}
+        answer = await self._ask(address, port, timeout, "admin", lambda path: _post(path, form))
+        code = answers.code(answer.body)
+        if 409 in (answer.status, code):
+            return False
+        if answer.status == 200 and code in (None, *answers.GOOD):
+            return True
+        # What the server says is not repeated: it may hold the password.
+        words = f"{join(address, port)}: the administrator was not made (HTTP {answer.status}); is there a leader?"
+        raise NacosError("ServerError", words)
+
+    # --- how ------------------------------------------------------------------------------------------------------
+
+    async def _ask(
+        self, address: str, port: int, timeout: float, question: Question, make: Callable[[str], Request]
+    ) -> Response:
+        """One question on a connection of its own, with the wire's errors in our words."""
+        server = join(address, port)
+        try:
+            async with asyncio.timeout(timeout), self._turns, AsyncExitStack() as stack:
+                connection = self._connect(address, port)
+                self._open.add(connection)
+                stack.callback(self._open.discard, connection)
+                stack.push_async_callback(connection.aclose)
+                return await self._first_known(connection, server, question, make)
+        except TimeoutError as error:
+            raise NacosError("Timeout", f"{server} did not answer within {timeout:g} s") from error
+        except (BodyTooLarge, ProtocolError) as error:
+            raise NacosError("BadAnswer", f"{server}: {answers.excerpt(str(error))}") from error
+        except (OSError, ValueError) as error:
+            raise NacosError("Unreachable", f"{server}: {answers.excerpt(str(error))}") from error
+
+    async def _first_known(
+        self, connection: Connection, server: str, question: Question, make: Callable[[str], Request]
+    ) -> Response:
+        """The answer of the first API that the server has, the remembered one first."""
+        known = self._known.get((server, question)) or self._known.get((server, "nodes"))
+        order = sorted((api for api in ALL if api.path(question)), key=lambda api: api is not known)
+        status = 0
+        for api in order:
+            answer = await connection.send(make(api.path(question)))
+            status = answer.status
+            if status not in ABSENT:
+                self._remember(server, question, api)
+                return answer
+        self._known.pop((server, question), None)
+        tried = ", ".join(api.path(question) for api in order)
+        raise NacosError("Gone", f"{server} has none of {tried} (HTTP {status}); is it a Nacos server from 2.0 to 3.x?")
+
+    def _remember(self, server: str, question: Question, api: Api) -> None:
+        self._known[server, question] = api
+        self._known.move_to_end((server, question))
+        while len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+
+
+def _headers(identity: Identity | None) -> Headers:
+    headers = Headers.of({"accept": "application/json, text/plain", "user-agent": "konverge"})
+    if identity is not None:
+        if not _HEADER_NAME.fullmatch(identity.key) or not _HEADER_VALUE.fullmatch(identity.value):
+            raise NacosError("Forbidden", "the identity cannot be sent as an HTTP header; correct its Secret")
+        headers.add(identity.key, identity.value)
+    return headers
+
+
+def _get(path: str) -> Request:
+    return Request("GET", path, _headers(None))
+
+
+def _post(path: str, form: dict[str, str]) -> Request:
+    headers = _headers(None)
+    headers.add("content-type", "application/x-www-form-urlencoded")
+    return Request("POST", path, headers, urlencode(form).encode())
+
+
+@contextmanager
+def _about(address: str, port: int) -> Iterator[None]:
+    """Complaints about an answer name the server that gave it."""
+    try:
+        yield
+    except NacosError as error:
+        raise NacosError(error.reason, f"{join(address, port)}: {error.message}") from error.__cause__
+
+
+def _must_be_good(answer: Response, identity: Identity | None) -> None:
+    if answer.status == 200:
+        return
+    said = answers.complaint(answer.body)
+    if identity is not None and identity.value:
+        said = said.replace(identity.value, "…")
+    if answer.status in (401, 403):
+        advice = "check the identity in its Secret" if identity else "it wants an identity: set identitySecretRef"
+        raise NacosError("Forbidden", f"refused (HTTP {answer.status} {said!r}); {advice}")
+    reason: Reason = "ServerError" if answer.status >= 500 else "BadAnswer"
+    raise NacosError(reason, f"HTTP {answer.status} {said!r}; look into the log of the server")
