@@ -137,10 +137,30 @@ Producer = Callable[[Sink], Awaitable[None]]
 """Writes a streaming body; the stream ends when it returns, and is cut off when it raises."""
 
 
-class Response:
-    """One answer: a whole body, or a producer that streams one."""
+class Duplex(Protocol):
+    """Both directions of a connection that no longer speaks HTTP."""
 
-    __slots__ = ("body", "headers", "producer", "status")
+    async def read(self) -> bytes:
+        """What has arrived since the last time, at least one byte; nothing once the other side has ended."""
+
+    def write(self, data: bytes) -> None:
+        """Send. Ignored once the other side has gone (`closed`)."""
+
+    async def drain(self) -> None:
+        """Wait until the other side has taken most of it. Raises ConnectionError when it has gone."""
+
+    @property
+    def closed(self) -> bool: ...
+
+
+Upgrade = Callable[[Duplex], Awaitable[None]]
+"""What goes on after a 101; the connection is closed when it returns."""
+
+
+class Response:
+    """One answer: a whole body, a producer that streams one, or (with status 101) what follows on the connection."""
+
+    __slots__ = ("body", "headers", "producer", "status", "upgrade")
 
     def __init__(
         self,
@@ -149,11 +169,13 @@ class Response:
         body: bytes = b"",
         *,
         producer: Producer | None = None,
+        upgrade: Upgrade | None = None,
     ) -> None:
         self.status = status
         self.headers = headers if headers is not None else Headers()
         self.body = body
         self.producer = producer
+        self.upgrade = upgrade
 
     def __repr__(self) -> str:
         return f"Response({self.status}, {'stream' if self.producer else f'{len(self.body)} bytes'})"

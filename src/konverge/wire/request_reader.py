@@ -68,6 +68,7 @@ class RequestReader:
         "_url",
         "items",
         "phase",
+        "rest",
         "wants_continue",
     )
 
@@ -77,6 +78,8 @@ class RequestReader:
         self._parser: HttpRequestParser | None = HttpRequestParser(self)
         self.items: deque[Incoming | Refused] = deque()
         self.phase = IDLE
+        self.rest: bytes | None = None
+        """What came after a request for an upgrade, for whatever follows if it is granted; None without such one."""
         self.wants_continue = False
         self._keep = True
         self._http_1_0 = False
@@ -90,8 +93,9 @@ class RequestReader:
         self._begun = False
         try:
             self._parser.feed_data(data)
-        except HttpParserUpgrade:
-            self.stop()  # the request stands, as one that does not upgrade; nothing after it is HTTP
+        except HttpParserUpgrade as upgrade:
+            self.stop()  # the request stands, as one that may be refused its upgrade; nothing after it is HTTP
+            self.rest = bytes(data[upgrade.args[0] :])
         except HttpParserError as error:
             self._on_parser_error(error)
         else:

@@ -18,12 +18,14 @@ from konverge.wire.answer import Refusal, answer, log, refuse
 from konverge.wire.encode import JOIN_LIMIT, response_head
 from konverge.wire.keepalive import keep_alive
 from konverge.wire.limits import ServerLimits
-from konverge.wire.message import Handler, Peer, Producer, Response
+from konverge.wire.message import Handler, Peer, Producer, Response, Upgrade
 from konverge.wire.request_reader import HEAD, IDLE, STOPPED, Incoming, Refused, RequestReader
 from konverge.wire.sink import ChunkSink
+from konverge.wire.tunnel import BUFFER, Tunnel
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CLOSE = b"connection: close\r\n"
+_UPGRADE = b"connection: Upgrade\r\n"
 _KEEP_ALIVE = b"connection: keep-alive\r\n"
 _CHUNKED = b"transfer-encoding: chunked\r\n"
 
@@ -66,6 +68,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         "_task",
         "_timed",
         "_transport",
+        "_tunnel",
         "_writable",
         "_write_paused",
     )
@@ -76,6 +79,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._alarm = Alarm(loop, self._on_alarm)
         self._task: asyncio.Task[None] | None = None
         self._sink: ChunkSink | None = None
+        self._tunnel: Tunnel | None = None
         self._writable: asyncio.Future[None] | None = None
         self._timed = IDLE
         self._admitted = True
@@ -87,6 +91,8 @@ class ServerConnection(asyncio.BufferedProtocol):
     def drain(self) -> None:
         """Close as soon as what was begun is answered."""
         self._last = True
+        if self._tunnel is not None:
+            self._tunnel.end()  # it has no end of its own to wait for
         if self._task is None and self._reader.phase in (IDLE, STOPPED):
             self._close()
 
@@ -120,13 +126,28 @@ class ServerConnection(asyncio.BufferedProtocol):
     def data_received(self, data: bytes | memoryview) -> None:
         if self._deaf:
             return
-        if self._admitted:
+        if self._tunnel is not None:
+            self._tunnel.feed(data)
+            return
+        if self._reader.rest is not None:
+            self._early(self._reader.rest, data)
+        elif self._admitted:
             self._reader.feed(data)
         else:  # answered only now, since an answer before the question confuses clients
             self._reader.refuse(503, "this server has too many connections; try again later")
         self._proceed()
 
+    def _early(self, before: bytes, data: bytes | memoryview) -> None:
+        """Bytes behind a request for an upgrade that has not been answered: whatever follows may want them."""
+        self._reader.rest = before + data
+        if len(before) + len(data) > BUFFER and not self._read_paused:
+            self._read_paused = True
+            self._transport.pause_reading()
+
     def eof_received(self) -> bool:
+        if self._tunnel is not None:
+            self._tunnel.end()
+            return self._transport.get_extra_info("sslcontext") is None
         if self._task is None or self._sink is not None or self._transport.get_extra_info("sslcontext") is not None:
             return False
         self._last = self._half_closed = True
@@ -141,6 +162,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._reader.items.clear()
         if self._sink is not None:
             self._sink.close()
+        if self._tunnel is not None:
+            self._tunnel.end()
         self.resume_writing()
         if self._task is None:
             self._host.forget(self)
@@ -151,11 +174,15 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._write_paused = True
         if self._sink is not None:
             self._sink.pause()
+        if self._tunnel is not None:
+            self._tunnel.pause()
 
     def resume_writing(self) -> None:
         self._write_paused = False
         if self._sink is not None:
             self._sink.resume()
+        if self._tunnel is not None:
+            self._tunnel.resume()
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
 
@@ -223,6 +250,9 @@ class ServerConnection(asyncio.BufferedProtocol):
                 self._transport.abort()
 
     async def _write(self, item: Incoming, response: Response) -> None:
+        if response.upgrade is not None:
+            await self._switch(item, response, response.upgrade)
+            return
         keep = item.keep and not self._last and response.headers.get("connection").lower() != "close"
         if item.http_1_0 and response.producer is not None:
             keep = False  # only the close ends such a body
@@ -245,6 +275,25 @@ class ServerConnection(asyncio.BufferedProtocol):
         else:
             self._transport.write(head)
             self._transport.write(response.body)
+
+    async def _switch(self, item: Incoming, response: Response, upgrade: Upgrade) -> None:
+        """Hand the connection over. It does not come back: the request for an upgrade was the last."""
+        self._last = True
+        self._transport.write(response_head(response.status, response.headers, b"", _UPGRADE))
+        tunnel = self._tunnel = Tunnel(self._transport, paused=self._write_paused)
+        rest, self._reader.rest = self._reader.rest, None
+        if self._read_paused:
+            self._read_paused = False
+            self._transport.resume_reading()
+        if rest:
+            tunnel.feed(rest)
+        try:
+            await upgrade(tunnel)
+        except ConnectionError:
+            return  # the other side went away: its own business
+        except Exception:  # the boundary between wire and user code, as for handlers
+            log.exception("the upgraded connection of %s failed", item.request.target.partition("?")[0])
+            self._transport.abort()
 
     async def _write_stream(self, item: Incoming, head: bytes, producer: Producer) -> None:
         self._transport.write(head)
