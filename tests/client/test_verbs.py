@@ -26,6 +26,7 @@ from konverge.client import (
 from konverge.client.binding import bind_class
 from konverge.client.call import encode_query, segment
 from konverge.client.watch import TOGETHER, Blocks, split_event
+from konverge.objects import CustomResource, Model, NoStatus
 from konverge.objects.kinds.apps_v1 import Deployment
 from konverge.objects.kinds.core_v1 import ConfigMap, Node, Pod
 from konverge.objects.meta import ObjectMeta
@@ -178,6 +179,22 @@ async def test_a_bookmark_is_a_zero_value_and_does_not_end_the_watch() -> None:
     assert [found.type for found in seen] == ["ADDED", "BOOKMARK", "MODIFIED"]
     assert seen[1].object.metadata.resource_version == "9"
     assert seen[2].object.spec.replicas == 3
+
+
+class ShopSpec(Model):
+    owner: str
+
+
+class Shop(CustomResource[ShopSpec, NoStatus], group="test.konverge.dev", version="v1"):
+    """A kind that cannot be without a spec."""
+
+
+async def test_a_bookmark_of_a_kind_with_a_required_spec_does_not_end_the_watch() -> None:
+    zero = {"kind": "Shop", "apiVersion": "test.konverge.dev/v1", "metadata": {"resourceVersion": "9"}}
+    text = event("BOOKMARK", zero) + event("ADDED", {**zero, "spec": {"owner": "jane"}})
+    seen = [found async for found in Script(streamed(text)).client().watch(Shop)]
+    assert [found.object.metadata.resource_version for found in seen] == ["9", "9"]
+    assert seen[1].object.spec.owner == "jane"
 
 
 async def test_many_events_at_once_are_the_same_as_few() -> None:

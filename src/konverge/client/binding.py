@@ -14,7 +14,7 @@ import msgspec
 from konverge.client.errors import MalformedAnswer
 from konverge.client.watch import WatchEvent
 from konverge.objects.codec import decoder
-from konverge.objects.meta import Object, ObjectList, detach
+from konverge.objects.meta import Object, ObjectList, ObjectMeta, detach
 from konverge.objects.resource import Resource
 
 Obj: TypeAlias = dict[str, Any]
@@ -47,7 +47,7 @@ class Listing(ObjectList[T], Generic[T]):
 class Binding(Generic[T]):
     """One kind, ready for use."""
 
-    __slots__ = ("_dynamic", "_events", "_list", "_object", "decode_event", "resource")
+    __slots__ = ("_decoded", "_dynamic", "_events", "_list", "_object", "decode_event", "resource")
 
     def __init__(self, resource: Resource, decoded: Any, *, dynamic: bool = False) -> None:
         self.resource = resource
@@ -56,6 +56,7 @@ class Binding(Generic[T]):
         event: msgspec.json.Decoder[WatchEvent[T]] = decoder(WatchEvent[decoded])
         self.decode_event: Callable[[bytes], WatchEvent[T]] = event.decode
         self._events: Callable[[bytes], list[WatchEvent[T]]] = event.decode_lines
+        self._decoded = decoded
         self._dynamic = dynamic
 
     def decode(self, body: bytes) -> T:
@@ -70,6 +71,14 @@ class Binding(Generic[T]):
         if not self._dynamic:
             detach([event.object for event in found])
         return found
+
+    def bookmark(self, metadata: bytes) -> WatchEvent[T]:
+        """An event whose object has metadata alone. What its class requires besides is None: it was not said."""
+        if self._dynamic:
+            return self.decode_event(b'{"type":"BOOKMARK","object":{"metadata":%b}}' % metadata)
+        required = [part.name for part in msgspec.structs.fields(self._decoded) if part.required]
+        made = self._decoded(metadata=decoder(ObjectMeta).decode(metadata), **dict.fromkeys(required))
+        return WatchEvent("BOOKMARK", made)
 
     def decode_list(self, body: bytes) -> Listing[T]:
         try:

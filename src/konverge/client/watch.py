@@ -54,6 +54,8 @@ class EventDecoder(Protocol[T]):
 
     def decode_events(self, lines: bytes) -> list[WatchEvent[T]]: ...
 
+    def bookmark(self, metadata: bytes) -> WatchEvent[T]: ...
+
 
 class _AnyEvent(msgspec.Struct):
     type: str
@@ -61,12 +63,11 @@ class _AnyEvent(msgspec.Struct):
 
 
 class _Metadata(msgspec.Struct):
-    metadata: msgspec.Raw
+    metadata: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 _decode_any = msgspec.json.Decoder(_AnyEvent).decode
 _decode_metadata = msgspec.json.Decoder(_Metadata).decode
-_encode = msgspec.json.Encoder().encode
 _PREFIX = b'{"type":"'
 _BETWEEN = b'","object":'
 
@@ -203,7 +204,7 @@ class EventReader:
             raise error_for(read_status(body), request=self._request)
         try:
             if kind == "BOOKMARK":
-                body = _encode(_decode_metadata(body))
+                return decoder.bookmark(bytes(_decode_metadata(body).metadata))
             return decoder.decode_event(b'{"type":"%b","object":%b}' % (kind.encode(), body))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise MalformedAnswer(f"{self._request}: an object does not fit its class: {error}") from error
