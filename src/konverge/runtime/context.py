@@ -210,7 +210,7 @@ class Context(Generic[T]):
         # What was written is what the next difference is taken from.
         self._record = msgspec.structs.replace(self._record, raw=msgspec.json.encode(to_dict(written)))
         self.obj.metadata.resource_version = written.metadata.resource_version
-        self.obj.metadata.generation = written.metadata.generation
+        # Not the generation: if it moved, somebody changed a spec that this reconcile has not seen.
 
     def _cached(self, kind: type[Any], key: Key) -> Record | None:
         lister = self._caches.lister(kind)
