@@ -1,0 +1,54 @@
+"""What a WebApp is. The schema of its definition comes from here: the API server refuses what does not fit."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from konverge.objects import Column, Condition, CustomResource, Maximum, Minimum, MinLength, Model, Rule, Scale, Time
+
+Phase = Literal["", "Pending", "Creating", "Running"]
+
+
+class WebAppSpec(Model):
+    """What is wished."""
+
+    image: Annotated[str, MinLength(1)]
+    replicas: Annotated[int, Minimum(0)] = 1
+    port: Annotated[int, Minimum(1), Maximum(65535)] = 80
+    env: dict[str, str] = {}
+
+
+class WebAppStatus(Model):
+    """What is."""
+
+    phase: Phase = ""
+    message: str = ""
+    observed_generation: int = 0
+    ready_replicas: int = 0
+    last_reconcile_time: Time | None = None
+    conditions: list[Condition] = []
+
+
+class WebApp(
+    CustomResource[WebAppSpec, WebAppStatus],
+    group="apps.konverge.dev",
+    version="v1",
+    short_names=["wa"],
+    scale=Scale(status=".status.readyReplicas"),
+    columns=[
+        Column("Phase", ".status.phase"),
+        Column("Ready", ".status.readyReplicas"),
+        Column("Wanted", ".spec.replicas"),
+        Column("Image", ".spec.image"),
+        Column("Message", ".status.message", priority=1),
+        Column("Age", ".metadata.creationTimestamp"),
+    ],
+    # Its Service has its name, and a Service is a name in DNS: refused here, it need not fail there.
+    rules=[Rule("self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')", message="must be a DNS label")],
+):
+    """A web application: so many replicas of an image, reached at a port."""
+
+
+def spec_changed(app: WebApp) -> bool:
+    """Whether there is a wish that was not acted upon yet. Writing the status never changes the generation."""
+    return app.metadata.generation != app.status.observed_generation
