@@ -1,0 +1,49 @@
+"""Names, labels and ports: what other people's dashboards, scripts and clients already know."""
+
+from __future__ import annotations
+
+MANAGED_BY = "nacos-operator"
+CONFIG_DIGEST = "nacos.io/config-digest"
+"""The annotation of a pod template that changes with the configuration, and so restarts the pods."""
+DATA_VOLUME = "db"
+
+CLIENT, RPC, NEW_RPC, CLUSTER_RPC, CONSOLE = "client", "rpc", "new-rpc", "cluster-rpc", "console"
+PORTS = {CLIENT: 8848, RPC: 7848, NEW_RPC: 9848, CLUSTER_RPC: 9849, CONSOLE: 8080}
+
+
+def selector(name: str) -> dict[str, str]:
+    """Fixed for ever: a StatefulSet's selector cannot change, so the resource's own labels stay out of it."""
+    return {"app": name, "middleware": "nacos", "component": "nacos"}
+
+
+def headless(name: str) -> str:
+    return f"{name}-headless"
+
+
+def client(name: str) -> str:
+    return f"{name}-client"
+
+
+def auth_secret(name: str) -> str:
+    return f"{name}-auth"
+
+
+def final_config(name: str) -> str:
+    return f"{name}-final-config"
+
+
+def mysql_init(name: str) -> str:
+    return f"{name}-mysql-sql-init"
+
+
+def pod(name: str, ordinal: int) -> str:
+    return f"{name}-{ordinal}"
+
+
+def claim(name: str, ordinal: int) -> str:
+    return f"{DATA_VOLUME}-{pod(name, ordinal)}"
+
+
+def member(name: str, ordinal: int, namespace: str, domain: str) -> str:
+    """How servers know one another: by a name that outlives the pod's address."""
+    return f"{pod(name, ordinal)}.{headless(name)}.{namespace}.svc.{domain}:{PORTS[CLIENT]}"

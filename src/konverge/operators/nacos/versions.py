@@ -1,0 +1,58 @@
+"""Which Nacos an image holds: ports, probes, authentication and the database's schema depend on it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_NUMBERS = re.compile(r"^v?(\d+)\.(\d+)(?:\.(\d+))?(?:[.-].*)?$")
+
+
+class NacosVersion(NamedTuple):
+    """A version; all zeros when nobody knows."""
+
+    major: int = 0
+    minor: int = 0
+    patch: int = 0
+
+    @property
+    def known(self) -> bool:
+        return self.major > 0
+
+    @property
+    def line(self) -> str:
+        """The form in which databases are asked.
+
+        >>> NacosVersion(2, 4, 3).line
+        '2.4'
+        """
+        return f"{self.major}.{self.minor}"
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}" if self.known else "unknown"
+
+
+UNKNOWN = NacosVersion()
+
+
+def read_version(text: str) -> NacosVersion:
+    """
+    >>> read_version("v2.4.3-slim")
+    NacosVersion(major=2, minor=4, patch=3)
+    >>> read_version("latest").known
+    False
+    """
+    found = _NUMBERS.match(text)
+    return NacosVersion(*(int(part or 0) for part in found.groups())) if found else UNKNOWN
+
+
+def version_of_image(image: str) -> NacosVersion:
+    """By the tag; a registry's port is no tag, and a digest tells nothing.
+
+    >>> str(version_of_image("registry:5000/nacos/nacos-server:v2.0.4"))
+    '2.0.4'
+    >>> str(version_of_image("registry:5000/nacos"))
+    'unknown'
+    """
+    last = image.partition("@")[0].rpartition("/")[2]
+    return read_version(last.partition(":")[2])

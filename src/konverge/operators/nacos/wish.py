@@ -1,0 +1,182 @@
+"""A resource's wish, complete: checked once more, and with everything filled in that depends on something else.
+
+The API server refuses what the schema refuses. A resource that got in under an older definition meets the same rules
+here, and becomes a readable failure instead of a surprise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from konverge.objects import QuantityError, from_dict
+from konverge.operators.nacos import names
+from konverge.operators.nacos.resource import LONGEST_NAME, NAME, AnyNacos
+from konverge.operators.nacos.spec import NacosSpec
+from konverge.operators.nacos.versions import NacosVersion, read_version, version_of_image
+
+Engine = Literal["embedded", "mysql", "postgresql"]
+
+_FIRST_WITHOUT_INIT_D = (2, 1, 1)
+"""From here on images read application.properties alone, and no custom.properties."""
+_FIRST_WITH_BASE64_TOKENS = (2, 2, 0)
+
+
+class WrongWish(Exception):
+    """The resource cannot be fulfilled until somebody changes it; the text begins with the field's path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What is wanted."""
+
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    spec: NacosSpec
+    replicas: int
+    engine: Engine
+    version: NacosVersion
+
+    @property
+    def cluster(self) -> bool:
+        return self.spec.type == "cluster"
+
+    @property
+    def quorum(self) -> int:
+        return self.replicas // 2 + 1
+
+    @property
+    def needed_ready(self) -> int:
+        """How many ready pods CheckKind asks for."""
+        return (self.replicas + 1) // 2 if self.cluster else 1
+
+    @property
+    def third(self) -> bool:
+        """Nacos 3: another console, other probes, authentication that cannot be left out."""
+        return self.version.major >= 3
+
+    @property
+    def domain(self) -> str:
+        given = {var.name: var.value for var in self.spec.env}
+        return (self.spec.cluster_domain or given.get("DOMAIN_NAME") or "cluster.local").strip(".")
+
+    @property
+    def needs_auth_secret(self) -> bool:
+        """A version that nobody knows may be one that does not start without."""
+        return self.third or not self.version.known or self.spec.certification.enabled
+
+    @property
+    def plain_token(self) -> bool:
+        """Images before 2.2 take any text for a token, later ones need Base64 of at least 32 bytes."""
+        return self.version.known and self.version < _FIRST_WITH_BASE64_TOKENS
+
+    @property
+    def renders(self) -> bool:
+        """Whether the operator writes the servers' application.properties itself."""
+        spec = self.spec
+        asked = spec.user_config_ref or spec.internal_config_ref or spec.final_config_name
+        return bool(asked) or self.engine == "postgresql" or bool(spec.config and not self.reads_init_d)
+
+    @property
+    def reads_init_d(self) -> bool:
+        return self.version.known and self.version < _FIRST_WITHOUT_INIT_D
+
+    @property
+    def final_config(self) -> str:
+        return self.spec.final_config_name or names.final_config(self.name)
+
+    @property
+    def mysql_init(self) -> bool:
+        return self.engine == "mysql" and bool(self.spec.mysql_init_image)
+
+    @property
+    def members(self) -> list[str]:
+        return [names.member(self.name, i, self.namespace, self.domain) for i in range(self.replicas)]
+
+
+def read_wish(nacos: AnyNacos) -> Wish:
+    """The wish of a resource. Raises WrongWish."""
+    try:
+        spec = from_dict(NacosSpec, nacos.spec)
+    except (msgspec.ValidationError, QuantityError) as refused:
+        raise WrongWish(f"spec: {refused}") from None
+    meta = nacos.metadata
+    _check_name(meta.name)
+    engine = _engine(spec)
+    wish = Wish(
+        name=meta.name,
+        namespace=meta.namespace,
+        labels=meta.labels,
+        annotations=meta.annotations,
+        spec=spec,
+        replicas=_replicas(spec),
+        engine=engine,
+        version=_version(spec, nacos.status.version),
+    )
+    _check_storage(spec, engine)
+    return wish
+
+
+def _check_name(name: str) -> None:
+    if not re.match(NAME, name) or len(name) > LONGEST_NAME:
+        raise WrongWish(f"metadata.name: {name!r} cannot be the name of Services (letters, digits and '-', at most 50)")
+
+
+def _replicas(spec: NacosSpec) -> int:
+    if spec.type == "standalone":
+        if spec.replicas not in (None, 1):
+            raise WrongWish(f"spec.replicas: a standalone has 1 replica, not {spec.replicas}; use type: cluster")
+        return 1
+    replicas = 3 if spec.replicas is None else spec.replicas
+    if replicas < 3 and not spec.allow_small_clusters:
+        raise WrongWish(
+            f"spec.replicas: a cluster needs at least 3 replicas, not {replicas}; allowSmallClusters: true permits it"
+        )
+    return replicas
+
+
+def _engine(spec: NacosSpec) -> Engine:
+    if spec.database.type == "mysql":
+        return "mysql"
+    return "postgresql" if spec.postgres.host else "embedded"
+
+
+def _version(spec: NacosSpec, seen: str) -> NacosVersion:
+    """As the user says it, else the image's tag, else what the servers said of themselves."""
+    for known in (read_version(spec.version or ""), version_of_image(spec.image), read_version(seen)):
+        if known.known:
+            return known
+    return NacosVersion()
+
+
+def _check_storage(spec: NacosSpec, engine: Engine) -> None:
+    database, postgres = spec.database, spec.postgres
+    if engine == "mysql":
+        if not database.mysql_host:
+            raise WrongWish("spec.database.mysqlHost: type mysql needs the server's host")
+        if not _mysql_login(database):
+            raise WrongWish("spec.database.mysqlCredentialsSecretRef: type mysql needs it, or a user and a password")
+        if postgres.host:
+            raise WrongWish("spec.postgres.host: the database is either mysql or postgres")
+    if engine == "postgresql":
+        if not postgres.database:
+            raise WrongWish("spec.postgres.database: postgres config invalid: host/user/database must be set")
+        if not postgres.credentials_secret_ref.name:
+            raise WrongWish("spec.postgres.credentialsSecretRef.name: postgres.credentialsSecretRef.name is required")
+    elif (database.type or "").startswith("postgres"):
+        raise WrongWish("spec.postgres.host: type postgresql needs the server's host")
+    volume = spec.volume
+    sized = volume.requests.get("storage") or volume.volume_claim_template or volume.persistent_volume_size
+    if volume.enabled and not (sized or volume.empty_dir or volume.host_path):
+        raise WrongWish("spec.volume.requests: an enabled volume needs requests.storage")
+
+
+def _mysql_login(database: Any) -> bool:
+    ref = database.mysql_credentials_secret_ref
+    return bool(ref and ref.name) or bool(database.mysql_user and database.mysql_password)
