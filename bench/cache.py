@@ -77,6 +77,8 @@ class _Changes:
 
 
 class _Caller:
+    near = False
+
     def __init__(self, stream: _Changes) -> None:
         self._stream = stream
 

@@ -79,6 +79,8 @@ class ApiServer:
         self.tables: TableMaker = Tables(self.definitions)
         self.routes: dict[str, Route] = health.routes() | discovery.routes() | openapi.routes()
         self.specials: dict[tuple[str, str, str], Route] = specials.table()
+        self.before: dict[tuple[str, str], Callable[[Call], Awaitable[None]]] = {}
+        """By group and plural: what has to be done before a request is answered; a simulation sets it."""
         self.logs: Callable[[Obj, str, Query], Producer] | None = None
         """(pod, container, query) -> what writes its log; a simulation sets it."""
         gate = wiring.plug_in(self)

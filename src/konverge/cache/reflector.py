@@ -32,6 +32,8 @@ HEALTHY_AFTER = 120.0
 JITTER = 0.5
 
 WATCH_SECONDS = (300, 600)
+NEAR_WATCH_SECONDS = (86_400, 172_800)
+"""In one process a stream that ends says so: nothing has to be asked anew, and no bookmark has to prove anything."""
 GRACE = 5.0
 """A stream that outlives the server's own limit by this much is dead."""
 BOOKMARK_SILENCE = 150.0
@@ -175,11 +177,12 @@ class Reflector:
         stream a gzip file of its own, which costs both sides more than the event, while without compression it sends
         each event of the state in a packet of its own (measured: 22 against 8 µs each for the client).
         """
-        seconds = clock.rng().randint(*WATCH_SECONDS)
+        near = self._caller.near
+        seconds = clock.rng().randint(*(NEAR_WATCH_SECONDS if near else WATCH_SECONDS))
         query = {
             **self.scope.query(),
             "watch": "true",
-            "allowWatchBookmarks": "true",
+            "allowWatchBookmarks": "false" if near and not state_only else "true",
             "timeoutSeconds": str(seconds),
             **query,
         }

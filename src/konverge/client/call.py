@@ -116,6 +116,10 @@ class Call:
 class Caller(Protocol):
     """Makes calls. `call` raises for every answer that is not a success; so does `stream`."""
 
+    @property
+    def near(self) -> bool:
+        """Whether the server is in this process: then a stream cannot die without a word."""
+
     async def call(self, call: Call) -> Response:
         """One exchange with the whole answer in memory."""
 

@@ -28,6 +28,7 @@ from konverge.client.errors import (
 from konverge.client.ratelimit import TokenBucket
 from konverge.client.retry import Attempts, RetryPolicy
 from konverge.client.warnings import LogOnce, WarningHandler, parse_warnings
+from konverge.wire.direct import Direct
 from konverge.wire.errors import NotSent, WireError
 from konverge.wire.message import Headers, Request, Response, Stream, Transport
 
@@ -61,6 +62,10 @@ class Session:
         self._common = [("user-agent", user_agent), *(impersonate.headers() if impersonate else ())]
         self._headers: dict[tuple[str, str], Headers] = {}
         self._headers_of: Credential | None = None
+
+    @property
+    def near(self) -> bool:
+        return isinstance(self._transport, Direct)
 
     def call(self, call: Call) -> Coroutine[Any, Any, Response]:
         return self._repeat(call, self._send)

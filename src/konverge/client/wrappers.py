@@ -19,6 +19,10 @@ class Wrapper:
     def __init__(self, inner: Caller) -> None:
         self._inner = inner
 
+    @property
+    def near(self) -> bool:
+        return self._inner.near
+
     def adjust(self, call: Call) -> None:
         """Change the call in place, or refuse it by raising."""
 

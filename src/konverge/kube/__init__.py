@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from konverge.client import Client
+    from konverge.kube.nodelifecycle import Announced
     from konverge.runtime import Controller
 
 MODULES: tuple[str, ...] = (
@@ -23,7 +24,6 @@ MODULES: tuple[str, ...] = (
     "gc",
     "job",
     "namespace",
-    "nodelifecycle",
     "podgc",
     "protection",
     "quota",
@@ -32,7 +32,7 @@ MODULES: tuple[str, ...] = (
     "statefulset",
     "ttl",
 )
-"""Modules of `konverge.kube` with something to run, in the order of the alphabet."""
+"""Modules of `konverge.kube` with something to run that need not be told anything, in the order of the alphabet."""
 
 
 class Service(Protocol):
@@ -43,15 +43,16 @@ class Service(Protocol):
     async def run(self, client: Client) -> None: ...
 
 
-def all_controllers(*, root_ca: str = "") -> list[Controller[Any]]:
+def all_controllers(*, root_ca: str = "", announced: Announced | None = None) -> list[Controller[Any]]:
     """The declarations of all controllers, for one Manager.
 
-    `root_ca` is the certificate (PEM) by which pods know the API server; each namespace is given it.
+    `root_ca` is the certificate (PEM) by which pods know the API server; each namespace is given it. `announced` are
+    nodes that need not be looked at for as long as they are announced to be alive.
     """
-    from konverge.kube import accounts  # the only one that needs to be told something
+    from konverge.kube import accounts, nodelifecycle  # these need to be told something
 
     others = [controller for make in _makers("controllers") for controller in make()]
-    return [*accounts.controllers(root_ca), *others]
+    return [*accounts.controllers(root_ca), *nodelifecycle.controllers(announced), *others]
 
 
 def services() -> list[Service]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from konverge.cache import Change
 from konverge.client import MergePatch
 from konverge.objects import labels
 from konverge.objects.codec import to_dict
@@ -53,12 +54,22 @@ def _of_role(changed: ClusterRole, caches: Caches) -> list[Request]:
     ]
 
 
+def _is_aggregated(change: Change) -> bool:
+    return change.new is not None and b'"aggregationRule"' in change.new.raw
+
+
+def _may_be_part(change: Change) -> bool:
+    """At the start every aggregated role is looked at for its own sake."""
+    return not change.initial and any(record.meta.labels for record in (change.old, change.new) if record)
+
+
 def controllers() -> list[Controller[Any]]:
     return [
         Controller(
             ClusterRole,
             AggregationReconciler(),
             name="clusterrole-aggregation",
-            watches=[Watch(kind=ClusterRole, lookup=_of_role)],
+            predicate=_is_aggregated,
+            watches=[Watch(kind=ClusterRole, lookup=_of_role, predicate=_may_be_part)],
         )
     ]

@@ -15,8 +15,11 @@ from konverge.client import Client, ClientError
 from konverge.client.discovery import Served
 from konverge.objects.resource import Resource
 
-DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
-LOOK_AGAIN = 30.0
+DEFINITIONS = {("apiextensions.k8s.io", "customresourcedefinitions"), ("apiregistration.k8s.io", "apiservices")}
+"""Kinds whose objects say what is served."""
+LOOK_AGAIN = (1.0, 5.0, 30.0, 600.0)
+"""Seconds between looks at discovery after a definition changed: discovery follows it, but not at once. The last is for
+what no definition tells: other servers' own news."""
 
 _NEEDED = {"delete", "list", "watch"}
 # One object behind two APIs, or objects that nobody owns and that come in floods.
@@ -28,14 +31,13 @@ OnChange = Callable[[Resource, Change], None]
 
 
 def deletable(every: Iterable[Served]) -> list[Resource]:
-    """What can be listed, watched and deleted, each in its preferred version."""
-    return [
-        served.resource
-        for served in every
-        if served.preferred
-        and set(served.verbs) >= _NEEDED
-        and (served.resource.group, served.resource.plural) not in _IGNORED
-    ]
+    """What can be listed, watched and deleted, each in the preferred version of its group, or else in its first."""
+    found: dict[tuple[str, str], Served] = {}
+    for served in every:
+        name = (served.resource.group, served.resource.plural)
+        if name not in _IGNORED and set(served.verbs) >= _NEEDED and (served.preferred or name not in found):
+            found[name] = served
+    return [served.resource for served in found.values()]
 
 
 class Monitors:
@@ -50,17 +52,21 @@ class Monitors:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
+            quiet = len(LOOK_AGAIN) - 1
+            step = quiet
             while True:
                 self._changed.clear()
                 try:
                     await self._follow(group)
                 except ClientError as error:
                     _log.warning("discovery failed, looking again soon: %s", error)
+                    step = min(step, quiet - 1)
                 try:
-                    async with asyncio.timeout(LOOK_AGAIN):
+                    async with asyncio.timeout(LOOK_AGAIN[step]):
                         await self._changed.wait()
+                    step = 0
                 except TimeoutError:
-                    continue
+                    step = min(step + 1, quiet)
 
     async def _follow(self, group: asyncio.TaskGroup) -> None:
         self._client.mapper.invalidate()
@@ -76,11 +82,15 @@ class Monitors:
     def _start(self, group: asyncio.TaskGroup, resource: Resource) -> Informer:
         informer = Informer(self._client.caller, CacheSpec(resource=resource, metadata_only=True))
         informer.add_handler(lambda change: self._on_change(resource, change))
-        if resource == DEFINITIONS:
-            informer.add_handler(lambda change: self._changed.set())
+        if (resource.group, resource.plural) in DEFINITIONS:
+            informer.add_handler(self._redefined)
         task = group.create_task(informer.run(), name=f"monitor {resource.group_resource}")
         self._running[resource] = (informer, task)
         return informer
+
+    def _redefined(self, change: Change) -> None:
+        if not change.initial:
+            self._changed.set()
 
     def informer(self, resource: Resource) -> Informer | None:
         found = self._running.get(resource)

@@ -35,6 +35,10 @@ class CountedCalls:
         self._inner = inner
         self._numbers = numbers
 
+    @property
+    def near(self) -> bool:
+        return self._inner.near
+
     async def call(self, call: Call) -> Response:
         began = clock.monotonic()
         code = "<error>"

@@ -186,6 +186,10 @@ class FencedCalls:
         self._inner = inner
         self._elector = elector
 
+    @property
+    def near(self) -> bool:
+        return self._inner.near
+
     async def call(self, call: Call) -> Response:
         if call.writes and not self._elector.is_leader:
             raise LeadershipLost(

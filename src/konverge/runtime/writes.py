@@ -172,6 +172,10 @@ class TrackedCalls:
     def __init__(self, inner: Caller) -> None:
         self._inner = inner
 
+    @property
+    def near(self) -> bool:
+        return self._inner.near
+
     async def stream(self, call: Call) -> Stream:
         return await self._inner.stream(call)
 

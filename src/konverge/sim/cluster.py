@@ -20,7 +20,7 @@ from typing import Any, Self
 from konverge.apiserver import ApiServer
 from konverge.apiserver.certificates import Certificates
 from konverge.apiserver.config import Config
-from konverge.client import Client, ServerWarning, Static
+from konverge.client import Client, Static
 from konverge.objects.kinds.core_v1 import Node, Pod
 from konverge.runtime import Manager
 from konverge.sim.chaos import Chaos
@@ -31,7 +31,7 @@ from konverge.sim.kubelet.agent import Kubelet
 from konverge.sim.kubelet.behaviour import Rule
 from konverge.sim.loop import VirtualLoop
 from konverge.sim.network import PODS, Addresses
-from konverge.sim.parts import Parts
+from konverge.sim.parts import Parts, unheard
 from konverge.sim.settling import settle
 from konverge.sim.stepping import Observed, Round, noting, stateful_set_pods
 from konverge.sim.supervising import MANAGER, Supervised, running
@@ -103,13 +103,15 @@ class Cluster:
 
     def _connect(self, transport: Transport, agent: str) -> Client:
         credentials = Static.bearer(self.server.token)
-        return Observed(Client(transport, credentials=credentials, user_agent=agent, on_warning=_unheard))
+        return Observed(Client(transport, credentials=credentials, user_agent=agent, on_warning=unheard))
 
     async def _start(self, stack: AsyncExitStack, client: Client) -> None:
         if self._certificates is not None:
             self._parts.root_ca = self._certificates.authority.decode()
         if self._runs_pods:
             self.server.logs = logs.serve(lambda: self.kubelet.machines)
+            if self.faulty is None and isinstance(asyncio.get_running_loop(), VirtualLoop):
+                self.nodes.heartbeats.be_lazy(self.server, self.client)
         at_work = self._parts.at_work(client, nodes=self._wanted, setup=self.client, elected=self.faulty is not None)
         self._managers = await stack.enter_async_context(at_work)
         if self.chaos is not None:
@@ -198,7 +200,7 @@ class Cluster:
 
     def lose_node(self, name: str) -> None:
         """Its kubelet falls silent: no heartbeat, and no pod of it moves."""
-        self.kubelet.lost.add(name)
+        self.nodes.fall_silent(name)
 
     async def recover_node(self, name: str) -> None:
         """It is back; what its pods missed happens now."""
@@ -213,7 +215,3 @@ def _config(controllers: bool | Collection[str]) -> Config:
     """
     refused = frozenset(() if controllers is True else ("ServiceAccount",))
     return Config(loopback_backends=True, disabled_admission=refused)
-
-
-def _unheard(warning: ServerWarning) -> None:
-    """The parts of a cluster know what is deprecated, and have to use it."""

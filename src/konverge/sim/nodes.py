@@ -6,23 +6,18 @@ those whose kubelet is silent: no heartbeat, no pod moves, until they are back.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from konverge.client import AlreadyExists, Client, ClientError, MergePatch, NotFound, StrategicPatch
+from konverge.client import AlreadyExists, Client, MergePatch, StrategicPatch
 from konverge.objects import times
 from konverge.objects.codec import from_dict, to_dict
-from konverge.objects.kinds.coordination_v1 import Lease, LeaseSpec
 from konverge.objects.kinds.core_v1 import Node
-from konverge.objects.meta import ObjectMeta, OwnerReference
+from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Context, Controller, Result
+from konverge.sim.heartbeats import Heartbeats
 from konverge.sim.network import NODES, Addresses
 
-NAMESPACE = "kube-node-lease"
-LEASE_SECONDS = 40
-HEARTBEAT = 10.0
-"""A quarter of the lease, as kubelet has it."""
 CAPACITY = {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"}
 NOT_READY = "node.kubernetes.io/not-ready"
 
@@ -54,14 +49,12 @@ def make(count: int) -> list[Node]:
 class Nodes:
     """The kubelets' other half: registration and heartbeats."""
 
-    name = "heartbeats"
+    name = Heartbeats.name
 
-    def __init__(self, lost: set[str], *, heartbeat: float = HEARTBEAT) -> None:
+    def __init__(self, lost: set[str]) -> None:
         self.lost = lost
         self.addresses = Addresses(NODES)
-        self.heartbeat = heartbeat
-        self._alive: dict[str, str] = {}
-        """Names and uids of the nodes that are kept alive."""
+        self.heartbeats = Heartbeats()
 
     def controllers(self) -> list[Controller[Any]]:
         return [Controller(Node, self.reconcile, name="simulated-nodes")]
@@ -97,9 +90,7 @@ class Nodes:
             # The API server puts it on new nodes; the node lifecycle controller, where there is one, would take it off.
             taints = [taint for taint in node.spec.taints if taint.key != NOT_READY]
             await client.patch(Node, name, MergePatch({"spec": {"taints": taints or None}}), field_manager="kubelet")
-        if self._alive.get(name) != node.metadata.uid:
-            self._alive[name] = node.metadata.uid
-            await self._renew(client, name)
+        await self.heartbeats.keep(client, name, node.metadata.uid)
 
     def _status(self, node: Node) -> dict[str, Any]:
         present = {one.type: one for one in node.status.conditions}
@@ -128,44 +119,16 @@ class Nodes:
             wanted["nodeInfo"] = _INFO
         return wanted
 
-    # -------------------------------------------------------------- heartbeats
-
     async def run(self, client: Client) -> None:
-        """Renew all Leases, every ten seconds."""
-        while True:
-            await asyncio.sleep(self.heartbeat)
-            for name in list(self._alive):
-                if name not in self.lost:
-                    try:
-                        await self._renew(client, name)
-                    except ClientError:
-                        continue  # a heartbeat that did not get through is what the lease duration is for
+        await self.heartbeats.run(client)
 
-    async def _renew(self, client: Client, name: str) -> None:
-        patch = MergePatch({"spec": {"renewTime": times.micro_now()}})
-        try:
-            await client.patch(Lease, name, patch, NAMESPACE, field_manager="kubelet")
-        except NotFound:
-            await self._first_lease(client, name)
-
-    async def _first_lease(self, client: Client, name: str) -> None:
-        try:
-            node = await client.get(Node, name)
-        except NotFound:
-            self._alive.pop(name, None)
-            return
-        owner = OwnerReference(api_version="v1", kind="Node", name=name, uid=node.metadata.uid)
-        lease = Lease(
-            metadata=ObjectMeta(name=name, namespace=NAMESPACE, owner_references=[owner]),
-            spec=LeaseSpec(holder_identity=name, lease_duration_seconds=LEASE_SECONDS, renew_time=times.micro_now()),
-        )
-        try:
-            await client.create(lease, field_manager="kubelet")
-        except AlreadyExists:
-            return
+    def fall_silent(self, name: str) -> None:
+        """No heartbeat, and no pod moves."""
+        self.lost.add(name)
+        self.heartbeats.fall_silent(name)
 
     async def recover(self, client: Client, name: str) -> None:
         """The kubelet is back: it says so at once."""
         self.lost.discard(name)
-        await self._renew(client, name)
+        await self.heartbeats.recover(client, name)
         await self._keep(client, await client.get(Node, name))

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from konverge import kube
-from konverge.client import Client
+from konverge.client import Client, ServerWarning
 from konverge.objects.kinds.core_v1 import Node
 from konverge.observe.events import EventRecorder
 from konverge.runtime import Controller
@@ -68,7 +68,11 @@ class Parts:
             yield managers
 
     def _declared(self) -> list[Controller[Any]]:
-        found = kube.all_controllers(root_ca=self.root_ca) if self._controllers is not False else []
+        found = (
+            kube.all_controllers(root_ca=self.root_ca, announced=self.nodes.heartbeats)
+            if self._controllers is not False
+            else []
+        )
         if not isinstance(self._controllers, bool):
             found = [one for one in found if one.name in self._controllers]
         if self.kubelet is not None:
@@ -87,3 +91,7 @@ class Parts:
                 self.scheduler.queue.pause()
             found.append(self.scheduler)
         return found
+
+
+def unheard(warning: ServerWarning) -> None:
+    """The parts of a cluster know what is deprecated, and have to use it."""

@@ -49,6 +49,9 @@ async def _answer(call: Call) -> Response:
     gate.authorize(call.user, call.info)
     seconds = _time_limit(call)
     handler = route(call)
+    before = call.server.before.get((call.info.group, call.info.plural))
+    if before is not None:
+        await before(call)
     if call.info.verb == "watch":
         return await handler(call)
     if len(call.request.body) > _ASIDE and "yaml" in call.request.headers.get("content-type"):

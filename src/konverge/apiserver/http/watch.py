@@ -45,6 +45,10 @@ class WatchStream:
         self._pending: list[Event] | None = []
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
+    @property
+    def metadata_only(self) -> bool:
+        return isinstance(self._framer, frames.Partial)
+
     def deliver(self, event: Event) -> None:
         if event.revision <= self._after or self.ended.done():  # what is on its way out must not pile up more
             return

@@ -7,7 +7,8 @@ cluster has nothing but. What follows from its conditions are its taints (`taint
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import AsyncIterator
+from typing import Any, Protocol
 
 from konverge import clock
 from konverge.cache import Change
@@ -20,7 +21,7 @@ from konverge.objects.codec import decoder, to_dict
 from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.kinds.core_v1 import Node, NodeCondition, Pod
 from konverge.objects.times import now, parse_time
-from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch
+from konverge.runtime import Context, Controller, Reconciler, Request, Result, Source, Watch
 from konverge.runtime.context import Caches
 
 GRACE = 50.0
@@ -36,8 +37,21 @@ _MOST_NODES = 100_000
 _node = decoder(Node).decode
 
 
+class Announced(Protocol):
+    """Nodes that do not fall silent without a word, as those whose kubelets are simulated in this process."""
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a node will be heard of until `requests` brings it."""
+
+    def requests(self) -> AsyncIterator[Request]:
+        """Nodes that fall silent."""
+
+
 class NodeReconciler(Reconciler[Node]):
-    def __init__(self, *, grace: float = GRACE, startup_grace: float = STARTUP_GRACE) -> None:
+    def __init__(
+        self, announced: Announced | None = None, *, grace: float = GRACE, startup_grace: float = STARTUP_GRACE
+    ) -> None:
+        self._announced = announced
         self._grace = grace
         self._startup_grace = startup_grace
         self._known: dict[str, Health] = {}
@@ -53,6 +67,8 @@ class NodeReconciler(Reconciler[Node]):
         await _old_labels(ctx)
         if _is_lost(ctx.obj):
             await _pods_are_not_ready(ctx)
+        if health.trusted and self._announced is not None and ctx.request.name in self._announced:
+            return None
         return Result(requeue_after=next_look(health, grace))
 
     async def _look(self, ctx: Context[Node]) -> Health:
@@ -164,16 +180,17 @@ def _became_ready_or_lost(change: Change) -> bool:
     return before != after and not change.initial
 
 
-def controllers() -> list[Controller[Any]]:
+def controllers(announced: Announced | None = None) -> list[Controller[Any]]:
     return [
         Controller(
             Node,
-            NodeReconciler(),
+            NodeReconciler(announced),
             name="node-lifecycle",
             watches=[
                 Watch(kind=Node, lookup=_all_lost, predicate=_became_ready_or_lost),
                 Watch(kind=Pod, lookup=_of_pod, predicate=moved),
             ],
+            sources=[Source(name="silence", requests=announced.requests)] if announced is not None else [],
             indexes={Pod: {ON_NODE: by_node}},
         ),
         *eviction.controllers(),
