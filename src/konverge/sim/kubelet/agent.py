@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from math import inf
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -22,7 +22,7 @@ from konverge.observe.events import EventRecorder
 from konverge.runtime import Context, Controller, Request, Result, Source, Watch
 from konverge.runtime.context import Recorder
 from konverge.sim.kubelet import status
-from konverge.sim.kubelet.behaviour import ADDRESS, Behaviour, BehaviourError, Rule, behaviours
+from konverge.sim.kubelet.behaviour import ADDRESS, RUNS, Behaviour, BehaviourError, Rule, behaviours
 from konverge.sim.kubelet.machine import PodMachine, recover
 from konverge.sim.network import PODS, Addresses
 
@@ -40,6 +40,19 @@ class _Bound(msgspec.Struct, gc=False):
 _bound = msgspec.json.Decoder(_Bound)
 
 
+class Runtime(Protocol):
+    """What runs containers as real processes."""
+
+    def lives(self, pod: Pod) -> frozenset[str]:
+        """The containers of a pod that are real processes."""
+
+    def obey(self, machine: PodMachine, pod_ip: str, host_ip: str) -> None:
+        """Begin to carry out the orders of a pod's machine."""
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone: whatever it left is ended and removed."""
+
+
 class Kubelet:
     """The kubelets of all nodes. `lost` nodes do nothing until they are back."""
 
@@ -49,6 +62,7 @@ class Kubelet:
         self.lost: set[str] = set()
         self.machines: dict[str, PodMachine] = {}
         """By the uid of the pod."""
+        self.runtime: Runtime | None = None
         self._scripts: dict[str, tuple[Any, dict[str, Behaviour]]] = {}
         self._waiting: dict[str, set[Request]] = {}
         self._again: asyncio.Queue[Request] = asyncio.Queue()
@@ -85,6 +99,8 @@ class Kubelet:
         self.machines.pop(uid, None)
         self._scripts.pop(uid, None)
         self.addresses.release(uid)
+        if self.runtime is not None:
+            self.runtime.forget(uid)
 
     def _waiting_for(self, node: Node) -> Iterable[Request]:
         return () if node.metadata.name in self.lost else sorted(self._waiting.pop(node.metadata.name, ()))
@@ -99,6 +115,10 @@ class Kubelet:
         for request in sorted(self._waiting.pop(name, ())):
             self._again.put_nowait(request)
         self.look_again(lambda pod: pod.spec.node_name == name)
+
+    def look_at(self, pod: Pod) -> None:
+        """Something has happened to a pod's processes."""
+        self._again.put_nowait(Request(pod.metadata.namespace, pod.metadata.name))
 
     def look_again(self, which: Any = lambda pod: True) -> None:
         """Reconcile pods although nothing has changed in the API: a rule has, or a node."""
@@ -130,6 +150,7 @@ class Kubelet:
         if ctx.deleting:
             machine.terminate(now, float(pod.metadata.deletion_grace_period_seconds or 0))
         due = machine.advance(now)
+        self._carry_out(machine, _address(node))
         if machine.gone and machine.ending == now:
             await self._remove(ctx)
         else:
@@ -146,7 +167,8 @@ class Kubelet:
             return None
         scripts = self._script(pod)
         if machine is None:
-            machine = self.machines[uid] = recover(pod, scripts, now)
+            live = self.runtime.lives(pod) if self.runtime is not None else ()
+            machine = self.machines[uid] = recover(pod, scripts, now, live)
         else:
             machine.update(pod, scripts, now)
         return machine
@@ -164,8 +186,14 @@ class Kubelet:
             if self._recorder is not None:
                 self._recorder.event(pod, "Warning", "InvalidBehaviour", str(error))
             scripts = {}
+        if self.runtime is not None:
+            scripts |= dict.fromkeys(self.runtime.lives(pod), RUNS)
         self._scripts[uid] = (basis, scripts)
         return scripts
+
+    def _carry_out(self, machine: PodMachine, host_ip: str) -> None:
+        if self.runtime is not None and machine.live:
+            self.runtime.obey(machine, self._pod_ip(machine.pod, host_ip), host_ip)
 
     def _pod_ip(self, pod: Pod, host_ip: str) -> str:
         if pod.spec.host_network:

@@ -36,6 +36,7 @@ class Run:
     began: float
     ended: float
     signal: bool = False
+    message: str = ""
 
 
 @dataclass(slots=True)
@@ -138,6 +139,10 @@ class ContainerState:
             Note("Normal", "Created", "Container created", self.name),
             Note("Normal", "Started", "Container started", self.name),
         ]
+
+    def resume(self, began: float, t: float, spec: Container, script: Behaviour) -> None:
+        """Go on as the API shows it, after the kubelet itself began anew."""
+        self.run(began, spec, script)
 
     def _started(self, t: float, spec: Container, script: Behaviour) -> None:
         self.up = True

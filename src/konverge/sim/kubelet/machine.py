@@ -6,19 +6,22 @@ it would have. `advance` answers when there will be something to do again.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import inf
 
 from konverge.objects.kinds.core_v1 import Container, ContainerStateTerminated, ContainerStatus, Pod
 from konverge.objects.times import parse_time
 from konverge.sim.kubelet.behaviour import RUNS, Behaviour
 from konverge.sim.kubelet.containers import FIRST_BACKOFF, MAX_BACKOFF, ContainerState, Mode, Note, Run
+from konverge.sim.kubelet.live import LiveContainer, Order
 
 
 class PodMachine:
-    """All containers of one pod."""
+    """All containers of one pod. Those whose names are in `live` are real processes, the others follow scripts."""
 
-    def __init__(self, pod: Pod, scripts: dict[str, Behaviour], now: float) -> None:
+    def __init__(self, pod: Pod, scripts: dict[str, Behaviour], now: float, live: Collection[str] = ()) -> None:
         self.pod = pod
+        self._live = frozenset(live)
         self.scripts = scripts
         self.began = self.time = now
         self.ending: float | None = None
@@ -37,7 +40,29 @@ class PodMachine:
         elif init and policy == "Always":
             policy = "OnFailure"
         waits = "PodInitializing" if self.pod.spec.init_containers else "ContainerCreating"
-        return ContainerState(name=spec.name, init=init, sidecar=sidecar, policy=policy, reason=waits)
+        kind = LiveContainer if spec.name in self._live else ContainerState
+        made = kind(name=spec.name, init=init, sidecar=sidecar, policy=policy, reason=waits)
+        if isinstance(made, LiveContainer):
+            made.grace = self.grace
+        return made
+
+    @property
+    def grace(self) -> float:
+        """Seconds that its containers have to end."""
+        asked = self.pod.spec.termination_grace_period_seconds
+        return 30.0 if asked is None else float(asked)
+
+    @property
+    def live(self) -> dict[str, LiveContainer]:
+        """The containers that are real processes."""
+        return {one.name: one for one in self._all() if isinstance(one, LiveContainer)}
+
+    def orders(self) -> list[Order]:
+        """What is to be done to real processes, once each."""
+        found = [order for one in self.live.values() for order in one.orders]
+        for one in self.live.values():
+            one.orders.clear()
+        return found
 
     # -------------------------------------------------------------- time
 
@@ -66,7 +91,7 @@ class PodMachine:
         t = self.time
         if self._deadline() <= t:
             self.failure = ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
-            self._stop_all(0.0)
+            self._stop_all(self.grace)
         for one in self._all():
             script = self.scripts.get(one.name, RUNS)
             if one.mode is not Mode.NEW and one.next(script) <= t:
@@ -168,9 +193,9 @@ class PodMachine:
         return f"{meta.name}_{meta.namespace}({meta.uid})"
 
 
-def recover(pod: Pod, scripts: dict[str, Behaviour], now: float) -> PodMachine:
+def recover(pod: Pod, scripts: dict[str, Behaviour], now: float, live: Collection[str] = ()) -> PodMachine:
     """The machine of a pod that another kubelet (or this one, before a restart) has brought so far."""
-    machine = PodMachine(pod, scripts, now)
+    machine = PodMachine(pod, scripts, now, live)
     if pod.status.start_time is None:
         return machine
     machine.began = parse_time(pod.status.start_time).timestamp()
@@ -197,7 +222,7 @@ def _restore(one: ContainerState, status: ContainerStatus, machine: PodMachine) 
         one.last = _run(before, machine.time)
     if state.running is not None:
         began = _time(state.running.started_at, machine.time)
-        one.run(began, machine.spec(one.name), machine.scripts.get(one.name, RUNS))
+        one.resume(began, machine.time, machine.spec(one.name), machine.scripts.get(one.name, RUNS))
     elif state.terminated is not None:
         one.end = _run(state.terminated, machine.time)
         one.runs, one.code, one.mode = status.restart_count + 1, one.end.code, Mode.ENDED

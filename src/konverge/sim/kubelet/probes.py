@@ -33,19 +33,20 @@ class Prober:
 
     def tick(self, t: float, script: Behaviour, began: float) -> bool:
         """Probe now. True when the result has changed."""
-        answer = answers(self.kind, script, began, t)
+        changed = self.count(answers(self.kind, script, began, t))
+        self.next = t + self.period if self.against else self._next_worth_making(t, script, began)
+        return changed
+
+    def count(self, answer: bool) -> bool:
+        """Take an answer in. True when it changes the result."""
         self.failed = not answer
         if answer == self.result and self.kind != "startup":
             self.against = 0
-            self.next = self._next_worth_making(t, script, began)
             return False
         self.against += 1
-        threshold = self.success_threshold if answer else self.failure_threshold
-        if self.against < threshold:
-            self.next = t + self.period
+        if self.against < (self.success_threshold if answer else self.failure_threshold):
             return False
         self.result, self.against = answer, 0
-        self.next = self._next_worth_making(t, script, began)
         return True
 
     def _next_worth_making(self, t: float, script: Behaviour, began: float) -> float:

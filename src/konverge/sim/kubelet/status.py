@@ -84,7 +84,8 @@ def _state(one: ContainerState, pod: Pod) -> Obj:
 
 def _terminated(run: Run, identity: str) -> Obj:
     times = {"startedAt": time(run.began), "finishedAt": time(run.ended)}
-    return {"exitCode": run.code, "reason": run.reason, **times, "containerID": identity}
+    words = {"message": run.message} if run.message else {}
+    return {"exitCode": run.code, "reason": run.reason, **words, **times, "containerID": identity}
 
 
 # ------------------------------------------------------------------ conditions

@@ -1,0 +1,143 @@
+"""The state of a container that is a real process: the same life as a simulated one, but others make it happen.
+
+Pure, like the rest of the machine: what is to be done to the process goes out as orders, and what happens to it comes
+in as calls (`launched`, `probed`, `exited`, …). Whoever runs the process carries out the one and reports the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+
+from konverge.objects.kinds.core_v1 import Container
+from konverge.sim.kubelet.behaviour import RUNS, Behaviour
+from konverge.sim.kubelet.containers import ContainerState, Mode, Note
+from konverge.sim.kubelet.probes import Prober
+
+LOST = 255
+"""The exit code of a process that ended unseen, without a kubelet; its reason is `Unknown`, as containerd's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    container: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End it: by its hook and its signal at first, by force at the deadline."""
+
+    container: str
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Probe it."""
+
+    container: str
+    probe: str
+    """startup, readiness or liveness."""
+    run: int
+
+
+Order = Start | Stop | Look
+
+
+@dataclass
+class LiveContainer(ContainerState):
+    """One container that is a real process."""
+
+    orders: list[Order] = field(default_factory=list)
+    grace: float = 30.0
+    deadline: float = inf
+    """When the present run must be over, since it was asked to end."""
+
+    # -------------------------------------------------------------- beginning
+
+    def create(self, t: float, spec: Container, script: Behaviour) -> list[Note]:
+        self._wait("ContainerCreating", "", inf)
+        self.last, self.end = self.end or self.last, None
+        self.orders.append(Start(self.name))
+        return []
+
+    def run(self, t: float, spec: Container, script: Behaviour) -> list[Note]:
+        self.deadline = inf
+        return super().run(t, spec, script)
+
+    def resume(self, began: float, t: float, spec: Container, script: Behaviour) -> None:
+        """Its process went with the kubelet that ran it."""
+        self.run(began, spec, script)
+        self.exited(t, LOST, "Unknown")
+
+    def launched(self, t: float, spec: Container) -> list[Note]:
+        """The process runs, and its postStart hook is through."""
+        return self.run(t, spec, RUNS)
+
+    def refused(self, reason: str, message: str, again: float) -> list[Note]:
+        """It cannot be started as things are; try again at that time."""
+        told = (reason, message) == (self.reason, self.message)
+        self._wait(reason, message, again if self.deadline == inf else inf)
+        return [] if told else [Note("Warning", "Failed", f"Error: {message}", self.name)]
+
+    # -------------------------------------------------------------- going on
+
+    def _fire_running(self, t: float, spec: Container, script: Behaviour) -> list[Note]:
+        for one in self.probers:
+            if one.next <= t:
+                one.next = inf  # until the answer is there
+                self.orders.append(Look(self.name, one.kind, self.runs))
+        return []
+
+    def probed(self, look: Look, asked: float, t: float, answer: bool, words: str, spec: Container) -> list[Note]:
+        """The answer to a probe that was made at `asked`. One about an earlier run is late, and counts for nothing."""
+        prober = next((one for one in self.probers if one.kind == look.probe), None)
+        if self.mode is not Mode.RUNNING or look.run != self.runs or prober is None:
+            return []
+        prober.next = max(asked + prober.period, t)
+        changed = prober.count(answer)
+        notes = []
+        if not answer:
+            message = f"{look.probe.capitalize()} probe failed: {words}"
+            notes.append(Note("Warning", "Unhealthy", message, self.name))
+        return notes + (self._judged(prober, t, spec, RUNS) if changed else [])
+
+    def _judged(self, one: Prober, t: float, spec: Container, script: Behaviour) -> list[Note]:
+        if one.result or one.kind == "readiness":
+            return super()._judged(one, t, spec, script)
+        self.probers = [other for other in self.probers if other.kind == "readiness"]
+        probe = spec.startup_probe if one.kind == "startup" else spec.liveness_probe
+        own = probe.termination_grace_period_seconds if probe is not None else None
+        self._order_stop(t + (self.grace if own is None else own))
+        message = f"Container {self.name} failed {one.kind} probe, will be restarted"
+        return [Note("Normal", "Killing", message, self.name)]
+
+    def follow(self, t: float, script: Behaviour) -> None:
+        """A process follows no script."""
+
+    # -------------------------------------------------------------- ending
+
+    def stop(self, t: float, grace: float, script: Behaviour) -> list[Note]:
+        self.policy = "Never"
+        if self.mode is not Mode.RUNNING:
+            if self.mode is Mode.WAITING and self.deadline == inf:
+                self._order_stop(t)
+            self.due = inf
+            return []
+        first = self.deadline == inf
+        self._order_stop(t + grace)
+        return [Note("Normal", "Killing", f"Stopping container {self.name}", self.name)] if first else []
+
+    def _order_stop(self, deadline: float) -> None:
+        """Asking again with less grace shortens it."""
+        if deadline < self.deadline - 0.001:
+            self.deadline = deadline
+            self.orders.append(Stop(self.name, deadline))
+
+    def exited(self, t: float, code: int, reason: str = "", message: str = "") -> None:
+        """The process is over."""
+        self.code = code
+        self.finish(t)
+        if self.end is not None:
+            self.end.reason = reason or self.end.reason
+            self.end.message = message
