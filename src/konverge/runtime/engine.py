@@ -113,13 +113,18 @@ class Engine(Generic[T]):
             name = self.controller.name
             helpers = [group.create_task(self._resync(), name=f"{name} resync")]
             helpers += [group.create_task(self._listen_to(s), name=f"{name} {s.name}") for s in self.controller.sources]
-            workers = [
-                group.create_task(self._work(), name=f"{name} worker {number}")
-                for number in range(self.numbers.workers)
-            ]
-            await asyncio.wait(workers)
+            await self._employ()
             for helper in helpers:
                 helper.cancel()
+
+    async def _employ(self) -> None:
+        """Workers as they are needed: most controllers never have more than one key at a time."""
+        async with asyncio.TaskGroup() as crew:
+            for number in range(self.numbers.workers):
+                if not await self.queue.short_handed():
+                    break
+                crew.create_task(self._work(), name=f"{self.controller.name} worker {number}")
+                await asyncio.sleep(0)  # it takes its key, or there would be another for the same one
 
     async def _resync(self) -> None:
         while True:

@@ -21,6 +21,8 @@ from konverge.sim.faults import Plan
 from konverge.sim.invariants import Invariants
 
 SPACE = "default"
+QUIET = 60.0
+"""Simulated seconds without a change after which nothing more is to be expected: longer than any pause of a client."""
 PATIENCE = 3600.0
 """Simulated seconds within which a cluster must have come to rest after the last fault."""
 
@@ -78,7 +80,7 @@ async def _tell(plan: Plan, outcome: Outcome) -> None:
             watching.check()
         if cluster.chaos is not None:
             await cluster.chaos.over.wait()
-        await cluster.settle(quiet=120.0, limit=PATIENCE)
+        await cluster.settle(quiet=QUIET, limit=PATIENCE)
         watching.at_rest()
         await _all_is_well(cluster.client)
 

@@ -9,9 +9,12 @@ from typing import Any
 
 from konverge.client import Client
 from konverge.runtime import Controller, LeadershipLost, Manager, Settings
+from konverge.runtime.election import Timing
 from konverge.runtime.manager import LeaderElection
 
 MANAGER = "kube-controller-manager"
+TERMS = Timing(lease_duration=30.0, renew_deadline=20.0, retry_period=8.0)
+"""Longer than the usual: a simulation passes minutes in which nothing else is written."""
 
 
 @asynccontextmanager
@@ -75,7 +78,9 @@ class Supervised:
         self._terms += 1
         election = None
         if self._elected:
-            election = LeaderElection(name=MANAGER, namespace="kube-system", identity=f"{MANAGER}-{self._terms}")
+            election = LeaderElection(
+                name=MANAGER, namespace="kube-system", identity=f"{MANAGER}-{self._terms}", timing=TERMS
+            )
         manager = Manager(
             self._client,
             name=MANAGER,

@@ -137,6 +137,7 @@ class WorkQueue(Generic[K]):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0  # kept here: what uvloop returns for a time just past cannot say when it is due
         self._waiters: deque[asyncio.Future[None]] = deque()
+        self._foreman: asyncio.Future[None] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._closing = False
         self._paused = False
@@ -201,6 +202,13 @@ class WorkQueue(Generic[K]):
             await self._wait()
         return self._hand_out()
 
+    async def short_handed(self) -> bool:
+        """Wait until a key waits for somebody to work on it; False when there will be no more. For one who hires."""
+        while not self._closing and (self._paused or not self._ready or self._waiters):
+            self._foreman = self._loop.create_future()
+            await self._foreman
+        return not self._closing
+
     def take(self) -> Item[K] | None:
         """The next key at once, also while paused; None when none waits. To be given back by `done` as well."""
         return self._hand_out() if self._ready else None
@@ -262,6 +270,7 @@ class WorkQueue(Generic[K]):
             self._timer = None
         while self._waiters:
             self._wake_one()
+        self._call_foreman()
 
     async def shut_down_with_drain(self) -> None:
         """Shut down and wait until every key that waits or is in work has been done."""
@@ -299,6 +308,11 @@ class WorkQueue(Generic[K]):
             if not waiter.done():
                 waiter.set_result(None)
                 return
+        self._call_foreman()
+
+    def _call_foreman(self) -> None:
+        if self._foreman is not None and not self._foreman.done():
+            self._foreman.set_result(None)
 
     def _set_timer(self) -> None:
         due = self._heap[0].due
