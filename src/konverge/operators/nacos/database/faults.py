@@ -1,0 +1,135 @@
+"""What servers and the network say, put into reasons and advice. Pure: codes and texts in, a `DatabaseError` out.
+
+What a server said goes along where it helps, on one line, bounded, and without the connection's password, should a
+server ever repeat it.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+
+from konverge.operators.nacos.database.contract import Target
+from konverge.operators.nacos.database.errors import DatabaseError, Reason
+from konverge.operators.nacos.database.targets import quote_name
+
+_LONGEST = 300
+
+# By SQLSTATE; the longest prefix wins.
+_POSTGRES: dict[str, Reason] = {
+    "08": "Interrupted",
+    "23505": "Interrupted",
+    "25006": "ReadOnly",
+    "28": "AuthenticationFailed",
+    "3D000": "DatabaseMissing",
+    "3F000": "PermissionDenied",
+    "40": "Interrupted",
+    "42501": "PermissionDenied",
+    "42703": "SchemaBroken",
+    "42804": "SchemaBroken",
+    "42809": "SchemaBroken",
+    "42P01": "SchemaMissing",
+    "53": "Overloaded",
+    "55P03": "Timeout",
+    "57014": "Timeout",
+    "57P": "Interrupted",
+    "57P03": "Unreachable",
+}
+
+_MYSQL: dict[Reason, tuple[int, ...]] = {
+    "AuthenticationFailed": (1045, 1130, 1251, 1698, 1862, 2059, 2061),
+    "DatabaseMissing": (1049,),
+    "PermissionDenied": (1044, 1142, 1143, 1227, 1370),
+    "ReadOnly": (1290, 1792, 1836),
+    "Overloaded": (1021, 1037, 1038, 1040, 1041, 1114, 1203, 1226),
+    "Timeout": (1205, 1907, 1969, 3024),
+    "Interrupted": (1053, 1062, 1158, 1159, 1160, 1161, 1213, 1317, 1927, 2006, 2013, 4031),
+    "SchemaMissing": (1146,),
+    "SchemaBroken": (1054, 1060, 1347, 1364, 1366),
+    "Unreachable": (1129, 2002, 2003, 2005),
+    "TlsFailed": (2026, 3159),
+}
+_MYSQL_REASONS = {number: reason for reason, numbers in _MYSQL.items() for number in numbers}
+
+
+def postgres_fault(sqlstate: str, said: str, target: Target) -> DatabaseError:
+    found = [prefix for prefix in _POSTGRES if sqlstate.startswith(prefix)]
+    reason = _POSTGRES[max(found, key=len)] if found else "Failed"
+    if reason == "AuthenticationFailed" and "pg_hba.conf" in said:
+        text = f"{target}: the server's pg_hba.conf does not let this user in from here: {_quoted(said, target)}"
+        return DatabaseError(reason, f"{text}; add an entry, or choose another TLS mode")
+    return _fault(reason, said, target)
+
+
+def mysql_fault(number: int, said: str, target: Target) -> DatabaseError:
+    reason = _MYSQL_REASONS.get(number, "Failed")
+    if number == 1130:
+        text = f"{target}: the server accepts no connection from here: {_quoted(said, target)}"
+        return DatabaseError(reason, f"{text}; create the user for this address or for '%'")
+    if number == 3159:
+        text = f"{target}: the server insists on TLS: set the TLS mode to require, verify-ca or verify-full"
+        return DatabaseError(reason, text)
+    return _fault(reason, said, target)
+
+
+def network_fault(error: OSError, target: Target) -> DatabaseError:
+    """Of sockets and TLS, before or under the protocol."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        text = f"{target}: the server's certificate was refused ({error.verify_message.rstrip('.')})"
+        return DatabaseError("TlsFailed", f"{text}: give the CA that signed it, and a server name that it carries")
+    if isinstance(error, ssl.SSLError):
+        return _fault("TlsFailed", error.reason or str(error), target)
+    if isinstance(error, socket.gaierror):
+        text = f"{target}: no address is known for the host ({error.strerror}): check its name, and DNS"
+        return DatabaseError("Unreachable", text)
+    return _fault("Unreachable", error.strerror or str(error) or type(error).__name__, target)
+
+
+def no_tls(target: Target) -> DatabaseError:
+    text = f"{target}: the server does not speak TLS, and the mode is {target.tls.mode}"
+    return DatabaseError("TlsFailed", f"{text}: switch TLS on in the server, or set the mode to prefer or disable")
+
+
+def _fault(reason: Reason, said: str, target: Target) -> DatabaseError:
+    return DatabaseError(reason, f"{target}: {_advice(reason, target)} ({_quoted(said, target)})")
+
+
+def _advice(reason: Reason, target: Target) -> str:
+    user, database = quote_name(target.engine, target.username), quote_name(target.engine, target.database)
+    match reason:
+        case "AuthenticationFailed":
+            return "the server refused the username or the password: correct the credentials Secret"
+        case "DatabaseMissing":
+            return f"the database is not there: run CREATE DATABASE {database} on the server, or correct its name"
+        case "PermissionDenied" if target.engine == "postgresql":
+            return (
+                f"the user may not do this: make it the owner of the database (ALTER DATABASE {database} OWNER TO "
+                f"{user}), or GRANT CREATE ON SCHEMA public and rights on the tables of Nacos to {user}"
+            )
+        case "PermissionDenied":
+            return f"the user may not do this: GRANT ALL ON {database}.* to {user}"
+        case "ReadOnly":
+            return "the server takes no writes: give the address of the primary"
+        case "Overloaded":
+            return "the server has no room (connections, memory or disk): free some, or raise its limits"
+        case "Timeout":
+            return "a lock or a statement took too long: look for long transactions on the server"
+        case "Interrupted":
+            return "the server ended the work half-way; it will be tried again"
+        case "SchemaMissing":
+            return "a table of Nacos is missing: let the operator create the schema, or run its script"
+        case "SchemaBroken":
+            return "a table is not as Nacos needs it: restore it, or give Nacos a database of its own"
+        case "Unreachable":
+            return "no connection: check host, port, network policies, and that the server runs"
+        case "TlsFailed":
+            return "TLS could not be agreed on: check the server's certificate and the TLS mode"
+        case _:
+            return "the server refused"
+
+
+def _quoted(said: str, target: Target) -> str:
+    line = " ".join(said.split())
+    if target.password:
+        line = line.replace(target.password, "***")
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

@@ -1,0 +1,263 @@
+"""MySQL and MariaDB, by PyMySQL on worker threads.
+
+The socket is opened by the event loop and only then handed to the driver; a second handle on it stays here. When the
+call is cancelled (its time is over), that handle shuts the connection down, the thread's call ends at once, and no
+thread is left behind waiting for a server.
+
+These engines commit every CREATE TABLE by themselves. So there is no whole transaction: the sentinel is written last,
+and an attempt that ended half-way is completed by the next. A named lock of the server keeps two operators apart; it
+ends with the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import hashlib
+import re
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, TypeVar
+
+from konverge.operators.nacos.database import tls
+from konverge.operators.nacos.database.contract import Engine, Target
+from konverge.operators.nacos.database.errors import DatabaseError
+from konverge.operators.nacos.database.faults import mysql_fault, network_fault, no_tls
+from konverge.operators.nacos.database.passwords import missing_driver
+from konverge.operators.nacos.database.sqlstore import Session, SqlStore
+
+T = TypeVar("T")
+
+OLDEST = {"MySQL": (5, 7), "MariaDB": (10, 2)}
+"""Older ones cannot index the columns of Nacos in utf8mb4."""
+
+THREADS = 16
+
+_TLS_FAILED = 2026
+_COLUMNS = """
+SELECT table_name, column_name FROM information_schema.columns
+WHERE table_schema = DATABASE() AND table_name IN ({})
+"""
+_STATE = """
+SHOW GLOBAL VARIABLES WHERE variable_name IN ('version', 'read_only', 'super_read_only', 'innodb_read_only')
+"""
+_VERSION = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)")
+
+
+class MysqlConnector:
+    """Owns the threads: as many calls at once as there are, others wait within their own time limit."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="konverge-mysql")
+
+    @asynccontextmanager
+    async def connect(self, target: Target, *, timeout: float) -> AsyncIterator[SqlStore]:
+        line = await self._line(target, timeout)
+        try:
+            yield SqlStore(MysqlSession(line, target, timeout))
+            await line.call(line.driver.close)
+        finally:
+            line.abort()
+
+    async def _line(self, target: Target, timeout: float) -> _Line:
+        context = tls.context(target.tls)
+        if context is None or target.tls.mode != "prefer":
+            return await self._attempt(target, timeout, context)
+        try:
+            return await self._attempt(target, timeout, context)
+        except DatabaseError as error:
+            if error.reason != "TlsFailed":
+                raise
+        return await self._attempt(target, timeout, None)
+
+    async def _attempt(self, target: Target, timeout: float, context: ssl.SSLContext | None) -> _Line:
+        driver = _driver()
+        connection = driver.connections.Connection(
+            host=target.tls.server_name or target.host,
+            port=target.port,
+            user=target.username.encode(),
+            password=target.password.encode(),
+            database=target.database,
+            charset="utf8mb4",
+            ssl=context,
+            ssl_disabled=context is None,
+            read_timeout=timeout,
+            write_timeout=timeout,
+            defer_connect=True,
+        )
+        opened = await _open(target, timeout)
+        line = _Line(connection, opened.dup(), target, self._threads)
+        try:
+            await line.call(connection.connect, opened)
+        except BaseException:
+            opened.close()
+            line.abort()
+            raise
+        return line
+
+
+async def _open(target: Target, timeout: float) -> socket.socket:
+    """A connected socket, in blocking mode; each address of the host gets its share of the time."""
+    loop = asyncio.get_running_loop()
+    try:
+        found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+        for number, (family, kind, protocol, _, address) in enumerate(found, 1):
+            made = socket.socket(family, kind, protocol)
+            try:
+                made.setblocking(False)
+                async with asyncio.timeout(timeout / len(found)):
+                    await loop.sock_connect(made, address)
+                made.setblocking(True)
+                return made
+            except OSError:
+                made.close()
+                if number == len(found):
+                    raise
+            except BaseException:
+                made.close()
+                raise
+    except TimeoutError:
+        raise
+    except OSError as error:
+        raise network_fault(error, target) from error
+    raise DatabaseError("Unreachable", f"{target}: no address is known for the host: check its name, and DNS")
+
+
+class _Line:
+    """The driver's connection, and the handle that ends whatever it is waiting for."""
+
+    def __init__(self, driver: Any, handle: socket.socket, target: Target, threads: ThreadPoolExecutor) -> None:
+        self.driver = driver
+        self._handle = handle
+        self._target = target
+        self._threads = threads
+
+    async def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        work = asyncio.get_running_loop().run_in_executor(self._threads, functools.partial(function, *arguments))
+        try:
+            with _faults(self._target):
+                return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            self._hang_up()
+            await asyncio.wait([work])
+            work.exception()  # says that the connection broke, which we did
+            raise
+
+    def _hang_up(self) -> None:
+        with contextlib.suppress(OSError):
+            self._handle.shutdown(socket.SHUT_RDWR)
+
+    def abort(self) -> None:
+        """Close without a word to the server; nothing happens to a connection that is closed."""
+        self._hang_up()
+        self._handle.close()
+        with contextlib.suppress(OSError):
+            self.driver._force_close()
+
+
+@contextmanager
+def _faults(target: Target) -> Iterator[None]:
+    driver = _driver()
+    try:
+        yield
+    except TimeoutError:
+        raise
+    except driver.err.MySQLError as error:
+        raise _fault(error, target) from error
+    except OSError as error:
+        raise network_fault(error, target) from error
+    except RuntimeError as error:
+        # An authentication plugin that needs a package of its own.
+        raise mysql_fault(2059, str(error), target) from error
+
+
+def _fault(error: Exception, target: Target) -> DatabaseError:
+    number, said = _told(error)
+    original = getattr(error, "original_exception", None)
+    if isinstance(original, OSError):
+        return network_fault(original, target)
+    if number == _TLS_FAILED and isinstance(error.__cause__, ssl.SSLError):
+        return network_fault(error.__cause__, target)
+    if number == _TLS_FAILED:
+        return no_tls(target)
+    return mysql_fault(number, said, target)
+
+
+def _told(error: Exception) -> tuple[int, str]:
+    """(number, text); some of the driver's errors have a text alone."""
+    if len(error.args) == 2 and isinstance(error.args[0], int):
+        return error.args[0], str(error.args[1])
+    return 0, str(error)
+
+
+def _driver() -> Any:
+    try:
+        import pymysql
+    except ImportError as error:
+        raise DatabaseError("DriverMissing", missing_driver("PyMySQL")) from error
+    return pymysql
+
+
+class MysqlSession(Session):
+    engine: Engine = "mysql"
+    columns = _COLUMNS
+
+    def __init__(self, line: _Line, target: Target, timeout: float) -> None:
+        self._line = line
+        self._target = target
+        self._seconds = max(int(timeout), 1)
+
+    async def fetch(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        return await self._line.call(self._rows, query.replace("?", "%s"), values)
+
+    async def execute(self, statement: str, *values: Any) -> None:
+        await self.fetch(statement, *values)
+
+    def _rows(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        with self._line.driver.cursor() as cursor:
+            cursor.execute(query, values or None)
+            return list(cursor.fetchall())
+
+    async def refuse_unless_writable(self) -> None:
+        state = {str(name).lower(): str(value) for name, value in await self.fetch(_STATE)}
+        _refuse_old(state.get("version", ""), self._target)
+        closed = [name for name in ("super_read_only", "read_only", "innodb_read_only") if _on(state.get(name, "OFF"))]
+        if closed:
+            text = f"{self._target}: the server takes no writes ({closed[0]} is on): give the address of the primary"
+            raise DatabaseError("ReadOnly", f"{text}, or SET GLOBAL {closed[0]} = OFF")
+
+    @asynccontextmanager
+    async def exclusive(self) -> AsyncIterator[None]:
+        limits = f"SET SESSION lock_wait_timeout = {self._seconds}, innodb_lock_wait_timeout = {self._seconds}"
+        await self.execute(limits)
+        name = lock_name(self._target.database)
+        ((got,),) = await self.fetch("SELECT GET_LOCK(?, ?)", name, self._seconds)
+        if got != 1:
+            text = f"{self._target}: another operator works on this database; it will be tried again"
+            raise DatabaseError("Timeout", text)
+        # What fails ends the connection, and with it both the transaction and the lock.
+        await self.execute("START TRANSACTION")
+        yield
+        await self.execute("COMMIT")
+        await self.fetch("SELECT RELEASE_LOCK(?)", name)
+
+
+def lock_name(database: str) -> str:
+    """Names of locks belong to the server, and have 64 characters at most."""
+    return f"konverge-nacos-{hashlib.sha256(database.encode()).hexdigest()[:32]}"
+
+
+def _on(value: str) -> bool:
+    return value.upper() not in ("OFF", "0", "")
+
+
+def _refuse_old(version: str, target: Target) -> None:
+    product = "MariaDB" if "mariadb" in version.lower() else "MySQL"
+    found = _VERSION.match(version)
+    if found and (int(found[1]), int(found[2])) < OLDEST[product]:
+        oldest = ".".join(map(str, OLDEST[product]))
+        raise DatabaseError("ServerTooOld", f"{target}: {product} {version} is too old: {oldest} or newer is needed")

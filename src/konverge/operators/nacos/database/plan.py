@@ -1,0 +1,121 @@
+"""What is to be done to a database: a pure decision from what is there, what is needed, and the policy.
+
+Changes only ever add. A table of the right name that lacks columns no release of Nacos added later belongs to somebody
+else: then nothing is touched. A database that lacks tables (an earlier attempt ended half-way, or the servers were
+upgraded from 2.4) is completed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from konverge.operators.nacos.database.contract import Policy
+from konverge.operators.nacos.database.errors import DatabaseError
+from konverge.operators.nacos.database.scripts import Schema, Statement
+
+Layout = Mapping[str, frozenset[str]]
+"""Tables and their columns."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """Run `statements`, then record `version`; an empty plan has none, and leaves everything as it is."""
+
+    statements: tuple[Statement, ...]
+    version: int
+    message: str
+    first_users: bool = False
+    """The table of users is made by this plan."""
+
+
+def decide(layout: Layout, recorded: int | None, schema: Schema, policy: Policy, wanted: int) -> Plan:
+    """Raises DatabaseError where the policy forbids what would be needed, or nothing sensible can be done."""
+    missing = _missing(layout, schema)
+    if policy == "Never":
+        _refuse_missing(missing)
+        return Plan((), recorded or 0, "the policy is Never, and all tables are there")
+    if recorded is not None and recorded > wanted and policy != "IfNotPresent":
+        raise DatabaseError("VersionMismatch", _newer(recorded, wanted))
+    whole = not missing
+    if whole and (policy == "IfNotPresent" or (policy == "BumpVersion" and recorded == wanted)):
+        return Plan((), recorded or 0, _untouched(recorded))
+    return Plan(
+        _needed(layout, schema, everything=policy != "IfNotPresent"),
+        max(recorded or 0, wanted),
+        _story(layout, missing, schema),
+        first_users="users" not in layout,
+    )
+
+
+def _missing(layout: Layout, schema: Schema) -> list[str]:
+    """Names of tables and of columns (table.column) that are to be added."""
+    addable = schema.can_add()
+    missing: list[str] = []
+    foreign: list[str] = []
+    for table, columns in schema.needs().items():
+        if table not in layout:
+            missing.append(table)
+            continue
+        for column in sorted(columns - layout[table]):
+            (missing if (table, column) in addable else foreign).append(f"{table}.{column}")
+    if foreign:
+        raise DatabaseError("SchemaBroken", _foreign(foreign))
+    return missing
+
+
+def _needed(layout: Layout, schema: Schema, *, everything: bool) -> tuple[Statement, ...]:
+    present = {table: set(columns) for table, columns in layout.items()}
+    chosen = []
+    for statement in schema.statements:
+        known = present.get(statement.table)
+        if statement.adds:
+            wanted = known is None or statement.adds not in known
+        else:
+            # The index of a table that was there before is made again only when everything is.
+            wanted = everything or statement.table not in layout
+        if wanted:
+            chosen.append(statement)
+            present.setdefault(statement.table, set()).update(statement.columns)
+    return tuple(chosen)
+
+
+def _refuse_missing(missing: list[str]) -> None:
+    if missing:
+        what = f"{_some(missing)} missing, and the policy is Never"
+        raise DatabaseError("SchemaMissing", f"{what}: create the schema, or set the policy to IfNotPresent")
+
+
+def _foreign(foreign: list[str]) -> str:
+    tables = sorted({name.partition(".")[0] for name in foreign})
+    return (
+        f"the database has tables of another application in the place of {', '.join(tables)} "
+        f"({_some(foreign)} missing): give Nacos a database of its own, or restore these tables"
+    )
+
+
+def _newer(recorded: int, wanted: int) -> str:
+    return (
+        f"the database has schema version {recorded}, and {wanted} is asked for: nothing was changed; "
+        f"set schemaVersion to {recorded} or more"
+    )
+
+
+def _untouched(recorded: int | None) -> str:
+    return (
+        "all tables are there, not made by this operator" if recorded is None else f"schema version {recorded} is there"
+    )
+
+
+def _story(layout: Layout, missing: list[str], schema: Schema) -> str:
+    if not missing:
+        return "the schema was applied again"
+    if not any(table in layout for table in schema.needs()):
+        return "the schema was created"
+    return f"an incomplete schema was completed: {_some(missing)} new"
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:5])
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"{shown}{more} {'is' if len(names) == 1 else 'are'}"

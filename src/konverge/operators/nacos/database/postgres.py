@@ -1,0 +1,160 @@
+"""PostgreSQL, by asyncpg.
+
+Everything that changes runs in one transaction behind an advisory lock that ends with it, so that it also holds behind
+a pooler, and so that a process that dies leaves nothing behind. The server is told the time limit as well: a client
+that is gone must not leave a statement waiting for a lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+from konverge.operators.nacos.database import tls
+from konverge.operators.nacos.database.contract import Engine, Target
+from konverge.operators.nacos.database.errors import DatabaseError
+from konverge.operators.nacos.database.faults import network_fault, no_tls, postgres_fault
+from konverge.operators.nacos.database.passwords import missing_driver
+from konverge.operators.nacos.database.sqlstore import Session, SqlStore
+
+OLDEST = 100000
+"""server_version_num of PostgreSQL 10: older ones get no fixes, and no test here."""
+
+LOCK = int.from_bytes(b"nacos", "big")
+"""The key of the advisory lock; such locks belong to one database, so all operators take the same."""
+
+_GOODBYE = 1.0
+
+_COLUMNS = """
+SELECT c.relname::text, a.attname::text FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
+WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+AND a.attnum > 0 AND NOT a.attisdropped AND c.relname::text IN ({})
+"""
+
+_STATE = """
+SELECT current_setting('server_version_num')::int, current_setting('server_version'), pg_is_in_recovery(),
+current_setting('transaction_read_only')
+"""
+
+
+@asynccontextmanager
+async def connect(target: Target, *, timeout: float) -> AsyncIterator[SqlStore]:
+    connection = await _connection(target, timeout)
+    try:
+        yield SqlStore(PostgresSession(connection, target, timeout))
+    except BaseException:
+        connection.terminate()
+        await asyncio.sleep(0)  # the driver's own tasks see that they were cancelled before the caller goes on
+        raise
+    else:
+        with _faults(target):
+            await connection.close(timeout=_GOODBYE)
+
+
+async def _connection(target: Target, timeout: float) -> Any:
+    context = tls.context(target.tls)
+    if context is None or target.tls.mode != "prefer":
+        return await _attempt(target, timeout, context)
+    try:
+        return await _attempt(target, timeout, context)
+    except DatabaseError as error:
+        if error.reason not in ("TlsFailed", "AuthenticationFailed"):
+            raise
+    # As libpq does: some servers have no TLS, others let this user in without it only.
+    return await _attempt(target, timeout, None)
+
+
+async def _attempt(target: Target, timeout: float, context: ssl.SSLContext | None) -> Any:
+    driver = _driver()
+    with _faults(target):
+        return await driver.connect(
+            host=target.host,
+            port=target.port,
+            user=target.username,
+            password=target.password,
+            database=target.database,
+            ssl=context or False,
+            direct_tls=False,
+            target_session_attrs="any",
+            timeout=timeout,
+            statement_cache_size=0,
+            server_settings={"application_name": "konverge"},
+        )
+
+
+def _driver() -> Any:
+    try:
+        import asyncpg
+    except ImportError as error:
+        raise DatabaseError("DriverMissing", missing_driver("asyncpg")) from error
+    return asyncpg
+
+
+@contextmanager
+def _faults(target: Target) -> Iterator[None]:
+    driver = _driver()
+    try:
+        yield
+    except TimeoutError:
+        raise  # an OSError too, but the caller's to explain
+    except driver.PostgresError as error:
+        raise postgres_fault(error.sqlstate or "", str(error), target) from error
+    except driver.InterfaceError as error:
+        raise DatabaseError("Interrupted", f"{target}: the connection was lost; it will be tried again") from error
+    except ConnectionError as error:
+        # The driver's own have no number: the server answered that it does not speak TLS.
+        raise (
+            no_tls(target) if error.errno is None and target.tls.mode != "disable" else network_fault(error, target)
+        ) from error
+    except OSError as error:
+        raise network_fault(error, target) from error
+
+
+class PostgresSession(Session):
+    engine: Engine = "postgresql"
+    columns = _COLUMNS
+
+    def __init__(self, connection: Any, target: Target, timeout: float) -> None:
+        self._connection = connection
+        self._target = target
+        self._limit = f"{max(int(timeout * 1000), 1)}ms"
+
+    async def fetch(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        with _faults(self._target):
+            return [tuple(row) for row in await self._connection.fetch(_numbered(query), *values)]
+
+    async def execute(self, statement: str, *values: Any) -> None:
+        with _faults(self._target):
+            await self._connection.execute(_numbered(statement) if values else statement, *values)
+
+    async def refuse_unless_writable(self) -> None:
+        ((number, version, standby, read_only),) = await self.fetch(_STATE)
+        if number < OLDEST:
+            text = f"{self._target}: PostgreSQL {version} is too old: version {OLDEST // 10000} or newer is needed"
+            raise DatabaseError("ServerTooOld", text)
+        if standby:
+            text = f"{self._target}: this server is a standby (pg_is_in_recovery): give the address of the primary"
+            raise DatabaseError("ReadOnly", text)
+        if read_only == "on":
+            text = f"{self._target}: transactions are read-only here: switch default_transaction_read_only off"
+            raise DatabaseError("ReadOnly", f"{text} (server, database or user), or give another server")
+
+    @asynccontextmanager
+    async def exclusive(self) -> AsyncIterator[None]:
+        with _faults(self._target):
+            async with self._connection.transaction():
+                limits = "SELECT set_config('lock_timeout', ?, true), set_config('statement_timeout', ?, true)"
+                await self.fetch(limits, self._limit, self._limit)
+                await self.fetch("SELECT pg_advisory_xact_lock(?)", LOCK)
+                yield
+
+
+def _numbered(text: str) -> str:
+    numbers = itertools.count(1)
+    return re.sub(r"\?", lambda _: f"${next(numbers)}", text)

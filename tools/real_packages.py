@@ -1,0 +1,98 @@
+"""Where the real database servers of the real lane come from: the distribution's packages.
+
+`make real` calls this first. Where it may (root, or sudo without a password, on a system with apt-get) it installs
+what is missing, and says so; elsewhere it says what to install, and the tests that need it skip with the same words.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+_POSTGRES_FOLDERS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/bin")
+_SYSTEM = ("/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin")
+_QUIET = {"DEBIAN_FRONTEND": "noninteractive"}
+
+
+@dataclass(frozen=True)
+class Mariadb:
+    server: Path
+    install: Path
+
+
+def postgres_programs() -> Path | None:
+    """The folder with postgres, initdb and pg_basebackup, of the newest version that is installed."""
+    found = [folder for pattern in _POSTGRES_FOLDERS for folder in Path("/").glob(pattern.removeprefix("/"))]
+    on_path = shutil.which("initdb")
+    folders = sorted(found, key=_version) + ([Path(on_path).resolve().parent] if on_path else [])
+    complete = [folder for folder in folders if all((folder / name).exists() for name in ("postgres", "initdb"))]
+    return complete[-1] if complete and shutil.which("psql") else None
+
+
+def mariadb_programs() -> Mariadb | None:
+    server, install = _find("mariadbd"), _find("mariadb-install-db")
+    return Mariadb(server, install) if server and install and shutil.which("mariadb") else None
+
+
+def _version(folder: Path) -> int:
+    digits = "".join(letter for letter in str(folder) if letter.isdigit())
+    return int(digits or 0)
+
+
+def _find(name: str) -> Path | None:
+    found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *_SYSTEM]))
+    return Path(found) if found else None
+
+
+def missing() -> list[str]:
+    """The packages to install, by the names that Debian and Ubuntu give them."""
+    wanted = {"postgresql": postgres_programs(), "mariadb-server": mariadb_programs()}
+    return [name for name, found in wanted.items() if found is None]
+
+
+def advice(packages: list[str]) -> str:
+    return f"no {' and no '.join(packages)} here: apt-get install {' '.join(packages)}, or your system's like"
+
+
+def _installer() -> list[str] | None:
+    """The beginning of a command that may install, or None where nobody here may."""
+    if shutil.which("apt-get") is None:
+        return None
+    if os.geteuid() == 0:
+        return ["apt-get"]
+    if (
+        shutil.which("sudo")
+        and subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode == 0
+    ):
+        return ["sudo", "-n", "env", *(f"{name}={value}" for name, value in _QUIET.items()), "apt-get"]
+    return None
+
+
+def install(packages: list[str]) -> bool:
+    """Whether they are there now. A failed installation is no failure of the run: the tests skip, with a line."""
+    command = _installer()
+    if command is None:
+        return False
+    print(f"real lane: installing {' '.join(packages)} ({command[0]} install)", flush=True)
+    for step in (["update", "-q"], ["install", "-y", "-q", "--no-install-recommends", *packages]):
+        done = subprocess.run(
+            [*command, *step], env={**os.environ, **_QUIET}, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            print(f"real lane: {' '.join(command)} {step[0]} failed: {done.stderr.strip()[-500:]}", flush=True)
+    return not missing()
+
+
+def main() -> int:
+    packages = missing()
+    if packages and not install(packages):
+        print(f"real lane: {advice(missing())}; the tests that need them skip", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
