@@ -33,6 +33,8 @@ class _Collector(Collector):
         yield from _informers(numbers.informers)
         if numbers.requests is not None:
             yield from _requests(numbers.requests)
+        for families in numbers.more:
+            yield from families()
         if numbers.leaders:
             values = [([name], float(leads())) for name, leads in numbers.leaders.items()]
             yield _gauge("leader_election_master_status", "1 while this process leads", ["name"], values)

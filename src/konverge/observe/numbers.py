@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,8 @@ class Numbers:
     controllers: list[ControllerNumbers] = field(default_factory=list)
     informers: list[Informer] = field(default_factory=list)
     requests: RequestNumbers | None = None
+    more: list[Callable[[], Iterable[Any]]] = field(default_factory=list)
+    """What controllers count besides, as prometheus_client's metric families."""
     leaders: dict[str, Callable[[], bool]] = field(default_factory=dict)
     registry: Any = None
     """The prometheus_client registry, once somebody has scraped or added metrics."""

@@ -113,6 +113,8 @@ class Controller(Generic[T]):
     watches: Sequence[Watch[Any]] = ()
     reads: Sequence[type[Object]] = ()
     """Kinds that are read from a cache, but whose changes lead to nothing."""
+    writes: Sequence[type[Object]] = ()
+    """Kinds that it changes or deletes without having made them; declare them as watched or read as well."""
     sources: Sequence[Source] = ()
     predicate: Predicate | None = None
     """Which changes of the kind itself matter."""
@@ -123,6 +125,8 @@ class Controller(Generic[T]):
     workers: int | None = None
     settings: Settings | None = None
     """How it works; None takes what the manager's configuration says."""
+    metrics: Callable[[], Iterable[Any]] | None = None
+    """Numbers of its own, as prometheus_client's metric families; asked for when somebody scrapes."""
     depends_on: Sequence[str] = ()
     """Controllers of this process by name, or `tcp://host:port`, `http://…`: they must be ready before this starts."""
 

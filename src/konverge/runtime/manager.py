@@ -225,6 +225,8 @@ class Manager:
             engine.queue.pause()
         self.engines[controller.name] = engine
         self.numbers.controllers.append(engine.numbers)
+        if controller.metrics is not None:
+            self.numbers.more.append(controller.metrics)
         self.numbers.informers = list(self.caches.informers.values())
 
     async def _work(self, engine: Engine[Any]) -> None:

@@ -58,6 +58,8 @@ def _of_controller(controller: Controller[Any]) -> set[Permission]:
         needed |= set(_on(kind, ("update",), controller.namespaces, "/finalizers"))
     for owned in controller.owns:
         needed |= set(_on(owned.resource, READ + WRITE, controller.namespaces))
+    for written in controller.writes:
+        needed |= set(_on(written.resource, ("delete", "patch"), controller.namespaces))
     for watch in controller.watches:
         space = controller.namespaces if watch.namespaces is None else watch.namespaces
         needed |= set(_on(watch.kind.resource, READ, space))

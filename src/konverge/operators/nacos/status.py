@@ -73,6 +73,8 @@ class NacosStatus(Model):
     event: list[StatusEvent] = []
     pg: PgStatus = field(default_factory=PgStatus)
     admin: AdminStatus = field(default_factory=AdminStatus)
+    failing_since: str = ""
+    """Since when rounds have not come to their end; empty while all is well."""
     config_digest: str = ""
     version_digest: str = ""
     kube_conditions: Annotated[list[Condition], ListType("map", "type")] = []

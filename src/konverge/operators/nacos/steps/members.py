@@ -1,0 +1,81 @@
+"""The pods of a Nacos, and what its servers say: what CheckKind looks at and CheckNacos asks."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from konverge.objects.kinds.apps_v1 import StatefulSet
+from konverge.objects.kinds.core_v1 import Pod
+from konverge.operators.nacos import names
+from konverge.operators.nacos.pods import is_going, is_outdated, is_ready, ordinal, trouble
+from konverge.operators.nacos.server import PORT, Identity, NacosError, View
+from konverge.operators.nacos.steps.round import Round
+from konverge.runtime import controller_of
+
+BY_APP = "app"
+"""The index of pods: namespace and label."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """The StatefulSet and its pods, in order."""
+
+    stateful_set: StatefulSet | None
+    pods: list[Pod]
+
+    @property
+    def ready(self) -> list[Pod]:
+        return [pod for pod in self.pods if is_ready(pod)]
+
+    @property
+    def outdated(self) -> list[Pod]:
+        revision = self.stateful_set.status.update_revision if self.stateful_set is not None else None
+        return [pod for pod in self.pods if not is_going(pod) and is_outdated(pod, revision)]
+
+
+def pods_of(round: Round) -> list[Pod]:
+    """The servers' pods: of this resource by label, and of its StatefulSet or of none at the moment."""
+    found = round.ctx.indexed(Pod, BY_APP, f"{round.key.namespace}/{round.wish.name}")
+    mine = []
+    for pod in found:
+        owner = controller_of(pod)
+        if owner is None or (owner.kind == "StatefulSet" and owner.name == round.wish.name):
+            mine.append(pod)
+    return sorted(mine, key=ordinal)
+
+
+async def look(round: Round) -> Workload:
+    """The document's two requests: the StatefulSet, and the pods by label."""
+    stateful_set = await round.get(StatefulSet, round.wish.name)
+    round.note("LIST", "Pod", f"app={round.wish.name}")
+    pods = [pod for pod in pods_of(round) if ordinal(pod) >= 0]
+    workload = Workload(stateful_set, pods)
+    status = round.status
+    status.replicas, status.ready_replicas = len(pods), len(workload.ready)
+    status.selector = ",".join(f"{key}={value}" for key, value in names.selector(round.wish.name).items())
+    return workload
+
+
+async def ask(round: Round, workload: Workload, identity: Identity | None) -> list[View]:
+    """Every ready pod is asked at the same time; the others are in the answer with the reason why not."""
+    async with asyncio.TaskGroup() as group:
+        asking = [
+            group.create_task(_ask(round, pod, identity), name=f"ask {pod.metadata.name}") for pod in workload.pods
+        ]
+    return [task.result() for task in asking]
+
+
+async def _ask(round: Round, pod: Pod, identity: Identity | None) -> View:
+    name, address = pod.metadata.name, pod.status.pod_ip or ""
+    if not is_ready(pod) or not address:
+        return View(asked=name, address=address, error=trouble(pod) or "has no address yet")
+    try:
+        async with round.tools.gate:
+            round.asked.append(name)
+            members = await round.tools.servers.nodes(
+                address, port=PORT, identity=identity, timeout=round.options.call_timeout
+            )
+    except NacosError as error:
+        return View(asked=name, address=address, error=str(error))
+    return View(asked=name, address=address, members=members)

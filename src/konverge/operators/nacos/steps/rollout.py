@@ -1,0 +1,57 @@
+"""Pods of an older template are replaced: one at a time, followers before the leader, and never at the quorum's cost.
+
+The StatefulSet only makes new pods (`OnDelete`); which one goes next is decided here, after every server was asked.
+Nothing is remembered: which pods are of an older template is written on them.
+"""
+
+from __future__ import annotations
+
+from konverge.objects.kinds.core_v1 import Pod
+from konverge.operators.nacos.pods import is_going, is_ready, ordinal
+from konverge.operators.nacos.server import Verdict
+from konverge.operators.nacos.steps.members import Workload
+from konverge.operators.nacos.steps.round import Round
+from konverge.operators.nacos.steps.stop import NORMAL, Stop
+
+
+async def replace_useless(round: Round, workload: Workload) -> None:
+    """Outdated pods that serve nobody go first: waiting for them to be well would be waiting for ever.
+
+    All at once where the servers have never been up; else one by one, for what they may hold.
+    """
+    useless = [pod for pod in workload.outdated if not is_ready(pod)]
+    if not useless or any(is_going(pod) for pod in workload.pods):
+        return
+    chosen = useless[-1:] if round.once_up else useless
+    for pod in chosen:
+        await round.restart(pod, "Replacing", f"{pod.metadata.name} is of an older template and not ready")
+    names = ", ".join(pod.metadata.name for pod in chosen)
+    round.begin_again("Replacing", f"{names} made anew")
+    raise Stop(NORMAL, "Replacing", f"{names} replaced", progress=True)
+
+
+async def replace_next(round: Round, workload: Workload, verdict: Verdict) -> None:
+    """The next outdated pod, when all others can be trusted with the load."""
+    chosen = next_to_replace(workload, verdict, round.now.replicas, round.now.quorum)
+    if chosen is None:
+        return
+    left = len(workload.outdated) - 1
+    name = chosen.metadata.name
+    round.begin_again("RollingUpdate", f"{name} is being replaced, {left} after it")
+    await round.restart(chosen, "RollingUpdate", f"{name} is replaced by one of the new template; {left} to go")
+    raise Stop(NORMAL, "RollingUpdate", f"{name} is being replaced, {left} after it", progress=True)
+
+
+def next_to_replace(workload: Workload, verdict: Verdict, replicas: int, quorum: int) -> Pod | None:
+    """Which pod may go now; None when none should.
+
+    Every pod must be ready and every server up by its own word. Their lists of members need not agree: those of an
+    older template do not know of a cluster that has grown since.
+    """
+    outdated = workload.outdated
+    if not outdated or len(workload.ready) != replicas or verdict.verified < replicas or verdict.split:
+        return None
+    if replicas >= 3 and verdict.verified - 1 < quorum:
+        return None
+    followers = [pod for pod in outdated if pod.metadata.name != verdict.leader]
+    return max(followers or outdated, key=ordinal)

@@ -1,0 +1,88 @@
+"""What the steps read from Secrets, with the document's words when it is not there."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from konverge.objects.kinds.core_v1 import Secret
+from konverge.operators.nacos import names
+from konverge.operators.nacos.children.properties import CA_KEY
+from konverge.operators.nacos.children.secrets import IDENTITY_KEY, IDENTITY_VALUE
+from konverge.operators.nacos.database import Target, Tls
+from konverge.operators.nacos.server import Identity
+from konverge.operators.nacos.steps.round import Round
+from konverge.operators.nacos.steps.stop import PARAMETER, SYSTEM, Stop
+
+
+async def read_secret(round: Round, name: str) -> Secret:
+    secret = await round.get(Secret, name)
+    if secret is None:
+        raise Stop(SYSTEM, "SecretMissing", f"get secret {round.key.namespace}/{name} failed: there is none; create it")
+    return secret
+
+
+def value_of(secret: Secret, key: str) -> str:
+    """One value, which must be there."""
+    found = optional_value(secret, key)
+    if not found:
+        raise Stop(PARAMETER, "SecretMalformed", f"secret {secret.metadata.name} missing key {key}")
+    return found
+
+
+def optional_value(secret: Secret, key: str) -> str:
+    try:
+        return base64.b64decode(secret.data.get(key, ""), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        message = f"secret {secret.metadata.name} key {key} is not text"
+        raise Stop(PARAMETER, "SecretMalformed", message) from None
+
+
+async def postgres_target(round: Round) -> Target:
+    """Where PostgreSQL is and who connects."""
+    postgres = round.wish.spec.postgres
+    ref = postgres.credentials_secret_ref
+    secret = await read_secret(round, ref.name)
+    ca = ""
+    if postgres.tls.ca_secret_ref is not None:
+        chain = postgres.tls.ca_secret_ref
+        ca = value_of(await read_secret(round, chain.name), chain.key or CA_KEY)
+    return Target(
+        engine="postgresql",
+        host=postgres.host,
+        port=int(postgres.port),
+        database=postgres.database,
+        username=value_of(secret, ref.username_key),
+        password=value_of(secret, ref.password_key),
+        tls=Tls(mode=postgres.tls.mode, ca=ca, server_name=postgres.tls.server_name),
+    )
+
+
+async def mysql_target(round: Round) -> Target:
+    """Where MySQL is and who connects."""
+    database = round.wish.spec.database
+    ref, username, password = database.mysql_credentials_secret_ref, database.mysql_user, database.mysql_password
+    if ref is not None and ref.name:
+        secret = await read_secret(round, ref.name)
+        username, password = value_of(secret, ref.username_key), value_of(secret, ref.password_key)
+    return Target(
+        engine="mysql",
+        host=database.mysql_host,
+        port=int(database.mysql_port),
+        database=database.mysql_db,
+        username=username,
+        password=password,
+    )
+
+
+async def identity_of(round: Round) -> Identity | None:
+    """The header that opens the servers' API, where they have one."""
+    ref = round.wish.spec.identity_secret_ref
+    if ref is not None and ref.name:
+        secret, key, value = await read_secret(round, ref.name), ref.key_key, ref.value_key
+    elif round.wish.needs_auth_secret:
+        secret = await read_secret(round, names.auth_secret(round.wish.name))
+        key, value = IDENTITY_KEY, IDENTITY_VALUE
+    else:
+        return None
+    return Identity(value_of(secret, key), value_of(secret, value))

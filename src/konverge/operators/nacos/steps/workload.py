@@ -1,0 +1,102 @@
+"""The StatefulSet through its changes: sizes that keep the quorum, volumes that grow, fields that cannot change.
+
+What Kubernetes does not let change in a StatefulSet (size and class of the claims, selector, Service) is changed by
+taking the set away from its pods and making it anew: the pods go on, and the new set adopts them.
+"""
+
+from __future__ import annotations
+
+from konverge.client import MergePatch
+from konverge.objects import Object
+from konverge.objects.kinds.apps_v1 import StatefulSet
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
+from konverge.operators.nacos import names
+from konverge.operators.nacos.children.statefulset import storage_of
+from konverge.operators.nacos.pods import is_ready
+from konverge.operators.nacos.steps.members import pods_of
+from konverge.operators.nacos.steps.round import MEMBERS_VERIFIED, Round
+from konverge.operators.nacos.steps.stop import NORMAL, PARAMETER, Stop
+
+
+async def next_size(round: Round) -> int:
+    """How many servers there should be at the moment.
+
+    Growing happens at once. Shrinking goes one server at a time, each step from a cluster of which all members are
+    verified, or by a server that is of no use anyway: so the quorum is never lost on the way.
+    """
+    wish = round.wish
+    live = await round.ctx.get(StatefulSet, wish.name)
+    size = live.spec.replicas if live is not None and live.spec.replicas is not None else wish.replicas
+    if not wish.cluster or size <= wish.replicas:
+        return wish.replicas
+    last = next((pod for pod in pods_of(round) if pod.metadata.name == names.pod(wish.name, size - 1)), None)
+    if round.is_true(MEMBERS_VERIFIED) or last is None or not is_ready(last):
+        return size - 1
+    return size
+
+
+async def ensure_stateful_set(round: Round, wanted: Object) -> bool:
+    assert isinstance(wanted, StatefulSet)
+    live = await round.ctx.get(StatefulSet, wanted.metadata.name)
+    if live is not None:
+        if live.metadata.deletion_timestamp is not None:
+            raise Stop(NORMAL, "Recreating", f"StatefulSet {live.metadata.name} is being made anew")
+        await _grow_volumes(round, live, wanted)
+        if difference := _unchangeable(live, wanted):
+            await _make_anew(round, live, difference)
+    if not await round.ensure(wanted):
+        return False
+    change = f"StatefulSet of {wanted.spec.replicas} servers"
+    round.begin_again("Changed" if live is not None else "Creating", change)
+    return True
+
+
+def _unchangeable(live: StatefulSet, wanted: StatefulSet) -> str:
+    """The first field that differs and that the API server would not let change."""
+    old, new = live.spec, wanted.spec
+    if (old.service_name or "") != (new.service_name or ""):
+        return "serviceName"
+    if old.selector.match_labels != new.selector.match_labels:
+        return "selector"
+    if (old.pod_management_policy or "OrderedReady") != new.pod_management_policy:
+        return "podManagementPolicy"
+    if [_shape(one) for one in old.volume_claim_templates] != [_shape(one) for one in new.volume_claim_templates]:
+        return "volumeClaimTemplates"
+    return ""
+
+
+def _shape(claim: PersistentVolumeClaim) -> tuple[str, str, object]:
+    return claim.metadata.name, claim.spec.storage_class_name or "", storage_of(claim)
+
+
+async def _make_anew(round: Round, live: StatefulSet, difference: str) -> None:
+    name = live.metadata.name
+    await round.ctx.client.delete(
+        StatefulSet, name, live.metadata.namespace, propagation="Orphan", uid=live.metadata.uid
+    )
+    round.note("DELETE", "StatefulSet", f"{name} (its pods stay)")
+    round.ctx.event("Recreating", f"StatefulSet {name} is made anew around its pods: {difference} cannot be changed")
+    round.begin_again("Recreating", f"{difference} changes")
+    raise Stop(NORMAL, "Recreating", f"StatefulSet {name} is being made anew: {difference} changes", progress=True)
+
+
+async def _grow_volumes(round: Round, live: StatefulSet, wanted: StatefulSet) -> None:
+    """The claims first: a set that is made anew only knows about new ones."""
+    old = {one.metadata.name: storage_of(one) for one in live.spec.volume_claim_templates}
+    new = {one.metadata.name: storage_of(one) for one in wanted.spec.volume_claim_templates}
+    size = new.get(names.DATA_VOLUME)
+    if size is None or names.DATA_VOLUME not in old:
+        return
+    if size < old[names.DATA_VOLUME]:
+        message = f"spec.volume: volumes cannot shrink from {old[names.DATA_VOLUME]} to {size}; ask for no less"
+        raise Stop(PARAMETER, "VolumesCannotShrink", message)
+    if size == old[names.DATA_VOLUME]:
+        return
+    prefix = f"{names.DATA_VOLUME}-{wanted.metadata.name}-"
+    for claim in await round.ctx.list(PersistentVolumeClaim):
+        name = claim.metadata.name
+        if name.startswith(prefix) and name.removeprefix(prefix).isdigit() and storage_of(claim) < size:
+            patch = MergePatch({"spec": {"resources": {"requests": {"storage": str(size)}}}})
+            await round.ctx.client.patch(PersistentVolumeClaim, name, patch, claim.metadata.namespace)
+            round.note("UPDATE", "PersistentVolumeClaim", name)
+            round.ctx.event("VolumeGrows", f"{name} grows to {size}")
