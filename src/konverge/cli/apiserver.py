@@ -7,12 +7,15 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from konverge.cli.arguments import command
+
 if TYPE_CHECKING:
     import asyncio
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("apiserver", help="run the API server, without controllers")
+    about = "run the API server, without controllers"
+    parser = command(commands, "apiserver", about, "konverge apiserver --port 6443 --kubeconfig admin.kubeconfig")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (loopback by default)")
     parser.add_argument("--port", type=int, default=0, help="port to listen on (any free one by default)")
     parser.add_argument("--data-dir", type=Path, help="keep the state in this folder; without it, in memory")

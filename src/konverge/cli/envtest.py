@@ -6,10 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from konverge.cli.arguments import command
+
 
 def add(commands: Any) -> None:
     about = "put executables named kube-apiserver and etcd into a folder, for KUBEBUILDER_ASSETS"
-    parser = commands.add_parser("envtest-assets", help=about, description=about)
+    parser = command(commands, "envtest-assets", about, 'eval "$(konverge envtest-assets bin)" && go test ./...')
     parser.add_argument("folder", type=Path, metavar="DIR", help="made if it is missing")
     parser.set_defaults(run=run)
 

@@ -1,31 +1,93 @@
 """The dispatcher of the `konverge` command: each command is a module with `add(subparsers)` and `run(args)`.
 
 A command's module is imported for its arguments only; what it does is imported when it runs, so that `konverge --help`
-stays quick.
+stays quick. This is also the boundary where exceptions end: people get one line that says what to do, and a traceback
+only when they ask for it.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-COMMANDS = ("apiserver", "envtest", "sim", "up")
+from konverge.cli.outcome import FAILED, USAGE, explain, innermost
+
+COMMANDS = (
+    "up",
+    "demo",
+    "run",
+    "new",
+    "doctor",
+    "crd",
+    "rbac",
+    "manifests",
+    "sim",
+    "apiserver",
+    "envtest",
+    "completion",
+)
+"""Modules of this package, in the order of the help: first what is tried first."""
+
+INTERRUPTED = 130
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="konverge", description="A controller runtime and an embedded Kubernetes.")
-    commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    made = argparse.ArgumentParser(
+        prog="konverge",
+        description="A controller runtime, an embedded Kubernetes, and operators.",
+        epilog="Begin with `konverge up`; `konverge COMMAND --help` has an example of each.",
+    )
+    made.add_argument("--debug", action="store_true", help="show a traceback when something fails")
+    made.add_argument("--version", action="store_true", help="print the version and end")
+    commands = made.add_subparsers(dest="command", metavar="COMMAND")
     for name in COMMANDS:
         import_module(f"konverge.cli.{name}").add(commands)
     return made
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = parser().parse_args(argv)
-    code: int = arguments.run(arguments)
+    try:
+        code = _main(argv)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone (`| head`). Nothing more can be said, also not when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
     return code
+
+
+def _main(argv: Sequence[str] | None) -> int:
+    whole = parser()
+    arguments = whole.parse_args(argv)
+    if arguments.version:
+        return _print_version()
+    if arguments.command is None:
+        whole.print_help(sys.stderr)
+        return USAGE
+    try:
+        code: int = arguments.run(arguments)
+    except (KeyboardInterrupt, BrokenPipeError):
+        raise
+    except Exception as error:  # the boundary: see the module's docstring
+        if isinstance(innermost(error), BrokenPipeError):
+            raise BrokenPipeError from error
+        if arguments.debug:
+            raise
+        text, code = explain(error)
+        print(f"konverge {arguments.command}: {text}", file=sys.stderr)
+    return code
+
+
+def _print_version() -> int:
+    from importlib.metadata import version
+
+    print(f"konverge {version('konverge')}")
+    return 0
 
 
 if __name__ == "__main__":

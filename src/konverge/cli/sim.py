@@ -6,10 +6,13 @@ import argparse
 import logging
 from typing import Any
 
+from konverge.cli.arguments import command
+from konverge.cli.outcome import UsageError
+
 
 def add(commands: Any) -> None:
     about = "run a simulated cluster with faults by seed, and check that it comes through"
-    parser = commands.add_parser("sim", help=about, description=about)
+    parser = command(commands, "sim", about, "konverge sim --seed 1 --count 20")
     parser.add_argument("--seed", type=int, default=0, help="the seed (of the first run)")
     parser.add_argument("--count", type=int, default=1, help="how many seeds to run, counted up from --seed")
     parser.add_argument("--plan", help="the faults themselves, as a failing run prints them, instead of the seed's")
@@ -24,8 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         plan = Plan.read(arguments.plan) if arguments.plan else None
     except PlanError as error:
-        print(error)
-        return 2
+        raise UsageError(f"--plan: {error}") from error
     if not arguments.logs:
         logging.disable(logging.CRITICAL)
     for seed in range(arguments.seed, arguments.seed + arguments.count):

@@ -1,25 +1,46 @@
-"""`konverge up`: a whole Kubernetes on this machine: API server, controllers, scheduler, simulated nodes."""
+"""`konverge up`: a whole Kubernetes on this machine, with the operators at work: API server, controllers, scheduler,
+simulated nodes, definitions and samples.
+
+The operators run in this process by the ordinary Manager; their client has no socket in between.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import tempfile
-from contextlib import ExitStack
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from konverge.cli.arguments import address, chosen_operators, command
+from konverge.cli.outcome import UsageError
 
 if TYPE_CHECKING:
     import asyncio
 
+    from konverge.cli.places import Places
+    from konverge.client import Client
+    from konverge.operators.catalog import Operator
+    from konverge.runtime import Manager
+    from konverge.sim.cluster import Cluster
     from konverge.sim.kubelet.behaviour import Rule
 
 NODES = 3
+METRICS = "127.0.0.1:0"
 
 
 def add(commands: Any) -> None:
-    about = "run a simulated Kubernetes: API server, controllers, scheduler, nodes"
-    parser = commands.add_parser("up", help=about, description=about)
+    about = "run a simulated Kubernetes with the operators: API server, controllers, scheduler, nodes"
+    parser = command(
+        commands,
+        "up",
+        about,
+        "konverge up --kubeconfig konverge.kubeconfig",
+        "konverge up --data-dir state --operators webapp --no-samples --output json",
+    )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (loopback by default)")
     parser.add_argument("--port", type=int, default=0, help="port to listen on (any free one by default)")
     parser.add_argument("--nodes", type=_count, default=NODES, help=f"how many simulated nodes ({NODES} by default)")
@@ -31,6 +52,14 @@ def add(commands: Any) -> None:
     )
     # On by default: kubectl and client-go send no credential at all to a server without TLS.
     parser.add_argument("--tls", action=argparse.BooleanOptionalAction, default=True, help="serve https")
+    parser.add_argument("--operators", default="all", metavar="NAMES", help="all, none, or some: webapp,… (all)")
+    parser.add_argument(
+        "--samples", action=argparse.BooleanOptionalAction, default=True, help="make the operators' sample objects"
+    )
+    parser.add_argument(
+        "--metrics-bind-address", type=address, default=METRICS, help="of the operators' metrics (any free port)"
+    )
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="json: one line, when ready")
     parser.set_defaults(run=run)
 
 
@@ -45,15 +74,24 @@ def run(arguments: argparse.Namespace) -> int:
     from konverge.apiserver.lifetime import run as run_until_told
     from konverge.sim.kubelet.behaviour import BehaviourError
 
+    operators = wanted_operators(arguments.operators)
     try:
         rules = _rules(arguments.rules)
     except (BehaviourError, OSError) as error:
-        print(f"{arguments.rules}: {error}")
-        return 2
+        raise UsageError(f"{arguments.rules}: {error}") from error
     with ExitStack() as stack:
         folder = arguments.data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="konverge-")))
-        run_until_told(lambda stopping: serve(arguments, rules, folder, stopping))
+        run_until_told(lambda stopping: serve(arguments, rules, operators, folder, stopping))
     return 0
+
+
+def wanted_operators(text: str) -> list[Operator]:
+    """The operators of `--operators`."""
+    from konverge.operators.catalog import SUMMARIES
+
+    if text == "none":
+        return []
+    return chosen_operators([*SUMMARIES] if text == "all" else [name for name in text.split(",") if name])
 
 
 def _rules(path: Path | None) -> list[Rule]:
@@ -69,8 +107,15 @@ def _rules(path: Path | None) -> list[Rule]:
         raise BehaviourError(f"is not YAML: {error}") from error
 
 
-async def serve(arguments: argparse.Namespace, rules: list[Rule], folder: Path, stopping: asyncio.Event) -> None:
-    from konverge.apiserver.certificates import kept, write_private
+async def serve(
+    arguments: argparse.Namespace,
+    rules: list[Rule],
+    operators: list[Operator],
+    folder: Path,
+    stopping: asyncio.Event,
+) -> None:
+    from konverge.apiserver.certificates import kept
+    from konverge.cli.installing import create_samples
     from konverge.sim.cluster import Cluster
 
     cluster = Cluster(
@@ -82,27 +127,91 @@ async def serve(arguments: argparse.Namespace, rules: list[Rule], folder: Path, 
     )
     async with cluster:
         url = await cluster.listen(arguments.host, arguments.port, tls=arguments.tls)
-        kubeconfig = (arguments.kubeconfig or folder / "kubeconfig").resolve()
-        kubeconfig.parent.mkdir(parents=True, exist_ok=True)
-        write_private(kubeconfig, json.dumps(cluster.kubeconfig(url), indent=1).encode())
-        _welcome(url, kubeconfig, arguments)
-        await stopping.wait()
+        kubeconfig = _write_kubeconfig(cluster, url, arguments.kubeconfig or folder / "kubeconfig")
+        new = await _install(cluster.client, operators)
+        async with _at_work(cluster.client, operators, arguments.metrics_bind_address) as manager:
+            places = _places(arguments, url, kubeconfig, operators, manager)
+            async with _shown(cluster.client, places, operators, arguments.output):
+                if arguments.samples:
+                    await create_samples(cluster.client, new)
+                await stopping.wait()
 
 
-def _welcome(url: str, kubeconfig: Path, arguments: argparse.Namespace) -> None:
-    where = arguments.data_dir.resolve() if arguments.data_dir else "in memory, gone when this ends"
-    print(
-        f"ready {url}\n"
-        f"  kubeconfig  {kubeconfig}\n"
-        f"  nodes       {arguments.nodes}, simulated\n"
-        f"  state       {where}\n"
-        "\n"
-        "In another terminal:\n"
-        f"  export KUBECONFIG={kubeconfig}\n"
-        "  kubectl get nodes\n"
-        "  kubectl create deployment web --image=nginx --replicas=3\n"
-        "  kubectl get pods --watch\n"
-        "\n"
-        "Ctrl-C ends it.",
-        flush=True,
+def _write_kubeconfig(cluster: Cluster, url: str, path: Path) -> Path:
+    from konverge.apiserver.certificates import write_private
+
+    whole = path.resolve()
+    whole.parent.mkdir(parents=True, exist_ok=True)
+    write_private(whole, json.dumps(cluster.kubeconfig(url), indent=1).encode())
+    return whole
+
+
+async def _install(client: Client, operators: list[Operator]) -> list[Operator]:
+    """Install the definitions. The answer are the operators that were not there: a sample that somebody deleted from a
+    kept state does not come back.
+    """
+    from konverge.cli.installing import install_definitions, missing_kinds
+
+    new = [operator for operator in operators if await missing_kinds(client, operator)]
+    await install_definitions(client, operators)
+    return new
+
+
+@asynccontextmanager
+async def _at_work(
+    client: Client, operators: list[Operator], metrics: tuple[str, int] | None
+) -> AsyncIterator[Manager]:
+    from konverge.runtime import Manager
+
+    manager = Manager(client, name="konverge", health_address=metrics if operators else None)
+    for operator in operators:
+        for controller in operator.controllers():
+            manager.add(controller)
+    async with manager.running():
+        yield manager
+
+
+def _places(
+    arguments: argparse.Namespace, url: str, kubeconfig: Path, operators: list[Operator], manager: Manager
+) -> Places:
+    from konverge.cli.places import Places
+
+    state = str(arguments.data_dir.resolve()) if arguments.data_dir else "in memory, gone when this ends"
+    metrics = f"http://{arguments.metrics_bind_address[0]}:{manager.health_port}/metrics" if manager.health_port else ""
+    return Places(
+        url=url,
+        kubeconfig=kubeconfig,
+        nodes=arguments.nodes,
+        state=state,
+        operators=tuple(operator.name for operator in operators),
+        metrics=metrics,
     )
+
+
+@asynccontextmanager
+async def _shown(client: Client, places: Places, operators: list[Operator], form: str) -> AsyncIterator[None]:
+    """Say where everything is; then show what converges, to whoever looks."""
+    if form == "json":
+        print(json.dumps(places.facts()), flush=True)
+        yield
+        return
+    import logging
+
+    from konverge.cli.live import PlainView, TableView, watching
+    from konverge.cli.terminal import Paint, is_terminal
+    from konverge.objects.kinds.apps_v1 import Deployment, StatefulSet
+
+    print(places.welcome(), flush=True)
+    resources = [kind.resource for operator in operators for kind in operator.kinds]
+    resources += [Deployment.resource, StatefulSet.resource]
+    if not is_terminal(sys.stdout):
+        async with watching(client, resources, PlainView(sys.stdout)):
+            yield
+        return
+    view = TableView(sys.stdout, Paint.on())
+    logging.getLogger().addHandler(view)
+    try:
+        async with watching(client, resources, view):
+            yield
+    finally:
+        logging.getLogger().removeHandler(view)

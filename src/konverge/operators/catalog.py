@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -57,6 +56,8 @@ class Operator:
 
     def sample_objects(self) -> list[dict[str, Any]]:
         """What the sample files say, in order."""
+        from importlib.resources import files
+
         import yaml
 
         folder = files(f"konverge.operators.{self.name}")

@@ -25,7 +25,7 @@ def run_program(manager: Manager) -> None:
     """Run until a signal. The first asks for an orderly end, the second ends at once."""
     with asyncio.Runner(loop_factory=fast_loop) as runner:
         try:
-            runner.run(_serve(manager))
+            runner.run(serve_until_signal(manager))
         except* (ClientError, WireError, CacheNotSynced, CacheTooLarge, ConfigurationError, LeadershipLost) as group:
             sys.exit(f"{manager.name}: {_innermost(group)}")
         except* Exception as group:
@@ -36,7 +36,8 @@ def run_program(manager: Manager) -> None:
             raise
 
 
-async def _serve(manager: Manager) -> None:
+async def serve_until_signal(manager: Manager) -> None:
+    """The life of a manager in a program that has a loop already: the first signal asks for an orderly end."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     main = asyncio.current_task()

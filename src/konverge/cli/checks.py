@@ -1,0 +1,138 @@
+"""The checks of `konverge doctor`. Each gives findings; the text of a bad one ends with what to do about it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Any, Literal, NamedTuple
+
+from konverge import clock
+from konverge.cli.arguments import together
+from konverge.cli.installing import missing_kinds
+from konverge.client import Client, ClientError, Config, Forbidden, NotFound
+from konverge.client.call import Call
+from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
+from konverge.objects.kinds.coordination_v1 import Lease
+from konverge.objects.times import parse_time
+from konverge.operators.catalog import Operator
+from konverge.runtime.rbac import Permission, missing_permissions, permissions
+from konverge.runtime.wish import unsatisfied
+
+Verdict = Literal["ok", "warn", "fail"]
+
+OLDEST = (1, 30)
+"""Before it, streaming lists and some of CEL are missing; everything falls back, but is not tested there."""
+SKEW_WARNED = 2.0
+SKEW_FAILED = 10.0
+"""Leases last 15 s: a clock that is off by that much makes every timestamp we write a riddle."""
+
+
+class Finding(NamedTuple):
+    """One line of the report."""
+
+    check: str
+    verdict: Verdict
+    text: str
+
+
+def machine() -> list[Finding]:
+    """What can be said without a cluster."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    enough = sys.version_info >= (3, 11)
+    python = Finding("python", "ok" if enough else "fail", version if enough else f"{version}: 3.11 or newer is needed")
+    try:
+        fast = Finding("uvloop", "ok", metadata.version("uvloop"))
+    except metadata.PackageNotFoundError:
+        fast = Finding("uvloop", "warn", "not installed, so the plain loop is used: pip install uvloop")
+    return [python, fast]
+
+
+async def examine(config: Config, operators: Sequence[Operator], namespace: str) -> list[Finding]:
+    """All checks of a cluster; without access there is only one."""
+    async with Client.connect(config, user_agent="konverge/doctor") as client:
+        try:
+            found = [await _access(client), *await _clock(client)]
+            for operator in operators:
+                found.append(await _definitions(client, operator))
+                found.append(await _permissions(client, operator, namespace))
+                found.append(await _lease(client, operator, namespace))
+        except ClientError as error:
+            return [Finding("access", "fail", " ".join(str(error).split()))]
+    return found
+
+
+async def _access(client: Client) -> Finding:
+    told = await client.version()
+    name = str(told.get("gitVersion", "unknown"))
+    digits = [str(told.get(part, "")).rstrip("+") for part in ("major", "minor")]
+    if all(part.isdecimal() for part in digits) and (int(digits[0]), int(digits[1])) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        return Finding("server", "warn", f"Kubernetes {name} is older than {oldest}, with which we are tested: upgrade")
+    return Finding("server", "ok", f"Kubernetes {name}")
+
+
+async def _clock(client: Client) -> list[Finding]:
+    """The server's Date has whole seconds, and the way there takes time: only a gross difference counts."""
+    from email.utils import parsedate_to_datetime
+
+    before = clock.now()
+    response = await client.caller.call(Call("get", None, path="/version"))
+    told = response.headers.get("date")
+    if not told:
+        return [Finding("clock", "warn", "the server does not say its time (no Date header), so it was not compared")]
+    skew = abs(parsedate_to_datetime(told).timestamp() - (before + clock.now()) / 2)
+    verdict: Verdict = "fail" if skew >= SKEW_FAILED else "warn" if skew >= SKEW_WARNED else "ok"
+    text = f"{skew:.0f} s apart from the server's"
+    return [Finding("clock", verdict, text if verdict == "ok" else f"{text}: synchronise them (NTP)")]
+
+
+async def _definitions(client: Client, operator: Operator) -> Finding:
+    """Served, in our version, and with our schema: an older definition drops the fields that it does not know."""
+    check, todo = f"{operator.name} definitions", f"`konverge crd {operator.name} | kubectl apply -f -`"
+    missing = await missing_kinds(client, operator)
+    if missing:
+        return Finding(check, "fail", f"{', '.join(missing)} not served: {todo}")
+    for definition in operator.definitions():
+        name = definition["metadata"]["name"]
+        try:
+            live = await client.get(CustomResourceDefinition.resource, name)
+        except Forbidden:
+            return Finding(check, "warn", f"served, but we may not read {name} to compare its schema")
+        if where := _differs(definition, live):
+            return Finding(check, "warn", f"{name} is not the one of this program (it differs at {where}): {todo}")
+    names = ", ".join(f"{kind.resource.kind} {kind.resource.version}" for kind in operator.kinds)
+    return Finding(check, "ok", names)
+
+
+def _differs(wish: dict[str, Any], live: dict[str, Any]) -> str:
+    """Where a definition is not as we would install it; whose fields they are does not matter here."""
+    return unsatisfied(wish, live, "nobody")
+
+
+async def _permissions(client: Client, operator: Operator, namespace: str) -> Finding:
+    needed: list[Permission] = permissions(operator.controllers(), lease_namespace=namespace)
+    missing = await missing_permissions(client, needed)
+    if missing:
+        told = "; ".join(map(str, missing[:3])) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+        todo = f"`konverge rbac {operator.name} | kubectl apply -f -` makes an account that may"
+        return Finding(f"{operator.name} permissions", "fail", f"we may not {told}: {todo}")
+    return Finding(f"{operator.name} permissions", "ok", f"all {len(needed)} granted")
+
+
+async def _lease(client: Client, operator: Operator, namespace: str) -> Finding:
+    """Who leads. Nobody is fine: it does not run yet."""
+    check, name = f"{operator.name} lease", together([operator])
+    try:
+        lease = await client.get(Lease, name, namespace)
+    except NotFound:
+        return Finding(check, "ok", f"none in {namespace}: nobody has led yet")
+    holder, renewed = lease.spec.holder_identity, lease.spec.renew_time
+    if not holder or not renewed:
+        return Finding(check, "ok", "free: who led has given it back")
+    age = clock.now() - parse_time(renewed).timestamp()
+    if age > (lease.spec.lease_duration_seconds or 15):
+        return Finding(
+            check, "warn", f"{holder} has not renewed it for {age:.0f} s: its pod is gone or hangs; look at it"
+        )
+    return Finding(check, "ok", f"held by {holder}")

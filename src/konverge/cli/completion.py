@@ -1,0 +1,140 @@
+"""`konverge completion`: a script for the shell, made from the parser itself, so that it cannot go out of date."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from konverge.cli.arguments import command
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def add(commands: Any) -> None:
+    about = "print the completion script of a shell"
+    parser = command(
+        commands,
+        "completion",
+        about,
+        "source <(konverge completion bash)",
+        "konverge completion fish > ~/.config/fish/completions/konverge.fish",
+    )
+    parser.add_argument("shell", choices=SHELLS, help="the shell")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from konverge.cli.main import parser
+
+    found = described(parser())
+    print({"bash": bash, "zsh": zsh, "fish": fish}[arguments.shell](found))
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What there is to complete of one command."""
+
+    name: str
+    about: str
+    words: tuple[str, ...]
+    """Options, and the choices of what stands without one."""
+    values: dict[str, tuple[str, ...]]
+    """Option -> its choices."""
+    files: tuple[str, ...]
+    """Options whose value is a file or a folder."""
+
+
+def described(parser: argparse.ArgumentParser) -> list[Described]:
+    """The commands of a parser; the first, without a name, is what may stand before one."""
+    commands = next(one for one in parser._actions if isinstance(one, argparse._SubParsersAction))
+    about = {one.dest: one.help or "" for one in commands._choices_actions}
+    found = [_describe(name, about.get(name, ""), sub) for name, sub in commands.choices.items()]
+    return [_describe("", "", parser), *found]
+
+
+def _describe(name: str, about: str, parser: argparse.ArgumentParser) -> Described:
+    words: list[str] = []
+    values: dict[str, tuple[str, ...]] = {}
+    files: list[str] = []
+    for action in parser._actions:
+        choices = tuple(map(str, action.choices or ()))
+        if not action.option_strings:
+            words += choices
+            continue
+        words += action.option_strings
+        for option in action.option_strings:
+            if choices:
+                values[option] = choices
+            elif getattr(action.type, "__name__", "") == "Path":
+                files.append(option)
+    return Described(name, about, tuple(words), values, tuple(files))
+
+
+def bash(found: list[Described]) -> str:
+    """Completes by the command that was typed and the word before the cursor."""
+    return "\n".join(
+        [
+            "# konverge completion for bash: source <(konverge completion bash)",
+            "_konverge() {",
+            '  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" command="" word',
+            '  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do',
+            f'    case "$word" in {"|".join(one.name for one in found if one.name)}) command="$word"; break;; esac',
+            "  done",
+            '  case "$command $prev" in',
+            *_bash_values(found),
+            "  esac",
+            '  case "$command" in',
+            *(f'    "{one.name}") COMPREPLY=($(compgen -W "{" ".join(one.words)}" -- "$cur"));;' for one in found),
+            "  esac",
+            "}",
+            "complete -F _konverge konverge",
+        ]
+    )
+
+
+def _bash_values(found: list[Described]) -> Iterator[str]:
+    for one in found:
+        for option, choices in one.values.items():
+            yield f'    "{one.name} {option}") COMPREPLY=($(compgen -W "{" ".join(choices)}" -- "$cur")); return;;'
+        for option in one.files:
+            yield f'    "{one.name} {option}") COMPREPLY=($(compgen -f -- "$cur")); return;;'
+
+
+def zsh(found: list[Described]) -> str:
+    """zsh runs completions of bash; the script says so and goes on."""
+    return "\n".join(
+        [
+            "#compdef konverge",
+            "# konverge completion for zsh: source <(konverge completion zsh)",
+            "autoload -U +X bashcompinit && bashcompinit",
+            bash(found),
+        ]
+    )
+
+
+def fish(found: list[Described]) -> str:
+    names = " ".join(one.name for one in found if one.name)
+    lines = ["# konverge completion for fish", "complete -c konverge -f"]
+    for one in found:
+        if not one.name:
+            lines.append(
+                f"complete -c konverge -n 'not __fish_seen_subcommand_from {names}' -a '{' '.join(one.words)}'"
+            )
+            continue
+        seen = f"__fish_seen_subcommand_from {one.name}"
+        lines.append(
+            f"complete -c konverge -n 'not __fish_seen_subcommand_from {names}' -a {one.name} -d {_quoted(one.about)}"
+        )
+        lines.append(f"complete -c konverge -n '{seen}' -a '{' '.join(one.words)}'")
+        for option, choices in one.values.items():
+            if option.startswith("--"):
+                lines.append(f"complete -c konverge -n '{seen}' -l {option[2:]} -x -a '{' '.join(choices)}'")
+        lines += [f"complete -c konverge -n '{seen}' -l {option[2:]} -r -F" for option in one.files]
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,51 @@
+"""`konverge doctor`: does everything that an operator needs work here? Each check is a line: what, how, what to fix."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from typing import Any
+
+from konverge.cli.arguments import add_cluster, add_output, chosen_operators, cluster_config, command
+from konverge.cli.outcome import FAILED
+from konverge.cli.terminal import Paint
+
+
+def add(commands: Any) -> None:
+    from konverge.operators.catalog import SUMMARIES
+
+    about = "check access, permissions, definitions, versions, clock and leases, and say what to fix"
+    parser = command(commands, "doctor", about, "konverge doctor --operator webapp --namespace konverge-system")
+    add_cluster(parser)
+    parser.add_argument(
+        "--operator", action="append", default=[], choices=[*SUMMARIES], help="also what this operator needs"
+    )
+    parser.add_argument("-n", "--namespace", default="", help="of the Lease (the context's by default)")
+    add_output(parser, "text", "json")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from konverge.cli.checks import Finding, examine, machine
+    from konverge.client import ClientError
+
+    operators = chosen_operators(arguments.operator)
+    found: list[Finding] = machine()
+    try:
+        config = cluster_config(arguments)
+    except ClientError as error:
+        found.append(Finding("configuration", "fail", str(error)))
+    else:
+        found.append(Finding("configuration", "ok", f"{config.server} ({config.source})"))
+        found += asyncio.run(examine(config, operators, arguments.namespace or config.namespace))
+    print(_text(found, arguments.output))
+    return FAILED if any(one.verdict == "fail" for one in found) else 0
+
+
+def _text(found: list[Any], form: str) -> str:
+    if form == "json":
+        return json.dumps([one._asdict() for one in found])
+    paint = Paint.on()
+    width = max(len(one.check) for one in found)
+    return "\n".join(f"{paint(one.verdict.ljust(4), one.verdict)}  {one.check:<{width}}  {one.text}" for one in found)

@@ -1,0 +1,166 @@
+"""What a cluster must have for operators to run in it, as plain objects. Pure: the code says what is needed.
+
+The roles come from the controllers' declarations. Permissions for all namespaces become a ClusterRole, those for one
+become a Role there; the Lease is in the namespace of the operator. The pod is one that the strictest admission
+(Pod Security "restricted") lets in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from konverge.cli.arguments import together
+from konverge.operators.catalog import Operator
+from konverge.runtime import Controller
+from konverge.runtime.rbac import Permission, permissions, rules_for
+
+Obj = dict[str, Any]
+
+METRICS = 8080
+PROBES = 8081
+USER = 65532
+"""Nobody in particular: the number that minimal images use for it."""
+GRACE = 40
+"""Seconds for the end: the manager's 30 for what is queued, and some to spare."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """Operators in one process, in one namespace."""
+
+    operators: Sequence[Operator]
+    namespace: str
+    watched: tuple[str, ...] = ()
+    image: str = "konverge:latest"
+    replicas: int = 2
+    service_monitor: bool = False
+
+    @property
+    def name(self) -> str:
+        return together(list(self.operators))
+
+    def everything(self) -> list[Obj]:
+        """In the order in which it has to be made."""
+        found = [one for operator in self.operators for one in operator.definitions()]
+        found += [self._namespace(), *self.access(), self._deployment(), self._service(), self._budget()]
+        return [*found, self._monitor()] if self.service_monitor else found
+
+    # -------------------------------------------------------------- access
+
+    def access(self) -> list[Obj]:
+        """The service account and what it may do."""
+        controllers = [one for operator in self.operators for one in operator.controllers()]
+        needed = permissions(within(controllers, self.watched), lease_namespace=self.namespace)
+        found: list[Obj] = [self._object("v1", "ServiceAccount")]
+        for namespace in sorted({one.namespace for one in needed}):
+            found += self._role(namespace, [one for one in needed if one.namespace == namespace])
+        return found
+
+    def _role(self, namespace: str, granted: list[Permission]) -> list[Obj]:
+        kind = "Role" if namespace else "ClusterRole"
+        api = "rbac.authorization.k8s.io/v1"
+        role = self._object(api, kind, namespace)
+        binding = self._object(api, f"{kind}Binding", namespace)
+        role["rules"] = rules_for(granted)
+        binding["roleRef"] = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": self.name}
+        binding["subjects"] = [{"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}]
+        return [role, binding]
+
+    # -------------------------------------------------------------- the program
+
+    def _namespace(self) -> Obj:
+        labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+        return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace, "labels": labels}}
+
+    def _deployment(self) -> Obj:
+        template = {"metadata": {"labels": self._labels}, "spec": self._pod()}
+        made = self._object("apps/v1", "Deployment")
+        made["spec"] = {"replicas": self.replicas, "selector": {"matchLabels": self._labels}, "template": template}
+        return made
+
+    def _pod(self) -> Obj:
+        return {
+            "serviceAccountName": self.name,
+            "terminationGracePeriodSeconds": GRACE,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": USER,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "topologySpreadConstraints": [
+                {
+                    "maxSkew": 1,
+                    "topologyKey": "kubernetes.io/hostname",
+                    "whenUnsatisfiable": "ScheduleAnyway",
+                    "labelSelector": {"matchLabels": self._labels},
+                }
+            ],
+            "containers": [self._container()],
+        }
+
+    def _container(self) -> Obj:
+        ports = {"metrics": METRICS, "probes": PROBES}
+        return {
+            "name": "operator",
+            "image": self.image,
+            "command": ["konverge"],
+            "args": self.arguments(),
+            "ports": [{"name": name, "containerPort": port} for name, port in ports.items()],
+            "livenessProbe": {"httpGet": {"path": "/healthz", "port": "probes"}, "periodSeconds": 20},
+            "readinessProbe": {"httpGet": {"path": "/readyz", "port": "probes"}, "periodSeconds": 5},
+            "resources": {"requests": {"cpu": "50m", "memory": "96Mi"}, "limits": {"memory": "256Mi"}},
+            "securityContext": {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            },
+        }
+
+    def arguments(self) -> list[str]:
+        """Of `konverge`, in the pod."""
+        return [
+            "run",
+            *(operator.name for operator in self.operators),
+            "--leader-elect",
+            f"--leader-election-namespace={self.namespace}",
+            f"--metrics-bind-address=:{METRICS}",
+            f"--health-probe-bind-address=:{PROBES}",
+            "--log-format=json",
+            *(f"--watch-namespace={namespace}" for namespace in self.watched),
+        ]
+
+    # -------------------------------------------------------------- around it
+
+    def _service(self) -> Obj:
+        made = self._object("v1", "Service")
+        made["spec"] = {
+            "selector": self._labels,
+            "ports": [{"name": "metrics", "port": METRICS, "targetPort": "metrics"}],
+        }
+        return made
+
+    def _budget(self) -> Obj:
+        made = self._object("policy/v1", "PodDisruptionBudget")
+        made["spec"] = {"maxUnavailable": 1, "selector": {"matchLabels": self._labels}}
+        return made
+
+    def _monitor(self) -> Obj:
+        made = self._object("monitoring.coreos.com/v1", "ServiceMonitor")
+        made["spec"] = {"selector": {"matchLabels": self._labels}, "endpoints": [{"port": "metrics"}]}
+        return made
+
+    @property
+    def _labels(self) -> dict[str, str]:
+        return {"app.kubernetes.io/name": self.name, "app.kubernetes.io/part-of": "konverge"}
+
+    def _object(self, api_version: str, kind: str, namespace: str | None = None) -> Obj:
+        where = self.namespace if namespace is None else namespace
+        metadata: Obj = {"name": self.name, **({"namespace": where} if where else {}), "labels": self._labels}
+        return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+def within(controllers: Sequence[Controller[Any]], namespaces: tuple[str, ...]) -> list[Controller[Any]]:
+    """The same controllers, looking at these namespaces only; at all of them when there is none."""
+    return [replace(one, namespaces=namespaces) if namespaces else one for one in controllers]

@@ -1,0 +1,79 @@
+"""Definitions and samples, put into a cluster: `konverge up` and `konverge run --install-crds` do it for you."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from konverge.cli.outcome import CommandFailed
+
+if TYPE_CHECKING:
+    from konverge.client import Client
+    from konverge.operators.catalog import Operator
+
+FIELD_MANAGER = "konverge"
+ESTABLISHED_WITHIN = 30.0
+
+
+async def install_definitions(client: Client, operators: Iterable[Operator]) -> None:
+    """Apply the definitions of these operators, and wait until the server serves their kinds."""
+    definitions = [one for operator in operators for one in operator.definitions()]
+    for definition in definitions:
+        await client.apply(definition, field_manager=FIELD_MANAGER, force=True)
+    for definition in definitions:
+        await _established(client, definition["metadata"]["name"])
+
+
+async def _established(client: Client, name: str) -> None:
+    from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
+
+    try:
+        async with asyncio.timeout(ESTABLISHED_WITHIN):
+            async with aclosing(client.watch(CustomResourceDefinition, field_selector=f"metadata.name={name}")) as news:
+                async for event in news:
+                    if event.type != "BOOKMARK" and _serves(event.object):
+                        return
+    except TimeoutError:
+        raise CommandFailed(
+            f"the definition {name} is not established after {ESTABLISHED_WITHIN:g} s: `kubectl describe crd {name}`"
+        ) from None
+
+
+def _serves(definition: Any) -> bool:
+    return any(one.type == "Established" and one.status == "True" for one in definition.status.conditions)
+
+
+async def check_definitions(client: Client, operators: Iterable[Operator]) -> None:
+    """Raises CommandFailed with what to do when a definition is missing: a cache would wait for it in vain."""
+    missing = [operator.name for operator in operators if await missing_kinds(client, operator)]
+    if missing:
+        names = " ".join(missing)
+        raise CommandFailed(
+            f"the definitions of {names} are not installed: `konverge crd {names} | kubectl apply -f -`, "
+            "or say --install-crds"
+        )
+
+
+async def missing_kinds(client: Client, operator: Operator) -> list[str]:
+    """The kinds of an operator that the server does not serve in its version, as `webapps.apps.konverge.dev/v1`."""
+    served = {served.resource for served in await client.mapper.all()}
+    return [
+        f"{kind.resource.group_resource}/{kind.resource.version}"
+        for kind in operator.kinds
+        if kind.resource not in served
+    ]
+
+
+async def create_samples(client: Client, operators: Iterable[Operator]) -> list[dict[str, Any]]:
+    """Make the samples that are not there yet; those that somebody changed stay as they are."""
+    from konverge.client import AlreadyExists
+
+    samples = [sample for operator in operators for sample in operator.sample_objects()]
+    for sample in samples:
+        try:
+            await client.create(sample)
+        except AlreadyExists:
+            continue
+    return samples

@@ -1,0 +1,48 @@
+"""`konverge new`: a small project with an operator, and a test of it that passes."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import Any
+
+from konverge.cli.arguments import command
+from konverge.cli.outcome import UsageError
+
+GROUP = "example.com"
+
+
+def add(commands: Any) -> None:
+    about = "make a project with an operator, a test that passes, a README and a container file"
+    parser = command(commands, "new", about, "konverge new my-operator && cd my-operator && python -m pytest")
+    parser.add_argument("name", type=_name, help="of the project: lower-case letters, digits and dashes")
+    parser.add_argument("--dir", type=Path, help="the folder to make (the name by default)")
+    parser.add_argument("--group", default=GROUP, help=f"the API group of its kind: a domain of yours ({GROUP})")
+    parser.set_defaults(run=run)
+
+
+def _name(text: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", text) or len(text) > 40:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no name for it: use up to 40 of a-z, 0-9 and dashes: my-operator"
+        )
+    return text
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from konverge.cli.scaffold import project
+    from konverge.objects.names import dns_subdomain_errors
+
+    if "." not in arguments.group or dns_subdomain_errors(arguments.group):
+        raise UsageError(f"--group {arguments.group}: must be a domain of yours, such as shop.example.com")
+    folder: Path = arguments.dir or Path(arguments.name)
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"{folder} is there and not empty: give another --dir, or remove it")
+    for path, text in project(arguments.name, arguments.group).items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        print(f"  {file}")
+    print(f"\nNext:\n  cd {folder}\n  python -m pytest\n  konverge up    # in another terminal, then see README.md")
+    return 0

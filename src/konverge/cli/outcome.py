@@ -1,0 +1,44 @@
+"""How a command ends when it does not end well: exceptions with a text for people and an exit code.
+
+0 is fine, 1 is failed, 2 is used wrongly. The boundary in `main.py` prints the text as one line; nothing else in this
+package prints errors. `explain` makes such a line of what other layers raise.
+"""
+
+from __future__ import annotations
+
+FAILED = 1
+USAGE = 2
+
+
+class CommandFailed(Exception):
+    """It did not work; the text says what to do."""
+
+    code = FAILED
+
+
+class UsageError(CommandFailed):
+    """The command was called with something that cannot be meant; the text says what would be."""
+
+    code = USAGE
+
+
+def explain(error: BaseException) -> tuple[str, int]:
+    """One line and an exit code for anything that a command may raise."""
+    error = innermost(error)
+    code = error.code if isinstance(error, CommandFailed) else FAILED
+    text = " ".join(str(error).split())
+    if not isinstance(error, CommandFailed) and not _meant_for_people(error):
+        text = f"{type(error).__name__}: {text} (a defect? `konverge --debug …` shows where)"
+    return text, code
+
+
+def innermost(error: BaseException) -> BaseException:
+    """What went wrong first, of a group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _meant_for_people(error: BaseException) -> bool:
+    """Errors of our own layers say what to do; so do those of the operating system. Others are surprises."""
+    return type(error).__module__.startswith("konverge.") or isinstance(error, OSError)

@@ -1,0 +1,134 @@
+"""`konverge run`: operators against any cluster, as in a pod: leader election, metrics, probes, an orderly end."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from konverge.cli.arguments import (
+    add_cluster,
+    add_operators,
+    address,
+    chosen_operators,
+    cluster_config,
+    command,
+    together,
+)
+
+if TYPE_CHECKING:
+    from konverge.client import Client, Config
+    from konverge.operators.catalog import Operator
+    from konverge.runtime import Manager
+
+METRICS = "127.0.0.1:8080"
+PROBES = "127.0.0.1:8081"
+
+
+def add(commands: Any) -> None:
+    about = "run operators against a cluster, with leader election, metrics and probes"
+    parser = command(
+        commands,
+        "run",
+        about,
+        "konverge run webapp --install-crds",
+        "konverge run webapp --kubeconfig konverge.kubeconfig --watch-namespace shop --log-level debug",
+    )
+    add_operators(parser)
+    add_cluster(parser)
+    parser.add_argument("--config", type=Path, help="a YAML file with workers, queueConfig, reconcileConfig, cache")
+    parser.add_argument(
+        "--watch-namespace",
+        "--namespace",
+        action="append",
+        default=[],
+        metavar="NS",
+        help="look at this namespace only; may be given several times (all by default)",
+    )
+    parser.add_argument("--install-crds", action="store_true", help="apply the definitions first")
+    add_election(parser)
+    where = "host:port, :port for all addresses, 0 for none"
+    parser.add_argument("--metrics-bind-address", type=address, default=METRICS, help=f"{where} ({METRICS})")
+    parser.add_argument("--health-probe-bind-address", type=address, default=PROBES, help=f"{where} ({PROBES})")
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info", help="(info)")
+    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="(text)")
+    parser.set_defaults(run=run)
+
+
+def add_election(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--leader-elect",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="work only while holding the Lease; others stand by (on)",
+    )
+    parser.add_argument("--leader-election-namespace", default="", help="of the Lease (the context's by default)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from konverge.observe import logs
+    from konverge.runtime.program import fast_loop
+
+    operators = chosen_operators(arguments.operators)
+    logs.set_up(arguments.log_level, arguments.log_format)
+    with asyncio.Runner(loop_factory=fast_loop) as runner:
+        runner.run(serve(arguments, operators))
+    return 0
+
+
+async def serve(arguments: argparse.Namespace, operators: list[Operator]) -> None:
+    from konverge.cli.installing import check_definitions, install_definitions
+    from konverge.client import Client
+    from konverge.runtime.program import serve_until_signal
+
+    config = cluster_config(arguments)
+    async with Client.connect(config, user_agent=f"konverge/{together(operators)}") as client:
+        if arguments.install_crds:
+            await install_definitions(client, operators)
+        else:
+            await check_definitions(client, operators)
+        manager = make_manager(arguments, operators, client, config)
+        async with metrics(manager, arguments.metrics_bind_address, arguments.health_probe_bind_address):
+            await serve_until_signal(manager)
+
+
+def make_manager(arguments: argparse.Namespace, operators: list[Operator], client: Client, config: Config) -> Manager:
+    """One manager for all of them: what several look at is cached once."""
+    from konverge.cli.installation import within
+    from konverge.runtime import Manager
+    from konverge.runtime.config import load_configuration
+    from konverge.runtime.manager import LeaderElection
+
+    election = None
+    if arguments.leader_elect:
+        space = arguments.leader_election_namespace or config.namespace
+        election = LeaderElection(name=together(operators), namespace=space)
+    manager = Manager(
+        client,
+        name="konverge",
+        config=load_configuration(arguments.config),
+        leader_election=election,
+        health_address=arguments.health_probe_bind_address,
+    )
+    declared = [one for operator in operators for one in operator.controllers()]
+    for controller in within(declared, tuple(arguments.watch_namespace)):
+        manager.add(controller)
+    return manager
+
+
+@asynccontextmanager
+async def metrics(
+    manager: Manager, where: tuple[str, int] | None, probes: tuple[str, int] | None
+) -> AsyncIterator[None]:
+    """Serve the metrics, unless they are to be where the probes are: there they are anyway."""
+    from konverge.wire.server import Server
+
+    if where is None or where == probes:
+        yield
+        return
+    async with Server(manager.health.handle) as server:
+        await server.start(*where)
+        yield
