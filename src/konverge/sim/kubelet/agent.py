@@ -23,6 +23,7 @@ from konverge.runtime import Context, Controller, Request, Result, Source, Watch
 from konverge.runtime.context import Recorder
 from konverge.sim.kubelet import status
 from konverge.sim.kubelet.behaviour import ADDRESS, RUNS, Behaviour, BehaviourError, Rule, behaviours
+from konverge.sim.kubelet.directing import Director
 from konverge.sim.kubelet.machine import PodMachine, recover
 from konverge.sim.network import PODS, Addresses
 
@@ -63,6 +64,7 @@ class Kubelet:
         self.machines: dict[str, PodMachine] = {}
         """By the uid of the pod."""
         self.runtime: Runtime | None = None
+        self.directors: list[Director] = []
         self._scripts: dict[str, tuple[Any, dict[str, Behaviour]]] = {}
         self._waiting: dict[str, set[Request]] = {}
         self._again: asyncio.Queue[Request] = asyncio.Queue()
@@ -101,6 +103,8 @@ class Kubelet:
         self.addresses.release(uid)
         if self.runtime is not None:
             self.runtime.forget(uid)
+        for director in self.directors:
+            director.forgotten(uid)
 
     def _waiting_for(self, node: Node) -> Iterable[Request]:
         return () if node.metadata.name in self.lost else sorted(self._waiting.pop(node.metadata.name, ()))
@@ -166,6 +170,8 @@ class Kubelet:
         if machine is None and pod.status.phase in ("Succeeded", "Failed") and not pod.metadata.deletion_timestamp:
             return None
         scripts = self._script(pod)
+        for director in self.directors:
+            scripts = director.direct(pod, scripts)
         if machine is None:
             live = self.runtime.lives(pod) if self.runtime is not None else ()
             machine = self.machines[uid] = recover(pod, scripts, now, live)
@@ -194,6 +200,8 @@ class Kubelet:
     def _carry_out(self, machine: PodMachine, host_ip: str) -> None:
         if self.runtime is not None and machine.live:
             self.runtime.obey(machine, self._pod_ip(machine.pod, host_ip), host_ip)
+        for director in self.directors:
+            director.lived(machine, self._pod_ip(machine.pod, host_ip))
 
     def _pod_ip(self, pod: Pod, host_ip: str) -> str:
         if pod.spec.host_network:

@@ -20,6 +20,12 @@ import org.springframework.scheduling.annotation.EnableScheduling;
 @EnableScheduling
 public class RealNacos {
     public static void main(String[] arguments) {
-        SpringApplication.run(RealNacos.class, arguments);
+        try {
+            SpringApplication.run(RealNacos.class, arguments);
+        } catch (Throwable failure) {
+            // Threads that look for a leader would keep the process; a container is to end, and to be started again.
+            failure.printStackTrace();
+            Runtime.getRuntime().halt(1);
+        }
     }
 }

@@ -1,0 +1,297 @@
+"""The HTTP side of one simulated server: its answers on the main port and, from 3.0 on, on the console's."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+
+from konverge.sim.nacos import bodies
+from konverge.sim.nacos.ensemble import Ensemble
+from konverge.sim.nacos.member import Member
+from konverge.sim.nacos.users import ADMIN, Users
+from konverge.wire.message import Headers, Request, Response
+
+MAX_FORM = 64 * 1024
+_JSON = "application/json"
+_TEXT = "text/plain;charset=UTF-8"
+_NEW = (3,)
+_LOGINS = ("/nacos/v1/auth/login", "/nacos/v1/auth/users/login", "/nacos/v3/auth/user/login", "/v3/auth/user/login")
+Route = Callable[[Request, dict[str, str]], Response]
+Check = Callable[[str, str], Awaitable[bool]]
+"""Whether a password fits a hash; it takes a while."""
+
+
+class NacosHandler:
+    """Answers for one member. Whoever asks has let the ensemble catch up with the time."""
+
+    def __init__(self, ensemble: Ensemble, member: Member, users: Users, check: Check) -> None:
+        self.ensemble = ensemble
+        self.member = member
+        self.users = users
+        self.settings = member.settings
+        self._check = check
+        self._tokens: set[str] = set()
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """Where it listens, once it is open: the console has a port of its own since 3.0."""
+        own = (self.settings.port,)
+        return (*own, self.settings.console_port) if self.settings.line >= _NEW else own
+
+    async def answer(self, port: int, request: Request) -> Response:
+        path, query = _split(request)
+        if request.method == "POST" and path in _LOGINS and (port == self.settings.port) == path.startswith("/nacos"):
+            return await self._login(request, query)
+        return self._answer(port, request)
+
+    def status(self, port: int, path: str) -> int:
+        """What a probe would get."""
+        return self._answer(port, Request("GET", path)).status
+
+    def _answer(self, port: int, request: Request) -> Response:
+        path, query = _split(request)
+        console = port != self.settings.port
+        if console and path.startswith("/nacos/"):
+            return _text(500, f"caused: No static resource {path[1:]}.;")
+        route = (self._console_routes() if console else self._main_routes()).get(f"{request.method} {path}")
+        return _error(404, "Not Found", "No message available", path) if route is None else route(request, query)
+
+    # -------------------------------------------------------------- routes
+
+    def _main_routes(self) -> dict[str, Route]:
+        line = self.settings.line
+        routes: dict[str, Route] = {
+            "GET /nacos/actuator/health": self._actuator,
+            "GET /nacos/v1/ns/operator/servers": self._servers if line <= (2, 1, 2) else self._no_such_api,
+        }
+        if line >= _NEW:
+            return (
+                routes
+                | self._gone_routes()
+                | {
+                    "GET /nacos/v3/admin/core/cluster/node/list": self._nodes_v2,
+                    "GET /nacos/v3/admin/core/cluster/node/self": self._self_v2,
+                    "GET /nacos/v3/admin/core/state": self._state_v3,
+                    "GET /nacos/v3/admin/core/state/liveness": self._alive_v2,
+                    "GET /nacos/v3/admin/core/state/readiness": self._ready_v2,
+                    "POST /nacos/v3/auth/user/admin": self._admin_v3,
+                }
+            )
+        routes |= {
+            "GET /nacos/v1/core/cluster/nodes": self._nodes_v1,
+            "GET /nacos/v1/core/cluster/self": self._self_v1,
+            "GET /nacos/v1/console/server/state": self._state_v1,
+            "GET /nacos/v1/console/health/liveness": self._alive_v1,
+            "GET /nacos/v1/console/health/readiness": self._ready_v1,
+        }
+        if line >= (2, 2):
+            routes["GET /nacos/v2/core/cluster/node/list"] = self._nodes_v2
+        if line >= (2, 3):
+            routes["GET /nacos/v2/console/health/liveness"] = self._alive_v2
+            routes["GET /nacos/v2/console/health/readiness"] = self._ready_v2
+        if line >= (2, 4):
+            routes["POST /nacos/v1/auth/users/admin"] = self._admin_v1
+        return routes
+
+    def _gone_routes(self) -> dict[str, Route]:
+        old = {
+            "/nacos/v1/core/cluster/nodes": "/v3/admin/core/cluster/node/list",
+            "/nacos/v2/core/cluster/node/list": "/v3/admin/core/cluster/node/list",
+            "/nacos/v1/console/server/state": "/v3/console/server/state",
+            "/nacos/v1/console/health/liveness": "/v3/console/health/liveness",
+            "/nacos/v1/console/health/readiness": "/v3/console/health/readiness",
+            "/nacos/v2/console/health/liveness": "/v3/console/health/liveness",
+            "/nacos/v2/console/health/readiness": "/v3/console/health/readiness",
+        }
+        return {f"GET {path}": self._gone_for(path, f"GET ${{contextPath:nacos}}{new}") for path, new in old.items()}
+
+    def _console_routes(self) -> dict[str, Route]:
+        return {
+            "GET /v3/console/health/liveness": self._alive_v2,
+            "GET /v3/console/health/readiness": self._ready_console,
+            "GET /v3/console/server/state": self._state_v1,
+            "GET /v3/console/core/cluster/nodes": self._nodes_console,
+            "POST /v3/auth/user/admin": self._admin_v3,
+        }
+
+    def _gone_for(self, path: str, instead: str) -> Route:
+        def gone(request: Request, query: dict[str, str]) -> Response:
+            return _json(410, bodies.gone(path, instead))
+
+        return gone
+
+    # -------------------------------------------------------------- members
+
+    def _nodes_v1(self, request: Request, query: dict[str, str]) -> Response:
+        if self.settings.line >= (2, 3) and not self._may(request, query):
+            return self._forbidden(request)
+        found = [
+            one for one in bodies.members(self.ensemble, self.member) if query.get("keyword", "") in one["address"]
+        ]
+        return _json(200, bodies.result(found, code=200, message=None))
+
+    def _nodes_v2(self, request: Request, query: dict[str, str]) -> Response:
+        if not self._may(request, query):
+            return self._forbidden(request)
+        return _json(200, bodies.result(bodies.members(self.ensemble, self.member)))
+
+    def _nodes_console(self, request: Request, query: dict[str, str]) -> Response:
+        if not self._has_token(request, query):
+            return self._forbidden(request)
+        return _json(200, bodies.result(bodies.members(self.ensemble, self.member)))
+
+    def _servers(self, request: Request, query: dict[str, str]) -> Response:
+        return _json(200, {"servers": bodies.members(self.ensemble, self.member)})
+
+    def _self_v1(self, request: Request, query: dict[str, str]) -> Response:
+        if self.settings.line >= (2, 3) and not self._may(request, query):
+            return self._forbidden(request)
+        return _json(200, bodies.result(self._own_entry(), code=200, message=None))
+
+    def _self_v2(self, request: Request, query: dict[str, str]) -> Response:
+        return _json(200, bodies.result(self._own_entry())) if self._may(request, query) else self._forbidden(request)
+
+    def _own_entry(self) -> dict[str, Any]:
+        return bodies.entry(self.ensemble, self.member, self.settings.address)
+
+    def _no_such_api(self, request: Request, query: dict[str, str]) -> Response:
+        path = urlsplit(request.target).path
+        return _error(501, "Not Implemented", f"no such api:{request.method}:{path}", path)
+
+    # -------------------------------------------------------------- state and health
+
+    def _actuator(self, request: Request, query: dict[str, str]) -> Response:
+        return _json(200, {"status": "UP"})
+
+    def _state_v1(self, request: Request, query: dict[str, str]) -> Response:
+        return _json(200, self._state())
+
+    def _state_v3(self, request: Request, query: dict[str, str]) -> Response:
+        return _json(200, bodies.result(self._state()))
+
+    def _state(self) -> dict[str, Any]:
+        return bodies.state(self.settings, needs_admin=not self.users.current(self.settings))
+
+    def unready(self) -> str:
+        """Why it is not ready. With a database of its own a server does not notice that it has no leader."""
+        up = self.ensemble.has_database(self.member) and (
+            self.settings.embedded or self.users.current(self.settings) is not None
+        )
+        return "" if up else "config not in readiness"
+
+    def _alive_v1(self, request: Request, query: dict[str, str]) -> Response:
+        return _text(200, "OK")
+
+    def _alive_v2(self, request: Request, query: dict[str, str]) -> Response:
+        return _json(200, bodies.result("ok"))
+
+    def _ready_v1(self, request: Request, query: dict[str, str]) -> Response:
+        why = self.unready()
+        return _text(500, why) if why else _text(200, "OK")
+
+    def _ready_v2(self, request: Request, query: dict[str, str]) -> Response:
+        return self._readiness(failure=200)
+
+    def _ready_console(self, request: Request, query: dict[str, str]) -> Response:
+        return self._readiness(failure=500)
+
+    def _readiness(self, failure: int) -> Response:
+        why = self.unready()
+        body = bodies.result(None, code=30000, message=why) if why else bodies.result("ok")
+        return _json(failure if why else 200, body)
+
+    # -------------------------------------------------------------- who may
+
+    def _may(self, request: Request, query: dict[str, str]) -> bool:
+        protected = self.settings.auth or self.settings.line >= _NEW
+        key, value = self.settings.identity
+        known = bool(key and value) and request.headers.get(key) == value
+        return not protected or known or self._has_token(request, query)
+
+    def _has_token(self, request: Request, query: dict[str, str]) -> bool:
+        bearer = request.headers.get("authorization").removeprefix("Bearer ")
+        return not self._tokens.isdisjoint({bearer, query.get("accessToken", ""), request.headers.get("accesstoken")})
+
+    def _forbidden(self, request: Request) -> Response:
+        words = "user not found!"
+        if self.settings.line >= _NEW:
+            words = "Code: 401, Message: User not found! Please check user exist or password is right!."
+        return _error(403, "Forbidden", words, urlsplit(request.target).path)
+
+    async def _login(self, request: Request, query: dict[str, str]) -> Response:
+        form = query | _form(request)
+        username, password = form.get("username", ""), form.get("password", "")
+        known = self.users.cached(self.member, self.ensemble.now).get(username)
+        if known is None:
+            return self._unknown_user(request, username)
+        if not await self._fits(password, known):
+            return self._wrong_password(request)
+        token = f"simulated.{username}.{len(self._tokens)}"
+        self._tokens.add(token)
+        body = {"accessToken": token, "tokenTtl": 18000, "globalAdmin": True, "username": username}
+        response = _json(200, body)
+        response.headers.add("Authorization", f"Bearer {token}")
+        return response
+
+    async def _fits(self, password: str, known: str) -> bool:
+        return password == known if self.settings.embedded else await self._check(password, known)
+
+    def _unknown_user(self, request: Request, username: str) -> Response:
+        if self.settings.line >= _NEW:
+            return _error(403, "Forbidden", "Access Denied", urlsplit(request.target).path)
+        return _text(500, f"caused: User {username} not found;")
+
+    def _wrong_password(self, request: Request) -> Response:
+        if self.settings.line >= _NEW:
+            return _error(500, "Internal Server Error", "No message available", urlsplit(request.target).path)
+        return _text(403, "user not found!")
+
+    def _admin_v1(self, request: Request, query: dict[str, str]) -> Response:
+        made = self._bootstrap(request, query)
+        if isinstance(made, Response):
+            return made
+        if made is None:
+            return _json(200, bodies.result("have admin user cannot use it", code=409, message=None))
+        return _json(200, made)
+
+    def _admin_v3(self, request: Request, query: dict[str, str]) -> Response:
+        made = self._bootstrap(request, query)
+        if isinstance(made, Response):
+            return made
+        if made is None:
+            return _json(200, bodies.result(None, code=409, message="have admin user cannot use it."))
+        return _json(200, bodies.result(made))
+
+    def _bootstrap(self, request: Request, query: dict[str, str]) -> Response | dict[str, str] | None:
+        current = self.users.current(self.settings)
+        if current is None or not self.ensemble.has_database(self.member):
+            return _text(500, "caused: UNAVAILABLE: io exception;")
+        if current:
+            return None
+        password = (query | _form(request)).get("password", "") or "random"
+        self.users.add(self.settings, ADMIN, password)
+        return {"username": ADMIN, "password": password}
+
+
+def _split(request: Request) -> tuple[str, dict[str, str]]:
+    parts = urlsplit(request.target)
+    return parts.path, dict(parse_qsl(parts.query[:MAX_FORM], keep_blank_values=True))
+
+
+def _form(request: Request) -> dict[str, str]:
+    return dict(parse_qsl(request.body[:MAX_FORM].decode("utf-8", "replace"), keep_blank_values=True))
+
+
+def _json(status: int, body: Any) -> Response:
+    return Response(status, Headers.of({"content-type": _JSON}), msgspec.json.encode(body))
+
+
+def _text(status: int, text: str) -> Response:
+    return Response(status, Headers.of({"content-type": _TEXT}), text.encode())
+
+
+def _error(status: int, error: str, message: str, path: str) -> Response:
+    return _json(status, bodies.spring(status, error, message, path))

@@ -1,0 +1,70 @@
+"""What can be wrong with the answers of a simulated server, by switch or by chance."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from enum import Enum
+from random import Random
+
+from konverge.wire.errors import ConnectionLost
+from konverge.wire.message import Headers, Request, Response
+
+_SLOW = 60.0
+_OVERSIZED = 2 << 20
+_HTML = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
+
+
+class Fault(Enum):
+    FORBIDDEN = "forbidden"
+    ERROR = "error"
+    GARBAGE = "garbage"
+    SLOW = "slow"
+    OVERSIZED = "oversized"
+    HTML = "html"
+    NESTED = "nested"
+    RESET = "reset"
+
+
+@dataclass(slots=True)
+class Mischief:
+    """By pod; an empty name stands for all."""
+
+    rng: Random
+    rate: float = 0.0
+    """The part of all answers that goes wrong by chance."""
+    faults: dict[str, Fault] = field(default_factory=dict)
+    lags: dict[str, float] = field(default_factory=dict)
+    """Seconds before every answer."""
+
+    async def before(self, pod: str, request: Request) -> Response | None:
+        """What is answered in place of the server, if anything. Raises what a broken connection raises."""
+        lag = self.lags.get(pod) or self.lags.get("", 0.0)
+        if lag:
+            await asyncio.sleep(lag)
+        fault = self.faults.get(pod) or self.faults.get("")
+        if fault is None and self.rate and self.rng.random() < self.rate:
+            fault = self.rng.choice(list(Fault))
+        return None if fault is None else await _instead(fault, request)
+
+
+async def _instead(fault: Fault, request: Request) -> Response | None:
+    json = Headers.of({"content-type": "application/json"})
+    match fault:
+        case Fault.SLOW:
+            await asyncio.sleep(_SLOW)
+            return None
+        case Fault.RESET:
+            raise ConnectionLost("the simulated server closed the connection")
+        case Fault.FORBIDDEN:
+            return Response(403, json, b'{"status":403,"error":"Forbidden","message":"token invalid!"}')
+        case Fault.ERROR:
+            return Response(500, Headers.of({"content-type": "text/plain"}), b"caused: io exception;")
+        case Fault.HTML:
+            return Response(200, Headers.of({"content-type": "text/html"}), _HTML)
+        case Fault.GARBAGE:
+            return Response(200, json, b'{"code":200,"data":[{"ip":7,"state":{"UP":')
+        case Fault.NESTED:
+            return Response(200, json, b'{"data":' + b"[" * 100_000)
+        case Fault.OVERSIZED:
+            return Response(200, json, b'{"code":200,"message":"' + b"x" * _OVERSIZED + b'","data":[]}')
