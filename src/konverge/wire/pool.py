@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from konverge.wire.proxy import Proxy
 
 _REPLAYABLE = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
+ARRIVALS = 64 * 1024
+"""Bytes taken from a socket at a time: four records of TLS."""
 _CLOSE_TIME = 1.0
 """For TLS farewells when the pool closes; a peer that does not answer them is cut off."""
 
@@ -58,6 +60,7 @@ class ConnectionPool:
         if proxy is not None and not address.tls:
             prefix, extra = f"http://{address.authority}{address.prefix}", proxy.authorization_line
         self._encoder = RequestEncoder(address.authority, prefix=prefix, gzip=gzip, extra=extra)
+        self.arrivals = memoryview(bytearray(ARRIVALS))
         self._idle: list[Connection] = []
         self._all: set[Connection] = set()
         self._slots = self.limits.connections
