@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from konverge.apiserver import ApiServer
 from konverge.apiserver.certificates import Certificates
@@ -38,6 +38,10 @@ from konverge.sim.supervising import MANAGER, Supervised, running
 from konverge.wire.message import Transport
 from konverge.workqueue import WorkQueue
 
+if TYPE_CHECKING:
+    from konverge.sim.processes import ProcessRule
+    from konverge.sim.processes.runtime import Processes
+
 
 class Cluster:
     """A simulated cluster. Everything it runs is at work inside the `async with` block, and has ended after it."""
@@ -50,6 +54,7 @@ class Cluster:
         scheduler: bool = True,
         kubelet: bool = True,
         rules: Sequence[Rule] = (),
+        processes: Sequence[ProcessRule] = (),
         hold: Collection[str] = (),
         faults: Plan | None = None,
         pod_address: str = "",
@@ -61,7 +66,8 @@ class Cluster:
     ) -> None:
         """`controllers` may be names of those to run; `hold` names some that wait for `release` or `step`.
 
-        `rules` script pods (see `konverge.sim.kubelet.behaviour`); `faults` is what goes wrong, and when;
+        `rules` script pods (see `konverge.sim.kubelet.behaviour`); `processes` are images whose containers run as
+        real processes of this machine (see docs/process-pods.md); `faults` is what goes wrong, and when;
         `pod_address` is given to all pods instead of an address of their own; `seed` is for the randomness of a
         virtual loop; `certificates` are for `listen(tls=True)`, and their authority is what pods are told to trust.
         """
@@ -69,6 +75,7 @@ class Cluster:
         self.server = ApiServer(config=config or _config(controllers), data_dir=data_dir)
         self.client: Client
         self.kubelet = Kubelet(rules, addresses=Addresses(PODS, shared=pod_address), events=events)
+        self.processes = _process_pods(processes, self.kubelet, data_dir)
         self._parts = Parts(
             self.kubelet if kubelet else None, controllers=controllers, scheduler=scheduler, hold=hold, events=events
         )
@@ -112,6 +119,8 @@ class Cluster:
             self.server.logs = logs.serve(lambda: self.kubelet.machines)
             if self.faulty is None and isinstance(asyncio.get_running_loop(), VirtualLoop):
                 self.nodes.heartbeats.be_lazy(self.server, self.client)
+        if self.processes is not None:
+            await stack.enter_async_context(self.processes.at_work(self.client))
         at_work = self._parts.at_work(client, nodes=self._wanted, setup=self.client, elected=self.faulty is not None)
         self._managers = await stack.enter_async_context(at_work)
         if self.chaos is not None:
@@ -206,6 +215,16 @@ class Cluster:
         """It is back; what its pods missed happens now."""
         await self.nodes.recover(self.client, name)
         self.kubelet.recover_node(name)
+
+
+def _process_pods(rules: Sequence[ProcessRule], kubelet: Kubelet, data_dir: Path | None) -> Processes | None:
+    """Only where rules ask for it is the machinery even imported."""
+    if not rules:
+        return None
+    from konverge.sim.processes.runtime import Processes
+
+    kubelet.runtime = made = Processes(rules, kubelet, data_dir / "processes" if data_dir is not None else None)
+    return made
 
 
 def _config(controllers: bool | Collection[str]) -> Config:

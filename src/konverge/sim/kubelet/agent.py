@@ -53,6 +53,9 @@ class Runtime(Protocol):
     def forget(self, uid: str) -> None:
         """The pod is gone: whatever it left is ended and removed."""
 
+    def controllers(self) -> list[Controller[Any]]:
+        """What keeps the files of its pods up to date."""
+
 
 class Kubelet:
     """The kubelets of all nodes. `lost` nodes do nothing until they are back."""
@@ -81,7 +84,8 @@ class Kubelet:
                 predicate=self._concerns_us,
                 watches=[Watch(kind=Node, requests=self._waiting_for)],
                 sources=[Source(name="looked at again", requests=self._looked_at_again)],
-            )
+            ),
+            *(self.runtime.controllers() if self.runtime is not None else ()),
         ]
 
     def record_with(self, recorder: EventRecorder) -> None:

@@ -82,6 +82,11 @@ class LiveContainer(ContainerState):
 
     # -------------------------------------------------------------- going on
 
+    def fire(self, t: float, spec: Container, script: Behaviour, pod: str) -> list[Note]:
+        if self.mode is Mode.WAITING:
+            return self.create(t, spec, script)
+        return super().fire(t, spec, script, pod)
+
     def _fire_running(self, t: float, spec: Container, script: Behaviour) -> list[Note]:
         for one in self.probers:
             if one.next <= t:

@@ -1,0 +1,120 @@
+"""Probes and lifecycle hooks, really made: HTTP, TCP, commands. gRPC is looked at as far as its port."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+from konverge.objects.kinds.core_v1 import Container, HTTPGetAction, LifecycleHandler, Probe
+from konverge.wire import ClientLimits, ConnectionPool, Headers, Request, TlsOptions, WireError
+
+SHOWN = 1024
+"""Bytes of an answer or output that an event quotes."""
+
+Runner = Callable[[Sequence[str], float], Awaitable[tuple[int, bytes]]]
+"""Runs a command in the container's environment for at most so many seconds: exit code and output."""
+
+
+class HandlerError(Exception):
+    """The probe or hook failed; the words are the kubelet's."""
+
+
+async def probe(wish: Probe, spec: Container, address: str, run: Runner) -> None:
+    """Raises HandlerError."""
+    seconds = float(wish.timeout_seconds or 1)
+    if wish.exec is not None:
+        await _command(wish.exec.command, seconds, run)
+    elif wish.http_get is not None:
+        await _http(wish.http_get, spec, address, seconds, "kube-probe/1.37")
+    elif wish.tcp_socket is not None:
+        port = port_number(wish.tcp_socket.port, spec)
+        await _connect(wish.tcp_socket.host or address, port, seconds)
+    elif wish.grpc is not None:
+        await _connect(address, wish.grpc.port, seconds)
+
+
+async def hook(wish: LifecycleHandler, spec: Container, address: str, run: Runner, seconds: float) -> None:
+    """Raises HandlerError."""
+    if wish.exec is not None:
+        await _command(wish.exec.command, seconds, run)
+    elif wish.http_get is not None:
+        await _http(wish.http_get, spec, address, seconds, "kube-lifecycle/1.37")
+    elif wish.tcp_socket is not None:
+        await _connect(wish.tcp_socket.host or address, port_number(wish.tcp_socket.port, spec), seconds)
+    elif wish.sleep is not None:
+        await asyncio.sleep(min(wish.sleep.seconds, seconds))
+
+
+def port_number(port: int | str, spec: Container) -> int:
+    """A port by its number or name. Raises HandlerError."""
+    text = str(port)
+    if text.isdigit():
+        return int(text)
+    for one in spec.ports:
+        if one.name == text:
+            return one.container_port
+    raise HandlerError(f"couldn't find port: {text}")
+
+
+async def _command(command: Sequence[str], seconds: float, run: Runner) -> None:
+    code, output = await run(command, seconds)
+    if code != 0:
+        raise HandlerError(output[:SHOWN].decode("utf-8", "replace").strip() or f"command exited with {code}")
+
+
+async def _connect(host: str, port: int, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            _, writer = await asyncio.open_connection(host, port)
+    except TimeoutError:
+        raise HandlerError(f"dial tcp {host}:{port}: i/o timeout") from None
+    except OSError as error:
+        raise HandlerError(f"dial tcp {host}:{port}: connect: {_words(error)}") from None
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+
+
+async def _http(wish: HTTPGetAction, spec: Container, address: str, seconds: float, agent: str) -> None:
+    scheme = (wish.scheme or "HTTP").lower()
+    host, port = wish.host or address, port_number(wish.port, spec)
+    path = wish.path or "/"
+    path = path if path.startswith("/") else f"/{path}"
+    status = await _get(scheme, host, port, path, _fields(wish, agent), seconds)
+    if not 200 <= status < 400:
+        raise HandlerError(f"HTTP probe failed with statuscode: {status}")
+
+
+def _fields(wish: HTTPGetAction, agent: str) -> Headers:
+    headers = Headers()
+    for one in wish.http_headers:
+        headers.add(one.name, one.value)
+    for name, value in (("user-agent", agent), ("accept", "*/*")):
+        if name not in headers:
+            headers.add(name, value)
+    return headers
+
+
+async def _get(scheme: str, host: str, port: int, path: str, headers: Headers, seconds: float) -> int:
+    url = f"{scheme}://{host}:{port}"
+    tls = TlsOptions(insecure=True) if scheme == "https" else None
+    limits = ClientLimits(body=10 * 1024)
+    try:
+        async with asyncio.timeout(seconds), ConnectionPool(url, tls=tls, limits=limits) as pool:
+            stream = await pool.stream(Request("GET", path, headers))
+            try:
+                return stream.status
+            finally:
+                await stream.aclose()
+    except TimeoutError:
+        raise HandlerError(f'Get "{url}{path}": context deadline exceeded') from None
+    except WireError as error:
+        cause = error.__cause__
+        words = f"dial tcp {host}:{port}: connect: {_words(cause)}" if isinstance(cause, OSError) else str(error)
+        raise HandlerError(f'Get "{url}{path}": {words}') from None
+
+
+def _words(error: OSError) -> str:
+    return os.strerror(error.errno).lower() if error.errno else str(error)

@@ -1,0 +1,138 @@
+"""How one run of a container is started: its command, environment and folders, made from its spec and its rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from konverge.objects.kinds.core_v1 import Container
+from konverge.sim.processes import disk, templates
+from konverge.sim.processes.downward import Self
+from konverge.sim.processes.environment import ConfigError, expand
+from konverge.sim.processes.mounts import Mounts
+from konverge.sim.processes.rules import ProcessRule
+
+ALWAYS_PASSED = ("PATH", "HOME", "LANG")
+MARK = "KONVERGE_CONTAINER"
+"""The variable that every process of a container has, to be known by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    spec: Container
+    rule: ProcessRule
+    mounts: Mounts
+    env: Mapping[str, str]
+    command: Sequence[str]
+    cwd: Path
+    volumes: Path
+
+    def own_words(self, words: Sequence[str]) -> list[str]:
+        """A command of the container's own (a probe, a hook), as it is to be run here."""
+        return [self.mounts.translate(word) if self.rule.translate else word for word in words]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The files that a container of the pod is told of."""
+
+    volumes: Path
+    hosts: Path
+    kubeconfig: Path
+
+
+def base_env(rule: ProcessRule, ours: Mapping[str, str], itself: Self, spec: Container) -> dict[str, str]:
+    """What a process has before its container says anything; of ours, only what is passed on."""
+    passed = {name: ours[name] for name in (*ALWAYS_PASSED, *rule.pass_env) if name in ours}
+    mark = f"{itself.pod.metadata.uid}/{spec.name}"
+    return {**passed, "HOSTNAME": itself.hostname, "POD_IP": itself.pod_ip, MARK: mark}
+
+
+def make(
+    spec: Container, rule: ProcessRule, itself: Self, mounts: Mounts, env: Mapping[str, str], place: Place
+) -> Plan:
+    """`env` is what the container's spec leads to, on top of `base_env`. Raises ConfigError."""
+    words = _Words(spec, itself, mounts, env, place)
+    if rule.translate:
+        env = {name: mounts.translate(value) for name, value in env.items()}
+    whole = {**env, **{name: words(value) for name, value in rule.env.items()}}
+    own = [expand(word, whole) for word in spec.command]
+    args = [expand(word, whole) for word in spec.args]
+    if rule.translate:
+        own, args = [mounts.translate(word) for word in own], [mounts.translate(word) for word in args]
+    command = _command(rule, [(word, words(word)) for word in rule.command], own, args)
+    return Plan(spec, rule, mounts, whole, command, _cwd(spec, rule, mounts, words), place.volumes)
+
+
+def _command(rule: ProcessRule, ours: Sequence[tuple[str, str]], own: Sequence[str], args: Sequence[str]) -> list[str]:
+    if rule.container_command == "replace" and own:
+        return [*own, *args]
+    found: list[str] = []
+    given = list(args) if rule.container_args == "append" else []
+    placed = False
+    for template, word in ours:
+        if template == templates.ARGS:
+            found, placed = found + given, True
+        else:
+            found.append(word)
+    if rule.container_command == "append":
+        found += own
+    return found if placed else found + given
+
+
+def _cwd(spec: Container, rule: ProcessRule, mounts: Mounts, words: _Words) -> Path:
+    if rule.workdir:
+        return Path(words(rule.workdir))
+    if spec.working_dir and mounts.is_mounted(spec.working_dir):
+        return mounts.locate(spec.working_dir)
+    return disk.make_folder(mounts.locate(spec.working_dir or "/"))
+
+
+class _Words:
+    """Fills in a rule's templates for one container."""
+
+    def __init__(self, spec: Container, itself: Self, mounts: Mounts, env: Mapping[str, str], place: Place) -> None:
+        meta = itself.pod.metadata
+        self._spec = spec
+        self._mounts = mounts
+        self._env = env
+        self._volumes = place.volumes
+        self._plain = {
+            "pod_ip": itself.pod_ip,
+            "pod_name": meta.name,
+            "pod_uid": meta.uid,
+            "namespace": meta.namespace,
+            "hostname": itself.hostname,
+            "node_name": itself.pod.spec.node_name or "",
+            "host_ip": itself.host_ip,
+            "container": spec.name,
+            "image": spec.image or "",
+            "root": str(mounts.root),
+            "volumes": str(place.volumes),
+            "hosts": str(place.hosts),
+            "kubeconfig": str(place.kubeconfig),
+            "termination_log": str(mounts.home / "termination-log"),
+        }
+        self._with_argument = {"port": self._port, "mount": self._mount, "volume": self._volume, "env": self._variable}
+
+    def __call__(self, text: str) -> str:
+        if text == templates.ARGS:
+            return text
+        return templates.expand(text, self._plain, self._with_argument)
+
+    def _port(self, name: str) -> str:
+        for one in self._spec.ports:
+            if one.name == name:
+                return str(one.container_port)
+        known = ", ".join(one.name for one in self._spec.ports if one.name) or "none with a name"
+        raise ConfigError(f"the image's process rule asks for port {name!r}; the container has {known}")
+
+    def _mount(self, path: str) -> str:
+        return str(self._mounts.locate(path))
+
+    def _volume(self, name: str) -> str:
+        return str(self._volumes / name)
+
+    def _variable(self, name: str) -> str:
+        return self._env.get(name, "")

@@ -1,0 +1,177 @@
+"""One process: a session of its own, its output line by line to whoever keeps it, its end as an exit code.
+
+`Spawner` starts processes and tells the warden of each. Exit codes are those of a shell: 128 and the signal's number
+for a process that a signal ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+from konverge.sim.processes import warden
+
+_HERE = Path(__file__).parent
+_PYTHON = (sys.executable, "-I", "-S")
+OUTPUT_TIME = 2.0
+"""Seconds for the last output after the end: a pipe may be held by a process that escaped."""
+
+Output = Callable[[int, bytes], None]
+"""(file descriptor, bytes) -> None"""
+
+
+class StartError(Exception):
+    """The program cannot be run; the words are those of a container engine."""
+
+
+class Process(asyncio.SubprocessProtocol):
+    """A running program."""
+
+    def __init__(self, output: Output) -> None:
+        loop = asyncio.get_running_loop()
+        self._output = output
+        self._transport: asyncio.SubprocessTransport
+        self._exited: asyncio.Future[int] = loop.create_future()
+        self._silent: asyncio.Future[None] = loop.create_future()
+        self.pid = 0
+        self.on_end: Callable[[int], None] = lambda session: None
+
+    # -------------------------------------------------------------- asyncio.SubprocessProtocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.SubprocessTransport, transport)
+        self.pid = self._transport.get_pid()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self._output(fd, data)
+
+    def process_exited(self) -> None:
+        code = self._transport.get_returncode()
+        warden.kill_session(self.pid)  # what it started does not outlive it, as in a container
+        self.on_end(self.pid)
+        if not self._exited.done():
+            self._exited.set_result(1 if code is None else code if code >= 0 else 128 - code)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self._silent.done():
+            self._silent.set_result(None)
+
+    # -------------------------------------------------------------- for its owner
+
+    @property
+    def running(self) -> bool:
+        return not self._exited.done()
+
+    def signal(self, number: int) -> None:
+        """To the first process alone, as a container engine does: it passes on what it wants its children to know."""
+        if self.running:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        if self.running:
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    def write(self, data: bytes) -> None:
+        pipe = self._stdin()
+        if pipe is not None and not pipe.is_closing():
+            pipe.write(data)
+
+    def write_eof(self) -> None:
+        pipe = self._stdin()
+        if pipe is not None and pipe.can_write_eof():
+            pipe.write_eof()
+
+    def _stdin(self) -> asyncio.WriteTransport | None:
+        return cast("asyncio.WriteTransport | None", self._transport.get_pipe_transport(0))
+
+    async def wait(self) -> int:
+        """Until it has ended and said its last."""
+        code = await asyncio.shield(self._exited)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(OUTPUT_TIME):
+                await asyncio.shield(self._silent)
+        self._transport.close()
+        return code
+
+    async def end(self) -> None:
+        """Kill it and wait for the end."""
+        self.kill()
+        await self.wait()
+
+
+class Spawner:
+    """Starts processes that do not outlive us."""
+
+    def __init__(self) -> None:
+        self._warden: subprocess.Popen[bytes] | None = None
+
+    async def start(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        cwd: Path,
+        output: Output,
+        *,
+        stdin: bool = False,
+        terminal: int | None = None,
+    ) -> Process:
+        """`terminal` is the process's end of a pseudo terminal. Raises StartError."""
+        program = resolved(command, env, cwd)
+        process = Process(output)
+        pipe, none = subprocess.PIPE, subprocess.DEVNULL
+        plain: dict[str, Any] = {"stdin": pipe if stdin else none, "stdout": pipe, "stderr": pipe}
+        streams = plain if terminal is None else dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
+        words = [*_PYTHON, str(_HERE / "trampoline.py"), str(os.getpid()), "tty" if terminal is not None else "-"]
+        loop = asyncio.get_running_loop()
+        await loop.subprocess_exec(
+            lambda: process, *words, program, *command, env=dict(env), cwd=cwd, start_new_session=True, **streams
+        )
+        self._tell(b"+%d\n" % process.pid)
+        process.on_end = lambda session: self._tell(b"-%d\n" % session)
+        if not process.running:
+            process.on_end(process.pid)
+        return process
+
+    def _tell(self, line: bytes) -> None:
+        if self._warden is None:
+            words = [*_PYTHON, str(_HERE / "warden.py")]
+            self._warden = subprocess.Popen(
+                words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                start_new_session=True, env={}, cwd="/", bufsize=0,
+            )  # fmt: skip
+        assert self._warden.stdin is not None
+        with suppress(BrokenPipeError):
+            self._warden.stdin.write(line)
+
+    async def aclose(self) -> None:
+        """End the warden; all processes have ended before."""
+        one, self._warden = self._warden, None
+        if one is not None and one.stdin is not None:
+            one.stdin.close()
+            await asyncio.to_thread(one.wait)
+
+
+def resolved(command: Sequence[str], env: Mapping[str, str], cwd: Path) -> str:
+    """The program of a command, as its own PATH finds it. Raises StartError."""
+    name = command[0] if command else ""
+    if "/" in name:
+        path = cwd / name
+        if not path.is_file():
+            raise StartError(f'exec: "{name}": stat {name}: no such file or directory')
+        if not os.access(path, os.X_OK):
+            raise StartError(f'exec: "{name}": permission denied')
+        return str(path)
+    found = shutil.which(name, path=env.get("PATH", "")) if name else None
+    if found is None:
+        raise StartError(f'exec: "{name}": executable file not found in $PATH')
+    return str(Path(found).absolute())

@@ -1,0 +1,117 @@
+"""Which images run as which local commands.
+
+    - image: "web:*"
+      command: [python3, -m, http.server, "{port:http}", --bind, "{pod_ip}"]
+      container_args: ignore
+      env: {APP_CONF: "{mount:/etc/app}"}
+
+A rule's `command` stands for the image's entrypoint: what a container itself says is appended, put in its place, or
+ignored, as the rule says. The first rule that matches counts; a container without one stays simulated.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from fnmatch import fnmatchcase
+from typing import Any
+
+from konverge.sim.processes import templates
+
+_ON_COMMAND = ("ignore", "append", "replace")
+_ON_ARGS = ("append", "ignore")
+
+
+class RuleError(ValueError):
+    """A rule that cannot be followed; the text says what to write instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessRule:
+    """How the containers of an image run on this machine. Texts may have templates (see `templates`).
+
+    ProcessRule(image="web:*", command=("python3", "-m", "http.server", "{port:http}", "--bind", "{pod_ip}"))
+    """
+
+    image: str
+    """A pattern such as `nacos/nacos-server:*`."""
+    namespace: str = "*"
+    container: str = "*"
+    command: Sequence[str] = ()
+    container_command: str = "ignore"
+    """What becomes of a container's own `command`: ignore it, append it, or replace the rule's by it."""
+    container_args: str = "append"
+    """What becomes of a container's `args`: append them (or put them where `{args}` stands), or ignore them."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """More variables; they win over the container's."""
+    pass_env: Sequence[str] = ()
+    """Variables of our own environment that the process may see, besides PATH, HOME and LANG."""
+    workdir: str = ""
+    """Where it starts; by default a folder of the container's own, or the mount that its `workingDir` names."""
+    translate: bool = False
+    """Replace mount paths by the folders that stand for them in the container's own command, args, env and probes."""
+    host_paths: Sequence[str] = ()
+    """Folders of this machine that hostPath volumes may use; none by default."""
+    stop_signal: str = "SIGTERM"
+
+    def matches(self, namespace: str, container: str, image: str) -> bool:
+        return (
+            fnmatchcase(image, self.image)
+            and fnmatchcase(namespace, self.namespace)
+            and fnmatchcase(container, self.container)
+        )
+
+    def check(self) -> None:
+        """Raises RuleError."""
+        if not self.command and self.container_command != "replace":
+            raise RuleError(f"the rule for {self.image!r} needs a `command`, or `container_command: replace`")
+        _one_of("container_command", self.container_command, _ON_COMMAND)
+        _one_of("container_args", self.container_args, _ON_ARGS)
+        if self.stop_signal not in signal.Signals.__members__:
+            raise RuleError(f"stop_signal {self.stop_signal!r} is no signal; SIGTERM is one")
+        for text in (*self.command, *self.env.values(), self.workdir):
+            try:
+                templates.check(text)
+            except templates.TemplateError as error:
+                raise RuleError(f"the rule for {self.image!r}: {error}") from error
+
+
+def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise RuleError(f"{name} is {value!r}; it may be {', '.join(allowed)}")
+
+
+_LISTS = ("command", "pass_env", "host_paths")
+
+
+def read_rules(document: Any) -> list[ProcessRule]:
+    """Rules as a file has them: a list of mappings with the members of `ProcessRule`. Raises RuleError."""
+    if not isinstance(document, list) or not all(isinstance(one, dict) for one in document):
+        raise RuleError("a rules file is a list of mappings such as {image: 'web:*', command: [python3, serve.py]}")
+    return [_read(one) for one in document]
+
+
+def _read(one: dict[str, Any]) -> ProcessRule:
+    known = {member.name for member in fields(ProcessRule)}
+    if "image" not in one or not set(one) <= known:
+        raise RuleError(f"the rule {one} needs `image`, and may have {', '.join(sorted(known - {'image'}))}")
+    made = dict(one)
+    for name in _LISTS:
+        value = made.get(name, [])
+        if not isinstance(value, list):
+            raise RuleError(f"{name} of the rule for {one['image']!r} is a list, one element per argument")
+        made[name] = tuple(str(part) for part in value)
+    made["env"] = {str(name): str(value) for name, value in (made.get("env") or {}).items()}
+    if not isinstance(made.get("translate", False), bool):
+        raise RuleError(f"translate of the rule for {one['image']!r} is true or false")
+    for name in known - {*_LISTS, "env", "translate"}:
+        if name in made:
+            made[name] = str(made[name])
+    rule = ProcessRule(**made)
+    rule.check()
+    return rule
+
+
+def find(rules: Sequence[ProcessRule], namespace: str, container: str, image: str) -> ProcessRule | None:
+    return next((rule for rule in rules if rule.matches(namespace, container, image)), None)

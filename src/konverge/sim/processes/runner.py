@@ -1,0 +1,225 @@
+"""One pod whose containers are processes: carries out the orders of its machine, and reports what happens to it.
+
+Each container's run is a task from its preparation to its end; stopping and probing are tasks of their own. All end
+with the pod.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, Protocol
+
+from konverge.client import ClientError
+from konverge.objects.kinds.core_v1 import Container, Pod, Probe
+from konverge.sim.kubelet.containers import Note
+from konverge.sim.kubelet.live import LiveContainer, Look, Start, Stop
+from konverge.sim.kubelet.machine import PodMachine
+from konverge.sim.processes import disk
+from konverge.sim.processes.contents import MountError
+from konverge.sim.processes.downward import DownwardError
+from konverge.sim.processes.environment import ConfigError
+from konverge.sim.processes.handlers import HandlerError, probe
+from konverge.sim.processes.logfile import LogFile, entries
+from konverge.sim.processes.plan import Plan
+from konverge.sim.processes.process import Spawner, StartError
+from konverge.sim.processes.running import Run
+
+AGAIN = 2.0
+"""Seconds until a container that could not be prepared is tried again."""
+_START_ERROR = 128
+_MESSAGE = 4096
+_LAST_LINES, _LAST_BYTES = 80, 2048
+
+
+class Preparing(Protocol):
+    """Makes plans: the part that knows the API."""
+
+    async def plan(self, pod: Pod, name: str, pod_ip: str, host_ip: str) -> Plan:
+        """Raises MountError, ConfigError, DownwardError, StartError."""
+
+
+class Kubelet(Protocol):
+    def now(self) -> float: ...
+
+    def look_at(self, pod: Pod) -> None: ...
+
+
+class PodRunner:
+    """The processes of one pod."""
+
+    def __init__(
+        self, machine: PodMachine, home: Path, kubelet: Kubelet, preparing: Preparing, spawner: Spawner
+    ) -> None:
+        self.machine = machine
+        self.home = home
+        self.pod_ip = self.host_ip = ""
+        self.runs: dict[str, Run] = {}
+        """The latest run of each container that has begun."""
+        self._kubelet = kubelet
+        self._preparing = preparing
+        self._spawner = spawner
+        self._lives: dict[str, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping: set[Run] = set()
+        self._complaints: dict[str, str] = {}
+
+    @property
+    def pod(self) -> Pod:
+        return self.machine.pod
+
+    # -------------------------------------------------------------- orders
+
+    def obey(self, pod_ip: str, host_ip: str) -> None:
+        self.pod_ip, self.host_ip = pod_ip, host_ip
+        for order in self.machine.orders():
+            match order:
+                case Start(name):
+                    self._lives[name] = self._spawn(self._live(name), f"container {name}")
+                case Stop(name, deadline):
+                    self._stop(name, deadline)
+                case Look():
+                    self._spawn(self._look(order), f"{order.probe} probe of {order.container}")
+
+    def _spawn(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
+        meta = self.pod.metadata
+        task = asyncio.create_task(work, name=f"{meta.namespace}/{meta.name}: {what}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def close(self, seconds: float) -> None:
+        """End all processes, by force after so many seconds, and all tasks."""
+        lives = [life for life in self._lives.values() if not life.done()]
+        for run in self.runs.values():
+            if run.process is not None and seconds > 0:
+                run.process.signal(signal.SIGTERM)
+        if lives and seconds > 0:
+            await asyncio.wait(lives, timeout=seconds)
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    # -------------------------------------------------------------- a run
+
+    async def _live(self, name: str) -> None:
+        spec = self.machine.spec(name)
+        try:
+            plan = await self._preparing.plan(self.pod, name, self.pod_ip, self.host_ip)
+        except MountError as error:
+            words = str(error)
+            self._report(name, lambda one, t: self._not_mounted(one, t, words))
+            return
+        except (ConfigError, DownwardError, ClientError, OSError) as error:
+            words = str(error)
+            self._report(name, lambda one, t: one.refused("CreateContainerConfigError", words, t + AGAIN))
+            return
+        run = self.runs[name] = Run(plan, self.log(name, self.machine.live[name].runs + 1), self._spawner, self.pod_ip)
+        try:
+            await self._through(run, name, spec)
+        finally:
+            if run.process is not None and run.process.running:
+                await run.process.end()
+            run.log.end()
+
+    async def _through(self, run: Run, name: str, spec: Container) -> None:
+        try:
+            process = await run.start()
+        except StartError as error:
+            words = str(error)
+            self._report(name, lambda one, t: self._never_ran(one, t, spec, words))
+            return
+        failure = await run.post_start()
+        if failure:
+            process.kill()
+            note = Note("Warning", "FailedPostStartHook", f"PostStartHook failed: {failure}", name)
+            self._report(name, lambda one, t: [*one.launched(t, spec), note])
+        else:
+            self._report(name, lambda one, t: one.launched(t, spec))
+        code = await run.finish()
+        message = _last_words(run, spec, code)
+        self._forget_old_logs(name)
+        self._report(name, lambda one, t: one.exited(t, code, "", message))
+
+    def _not_mounted(self, one: LiveContainer, t: float, words: str) -> list[Note]:
+        one.refused("ContainerCreating", "", t + AGAIN)
+        known = self._complaints.get(one.name) == words
+        self._complaints[one.name] = words
+        return [] if known else [Note("Warning", "FailedMount", words, one.name)]
+
+    def _never_ran(self, one: LiveContainer, t: float, spec: Container, words: str) -> list[Note]:
+        one.launched(t, spec)
+        one.exited(t, _START_ERROR, "StartError", words)
+        return [Note("Warning", "Failed", f"Error: {words}", one.name)]
+
+    def _report(self, name: str, what: Callable[[LiveContainer, float], list[Note] | None]) -> None:
+        """Tell the machine, and have the kubelet look at it."""
+        now = self._kubelet.now()
+        self.machine.advance(now)
+        self.machine.notes += what(self.machine.live[name], now) or []
+        self._kubelet.look_at(self.pod)
+
+    # -------------------------------------------------------------- stopping
+
+    def _stop(self, name: str, deadline: float) -> None:
+        run, life = self.runs.get(name), self._lives.get(name)
+        if life is None or life.done():
+            return
+        if run is None or run.process is None:
+            life.cancel()  # not begun yet
+            return
+        left = max(deadline - self._kubelet.now(), 0.0)
+        run.kill_at(asyncio.get_running_loop().time() + left)
+        if run not in self._stopping:
+            self._stopping.add(run)
+            self._spawn(self._ask(run, name, left), f"stop of {name}")
+
+    async def _ask(self, run: Run, name: str, left: float) -> None:
+        failure = await run.ask_to_end(left)
+        if failure:
+            note = Note("Warning", "FailedPreStopHook", f"PreStopHook failed: {failure}", name)
+            self._report(name, lambda one, t: [note])
+
+    # -------------------------------------------------------------- probes
+
+    async def _look(self, look: Look) -> None:
+        run, spec = self.runs[look.container], self.machine.spec(look.container)
+        wish: Probe | None = getattr(spec, f"{look.probe}_probe")
+        asked, words = self._kubelet.now(), ""
+        if wish is None:
+            return
+        try:
+            await probe(wish, spec, self.pod_ip, run.run_command)
+        except HandlerError as error:
+            words = str(error) or "failed"
+        self._report(look.container, lambda one, t: one.probed(look, asked, t, not words, words, spec))
+
+    # -------------------------------------------------------------- logs
+
+    def log(self, name: str, run: int) -> LogFile:
+        return LogFile(self.home / "containers" / name / f"{run}.log")
+
+    def _forget_old_logs(self, name: str) -> None:
+        """The present run's and the one before it are kept."""
+        gone = self.machine.live[name].runs - 2
+        if gone > 0:
+            self.log(name, gone).remove()
+
+    def remove_files(self) -> None:
+        disk.remove(self.home)
+
+
+def _last_words(run: Run, spec: Container, code: int) -> str:
+    """The message of a container's end: its file, or (if asked for, after a failure) the end of its log."""
+    try:
+        text = (run.plan.mounts.home / "termination-log").read_bytes()[:_MESSAGE]
+    except OSError:
+        text = b""
+    if text or code == 0 or spec.termination_message_policy != "FallbackToLogsOnError":
+        return text.decode("utf-8", "replace")
+    data, _ = run.log.read(max(run.log.tail(_LAST_LINES), run.log.end_position - 2 * _LAST_BYTES))
+    return b"".join(one.body for one in entries(data))[-_LAST_BYTES:].decode("utf-8", "replace")

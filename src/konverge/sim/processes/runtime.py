@@ -1,0 +1,229 @@
+"""All process pods of a cluster: which containers are processes, what each is given, and that none is left behind.
+
+    async with Processes(rules, kubelet, folder).at_work(client):
+        ...
+
+Needs real time: a process does not know of virtual one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from konverge import clock
+from konverge.cache import Change
+from konverge.client import Client, NotFound
+from konverge.objects.kinds.core_v1 import ConfigMap, Node, PersistentVolume, Pod, Secret, Service
+from konverge.objects.kinds.discovery_v1 import EndpointSlice
+from konverge.runtime import Context, Controller, Request, Result, Watch
+from konverge.sim.clock import RealTime
+from konverge.sim.kubelet.machine import PodMachine
+from konverge.sim.loop import VirtualLoop
+from konverge.sim.processes import access, disk, hosts, mounts, plan
+from konverge.sim.processes.downward import Self
+from konverge.sim.processes.environment import container_env, service_env
+from konverge.sim.processes.lookup import Lookup
+from konverge.sim.processes.process import Spawner
+from konverge.sim.processes.rules import ProcessRule, find
+from konverge.sim.processes.runner import Kubelet, PodRunner
+from konverge.sim.processes.volumes import PodVolumes, folder_name, refers_to
+
+STOP_TIME = 10.0
+"""Seconds that processes have to end by themselves when the cluster ends."""
+
+
+class Processes:
+    """The process pods of a cluster; the kubelet's `Runtime`."""
+
+    def __init__(
+        self,
+        rules: Sequence[ProcessRule],
+        kubelet: Kubelet,
+        folder: Path | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        """Files are in `folder`, and stay there; without one they are gone with the cluster.
+
+        `environ` is the environment of which PATH, HOME, LANG and what a rule names are passed on.
+        """
+        for rule in rules:
+            rule.check()
+        self.rules = list(rules)
+        self.runners: dict[str, PodRunner] = {}
+        """By the uid of the pod."""
+        self.spawner = Spawner()
+        self._kubelet = kubelet
+        self._folder = folder
+        self._environ = os.environ if environ is None else environ
+        self._client: Client
+        self._root: Path
+        self._volumes: dict[str, tuple[PodVolumes, Lookup]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def at_work(self, client: Client) -> AsyncIterator[None]:
+        if isinstance(asyncio.get_running_loop(), VirtualLoop):
+            raise RealTime(
+                "process pods need real time, and this loop has virtual time: run the cluster with asyncio.run, "
+                "or without `processes`"
+            )
+        self._client = client
+        with tempfile.TemporaryDirectory(prefix="konverge-processes-") as temporary:
+            self._root = disk.make_folder((self._folder or Path(temporary)).absolute())
+            self._root.chmod(0o700)
+            await self._sweep()
+            try:
+                yield
+            finally:
+                await self._end()
+
+    async def _sweep(self) -> None:
+        """Remove what an earlier life left of pods and volumes that are gone since."""
+        pods = {one.metadata.uid for one in await self._client.list(Pod)}
+        volumes = {folder_name(one) for one in await self._client.list(PersistentVolume)}
+        for group, wanted in (("pods", pods), ("volumes", volumes)):
+            for entry in disk.make_folder(self._root / group).iterdir():
+                if entry.name not in wanted:
+                    disk.remove(entry)
+
+    async def _end(self) -> None:
+        closing = [runner.close(STOP_TIME) for runner in self.runners.values()]
+        await asyncio.gather(*closing, *self._closing)
+        self.runners.clear()
+        await self.spawner.aclose()
+
+    # -------------------------------------------------------------- the kubelet's runtime
+
+    def lives(self, pod: Pod) -> frozenset[str]:
+        return frozenset(name for name, rule in self._ruled(pod).items() if rule is not None)
+
+    def _ruled(self, pod: Pod) -> dict[str, ProcessRule | None]:
+        space = pod.metadata.namespace
+        containers = (*pod.spec.init_containers, *pod.spec.containers)
+        return {one.name: find(self.rules, space, one.name, one.image or "") for one in containers}
+
+    def obey(self, machine: PodMachine, pod_ip: str, host_ip: str) -> None:
+        uid = machine.pod.metadata.uid
+        runner = self.runners.get(uid)
+        if runner is None:
+            home = self._root / "pods" / uid
+            runner = self.runners[uid] = PodRunner(machine, home, self._kubelet, self, self.spawner)
+        runner.obey(pod_ip, host_ip)
+
+    def forget(self, uid: str) -> None:
+        runner = self.runners.pop(uid, None)
+        self._volumes.pop(uid, None)
+        if runner is not None:
+            task = asyncio.create_task(self._remove(runner), name=f"end of pod {runner.pod.metadata.name}")
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    async def _remove(self, runner: PodRunner) -> None:
+        await runner.close(0.0)
+        await asyncio.to_thread(runner.remove_files)
+
+    # -------------------------------------------------------------- what a container is given
+
+    async def plan(self, pod: Pod, name: str, pod_ip: str, host_ip: str) -> plan.Plan:
+        client, home = self._client, self._root / "pods" / pod.metadata.uid
+        spec = next(one for one in (*pod.spec.init_containers, *pod.spec.containers) if one.name == name)
+        rule = self._ruled(pod)[name]
+        assert rule is not None
+        itself = await self._self(pod, pod_ip, host_ip)
+        volumes, lookup = self._volumes_of(pod)
+        folders = await volumes.prepare(itself, lookup)
+        services, slices = await client.list(Service), await client.list(EndpointSlice)
+        place = plan.Place(home / "volumes", home / "hosts", home / "containers" / name / "kubeconfig")
+        self._write_hosts(itself, list(await client.list(Pod)), list(services), list(slices))
+        reached = access.server(slices)
+        env = service_env(_linked(pod, services)) | (access.variables(*reached) if reached else {})
+        env = await container_env(spec, itself, lookup, env | plan.base_env(rule, self._environ, itself, spec))
+        made = mounts.prepare(home / "containers" / name, spec, folders, env)
+        mounted = access.token_mount(pod, spec)
+        if reached and mounted:
+            disk.write_private(place.kubeconfig, access.kubeconfig(pod, made, mounted, *reached).encode())
+            env.setdefault("KUBECONFIG", str(place.kubeconfig))
+        return plan.make(spec, rule, itself, made, env, place)
+
+    async def _self(self, pod: Pod, pod_ip: str, host_ip: str) -> Self:
+        try:
+            node = await self._client.get(Node, pod.spec.node_name or "")
+        except NotFound:
+            return Self(pod, pod_ip, host_ip)
+        return Self(pod, pod_ip, host_ip, node.status.allocatable)
+
+    def _volumes_of(self, pod: Pod) -> tuple[PodVolumes, Lookup]:
+        uid = pod.metadata.uid
+        if uid not in self._volumes:
+            allowed = [path for rule in self._ruled(pod).values() if rule is not None for path in rule.host_paths]
+            home = self._root / "pods" / uid / "volumes"
+            volumes = PodVolumes(disk.make_folder(home), self._root / "volumes", self._client, allowed)
+            self._volumes[uid] = volumes, Lookup(self._client, pod)
+        return self._volumes[uid]
+
+    def _write_hosts(self, itself: Self, pods: Iterable[Pod], services: Any, slices: Any) -> None:
+        path = self._root / "pods" / itself.pod.metadata.uid / "hosts"
+        text = hosts.text(itself, pods, services, slices).encode()
+        if not path.exists() or path.read_bytes() != text:
+            disk.write_private(disk.make_folder(path.parent) / path.name, text)
+
+    # -------------------------------------------------------------- keeping it up to date
+
+    def controllers(self) -> list[Controller[Any]]:
+        everyone: list[Watch[Any]] = [
+            Watch(kind=kind, requests=lambda one: self._requests()) for kind in (Service, EndpointSlice, Pod)
+        ]
+        users: list[Watch[Any]] = [
+            Watch(kind=kind, requests=lambda one: self._users_of(one)) for kind in (ConfigMap, Secret)
+        ]
+        return [
+            Controller(Pod, self.refresh, name="process-files", watches=[*everyone, *users]),
+            Controller(PersistentVolume, self._nothing, name="process-volumes", predicate=self._volume_gone),
+        ]
+
+    def _requests(self) -> list[Request]:
+        metas = [runner.pod.metadata for runner in self.runners.values()]
+        return [Request(meta.namespace, meta.name) for meta in metas]
+
+    def _users_of(self, one: ConfigMap | Secret) -> list[Request]:
+        meta = one.metadata
+        pods = [runner.pod for runner in self.runners.values() if runner.pod.metadata.namespace == meta.namespace]
+        used = [pod for pod in pods if refers_to(pod, one.kind, meta.name)]
+        return [Request(pod.metadata.namespace, pod.metadata.name) for pod in used]
+
+    async def refresh(self, ctx: Context[Pod]) -> Result | None:
+        """Files that follow objects, and the names of others."""
+        runner = self.runners.get(ctx.obj.metadata.uid)
+        if runner is None or not runner.runs:
+            return None
+        itself = await self._self(ctx.obj, runner.pod_ip, runner.host_ip)
+        volumes, lookup = self._volumes_of(ctx.obj)
+        await volumes.refresh(itself, lookup)
+        pods = await ctx.list(Pod, "")
+        self._write_hosts(itself, pods, await ctx.list(Service, ""), await ctx.list(EndpointSlice, ""))
+        wait = lookup.next_token - clock.now()
+        return Result(requeue_after=max(wait, 1.0)) if wait < float("inf") else None
+
+    def _volume_gone(self, change: Change) -> bool:
+        """The folder of a PersistentVolume goes with it."""
+        if change.new is None and change.old is not None:
+            disk.remove(self._root / "volumes" / f"{change.old.meta.name}_{change.old.uid}")
+        return False
+
+    async def _nothing(self, ctx: Context[PersistentVolume]) -> None:
+        """Volumes are only watched for their end."""
+
+
+def _linked(pod: Pod, services: Iterable[Service]) -> list[Service]:
+    """The services that a container's variables tell of: those of its namespace, but for the API server's."""
+    if pod.spec.enable_service_links is False:
+        return []
+    meta = [(one, (one.metadata.namespace, one.metadata.name)) for one in services]
+    return [one for one, key in meta if key[0] == pod.metadata.namespace and key != access.SERVICE]

@@ -1,0 +1,103 @@
+"""The volumes of a pod as folders. Those made of objects follow them; a PersistentVolume's folder outlives its pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from konverge.client import Client, NotFound
+from konverge.objects.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod, Volume
+from konverge.sim.processes import disk
+from konverge.sim.processes.contents import MountError, Source, files, is_made_of_objects
+from konverge.sim.processes.downward import Self
+
+Folders = dict[str, tuple[Path, bool]]
+"""By the names of volumes: the folder, and whether it is made of objects."""
+
+
+class PodVolumes:
+    """The volumes of one pod."""
+
+    def __init__(self, home: Path, persistent: Path, client: Client, host_paths: Sequence[str]) -> None:
+        self.home = home
+        self._persistent = persistent
+        self._client = client
+        self._host_paths = tuple(host_paths)
+
+    async def prepare(self, itself: Self, source: Source) -> Folders:
+        """All volumes, filled. Raises MountError."""
+        found: Folders = {}
+        for volume in itself.pod.spec.volumes:
+            try:
+                if is_made_of_objects(volume):
+                    disk.write_volume(self.home / volume.name, await files(volume, itself, source))
+                    found[volume.name] = (self.home / volume.name, True)
+                else:
+                    found[volume.name] = (await self._folder(volume, itself.pod), False)
+            except MountError as error:
+                raise MountError(f'MountVolume.SetUp failed for volume "{volume.name}" : {error}') from error
+        return found
+
+    async def refresh(self, itself: Self, source: Source) -> None:
+        """Files of objects as they are now. What has gone meanwhile stays as it was, as with a kubelet."""
+        for volume in itself.pod.spec.volumes:
+            if is_made_of_objects(volume) and (self.home / volume.name).exists():
+                try:
+                    disk.write_volume(self.home / volume.name, await files(volume, itself, source))
+                except MountError:
+                    continue
+
+    async def _folder(self, volume: Volume, pod: Pod) -> Path:
+        if volume.empty_dir is not None:
+            return disk.make_folder(self.home / volume.name)
+        if volume.host_path is not None:
+            return self._of_host(volume.host_path.path)
+        if volume.persistent_volume_claim is not None:
+            return await self._claimed(volume.persistent_volume_claim.claim_name, pod.metadata.namespace)
+        if volume.ephemeral is not None:
+            return await self._claimed(f"{pod.metadata.name}-{volume.name}", pod.metadata.namespace)
+        raise MountError(
+            "process pods offer configMap, secret, downwardAPI, projected, emptyDir, hostPath and "
+            "persistentVolumeClaim volumes"
+        )
+
+    def _of_host(self, path: str) -> Path:
+        wanted = Path(path).resolve()
+        if not any(wanted.is_relative_to(Path(one).resolve()) for one in self._host_paths):
+            raise MountError(f"hostPath {path} is not allowed; name it in `host_paths` of the image's process rule")
+        return wanted
+
+    async def _claimed(self, name: str, namespace: str) -> Path:
+        try:
+            claim = await self._client.get(PersistentVolumeClaim, name, namespace)
+        except NotFound:
+            raise MountError(f'persistentvolumeclaim "{name}" not found') from None
+        if claim.status.phase != "Bound" or not claim.spec.volume_name:
+            raise MountError(f'persistentvolumeclaim "{name}" is not bound')
+        volume = await self._client.get(PersistentVolume, claim.spec.volume_name)
+        own = (
+            volume.spec.host_path.path if volume.spec.host_path else volume.spec.local.path if volume.spec.local else ""
+        )
+        return self._of_host(own) if own else disk.make_folder(self._persistent / folder_name(volume))
+
+
+def folder_name(volume: PersistentVolume) -> str:
+    return f"{volume.metadata.name}_{volume.metadata.uid}"
+
+
+def refers_to(pod: Pod, kind: str, name: str) -> bool:
+    """Whether a volume of the pod is made of this ConfigMap or Secret."""
+    return (kind, name) in set(_references(pod))
+
+
+def _references(pod: Pod) -> Iterable[tuple[str, str]]:
+    for volume in pod.spec.volumes:
+        if volume.config_map is not None:
+            yield "ConfigMap", volume.config_map.name or ""
+        if volume.secret is not None:
+            yield "Secret", volume.secret.secret_name or ""
+        for part in volume.projected.sources if volume.projected is not None else ():
+            if part.config_map is not None:
+                yield "ConfigMap", part.config_map.name or ""
+            if part.secret is not None:
+                yield "Secret", part.secret.name or ""
