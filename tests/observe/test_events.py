@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from konverge.apiserver import ApiServer
 from konverge.client import Client, Static
-from konverge.objects.kinds.core_v1 import ConfigMap, Event
+from konverge.objects.kinds.core_v1 import ConfigMap, Event, Namespace
 from konverge.objects.meta import ObjectMeta
 from konverge.observe.correlate import BURST, COMBINED, SIMILAR, About, Correlator
 from konverge.observe.events import WAITING, EventRecorder
@@ -98,6 +98,23 @@ async def test_what_is_left_at_the_end_is_flushed(client: Client) -> None:
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert [event.reason for event in await events_of(client, "a")] == ["Last"]
+
+
+@pytest.mark.virtual
+async def test_events_in_a_namespace_that_goes_are_dropped_without_a_word(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    await client.create(Namespace(metadata=ObjectMeta(name="going", finalizers=["test/stay"])))
+    about = await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="going")))
+    await client.delete(Namespace, "going")
+    recorder = EventRecorder(client, "op")
+    running = asyncio.create_task(recorder.run())
+    recorder.event(about, "Normal", "Last", "goodbye")
+    await asyncio.sleep(1)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert (await client.list(Event, "going")).items == []
+    assert caplog.records == []
 
 
 async def test_a_recorder_that_cannot_write_drops_the_oldest(client: Client) -> None:

@@ -142,6 +142,11 @@ class Forbidden(ApiStatusError):
 
     default_code, default_reason = 403, "Forbidden"
 
+    @property
+    def namespace_terminating(self) -> bool:
+        """Nothing can be made in a namespace that is being deleted, and nothing needs to be."""
+        return any(cause.reason == "NamespaceTerminating" for cause in self.causes)
+
     def hint(self) -> str:
         if match := _DENIED.search(self.message):
             return _missing_rule(match)

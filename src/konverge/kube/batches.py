@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from konverge.client import ClientError, Forbidden, NotFound
-from konverge.kube.refusals import namespace_goes
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.runtime import Context
 
@@ -56,7 +55,7 @@ async def create_pods(ctx: Context[Any], wishes: Sequence[Pod]) -> tuple[list[Po
         return made
 
     made, refusal = await slow_start([lambda wish=wish: create(wish) for wish in wishes[:BURST]])  # type: ignore[misc]
-    if refusal is not None and not (isinstance(refusal, Forbidden) and namespace_goes(refusal)):
+    if refusal is not None and not (isinstance(refusal, Forbidden) and refusal.namespace_terminating):
         ctx.warning("FailedCreate", f"Error creating: {refusal}")
     return made, refusal
 

@@ -8,10 +8,6 @@ from contextlib import contextmanager
 from konverge.client import AlreadyExists, Forbidden, NotFound
 
 
-def namespace_goes(error: Forbidden) -> bool:
-    return any(cause.reason == "NamespaceTerminating" for cause in error.causes)
-
-
 @contextmanager
 def creating() -> Iterator[None]:
     """Around the creation of something that may be there already, or whose namespace may be about to go."""
@@ -20,5 +16,5 @@ def creating() -> Iterator[None]:
     except (AlreadyExists, NotFound):
         return
     except Forbidden as error:
-        if not namespace_goes(error):
+        if not error.namespace_terminating:
             raise

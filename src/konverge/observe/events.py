@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from konverge import clock
-from konverge.client import AlreadyExists, Client, ClientError, MergePatch, NotFound
+from konverge.client import AlreadyExists, Client, ClientError, Forbidden, MergePatch, NotFound
 from konverge.objects.meta import Object
 from konverge.objects.resource import Resource
 from konverge.objects.times import format_time
@@ -89,6 +89,8 @@ class EventRecorder:
             occurrence.first, occurrence.count = occurrence.last, 1
             await self._create(occurrence)
         except ClientError as error:
+            if isinstance(error, Forbidden) and error.namespace_terminating:
+                return  # nobody will read it
             _log.warning("event %s about %s not written: %s", occurrence.reason, occurrence.about.name, error)
 
     async def _create(self, occurrence: Occurrence) -> None:

@@ -17,7 +17,16 @@ from konverge.cache.informer import Informer
 from konverge.cache.lister import Lister
 from konverge.cache.record import Key
 from konverge.cache.store import Change
-from konverge.client import Client, ClientError, Conflict, ConnectionFailed, ServerTimeout, TooManyRequests, Unavailable
+from konverge.client import (
+    Client,
+    ClientError,
+    Conflict,
+    ConnectionFailed,
+    Forbidden,
+    ServerTimeout,
+    TooManyRequests,
+    Unavailable,
+)
 from konverge.objects.codec import decoder
 from konverge.objects.meta import Object
 from konverge.objects.resource import Resource
@@ -260,6 +269,8 @@ class Engine(Generic[T]):
     def _log_failure(self, where: str, attempt: int, error: BaseException) -> None:
         if isinstance(error, Conflict):
             _log.info("%s: somebody else wrote at the same time; reading again (attempt %d)", where, attempt)
+        elif isinstance(error, Forbidden) and error.namespace_terminating:
+            _log.debug("%s: its namespace is being deleted (attempt %d)", where, attempt)
         elif isinstance(error, (*_PASSING, ClientError)):
             _log.warning("%s: %s (attempt %d)", where, error, attempt)
         else:

@@ -18,7 +18,6 @@ from konverge.kube.cronjob import schedule as schedules
 from konverge.kube.cronjob.due import MANY, PADDING, Due, due, is_too_late, stamp, zone_of
 from konverge.kube.cronjob.schedule import Schedule, ScheduleError
 from konverge.kube.job.verdict import is_finished, is_true
-from konverge.kube.refusals import namespace_goes
 from konverge.objects.codec import from_dict, to_dict
 from konverge.objects.kinds.batch_v1 import CronJob, Job, JobSpec
 from konverge.objects.kinds.core_v1 import ObjectReference
@@ -185,7 +184,7 @@ async def _create(ctx: Context[CronJob], start: datetime) -> Job | None:
         live = await ctx.client.get(Job, wish.metadata.name, ctx.request.namespace)
         return live if _is_ours(ctx.obj, live) else None
     except ClientError as error:
-        if not (isinstance(error, Forbidden) and namespace_goes(error)):
+        if not (isinstance(error, Forbidden) and error.namespace_terminating):
             ctx.warning("FailedCreate", f"Error creating job: {error}")
         raise
     ctx.event("SuccessfulCreate", f"Created job {job.metadata.name}")
