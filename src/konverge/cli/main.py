@@ -26,6 +26,7 @@ COMMANDS = (
     "manifests",
     "sim",
     "apiserver",
+    "controllers",
     "envtest",
     "completion",
 )
