@@ -183,8 +183,9 @@ def _spelled_out(default: Any, schema: Schema) -> Any:
     """A default with the defaults of its parts: the server runs CEL rules on it before it would fill them in."""
     if not isinstance(default, dict):
         return default
-    parts = {name: part["default"] for name, part in schema.get("properties", {}).items() if "default" in part}
-    return parts | default
+    known = schema.get("properties", {})
+    parts = {name: part["default"] for name, part in known.items() if "default" in part}
+    return parts | {name: _spelled_out(value, known.get(name, {})) for name, value in default.items()}
 
 
 def _allows_empty(schema: Schema) -> bool:

@@ -216,7 +216,8 @@ class NacosSpec(
         ),
         Rule(_POSTGRES, message="type postgresql needs the server's host", field_path=".postgres.host"),
         Rule(
-            "!self.volume.enabled || 'storage' in self.volume.requests || has(self.volume.volumeClaimTemplate) || "
+            "!self.volume.enabled || (has(self.volume.requests) && 'storage' in self.volume.requests) || "
+            "has(self.volume.volumeClaimTemplate) || "
             "has(self.volume.persistentVolumeSize) || has(self.volume.emptyDir) || has(self.volume.hostPath)",
             message="an enabled volume needs requests.storage",
             field_path=".volume.requests",

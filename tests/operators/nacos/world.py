@@ -1,0 +1,196 @@
+"""A simulated cluster with the Nacos operator at work, and servers that say whatever the test wants."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from konverge.client import Client, MergePatch
+from konverge.objects import from_dict, from_json
+from konverge.objects.kinds.core_v1 import Event, Pod
+from konverge.operators.nacos.operator import Options, Report, controllers
+from konverge.operators.nacos.resource import Nacos, definition
+from konverge.operators.nacos.server import PORT, Identity, Leader, Member, NacosError, Reason, ServerState
+from konverge.runtime import Manager
+from konverge.sim.cluster import Cluster
+from konverge.sim.databases import SimulatedDatabases
+
+SPACE = "default"
+GROUP = "naming_persistent_service_v2"
+STANDALONE: dict[str, Any] = {
+    "type": "standalone",
+    "image": "harbor.cloud.io/nacos/nacos-server:v2.0.4",
+    "replicas": 1,
+    "database": {"type": "embedded"},
+    "volume": {"enabled": True, "requests": {"storage": "10Gi"}},
+}
+CLUSTER: dict[str, Any] = {
+    "type": "cluster",
+    "image": "harbor.cloud.io/nacos/nacos-server:v2.0.4",
+    "replicas": 3,
+    "database": {"type": "embedded"},
+}
+
+
+class ScriptedServers:
+    """Servers that are up as soon as their pods are ready; the first pod leads. Switches are by pod name."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.faults: dict[str, NacosError] = {}
+        self.delay: dict[str, float] = {}
+        self.claims: dict[str, Leader] = {}
+        """What a server says of the leader, in place of the truth."""
+        self.unverified: set[str] = set()
+        self.version = "2.0.4"
+        self.calls: list[tuple[str, Identity | None]] = []
+        self.under_way = 0
+        self.most_under_way = 0
+
+    def _pods(self) -> list[Pod]:
+        records = self._cluster.server.objects.scan("", "pods")
+        return [from_dict(Pod, one) for one in records]
+
+    async def nodes(
+        self, address: str, *, port: int = PORT, identity: Identity | None = None, timeout: float = 5.0
+    ) -> tuple[Member, ...]:
+        pod = next((one for one in self._pods() if one.status.pod_ip == address), None)
+        name = pod.metadata.name if pod is not None else ""
+        self.calls.append((name, identity))
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            async with asyncio.timeout(timeout):
+                await asyncio.sleep(self.delay.get(name, 0.0))
+        except TimeoutError:
+            raise NacosError("Timeout", f"{address} gave no answer within {timeout:g} s") from None
+        finally:
+            self.under_way -= 1
+        if pod is None:
+            raise NacosError("Unreachable", f"{address} refuses connections")
+        if name in self.faults:
+            raise self.faults[name]
+        return self._answer(pod)
+
+    def _answer(self, pod: Pod) -> tuple[Member, ...]:
+        env = {one.name: one.value or "" for one in pod.spec.containers[0].env}
+        listed = env.get("NACOS_SERVERS", f"{pod.metadata.name}:{PORT}").split()
+        app = pod.metadata.labels["app"]
+        truth = Leader(f"{listed[0].partition(':')[0]}:7848", 3)
+        members = []
+        for one in listed:
+            host = one.partition(":")[0]
+            name = host.partition(".")[0]
+            assert name.startswith(app)
+            known = name not in self.unverified
+            leader = self.claims.get(name, truth)
+            members.append(
+                Member(host=host, version=self.version if known else None, leaders={GROUP: leader} if known else None)
+            )
+        return tuple(members)
+
+    async def state(self, address: str, *, port: int = PORT, timeout: float = 5.0) -> ServerState:
+        return ServerState(version=self.version)
+
+    async def ready(self, address: str, *, port: int = PORT, timeout: float = 5.0) -> bool:
+        return True
+
+    async def login(
+        self, address: str, *, port: int = PORT, username: str, password: str, timeout: float = 5.0
+    ) -> bool:
+        return True
+
+    async def bootstrap_admin(self, address: str, *, port: int = PORT, password: str, timeout: float = 5.0) -> bool:
+        return False
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+    def fail(self, pod: str, reason: Reason, message: str = "an injected fault") -> None:
+        self.faults[pod] = NacosError(reason, message)
+
+
+class World:
+    """A cluster, an operator on it, and what they say."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.client: Client = cluster.client
+        self.servers = ScriptedServers(cluster)
+        self.databases = SimulatedDatabases()
+        self.reports: list[Report] = []
+        self.operator: Manager
+
+    @asynccontextmanager
+    async def operating(
+        self, *, paused: Sequence[str] = (), client: Client | None = None, options: Options | None = None
+    ) -> AsyncIterator[Manager]:
+        self.operator = Manager(client or self.client, name="nacos-operator", paused=paused, shutdown_timeout=1.0)
+        for one in controllers(self.databases, self.servers, options=options, told=self.reports.append):
+            self.operator.add(one)
+        async with self.operator.running():
+            yield self.operator
+
+    async def create(self, name: str, spec: dict[str, Any], **metadata: Any) -> Nacos:
+        body = {
+            "apiVersion": "nacos.io/v1alpha1",
+            "kind": "Nacos",
+            "metadata": {"name": name, "namespace": SPACE, **metadata},
+            "spec": spec,
+        }
+        return from_dict(Nacos, await self.client.create(body, resource=Nacos.resource))
+
+    async def change(self, name: str, **spec: Any) -> None:
+        await self.client.patch(Nacos, name, MergePatch({"spec": spec}), SPACE)
+
+    async def nacos(self, name: str) -> Nacos:
+        return await self.client.get(Nacos, name, SPACE)
+
+    async def advance(self, seconds: float) -> None:
+        await self.cluster.clock.advance(seconds)
+
+    async def until(self, name: str, phase: str = "Running", *, limit: float = 900.0) -> Nacos:
+        """Until the resource is in a phase and Ready accordingly."""
+        waited = 0.0
+        while True:
+            found = await self.nacos(name)
+            if found.status.phase == phase and (phase != "Running" or is_ready(found)):
+                return found
+            assert waited < limit, f"{name} is {found.status.phase}, not {phase}: {told(found)}"
+            await self.advance(1.0)
+            waited += 1.0
+
+    async def events(self, reason: str) -> list[str]:
+        found = await self.client.list(Event, SPACE)
+        return [one.message or "" for one in found if one.reason == reason]
+
+    async def secret(self, name: str, **values: str) -> None:
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": SPACE}}
+        await self.client.create({**body, "stringData": values})
+
+
+@asynccontextmanager
+async def a_world(**options: Any) -> AsyncIterator[World]:
+    async with Cluster(**options) as cluster:
+        await cluster.client.create(definition())
+        await cluster.settle()
+        yield World(cluster)
+
+
+def condition(nacos: Nacos, type: str) -> tuple[str, str]:
+    """Status and reason of a Kubernetes condition."""
+    return next(((one.status, one.reason) for one in nacos.status.kube_conditions if one.type == type), ("", ""))
+
+
+def is_ready(nacos: Nacos) -> bool:
+    up_to_date = nacos.status.observed_generation == nacos.metadata.generation
+    return up_to_date and condition(nacos, "Ready")[0] == "True"
+
+
+def told(nacos: Nacos) -> str:
+    return "; ".join(f"{one.type}={one.status} {one.reason} {one.message}" for one in nacos.status.kube_conditions)
+
+
+__all__ = ["CLUSTER", "SPACE", "STANDALONE", "ScriptedServers", "World", "a_world", "condition", "from_json", "told"]
