@@ -78,7 +78,7 @@ def network_fault(error: OSError, target: Target) -> DatabaseError:
         text = f"{target}: the server's certificate was refused ({error.verify_message.rstrip('.')})"
         return DatabaseError("TlsFailed", f"{text}: give the CA that signed it, and a server name that it carries")
     if isinstance(error, ssl.SSLError):
-        return _fault("TlsFailed", error.reason or str(error), target)
+        return _fault("TlsFailed", error.strerror or str(error), target)
     if isinstance(error, socket.gaierror):
         text = f"{target}: no address is known for the host ({error.strerror}): check its name, and DNS"
         return DatabaseError("Unreachable", text)
@@ -88,6 +88,30 @@ def network_fault(error: OSError, target: Target) -> DatabaseError:
 def no_tls(target: Target) -> DatabaseError:
     text = f"{target}: the server does not speak TLS, and the mode is {target.tls.mode}"
     return DatabaseError("TlsFailed", f"{text}: switch TLS on in the server, or set the mode to prefer or disable")
+
+
+def standby(target: Target) -> DatabaseError:
+    text = f"{target}: this server is a standby (pg_is_in_recovery): give the address of the primary"
+    return DatabaseError("ReadOnly", text)
+
+
+def read_only_transactions(target: Target) -> DatabaseError:
+    text = f"{target}: transactions are read-only here: switch default_transaction_read_only off"
+    return DatabaseError("ReadOnly", f"{text} (server, database or user), or give another server")
+
+
+def read_only_server(target: Target, variable: str) -> DatabaseError:
+    text = f"{target}: the server takes no writes ({variable} is on): give the address of the primary"
+    return DatabaseError("ReadOnly", f"{text}, or SET GLOBAL {variable} = OFF")
+
+
+def too_old(target: Target, found: str, needed: str) -> DatabaseError:
+    return DatabaseError("ServerTooOld", f"{target}: {found} is too old: {needed} or newer is needed")
+
+
+def occupied(target: Target) -> DatabaseError:
+    text = f"{target}: another operator works on this database; it will be tried again"
+    return DatabaseError("Timeout", text)
 
 
 def _fault(reason: Reason, said: str, target: Target) -> DatabaseError:

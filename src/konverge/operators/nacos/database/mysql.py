@@ -23,11 +23,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
-from konverge.operators.nacos.database import tls
+from konverge.operators.nacos.database import faults, tls
 from konverge.operators.nacos.database.contract import Engine, Target
+from konverge.operators.nacos.database.drivers import driver
 from konverge.operators.nacos.database.errors import DatabaseError
-from konverge.operators.nacos.database.faults import mysql_fault, network_fault, no_tls
-from konverge.operators.nacos.database.passwords import missing_driver
 from konverge.operators.nacos.database.sqlstore import Session, SqlStore
 
 T = TypeVar("T")
@@ -75,8 +74,8 @@ class MysqlConnector:
         return await self._attempt(target, timeout, None)
 
     async def _attempt(self, target: Target, timeout: float, context: ssl.SSLContext | None) -> _Line:
-        driver = _driver()
-        connection = driver.connections.Connection(
+        pymysql = await driver("pymysql")
+        connection = pymysql.connections.Connection(
             host=target.tls.server_name or target.host,
             port=target.port,
             user=target.username.encode(),
@@ -123,7 +122,7 @@ async def _open(target: Target, timeout: float) -> socket.socket:
     except TimeoutError:
         raise
     except OSError as error:
-        raise network_fault(error, target) from error
+        raise faults.network_fault(error, target) from error
     raise DatabaseError("Unreachable", f"{target}: no address is known for the host: check its name, and DNS")
 
 
@@ -161,30 +160,31 @@ class _Line:
 
 @contextmanager
 def _faults(target: Target) -> Iterator[None]:
-    driver = _driver()
+    import pymysql  # by now it is there
+
     try:
         yield
     except TimeoutError:
         raise
-    except driver.err.MySQLError as error:
+    except pymysql.err.MySQLError as error:
         raise _fault(error, target) from error
     except OSError as error:
-        raise network_fault(error, target) from error
+        raise faults.network_fault(error, target) from error
     except RuntimeError as error:
         # An authentication plugin that needs a package of its own.
-        raise mysql_fault(2059, str(error), target) from error
+        raise faults.mysql_fault(2059, str(error), target) from error
 
 
 def _fault(error: Exception, target: Target) -> DatabaseError:
     number, said = _told(error)
     original = getattr(error, "original_exception", None)
     if isinstance(original, OSError):
-        return network_fault(original, target)
+        return faults.network_fault(original, target)
     if number == _TLS_FAILED and isinstance(error.__cause__, ssl.SSLError):
-        return network_fault(error.__cause__, target)
+        return faults.network_fault(error.__cause__, target)
     if number == _TLS_FAILED:
-        return no_tls(target)
-    return mysql_fault(number, said, target)
+        return faults.no_tls(target)
+    return faults.mysql_fault(number, said, target)
 
 
 def _told(error: Exception) -> tuple[int, str]:
@@ -192,14 +192,6 @@ def _told(error: Exception) -> tuple[int, str]:
     if len(error.args) == 2 and isinstance(error.args[0], int):
         return error.args[0], str(error.args[1])
     return 0, str(error)
-
-
-def _driver() -> Any:
-    try:
-        import pymysql
-    except ImportError as error:
-        raise DatabaseError("DriverMissing", missing_driver("PyMySQL")) from error
-    return pymysql
 
 
 class MysqlSession(Session):
@@ -227,8 +219,7 @@ class MysqlSession(Session):
         _refuse_old(state.get("version", ""), self._target)
         closed = [name for name in ("super_read_only", "read_only", "innodb_read_only") if _on(state.get(name, "OFF"))]
         if closed:
-            text = f"{self._target}: the server takes no writes ({closed[0]} is on): give the address of the primary"
-            raise DatabaseError("ReadOnly", f"{text}, or SET GLOBAL {closed[0]} = OFF")
+            raise faults.read_only_server(self._target, closed[0])
 
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[None]:
@@ -237,8 +228,7 @@ class MysqlSession(Session):
         name = lock_name(self._target.database)
         ((got,),) = await self.fetch("SELECT GET_LOCK(?, ?)", name, self._seconds)
         if got != 1:
-            text = f"{self._target}: another operator works on this database; it will be tried again"
-            raise DatabaseError("Timeout", text)
+            raise faults.occupied(self._target)
         # What fails ends the connection, and with it both the transaction and the lock.
         await self.execute("START TRANSACTION")
         yield
@@ -259,5 +249,4 @@ def _refuse_old(version: str, target: Target) -> None:
     product = "MariaDB" if "mariadb" in version.lower() else "MySQL"
     found = _VERSION.match(version)
     if found and (int(found[1]), int(found[2])) < OLDEST[product]:
-        oldest = ".".join(map(str, OLDEST[product]))
-        raise DatabaseError("ServerTooOld", f"{target}: {product} {version} is too old: {oldest} or newer is needed")
+        raise faults.too_old(target, f"{product} {version}", ".".join(map(str, OLDEST[product])))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from types import ModuleType
 from typing import Protocol
 
+from konverge.operators.nacos.database.drivers import driver
 from konverge.operators.nacos.database.errors import DatabaseError
 
 COST = 10
@@ -68,25 +68,14 @@ class Bcrypt(Hasher):
     async def matches(self, password: str, hashed: str) -> bool:
         if not is_bcrypt(hashed) or cost_of(hashed) > DEAREST:
             return False
-        return await asyncio.to_thread(_library().checkpw, password.encode(), hashed.encode())
+        bcrypt = await driver("bcrypt")
+        return bool(await asyncio.to_thread(bcrypt.checkpw, password.encode(), hashed.encode()))
 
 
 async def bcrypt_hash(password: str, *, cost: int = COST) -> str:
     """A new hash, with a salt of its own."""
     refuse_unusable_password(password)
-    bcrypt = _library()
+    bcrypt = await driver("bcrypt")
     bounded = min(max(cost, 4), DEAREST)
     made: bytes = await asyncio.to_thread(lambda: bcrypt.hashpw(password.encode(), bcrypt.gensalt(bounded)))
     return made.decode()
-
-
-def _library() -> ModuleType:
-    try:
-        import bcrypt
-    except ImportError as error:
-        raise DatabaseError("DriverMissing", missing_driver("bcrypt")) from error
-    return bcrypt
-
-
-def missing_driver(name: str) -> str:
-    return f"the Python package {name} is not installed: pip install 'konverge[nacos]'"

@@ -13,7 +13,7 @@ import msgspec
 
 from konverge.operators.nacos.database.contract import Policy
 from konverge.operators.nacos.database.errors import DatabaseError
-from konverge.operators.nacos.database.scripts import Schema, Statement
+from konverge.operators.nacos.database.scripts import SENTINEL, Schema, Statement
 
 Layout = Mapping[str, frozenset[str]]
 """Tables and their columns."""
@@ -26,7 +26,7 @@ class Plan(msgspec.Struct, frozen=True):
     version: int
     message: str
     first_users: bool = False
-    """The table of users is made by this plan."""
+    """The table of users is made by this plan, or by an earlier attempt that did not finish."""
 
 
 def decide(layout: Layout, recorded: int | None, schema: Schema, policy: Policy, wanted: int) -> Plan:
@@ -37,14 +37,14 @@ def decide(layout: Layout, recorded: int | None, schema: Schema, policy: Policy,
         return Plan((), recorded or 0, "the policy is Never, and all tables are there")
     if recorded is not None and recorded > wanted and policy != "IfNotPresent":
         raise DatabaseError("VersionMismatch", _newer(recorded, wanted))
-    whole = not missing
-    if whole and (policy == "IfNotPresent" or (policy == "BumpVersion" and recorded == wanted)):
+    begun = SENTINEL in layout and recorded is None
+    if not (missing or begun) and (policy == "IfNotPresent" or (policy == "BumpVersion" and recorded == wanted)):
         return Plan((), recorded or 0, _untouched(recorded))
     return Plan(
-        _needed(layout, schema, everything=policy != "IfNotPresent"),
+        _needed(layout, schema, everything=begun or policy != "IfNotPresent"),
         max(recorded or 0, wanted),
         _story(layout, missing, schema),
-        first_users="users" not in layout,
+        first_users=begun or "users" not in layout,
     )
 
 
@@ -68,15 +68,15 @@ def _needed(layout: Layout, schema: Schema, *, everything: bool) -> tuple[Statem
     present = {table: set(columns) for table, columns in layout.items()}
     chosen = []
     for statement in schema.statements:
-        known = present.get(statement.table)
         if statement.adds:
-            wanted = known is None or statement.adds not in known
+            wanted = statement.adds not in present[statement.table]
+        elif statement.table not in layout:
+            wanted = True
+            present.setdefault(statement.table, set()).update(statement.columns)
         else:
-            # The index of a table that was there before is made again only when everything is.
-            wanted = everything or statement.table not in layout
+            wanted = everything  # says IF NOT EXISTS: an index may be missing
         if wanted:
             chosen.append(statement)
-            present.setdefault(statement.table, set()).update(statement.columns)
     return tuple(chosen)
 
 

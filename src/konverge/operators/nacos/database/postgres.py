@@ -15,11 +15,10 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from konverge.operators.nacos.database import tls
+from konverge.operators.nacos.database import faults, tls
 from konverge.operators.nacos.database.contract import Engine, Target
+from konverge.operators.nacos.database.drivers import driver
 from konverge.operators.nacos.database.errors import DatabaseError
-from konverge.operators.nacos.database.faults import network_fault, no_tls, postgres_fault
-from konverge.operators.nacos.database.passwords import missing_driver
 from konverge.operators.nacos.database.sqlstore import Session, SqlStore
 
 OLDEST = 100000
@@ -71,9 +70,9 @@ async def _connection(target: Target, timeout: float) -> Any:
 
 
 async def _attempt(target: Target, timeout: float, context: ssl.SSLContext | None) -> Any:
-    driver = _driver()
+    asyncpg = await driver("asyncpg")
     with _faults(target):
-        return await driver.connect(
+        return await asyncpg.connect(
             host=target.host,
             port=target.port,
             user=target.username,
@@ -88,32 +87,27 @@ async def _attempt(target: Target, timeout: float, context: ssl.SSLContext | Non
         )
 
 
-def _driver() -> Any:
-    try:
-        import asyncpg
-    except ImportError as error:
-        raise DatabaseError("DriverMissing", missing_driver("asyncpg")) from error
-    return asyncpg
-
-
 @contextmanager
 def _faults(target: Target) -> Iterator[None]:
-    driver = _driver()
+    import asyncpg  # by now it is there
+
     try:
         yield
     except TimeoutError:
         raise  # an OSError too, but the caller's to explain
-    except driver.PostgresError as error:
-        raise postgres_fault(error.sqlstate or "", str(error), target) from error
-    except driver.InterfaceError as error:
+    except asyncpg.PostgresError as error:
+        raise faults.postgres_fault(error.sqlstate or "", str(error), target) from error
+    except asyncpg.InterfaceError as error:
         raise DatabaseError("Interrupted", f"{target}: the connection was lost; it will be tried again") from error
     except ConnectionError as error:
         # The driver's own have no number: the server answered that it does not speak TLS.
         raise (
-            no_tls(target) if error.errno is None and target.tls.mode != "disable" else network_fault(error, target)
+            faults.no_tls(target)
+            if error.errno is None and target.tls.mode != "disable"
+            else faults.network_fault(error, target)
         ) from error
     except OSError as error:
-        raise network_fault(error, target) from error
+        raise faults.network_fault(error, target) from error
 
 
 class PostgresSession(Session):
@@ -136,14 +130,11 @@ class PostgresSession(Session):
     async def refuse_unless_writable(self) -> None:
         ((number, version, standby, read_only),) = await self.fetch(_STATE)
         if number < OLDEST:
-            text = f"{self._target}: PostgreSQL {version} is too old: version {OLDEST // 10000} or newer is needed"
-            raise DatabaseError("ServerTooOld", text)
+            raise faults.too_old(self._target, f"PostgreSQL {version}", str(OLDEST // 10000))
         if standby:
-            text = f"{self._target}: this server is a standby (pg_is_in_recovery): give the address of the primary"
-            raise DatabaseError("ReadOnly", text)
+            raise faults.standby(self._target)
         if read_only == "on":
-            text = f"{self._target}: transactions are read-only here: switch default_transaction_read_only off"
-            raise DatabaseError("ReadOnly", f"{text} (server, database or user), or give another server")
+            raise faults.read_only_transactions(self._target)
 
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[None]:

@@ -95,7 +95,7 @@ def _file(*path: str) -> str:
 @functools.cache
 def schema(engine: Engine, family: Family) -> Schema:
     """What a database of this engine needs. Read from the package once."""
-    names = ("common.sql", f"{family}.sql", "sentinel.sql")
+    names = ("sentinel.sql", "common.sql", f"{family}.sql")
     return Schema(tuple(statement for name in names for statement in parse(_file(engine, name))))
 
 

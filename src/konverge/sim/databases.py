@@ -1,0 +1,329 @@
+"""Simulated database servers, for the Nacos operator on virtual time.
+
+The decisions, texts and time limits are those of the real ones: this module only opens stores that live in memory. What
+is simulated are servers with users, databases with tables and rows, transactions (PostgreSQL's are whole, MySQL's
+commit with every CREATE TABLE), and all that can go wrong, by switches on the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import copy
+import hashlib
+import socket
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from konverge.operators.nacos.database import faults, passwords, scripts
+from konverge.operators.nacos.database.contract import Engine, Target
+from konverge.operators.nacos.database.errors import DatabaseError
+from konverge.operators.nacos.database.lines import family_of
+from konverge.operators.nacos.database.operations import StoredDatabases
+from konverge.operators.nacos.database.scripts import SENTINEL, Statement
+from konverge.operators.nacos.database.store import Connector, Store, User
+
+_BCRYPT_ALPHABET = bytes.maketrans(b"+/", b"./")
+_DEFAULT_HASH = "$2a$10$EuWPZHzz32dJN7jexM34MOeYirDdFAZm2kuWj7VEOJhhZkDrxfvUu"
+
+
+@dataclass
+class Content:
+    """What a database holds: tables with their columns, the sentinel's version, users, administrators."""
+
+    tables: dict[str, frozenset[str]] = field(default_factory=dict)
+    version: int | None = None
+    users: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    """Name to password hash, and whether it is enabled."""
+    admins: set[str] = field(default_factory=set)
+
+
+class SimulatedDatabase:
+    """One database. `content` is what is committed; change it at will between calls."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.content = Content()
+        self.lock = asyncio.Lock()
+        """What an operator holds while it changes something; hold it to play another operator."""
+
+    def initialise(self, line: str, *, tables: int | None = None, version: int | None = 1) -> None:
+        """As an earlier run left it. With `tables`, one that ended after so many of them: half-initialised."""
+        for statement in scripts.schema(self.engine, family_of(line)).statements:
+            if tables is not None and len(self.content.tables) >= tables and statement.table not in self.content.tables:
+                return
+            _give(self.content, statement)
+        self.content.version = version
+
+    def accepts(self, username: str, password: str) -> bool:
+        """Whether a Nacos server on this database lets this user log in. `enabled` does not count, as in real ones."""
+        stored = self.content.users.get(username)
+        if stored is None:
+            return False
+        return stored[0] == simulated_hash(password) or _checked(password, stored[0])
+
+
+class SimulatedServer:
+    """A server and its switches; all may be thrown at any time."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.users: dict[str, str] = {}
+        self.databases: dict[str, SimulatedDatabase] = {}
+        self.down = False
+        """Nothing listens; open connections break."""
+        self.read_only: Literal["", "standby", "setting"] = ""
+        self.full = False
+        """No connection slot is free."""
+        self.denied = False
+        """The user may read, and nothing else."""
+        self.delay = 0.0
+        """Seconds before every answer."""
+        self.tls = True
+        self.ca = ""
+        """What a client that verifies must trust."""
+        self.names: frozenset[str] = frozenset()
+        """What the server's certificate carries."""
+        self.connections = 0
+        self.writes = 0
+        self._breaks_in: int | None = None
+        self._frozen: asyncio.Event | None = None
+
+    def add(self, database: str, username: str, password: str) -> SimulatedDatabase:
+        self.users[username] = password
+        return self.databases.setdefault(database, SimulatedDatabase(self.engine))
+
+    def freeze(self) -> None:
+        """Connections are accepted, and nothing is answered any more."""
+        self._frozen = self._frozen or asyncio.Event()
+
+    def thaw(self) -> None:
+        if self._frozen is not None:
+            self._frozen.set()
+            self._frozen = None
+
+    def break_after(self, writes: int) -> None:
+        """The connection breaks once, after so many more writes."""
+        self._breaks_in = writes
+
+    async def answer(self, target: Target) -> None:
+        """The wait before an answer, and whether there is one."""
+        await asyncio.sleep(self.delay)
+        while self._frozen is not None:
+            await self._frozen.wait()
+        if self.down:
+            raise _lost(target)
+
+    def count_write(self, target: Target) -> None:
+        if self.denied:
+            raise _said(target, "42501", 1142, "permission denied")
+        if self._breaks_in == 0:
+            self._breaks_in = None
+            raise _lost(target)
+        if self._breaks_in is not None:
+            self._breaks_in -= 1
+        self.writes += 1
+
+
+class SimulatedDatabases(StoredDatabases):
+    """The operator's databases in a simulation. `calls` counts what it asked for.
+
+    >>> databases = SimulatedDatabases()
+    >>> nacos = databases.add_server("pg.example", 5432, "postgresql").add("nacos", "nacos", "secret")
+    >>> nacos.initialise("2.4", tables=3)
+    """
+
+    def __init__(self) -> None:
+        self.servers: dict[tuple[str, int], SimulatedServer] = {}
+        self.calls: Counter[str] = Counter()
+        super().__init__(_Servers(self.servers), SimulatedHasher())
+
+    def add_server(self, host: str, port: int, engine: Engine) -> SimulatedServer:
+        return self.servers.setdefault((host, port), SimulatedServer(engine))
+
+    async def check(self, target: Target, **options: Any) -> None:
+        self.calls["check"] += 1
+        await super().check(target, **options)
+
+    async def ensure_schema(self, target: Target, **options: Any) -> Any:
+        self.calls["ensure_schema"] += 1
+        return await super().ensure_schema(target, **options)
+
+    async def rotate_admin(self, target: Target, **options: Any) -> Any:
+        self.calls["rotate_admin"] += 1
+        return await super().rotate_admin(target, **options)
+
+
+# ------------------------------------------------------------------ connections
+
+
+class _Servers(Connector):
+    def __init__(self, servers: dict[tuple[str, int], SimulatedServer]) -> None:
+        self._servers = servers
+
+    @asynccontextmanager
+    async def connect(self, target: Target, *, timeout: float) -> AsyncIterator[Store]:
+        server = self._servers.get((target.host, target.port))
+        if server is None:
+            raise faults.network_fault(socket.gaierror(-2, "Name or service not known"), target)
+        if server.down or server.engine != target.engine:
+            raise faults.network_fault(ConnectionRefusedError(111, "Connection refused"), target)
+        server.connections += 1
+        await server.answer(target)
+        _refuse_tls(server, target)
+        _refuse_login(server, target)
+        yield _MemoryStore(server, server.databases[target.database], target)
+
+
+def _refuse_tls(server: SimulatedServer, target: Target) -> None:
+    mode = target.tls.mode
+    if mode in ("disable", "prefer"):
+        return
+    if not server.tls:
+        raise faults.no_tls(target)
+    name = target.tls.server_name or target.host
+    wrong_name = mode == "verify-full" and name not in server.names
+    if mode != "require" and (target.tls.ca.strip() != server.ca.strip() or wrong_name):
+        text = f"{target}: the server's certificate was refused: give the CA that signed it, and a name that it carries"
+        raise DatabaseError("TlsFailed", text)
+
+
+def _refuse_login(server: SimulatedServer, target: Target) -> None:
+    if server.full:
+        raise _said(target, "53300", 1040, "too many connections")
+    if server.users.get(target.username) != target.password:
+        raise _said(target, "28P01", 1045, f"authentication failed for user {target.username}")
+    if target.database not in server.databases:
+        raise _said(target, "3D000", 1049, f"database {target.database} does not exist")
+
+
+def _said(target: Target, sqlstate: str, number: int, text: str) -> DatabaseError:
+    if target.engine == "postgresql":
+        return faults.postgres_fault(sqlstate, text, target)
+    return faults.mysql_fault(number, text, target)
+
+
+def _lost(target: Target) -> DatabaseError:
+    return _said(target, "08003", 2013, "the connection was closed in the middle of an operation")
+
+
+class _MemoryStore(Store):
+    """Outside of an exclusive block `_content` is what is committed; inside, a copy that becomes it."""
+
+    def __init__(self, server: SimulatedServer, database: SimulatedDatabase, target: Target) -> None:
+        self._server = server
+        self._database = database
+        self._target = target
+        self._copy: Content | None = None
+
+    @property
+    def _content(self) -> Content:
+        return self._copy or self._database.content
+
+    async def refuse_unless_writable(self) -> None:
+        await self._server.answer(self._target)
+        if self._server.read_only and self._target.engine == "mysql":
+            raise faults.read_only_server(self._target, "read_only")
+        if self._server.read_only == "standby":
+            raise faults.standby(self._target)
+        if self._server.read_only:
+            raise faults.read_only_transactions(self._target)
+
+    @asynccontextmanager
+    async def exclusive(self) -> AsyncIterator[None]:
+        await self._server.answer(self._target)
+        async with self._database.lock:
+            self._copy = copy.deepcopy(self._database.content)
+            try:
+                yield
+                await self._server.answer(self._target)
+                self._database.content = self._copy
+            finally:
+                self._copy = None
+
+    async def layout(self) -> dict[str, frozenset[str]]:
+        await self._server.answer(self._target)
+        return dict(self._content.tables)
+
+    async def recorded(self) -> int | None:
+        await self._server.answer(self._target)
+        return self._content.version if SENTINEL in self._content.tables else None
+
+    async def record(self, version: int) -> None:
+        await self._write()
+        self._content.version = version
+
+    async def run(self, statement: Statement) -> None:
+        await self._write()
+        _give(self._content, statement)
+        if self._target.engine == "mysql":
+            _give(self._database.content, statement)
+
+    async def add_default_admin(self) -> None:
+        await self._write("users")
+        if not self._content.users:
+            self._content.users["nacos"] = (_DEFAULT_HASH, True)
+            self._content.admins.add("nacos")
+
+    async def user(self, name: str) -> User | None:
+        await self._server.answer(self._target)
+        self._refuse_missing("users")
+        stored = self._content.users.get(name)
+        return None if stored is None else User(*stored, name in self._content.admins)
+
+    async def write_user(self, name: str, password_hash: str) -> None:
+        await self._write("users")
+        self._content.users[name] = (password_hash, True)
+
+    async def make_admin(self, name: str) -> None:
+        await self._write("roles")
+        self._content.admins.add(name)
+
+    async def remove_user(self, name: str) -> None:
+        await self._write("users")
+        self._content.users.pop(name, None)
+        self._content.admins.discard(name)
+
+    async def _write(self, table: str = "") -> None:
+        await self._server.answer(self._target)
+        self._server.count_write(self._target)
+        if table:
+            self._refuse_missing(table)
+
+    def _refuse_missing(self, table: str) -> None:
+        if table not in self._content.tables:
+            raise _said(self._target, "42P01", 1146, f"table {table} does not exist")
+
+
+def _give(content: Content, statement: Statement) -> None:
+    content.tables[statement.table] = content.tables.get(statement.table, frozenset()) | statement.columns
+
+
+# ------------------------------------------------------------------ passwords
+
+
+class SimulatedHasher(passwords.Hasher):
+    """Looks like bcrypt, costs nothing, needs no thread, and is the same for every run."""
+
+    async def hash(self, password: str) -> str:
+        return simulated_hash(password)
+
+    async def matches(self, password: str, hashed: str) -> bool:
+        return hashed == simulated_hash(password)
+
+
+def simulated_hash(password: str) -> str:
+    digest = hashlib.sha384(password.encode()).digest()
+    return "$2b$10$" + base64.b64encode(digest).translate(_BCRYPT_ALPHABET)[:53].decode()
+
+
+def _checked(password: str, hashed: str) -> bool:
+    """Against a real hash, which a Secret may hold."""
+    if not passwords.is_bcrypt(hashed):
+        return False
+    import bcrypt
+
+    return bcrypt.checkpw(password.encode(), hashed.encode())

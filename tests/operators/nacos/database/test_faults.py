@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import socket
+import ssl
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from konverge.operators.nacos.database import DatabaseError, Engine, Target, Tls, faults, quote_name
+
+POSTGRES = Target(
+    engine="postgresql", host="db", port=5432, database='na"cos', username="o'p", password="s3cret!", tls=Tls()
+)
+MYSQL = Target(engine="mysql", host="2001:db8::1", port=3306, database="na`cos", username="op", password="s3cret!")
+
+
+@pytest.mark.spec("N-20")
+@pytest.mark.parametrize(
+    ("code", "reason", "advice"),
+    [
+        ("28P01", "AuthenticationFailed", "Secret"),
+        ("3D000", "DatabaseMissing", 'CREATE DATABASE "na""cos"'),
+        ("42501", "PermissionDenied", 'OWNER TO "o\'p"'),
+        ("3F000", "PermissionDenied", "SCHEMA"),
+        ("25006", "ReadOnly", "primary"),
+        ("53300", "Overloaded", "limits"),
+        ("57014", "Timeout", "transactions"),
+        ("55P03", "Timeout", "lock"),
+        ("57P01", "Interrupted", "again"),
+        ("57P03", "Unreachable", "host"),
+        ("40P01", "Interrupted", "again"),
+        ("08006", "Interrupted", "again"),
+        ("42P01", "SchemaMissing", "schema"),
+        ("42804", "SchemaBroken", "restore"),
+        ("XX000", "Failed", "refused"),
+        ("", "Failed", "refused"),
+    ],
+)
+def test_what_postgresql_says(code: str, reason: str, advice: str) -> None:
+    fault = faults.postgres_fault(code, "what it said", POSTGRES)
+    assert fault.reason == reason
+    assert advice in fault.message
+    assert "what it said" in fault.message
+
+
+def test_the_access_file_is_named() -> None:
+    fault = faults.postgres_fault("28000", 'no pg_hba.conf entry for host "10.0.0.1", no encryption', POSTGRES)
+    assert fault.reason == "AuthenticationFailed"
+    assert "TLS mode" in fault.message
+
+
+@pytest.mark.spec("N-20")
+@pytest.mark.parametrize(
+    ("number", "reason", "advice"),
+    [
+        (1045, "AuthenticationFailed", "Secret"),
+        (1130, "AuthenticationFailed", "'%'"),
+        (1049, "DatabaseMissing", "CREATE DATABASE `na``cos`"),
+        (1044, "PermissionDenied", "GRANT ALL ON `na``cos`.*"),
+        (1142, "PermissionDenied", "GRANT"),
+        (1290, "ReadOnly", "primary"),
+        (1040, "Overloaded", "connections"),
+        (1205, "Timeout", "lock"),
+        (1213, "Interrupted", "again"),
+        (2013, "Interrupted", "again"),
+        (1146, "SchemaMissing", "schema"),
+        (1054, "SchemaBroken", "restore"),
+        (3159, "TlsFailed", "require"),
+        (9999, "Failed", "refused"),
+    ],
+)
+def test_what_mysql_says(number: int, reason: str, advice: str) -> None:
+    fault = faults.mysql_fault(number, "what it said", MYSQL)
+    assert fault.reason == reason
+    assert advice in fault.message
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "text"),
+    [
+        (ConnectionRefusedError(111, "Connection refused"), "Unreachable", "Connection refused"),
+        (socket.gaierror(-2, "Name or service not known"), "Unreachable", "DNS"),
+        (ssl.SSLError(1, "[SSL] wrong version number"), "TlsFailed", "certificate"),
+        (OSError(), "Unreachable", "OSError"),
+    ],
+)
+def test_what_the_network_says(error: OSError, reason: str, text: str) -> None:
+    fault = faults.network_fault(error, POSTGRES)
+    assert fault.reason == reason
+    assert text in fault.message
+
+
+@given(st.text(min_size=4), st.text(), st.text(), st.sampled_from(["28P01", "42501", "XX000"]))
+def test_no_password_passes_through(password: str, before: str, after: str, code: str) -> None:
+    target = Target(engine="postgresql", host="", port=1, database="", username="", password=f"§{password}§")
+    said = f"{before}§{password}§{after}"
+    fault: DatabaseError = faults.postgres_fault(code, said, target)
+    assert f"§{password}§" not in fault.message
+    assert len(fault.message) < 700
+
+
+def test_a_target_never_shows_its_password() -> None:
+    assert "s3cret" not in f"{POSTGRES} {POSTGRES!r}"
+    assert str(MYSQL) == "mysql://op@[2001:db8::1]:3306/na`cos"
+
+
+@given(st.sampled_from(["postgresql", "mysql"]), st.text(min_size=1))
+def test_quoted_names_end_where_they_should(engine: Engine, name: str) -> None:
+    quoted = quote_name(engine, name)
+    mark = quoted[0]
+    assert quoted[-1] == mark
+    assert quoted[1:-1].replace(mark * 2, "").count(mark) == 0
+    assert quoted[1:-1].replace(mark * 2, mark) == name
