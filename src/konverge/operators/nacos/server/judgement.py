@@ -77,7 +77,7 @@ class _Evidence:
 
 
 def _gather(views: Sequence[View], replicas: int) -> _Evidence:
-    ordered = tuple(sorted(views, key=lambda view: (view.asked, view.address, view.port, bool(view.error))))
+    ordered = tuple(sorted(views, key=lambda view: (view.asked, view.address, view.port, repr(view))))
     own: dict[str, Member] = {}
     pods: dict[str, str] = {}
     for view in ordered:

@@ -1,0 +1,166 @@
+"""The judgement where recordings do not reach: several points of view, scaling, names, and anything at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from konverge.operators.nacos.server import LEADING_GROUP, Leader, Member, View, judge
+
+HOSTS = [f"nacos-{i}.nacos-headless.default.svc.cluster.local" for i in range(5)]
+
+
+def member(number: int, leader: int | None = 0, term: int = 1, **changes: object) -> Member:
+    leaders = None if leader is None else {LEADING_GROUP: Leader(f"{HOSTS[leader]}:7848", term)}
+    made = Member(host=HOSTS[number], version="2.4.3", leaders=leaders, raft_port=7848)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def view(asked: int, *members: Member) -> View:
+    return View(asked=f"nacos-{asked}", address=f"10.0.0.{asked}", members=members)
+
+
+def failed(asked: int) -> View:
+    return View(asked=f"nacos-{asked}", address=f"10.0.0.{asked}", error="Timeout: 10.0.0.1:8848 did not answer")
+
+
+def everybody(**changes: object) -> list[View]:
+    return [view(asked, *(member(i, **changes) for i in range(3))) for asked in range(3)]  # type: ignore[arg-type]
+
+
+@pytest.mark.spec("N-10")
+def test_all_well_by_host_names() -> None:
+    verdict = judge(everybody(), 3)
+    assert (verdict.healthy, verdict.leader, verdict.version) == (True, "nacos-0", "2.4.3")
+    assert [one.role for one in verdict.standings] == ["leader", "follower", "follower"]
+    assert [one.pod for one in verdict.standings] == ["nacos-0", "nacos-1", "nacos-2"]
+
+
+def test_all_well_by_addresses() -> None:
+    def by_address(number: int) -> Member:
+        return member(number, host=f"10.0.0.{number}", leaders={LEADING_GROUP: Leader("10.0.0.2:7848", 4)})
+
+    verdict = judge([view(asked, *(by_address(i) for i in range(3))) for asked in range(3)], 3)
+    assert (verdict.healthy, verdict.leader) == (True, "nacos-2")
+
+
+def test_a_peers_word_does_not_count() -> None:
+    views = [everybody()[0], everybody()[1], failed(2)]
+    verdict = judge(views, 3)
+    assert verdict.quorum
+    assert not verdict.healthy
+    lost = verdict.of_pod("nacos-2")
+    assert lost is not None
+    assert (lost.state, lost.verified, lost.role) == ("UNREACHABLE", False, "")
+
+
+def test_pods_that_nobody_asked_are_missed() -> None:
+    verdict = judge(everybody()[:2], 3)
+    assert verdict.problems == ("2 of 3 pods were asked",)
+
+
+def test_a_member_that_has_not_caught_up_with_the_term() -> None:
+    views = everybody(leader=1, term=2)
+    views[2] = view(2, member(0, 1, 2), member(1, 1, 2), member(2, 0, 1))
+    verdict = judge(views, 3)
+    assert (verdict.healthy, verdict.leader, verdict.split) == (False, "nacos-1", False)
+    assert "nacos-2 names nacos-0 (term 1)" in verdict.problems[0]
+
+
+def test_stale_entries_of_peers_do_not_matter() -> None:
+    views = everybody(leader=1, term=2)
+    views[0] = view(0, member(0, 1, 2), member(1, 0, 1), member(2, None, version=None))
+    assert judge(views, 3).healthy
+
+
+def test_two_leaders() -> None:
+    views = [
+        view(0, member(0, 0, 1), member(1, 0, 1, state="DOWN"), member(2, 0, 1, state="DOWN")),
+        view(1, member(0, 0, 1, state="DOWN"), member(1, 1, 2), member(2, 1, 2)),
+        view(2, member(0, 0, 1, state="DOWN"), member(1, 1, 2), member(2, 1, 2)),
+    ]
+    verdict = judge(views, 3)
+    assert (verdict.split, verdict.quorum, verdict.leader) == (True, True, "nacos-1")
+    assert "nacos-0 answers, but is DOWN for nacos-1, nacos-2" in verdict.problems
+
+
+def test_three_that_each_know_only_themselves_are_no_cluster() -> None:
+    verdict = judge([view(i, member(i, i)) for i in range(3)], 3)
+    assert verdict.split
+    assert not verdict.quorum
+    assert "nacos-0 lists 1 of 3 members" in verdict.problems
+
+
+def test_a_leader_alone_is_no_leader() -> None:
+    verdict = judge([everybody()[0], failed(1), failed(2)], 3)
+    assert (verdict.leader, verdict.quorum) == ("", False)
+    assert [one.role for one in verdict.standings] == ["", "", ""]
+
+
+def test_growing_needs_the_larger_majority() -> None:
+    views = [view(asked, *(member(i) for i in range(5))) for asked in range(2)]
+    assert not judge(views, 3).quorum
+    assert not judge(views, 5).quorum
+
+
+def test_the_lowest_version_of_an_upgrade() -> None:
+    views = everybody()
+    views[0] = view(0, *(replace(member(i), version="2.10.0") for i in range(3)))
+    assert judge(views, 3).version == "2.4.3"
+
+
+def test_a_final_dot_is_the_same_member() -> None:
+    from konverge.operators.nacos.server import answers
+
+    raw = b'{"data":[{"ip":"Nacos-0.nacos-headless.default.svc.cluster.local.","port":8848,"state":"UP"}]}'
+    assert answers.members(raw)[0].host == HOSTS[0]
+
+
+def test_a_server_that_does_not_list_itself() -> None:
+    verdict = judge([view(4, *(member(i) for i in range(3)))], 3)
+    assert any("nacos-4 does not list itself" in one for one in verdict.problems)
+
+
+def test_nothing_at_all() -> None:
+    verdict = judge([], 3)
+    assert (verdict.healthy, verdict.quorum, verdict.leader) == (False, False, "")
+
+
+leaders = st.none() | st.dictionaries(
+    st.sampled_from([LEADING_GROUP, "nacos_config", "x"]),
+    st.builds(Leader, st.sampled_from(["", *(f"{host}:7848" for host in HOSTS), "nonsense"]), st.integers(0, 4)),
+    max_size=3,
+)
+members = st.builds(
+    Member,
+    host=st.sampled_from([*HOSTS, "10.0.0.1", "", "::1"]),
+    port=st.sampled_from([8848, 8849]),
+    state=st.sampled_from(["UP", "DOWN", "SUSPICIOUS", "", "STARTING"]),
+    version=st.sampled_from([None, "2.4.3", "3.0.3", "x-y.²"]),
+    leaders=leaders,
+    raft_port=st.none() | st.just(7848),
+)
+views = st.lists(
+    st.builds(
+        View,
+        asked=st.sampled_from([f"nacos-{i}" for i in range(5)]),
+        address=st.sampled_from(["10.0.0.1", "", "::1"]),
+        members=st.lists(members, max_size=5).map(tuple),
+        error=st.sampled_from(["", "Timeout: late"]),
+    ),
+    max_size=5,
+)
+
+
+@given(views, st.integers(1, 5), st.randoms(use_true_random=False))
+def test_any_views_have_one_verdict_in_every_order(found: list[View], replicas: int, chance: object) -> None:
+    verdict = judge(found, replicas)
+    shuffled = list(found)
+    chance.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert judge(shuffled, replicas) == verdict
+    assert verdict.healthy == (not verdict.problems)
+    assert not verdict.healthy or (verdict.quorum and verdict.verified == replicas)
+    assert not verdict.leader or verdict.quorum
