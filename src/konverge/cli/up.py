@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from konverge.runtime import Manager
     from konverge.sim.cluster import Cluster
     from konverge.sim.kubelet.behaviour import Rule
+    from konverge.sim.processes import ProcessRule
 
 NODES = 3
 METRICS = "127.0.0.1:0"
@@ -49,6 +50,9 @@ def add(commands: Any) -> None:
     parser.add_argument("--rules", type=Path, help="a YAML file that scripts pods by image, name or labels")
     parser.add_argument(
         "--pod-address", default="", help="give all pods this address (127.0.0.1 where there is no other)"
+    )
+    parser.add_argument(
+        "--processes", type=Path, metavar="RULES", help="run images as local commands, by a YAML file (process-pods.md)"
     )
     # On by default: kubectl and client-go send no credential at all to a server without TLS.
     parser.add_argument("--tls", action=argparse.BooleanOptionalAction, default=True, help="serve https")
@@ -79,6 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         rules = _rules(arguments.rules)
     except (BehaviourError, OSError) as error:
         raise UsageError(f"{arguments.rules}: {error}") from error
+    arguments.processes = _process_rules(arguments.processes)
     with ExitStack() as stack:
         folder = arguments.data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="konverge-")))
         run_until_told(lambda stopping: serve(arguments, rules, operators, folder, stopping))
@@ -107,6 +112,17 @@ def _rules(path: Path | None) -> list[Rule]:
         raise BehaviourError(f"is not YAML: {error}") from error
 
 
+def _process_rules(path: Path | None) -> list[ProcessRule]:
+    if path is None:
+        return []
+    from konverge.sim.processes.rules import RuleError, load
+
+    try:
+        return load(path)
+    except (RuleError, OSError) as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
 async def serve(
     arguments: argparse.Namespace,
     rules: list[Rule],
@@ -122,11 +138,15 @@ async def serve(
         nodes=arguments.nodes,
         data_dir=arguments.data_dir,
         rules=rules,
+        processes=arguments.processes,
+        hold=("kubelet",) if arguments.processes else (),  # processes are told where the API server listens
         pod_address=arguments.pod_address,
         certificates=kept(arguments.data_dir, (arguments.host,)) if arguments.tls else None,
     )
     async with cluster:
         url = await cluster.listen(arguments.host, arguments.port, tls=arguments.tls)
+        if arguments.processes:
+            cluster.release("kubelet")
         kubeconfig = _write_kubeconfig(cluster, url, arguments.kubeconfig or folder / "kubeconfig")
         new = await _install(cluster.client, operators)
         async with _at_work(cluster.client, operators, arguments.metrics_bind_address) as manager:

@@ -26,7 +26,7 @@ from konverge.runtime import Manager
 from konverge.sim.chaos import Chaos
 from konverge.sim.clock import Clock
 from konverge.sim.faults import Faulty, Plan
-from konverge.sim.kubelet import logs
+from konverge.sim.kubelet import sessions
 from konverge.sim.kubelet.agent import Kubelet
 from konverge.sim.kubelet.behaviour import Rule
 from konverge.sim.loop import VirtualLoop
@@ -116,7 +116,7 @@ class Cluster:
         if self._certificates is not None:
             self._parts.root_ca = self._certificates.authority.decode()
         if self._runs_pods:
-            self.server.logs = logs.serve(lambda: self.kubelet.machines)
+            sessions.plug_in(self.server, self.kubelet)
             if self.faulty is None and isinstance(asyncio.get_running_loop(), VirtualLoop):
                 self.nodes.heartbeats.be_lazy(self.server, self.client)
         if self.processes is not None:

@@ -25,6 +25,7 @@ from konverge.sim.kubelet import status
 from konverge.sim.kubelet.behaviour import ADDRESS, RUNS, Behaviour, BehaviourError, Rule, behaviours
 from konverge.sim.kubelet.directing import Director
 from konverge.sim.kubelet.machine import PodMachine, recover
+from konverge.sim.kubelet.sessions import Sessions
 from konverge.sim.network import PODS, Addresses
 
 MANAGER = "kubelet"
@@ -41,7 +42,7 @@ class _Bound(msgspec.Struct, gc=False):
 _bound = msgspec.json.Decoder(_Bound)
 
 
-class Runtime(Protocol):
+class Runtime(Sessions, Protocol):
     """What runs containers as real processes."""
 
     def lives(self, pod: Pod) -> frozenset[str]:

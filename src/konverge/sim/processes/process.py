@@ -41,6 +41,8 @@ class Process(asyncio.SubprocessProtocol):
         self._transport: asyncio.SubprocessTransport
         self._exited: asyncio.Future[int] = loop.create_future()
         self._silent: asyncio.Future[None] = loop.create_future()
+        self._writable = asyncio.Event()
+        self._writable.set()
         self.pid = 0
         self.on_end: Callable[[int], None] = lambda session: None
 
@@ -55,6 +57,7 @@ class Process(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         code = self._transport.get_returncode()
+        self._writable.set()
         warden.kill_session(self.pid)  # what it started does not outlive it, as in a container
         self.on_end(self.pid)
         if not self._exited.done():
@@ -63,6 +66,12 @@ class Process(asyncio.SubprocessProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         if not self._silent.done():
             self._silent.set_result(None)
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
 
     # -------------------------------------------------------------- for its owner
 
@@ -85,6 +94,18 @@ class Process(asyncio.SubprocessProtocol):
         pipe = self._stdin()
         if pipe is not None and not pipe.is_closing():
             pipe.write(data)
+
+    async def drain(self) -> None:
+        """Until it has read most of what was written, or has ended."""
+        while self.running and not self._writable.is_set():
+            await self._writable.wait()
+
+    def hold_output(self, held: bool) -> None:
+        """Let it wait with what it wants to say."""
+        for fd in (1, 2):
+            pipe = cast("asyncio.ReadTransport | None", self._transport.get_pipe_transport(fd))
+            if pipe is not None and not pipe.is_closing():
+                (pipe.pause_reading if held else pipe.resume_reading)()
 
     def write_eof(self) -> None:
         pipe = self._stdin()

@@ -15,6 +15,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 from konverge.sim.processes import templates
@@ -90,6 +91,16 @@ def read_rules(document: Any) -> list[ProcessRule]:
     if not isinstance(document, list) or not all(isinstance(one, dict) for one in document):
         raise RuleError("a rules file is a list of mappings such as {image: 'web:*', command: [python3, serve.py]}")
     return [_read(one) for one in document]
+
+
+def load(path: Path) -> list[ProcessRule]:
+    """The rules of a YAML file. Raises RuleError and OSError."""
+    import yaml
+
+    try:
+        return read_rules(yaml.safe_load(path.read_text(encoding="utf-8")) or [])
+    except yaml.YAMLError as error:
+        raise RuleError(f"is not YAML: {error}") from error
 
 
 def _read(one: dict[str, Any]) -> ProcessRule:

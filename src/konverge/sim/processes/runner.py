@@ -200,8 +200,10 @@ class PodRunner:
 
     # -------------------------------------------------------------- logs
 
-    def log(self, name: str, run: int) -> LogFile:
-        return LogFile(self.home / "containers" / name / f"{run}.log")
+    def log(self, name: str, number: int) -> LogFile:
+        """The log of a run; the very one that is written, if it is."""
+        path, run = self.home / "containers" / name / f"{number}.log", self.runs.get(name)
+        return run.log if run is not None and run.log.path == path else LogFile(path)
 
     def _forget_old_logs(self, name: str) -> None:
         """The present run's and the one before it are kept."""

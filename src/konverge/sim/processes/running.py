@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from konverge.sim.processes.handlers import HandlerError, hook
 from konverge.sim.processes.logfile import LogFile
 from konverge.sim.processes.plan import Plan
-from konverge.sim.processes.process import Process, Spawner, StartError
+from konverge.sim.processes.process import Output, Process, Spawner, StartError
 
 _OUTPUT = 64 * 1024
 """Bytes of a command's output that are kept."""
@@ -24,7 +24,7 @@ class Run:
         self.process: Process | None = None
         self.killed = False
         """By us, with force."""
-        self.listeners: set[asyncio.Queue[tuple[int, bytes]]] = set()
+        self.listeners: set[Output] = set()
         """Those who are attached."""
         self._spawner = spawner
         self._address = address
@@ -117,9 +117,8 @@ class Run:
 
     def _said(self, fd: int, data: bytes) -> None:
         self.log.write(fd, data)
-        for listener in self.listeners:
-            if not listener.full():  # who attaches and does not read misses something; the log has it
-                listener.put_nowait((fd, data))
+        for listener in tuple(self.listeners):
+            listener(fd, data)
 
 
 def _known(name: str | None) -> str:

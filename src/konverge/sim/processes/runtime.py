@@ -13,6 +13,7 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +24,21 @@ from konverge.objects.kinds.core_v1 import ConfigMap, Node, PersistentVolume, Po
 from konverge.objects.kinds.discovery_v1 import EndpointSlice
 from konverge.runtime import Context, Controller, Request, Result, Watch
 from konverge.sim.clock import RealTime
+from konverge.sim.kubelet.containers import Mode
+from konverge.sim.kubelet.logs import refuse
 from konverge.sim.kubelet.machine import PodMachine
+from konverge.sim.kubelet.sessions import Talk, Wish
 from konverge.sim.loop import VirtualLoop
-from konverge.sim.processes import access, disk, hosts, mounts, plan
+from konverge.sim.processes import access, disk, hosts, logs, mounts, plan, remote
 from konverge.sim.processes.downward import Self
 from konverge.sim.processes.environment import container_env, service_env
 from konverge.sim.processes.lookup import Lookup
 from konverge.sim.processes.process import Spawner
 from konverge.sim.processes.rules import ProcessRule, find
 from konverge.sim.processes.runner import Kubelet, PodRunner
+from konverge.sim.processes.running import Run
 from konverge.sim.processes.volumes import PodVolumes, folder_name, refers_to
+from konverge.wire.message import Producer
 
 STOP_TIME = 10.0
 """Seconds that processes have to end by themselves when the cluster ends."""
@@ -173,6 +179,31 @@ class Processes:
         text = hosts.text(itself, pods, services, slices).encode()
         if not path.exists() or path.read_bytes() != text:
             disk.write_private(disk.make_folder(path.parent) / path.name, text)
+
+    # -------------------------------------------------------------- logs and sessions
+
+    def log(self, uid: str, container: str, query: Mapping[str, Sequence[str]]) -> Producer | None:
+        runner = self.runners.get(uid)
+        one = runner.machine.live.get(container) if runner is not None else None
+        if runner is None or one is None:
+            return None
+        wish = logs.read_wish(query)
+        refuse(one, runner.pod.metadata.name, wish.previous)
+        number = one.runs - 1 if wish.previous and one.mode is not Mode.WAITING else one.runs
+        return logs.producer(runner.log(container, number), wish)
+
+    def exec(self, uid: str, container: str, wish: Wish) -> Talk | None:
+        run = self._running(uid, container)
+        return None if run is None else partial(remote.execute, run, self.spawner, wish)
+
+    def attach(self, uid: str, container: str, wish: Wish) -> Talk | None:
+        run = self._running(uid, container)
+        return None if run is None else partial(remote.attach, run, wish)
+
+    def _running(self, uid: str, container: str) -> Run | None:
+        runner = self.runners.get(uid)
+        run = runner.runs.get(container) if runner is not None else None
+        return run if run is not None and run.process is not None and run.process.running else None
 
     # -------------------------------------------------------------- keeping it up to date
 

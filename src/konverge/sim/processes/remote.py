@@ -1,0 +1,291 @@
+"""exec and attach over a WebSocket: one channel per stream, the first byte of each message is its number.
+
+0 is stdin, 1 stdout, 2 stderr, 3 the outcome (a Status), 4 the size of the terminal; with the fifth version of the
+protocol 255 says that a channel has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import json
+import os
+import struct
+import termios
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from konverge.sim.kubelet.sessions import Wish
+from konverge.sim.processes.process import Process, Spawner, StartError
+from konverge.sim.processes.running import Run
+from konverge.wire.websocket import WebSocket
+
+STDIN, STDOUT, STDERR, OUTCOME, RESIZE, ENDED = 0, 1, 2, 3, 4, 255
+_AHEAD = 1024 * 1024
+"""Bytes of output that wait for the client before the process has to."""
+_CHUNK = 32 * 1024
+_SUCCESS: dict[str, Any] = {"metadata": {}, "status": "Success"}
+
+
+class Outlet:
+    """Output on its way to the client. Filled without waiting; a process that says too much is held meanwhile.
+
+    Without a way to hold it, what is too much is left out.
+    """
+
+    def __init__(self, socket: WebSocket, hold: Callable[[bool], None] | None) -> None:
+        self._socket = socket
+        self._hold = hold
+        self._queue: asyncio.Queue[tuple[int, bytes] | None] = asyncio.Queue()
+        self._size = 0
+        self._held = False
+
+    def put(self, channel: int, data: bytes) -> None:
+        if self._size > _AHEAD and self._hold is None:
+            return
+        self._queue.put_nowait((channel, data))
+        self._size += len(data)
+        if self._size > _AHEAD and self._hold is not None and not self._held:
+            self._held = True
+            self._hold(True)
+
+    def end(self) -> None:
+        self._queue.put_nowait(None)
+
+    async def run(self) -> None:
+        """Until the end of the output. Raises ConnectionError when the client has gone."""
+        while (item := await self._queue.get()) is not None:
+            channel, data = item
+            for start in range(0, len(data), _CHUNK):
+                await self._socket.send(bytes((channel,)) + data[start : start + _CHUNK])
+            self._size -= len(data)
+            if self._held and self._hold is not None and self._size < _AHEAD // 2:
+                self._held = False
+                self._hold(False)
+
+
+async def execute(run: Run, spawner: Spawner, wish: Wish, socket: WebSocket) -> None:
+    """Run a command in the container's environment."""
+    await socket.send(bytes((STDOUT,)))  # some clients wait for a first message
+    begin = _with_terminal if wish.tty else _with_pipes
+    try:
+        outcome = await begin(run, spawner, wish, socket)
+    except StartError as error:
+        words = f"OCI runtime exec failed: {error}"
+        outcome = {**_SUCCESS, "status": "Failure", "reason": "InternalError", "message": words, "code": 500}
+    await socket.send(bytes((OUTCOME,)) + json.dumps(outcome).encode())
+
+
+async def _with_pipes(run: Run, spawner: Spawner, wish: Wish, socket: WebSocket) -> dict[str, Any]:
+    wanted = {1: wish.stdout, 2: wish.stderr}
+    holder: list[Process] = []
+    outlet = Outlet(socket, lambda held: holder[0].hold_output(held) if holder else None)
+
+    def said(fd: int, data: bytes) -> None:
+        if wanted[fd]:
+            outlet.put(fd, data)
+
+    plan = run.plan
+    command = exec_words(run, wish.command)
+    process = await spawner.start(command, plan.env, plan.cwd, said, stdin=wish.stdin)
+    holder.append(process)
+    return await _together(process, outlet, socket, _Pipes(process))
+
+
+async def _with_terminal(run: Run, spawner: Spawner, wish: Wish, socket: WebSocket) -> dict[str, Any]:
+    ours, theirs = os.openpty()
+    terminal = _Terminal(ours)
+    outlet = Outlet(socket, terminal.hold)
+    try:
+        env = {"TERM": "xterm", **run.plan.env}
+        command = exec_words(run, wish.command)
+        process = await spawner.start(command, env, run.plan.cwd, lambda fd, data: None, terminal=theirs)
+    finally:
+        os.close(theirs)
+        terminal.say_to(lambda data: outlet.put(STDOUT, data))
+    try:
+        return await _together(process, outlet, socket, terminal)
+    finally:
+        terminal.close()
+
+
+class _Pipes:
+    """A process's stdin."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    async def write(self, data: bytes) -> None:
+        self._process.write(data)
+        await self._process.drain()
+
+    def end(self) -> None:
+        self._process.write_eof()
+
+    def resize(self, columns: int, rows: int) -> None:
+        """A pipe has no size."""
+
+    def rest(self) -> None:
+        """A process's output is complete when it has ended."""
+
+
+class _Terminal:
+    """Our end of a pseudo terminal."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._say: Callable[[bytes], None] = lambda data: None
+        self._open = True
+        os.set_blocking(fd, False)
+
+    def say_to(self, say: Callable[[bytes], None]) -> None:
+        self._say = say
+        self.hold(False)
+
+    def hold(self, held: bool) -> None:
+        loop = asyncio.get_running_loop()
+        if held or not self._open:
+            loop.remove_reader(self._fd)
+        else:
+            loop.add_reader(self._fd, self._read)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._fd, _CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:  # EIO: nobody has the other end open any more
+            data = b""
+        if data:
+            self._say(data)
+        else:
+            asyncio.get_running_loop().remove_reader(self._fd)
+
+    async def write(self, data: bytes) -> None:
+        while data:
+            try:
+                data = data[os.write(self._fd, data) :]
+            except BlockingIOError:
+                await asyncio.sleep(0.01)  # a terminal that nobody reads; typing is slow anyway
+            except OSError as error:
+                if error.errno == errno.EIO:
+                    return
+                raise
+
+    def end(self) -> None:
+        with suppress(OSError):
+            os.write(self._fd, b"\x04")
+
+    def resize(self, columns: int, rows: int) -> None:
+        size = struct.pack("HHHH", min(rows, 0xFFFF), min(columns, 0xFFFF), 0, 0)
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, size)
+
+    def rest(self) -> None:
+        """What was said last is still in the terminal when its process has ended."""
+        for _ in range(1024):
+            try:
+                data = os.read(self._fd, _CHUNK)
+            except OSError:
+                return
+            if not data:
+                return
+            self._say(data)
+
+    def close(self) -> None:
+        self._open = False
+        asyncio.get_running_loop().remove_reader(self._fd)
+        os.close(self._fd)
+
+
+async def _together(process: Process, outlet: Outlet, socket: WebSocket, inlet: _Pipes | _Terminal) -> dict[str, Any]:
+    """Both directions until the process has ended; when the client goes first, the process goes too."""
+    reading = asyncio.create_task(_listen(socket, inlet), name="exec: input")
+    sending = asyncio.create_task(outlet.run(), name="exec: output")
+    waiting = asyncio.create_task(process.wait(), name="exec: process")
+    try:
+        await asyncio.wait([reading, waiting, sending], return_when=asyncio.FIRST_COMPLETED)
+        if socket.closed or sending.done():
+            process.kill()
+        code = await waiting
+        inlet.rest()
+        outlet.end()
+        await sending
+    finally:
+        process.kill()
+        for task in (reading, sending):
+            task.cancel()
+        await asyncio.wait([reading, sending, waiting])
+    return outcome_of(code)
+
+
+async def _listen(socket: WebSocket, inlet: _Pipes | _Terminal) -> None:
+    while (message := await socket.receive()) is not None:
+        channel, data = message[:1], message[1:]
+        if channel == bytes((STDIN,)) and data:
+            await inlet.write(data)
+        elif channel == bytes((ENDED,)) and data == bytes((STDIN,)):
+            inlet.end()
+        elif channel == bytes((RESIZE,)):
+            with suppress(ValueError, KeyError, TypeError, OSError):
+                size = json.loads(data)
+                inlet.resize(int(size["Width"]), int(size["Height"]))
+
+
+def outcome_of(code: int) -> dict[str, Any]:
+    """The Status that tells a client the exit code."""
+    if code == 0:
+        return _SUCCESS
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: exit status {code}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": [{"reason": "ExitCode", "message": str(code)}]},
+    }
+
+
+def exec_words(run: Run, command: Any) -> list[str]:
+    """A command of the user's, with mount paths replaced by what stands for them.
+
+    `kubectl cp` from a pod runs `tar cf - PATH` and expects that very path in the archive: so the archive is made
+    from the container's root, with its links followed.
+    """
+    words = list(command)
+    mounts = run.plan.mounts
+    if words[:3] == ["tar", "cf", "-"] and len(words) == 4 and mounts.is_mounted(words[3]):
+        return ["tar", "-C", str(mounts.root), "-chf", "-", words[3].lstrip("/")]
+    return [mounts.translate(word) for word in words]
+
+
+async def attach(run: Run, wish: Wish, socket: WebSocket) -> None:
+    """What the container's process says from now on, and a way to talk to it."""
+    process = run.process
+    assert process is not None
+    await socket.send(bytes((STDOUT,)))
+    outlet = Outlet(socket, None)  # one who watches must not hold the process
+    wanted = {1: wish.stdout, 2: wish.stderr}
+
+    def said(fd: int, data: bytes) -> None:
+        if wanted[fd]:
+            outlet.put(fd, data)
+
+    run.listeners.add(said)
+    inlet = _Pipes(process)
+    tasks = [
+        asyncio.create_task(_listen(socket, inlet), name="attach: input"),
+        asyncio.create_task(outlet.run(), name="attach: output"),
+        asyncio.create_task(process.wait(), name="attach: process"),
+    ]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if tasks[2].done():
+            outlet.end()
+            await tasks[1]
+            await socket.send(bytes((OUTCOME,)) + json.dumps(_SUCCESS).encode())
+    finally:
+        run.listeners.discard(said)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
