@@ -7,11 +7,13 @@ import asyncio
 import pytest
 
 from konverge.apiserver import ApiServer
-from konverge.client import Client, Static
-from konverge.objects.kinds.core_v1 import ConfigMap, Secret
+from konverge.client import Call, Client, Static, Wrapper
+from konverge.objects.kinds.coordination_v1 import Lease
+from konverge.objects.kinds.core_v1 import ConfigMap, Event, Secret
 from konverge.runtime import Context, Controller, Manager, Reconciler
 from konverge.runtime.manager import LeaderElection
 from konverge.sim.loop import VirtualLoop
+from konverge.wire.message import Response
 from tests.runtime.conftest import config_map, secret
 
 pytestmark = pytest.mark.spec("R-04")
@@ -59,3 +61,34 @@ def test_at_every_await_nothing_is_left_behind(cancel: bool) -> None:
     for step in STEPS:
         with asyncio.Runner(loop_factory=lambda: VirtualLoop(step)) as runner:  # noqa: B023 - used within the turn
             runner.run(scene(step, cancel=cancel))
+
+
+class SlowEvents(Wrapper):
+    """Events take a second each to be written."""
+
+    async def call(self, call: Call) -> Response:
+        if call.resource == Event.resource:
+            await asyncio.sleep(1)
+        return await super().call(call)
+
+
+class Slow(Client):
+    def __init__(self, client: Client) -> None:
+        self._stand_on(SlowEvents(client.caller), client.mapper)
+
+
+@pytest.mark.virtual
+async def test_events_are_written_before_the_lease_is_given_back() -> None:
+    async def tell(ctx: Context[Secret]) -> None:
+        ctx.event("First", "one")
+        ctx.event("Second", "two")
+
+    async with ApiServer() as server, Client(server.transport, credentials=Static.bearer(server.token)) as client:
+        await client.create(secret("a"))
+        election = LeaderElection(name="op", identity="me")
+        manager = Manager(Slow(client), leader_election=election).add(Controller(Secret, tell))
+        async with manager.running():
+            await asyncio.sleep(0.1)
+        told = await client.list(Event, "default", field_selector="involvedObject.kind=Secret")
+        assert sorted(event.reason or "" for event in told) == ["First", "Second"]
+        assert not (await client.get(Lease, "op", "default")).spec.holder_identity

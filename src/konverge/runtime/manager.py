@@ -161,7 +161,7 @@ class Manager:
             if go_on and elector is not None:
                 go_on = await _unless(stop, elector.acquire())
             if go_on:
-                await self._lead(group, elector, stop, ready)
+                await self._lead(group, elector, stop, ready, telling)
             self._stopping = True
             for tasks in (watching, telling):
                 await _end(tasks)
@@ -172,6 +172,7 @@ class Manager:
         elector: LeaderElector | None,
         stop: asyncio.Event,
         ready: asyncio.Future[None] | None,
+        telling: list[asyncio.Task[None]],
     ) -> None:
         """Controllers at work, from here until the end is asked for or leadership is lost."""
         async with AsyncExitStack() as stack:
@@ -182,6 +183,7 @@ class Manager:
             if not await _unless(stop, lost.wait()):
                 self._stopping = True
                 await self._drain(working)
+                await _end(telling)  # while the Lease is ours: after that, nothing may be written, also no event
                 return
         raise LeadershipLost("leadership was lost: this process ends, another one leads")
 
