@@ -96,8 +96,8 @@ class Served:
     def field_selectors(self) -> Mapping[str, Callable[[Obj], str]]:
         """By the names of the served version; the values are read from the stored object."""
         found = dict(self.strategy.field_selectors)
-        if self.conversion is not None:
-            found |= {name: found[stored] for name, stored in self.conversion.field_labels.items() if stored in found}
+        if self.conversion is not None and self.conversion.field_labels:
+            found = {name: found[stored] for name, stored in self.conversion.field_labels.items() if stored in found}
         return found
 
     @property

@@ -126,6 +126,8 @@ class Strategy:
     """Graceful deletion (pods): (object, asked seconds) -> seconds; 0 removes at once."""
     field_selectors: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict)
     """Beyond metadata.name and metadata.namespace."""
+    indexed_fields: tuple[str, ...] = ()
+    """Fields by which the real server has an index."""
     field_refusal: str = "field label not supported: {field}"
     """What is said about a field that is not among them, where there are any."""
     held: Callable[[Obj], bool] | None = None

@@ -60,7 +60,7 @@ class Partial:
         self.key: Any = (served.prefix, version)
 
     def frame(self, type_: str, record: Record) -> bytes:
-        return line(type_, render.partial(record.decode(), self._version))
+        return line(type_, render.partial(render.internal(self._served, record), self._version))
 
     def bookmark(self, revision: int, annotations: Obj | None) -> bytes:
         return line("BOOKMARK", render.partial({"metadata": mark(revision, annotations)}, self._version))
@@ -84,13 +84,13 @@ class Rows:
         return made
 
     def frame(self, type_: str, record: Record) -> bytes:
-        return line(type_, self._table([render.restored(self._served, record)], record.revision))
+        return line(type_, self._table([render.internal(self._served, record)], record.revision))
 
     def bookmark(self, revision: int, annotations: Obj | None) -> bytes:
         made = self._table([], revision)
         obj = render.with_kind(self._served, {"metadata": mark(revision, annotations)})
         cells = ["" for _ in self._maker.columns(self._served)]
-        made["rows"] = [{"cells": cells, "object": render.row_object(obj, self._version, self._include)}]
+        made["rows"] = [{"cells": cells, "object": render.row_object(self._served, obj, self._version, self._include)}]
         return line("BOOKMARK", made)
 
 

@@ -25,6 +25,7 @@ from konverge.apiserver.storage import Record, Store, Table
 # How long a request for a revision that is still to come is held before it is refused.
 FUTURE_WAIT = 3.0
 _MOST_DIGITS = 1000
+_UNCACHED = frozenset({"/events"})
 TOO_OLD = "The resourceVersion for the provided list is too old."
 CONTINUE_TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
@@ -126,9 +127,9 @@ async def page(store: Store, table: Table, selection: Selection, options: ListOp
     except ValueError as error:
         raise status.bad_request(f"invalid resource version: {error}") from None
     if revision == 0:
-        # An explicit "0" allows any cached state, and such a list is never cut into pages.
-        limit = 0 if options.resource_version == "0" else options.limit
-        return await _present(store, table, selection, limit)
+        # An explicit "0" allows any cached state, and such a list is never cut into pages; events have no cache.
+        cached = options.resource_version == "0" and table.name not in _UNCACHED
+        return await _present(store, table, selection, 0 if cached else options.limit)
     if options.match == "Exact" or (options.limit and not options.match):
         await wait_for(store, revision)
         if revision < store.compacted:
@@ -163,8 +164,11 @@ async def _cut(records: list[Record], selection: Selection, revision: int, limit
         if start:
             await asyncio.sleep(0)
         chosen += [record for record in records[start : start + PIECE] if test(record)]
-        if 0 < limit < len(chosen):
-            return Page(chosen[:limit], revision, chosen[limit - 1].key)
+        if 0 < limit <= len(chosen):
+            last = chosen[limit - 1]
+            more = len(chosen) > limit or (not selection.indexed and last is not records[-1])
+            if more or not selection.indexed:
+                return Page(chosen[:limit], revision, last.key if more else "")
     return Page(chosen, revision)
 
 
@@ -172,7 +176,7 @@ async def _continued(store: Store, table: Table, selection: Selection, options: 
     if options.resource_version and options.resource_version != "0":
         raise status.bad_request("specifying resource version is not allowed when using continue")
     revision, start = read_token(options.continue_, selection.scope)
-    limit = 0 if options.resource_version == "0" else options.limit
+    limit = 0 if options.resource_version == "0" and table.name not in _UNCACHED else options.limit
     if revision < 0:
         return await _present(store, table, selection, limit, start)
     if revision < store.compacted:

@@ -88,8 +88,9 @@ async def list_(call: Call) -> Response:
         metadata.setdefault("continue", "")  # lists of custom resources always name it
     if not accepted.form:
         return await plain_list(call, served, page.records, metadata)
-    objects = await in_turns(lambda record: render.restored(served, record), page.records)
+    objects = await in_turns(lambda record: render.internal(served, record), page.records)
     if accepted.form == "Table":
+        objects = call.server.tables.ordered(served, objects)
         return call.answer(200, await _table(call, served, objects, metadata))
     return call.answer(
         200,
@@ -97,7 +98,7 @@ async def list_(call: Call) -> Response:
             "kind": "PartialObjectMetadataList",
             "apiVersion": f"meta.k8s.io/{accepted.version}",
             "metadata": metadata,
-            "items": await in_turns(lambda obj: render.partial(obj, accepted.version), objects),
+            "items": await in_turns(lambda obj: render.partial(obj, accepted.version), objects) or None,
         },
     )
 

@@ -44,6 +44,11 @@ def restored(served: Served, record: Record) -> Obj:
     return with_kind(served, obj)
 
 
+def internal(served: Served, record: Record) -> Obj:
+    """One object as tables and metadata are made from it: a built-in kind is not converted for them."""
+    return restored(served, record) if served.custom else with_kind(served, record.decode())
+
+
 def with_kind(served: Served, obj: Obj) -> Obj:
     return {"kind": served.resource.kind, "apiVersion": served.resource.api_version, **obj}
 
@@ -139,22 +144,25 @@ def table(
     """Objects as rows under the kind's columns."""
     rows = maker.rows(served, objects, listed=listed)
     for row, obj in zip(rows, objects, strict=True):
-        row["object"] = row_object(obj, version, include)
+        row["object"] = row_object(served, obj, version, include)
     found: Obj = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
     found["columnDefinitions"] = maker.columns(served)
     found["rows"] = rows
     return found
 
 
-def row_object(obj: Obj, version: str, include: str) -> Any:
+def row_object(served: Served, obj: Obj, version: str, include: str) -> Any:
     if include == "None":
         return None
-    return obj if include == "Object" else partial(obj, version)
+    if include != "Object":
+        return partial(obj, version)
+    converted = served.conversion is not None and not served.custom
+    return served.conversion.from_storage(obj) if converted and served.conversion is not None else obj
 
 
 def one(call: Call, served: Served, record: Record, accepted: Accepted) -> Any:
     """One object in a form other than the plain one."""
-    obj = restored(served, record)
+    obj = internal(served, record)
     if accepted.form == "Table":
         metadata = {"resourceVersion": str(record.revision)}
         return table(call.server.tables, served, [obj], metadata, accepted.version, include_object(call))

@@ -101,3 +101,6 @@ class TableMaker(Protocol):
     def columns(self, served: Served) -> list[Obj]: ...
     def rows(self, served: Served, objects: Sequence[Obj], *, listed: bool = False) -> list[Obj]:
         """Rows without their `object`. `listed`: the objects are a list, in which rows may depend on each other."""
+
+    def ordered(self, served: Served, objects: list[Obj]) -> list[Obj]:
+        """The objects of a list in the order of its rows."""

@@ -21,10 +21,15 @@ Test = Callable[[Record], bool]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """`scope` is "" (all), "namespace/" or one key; `test` is None when everything in it is selected."""
+    """`scope` is "" (all), "namespace/" or one key; `test` is None when everything in it is selected.
+
+    `indexed`: the real server finds these objects by an index, and so knows whether any is left after a page. All
+    other pages say that there is more as soon as any object is left, selected or not.
+    """
 
     scope: str = ""
     test: Test | None = None
+    indexed: bool = False
 
     @property
     def single(self) -> bool:
@@ -41,7 +46,8 @@ def select(served: Served, namespace: str, options: ListOptions) -> Selection:
     except labels.SelectorError as error:
         raise status.bad_request(str(error)) from None
     getters = _getters(served, by_field)
-    return Selection(_scope(served, namespace, by_field), _test(by_label, by_field, getters))
+    indexed = any(by_field.exact(name) is not None for name in served.strategy.indexed_fields)
+    return Selection(_scope(served, namespace, by_field), _test(by_label, by_field, getters), indexed)
 
 
 def _scope(served: Served, namespace: str, by_field: fields.FieldSelector) -> str:
@@ -60,8 +66,8 @@ def _getters(served: Served, by_field: fields.FieldSelector) -> Mapping[str, Cal
     found: dict[str, Callable[[Obj], str]] = {}
     for term in by_field.terms:
         if term.field in ("metadata.name", "metadata.namespace"):
-            if term.field == "metadata.namespace" and served.custom and not served.resource.namespaced:
-                raise status.bad_request(f"field label not supported: {term.field}")
+            if term.field == "metadata.namespace" and not served.resource.namespaced and (served.custom or known):
+                raise status.bad_request(_unknown_field(served, term.field))
             continue
         getter = known.get(term.field)
         if getter is None:

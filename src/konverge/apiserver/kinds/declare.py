@@ -292,15 +292,15 @@ def exactly_one(members: Collection[str], *, noun: str, none_detail: str, rules:
 IMMUTABLE = "field is immutable"
 
 
-def unchanged(*names: str, detail: str = IMMUTABLE) -> Transition:
-    """These members (dotted paths) keep their values; the error shows the new one."""
+def unchanged(*names: str, detail: str = IMMUTABLE, absent: Any = None) -> Transition:
+    """These members (dotted paths) keep their values; the error shows the new one (`absent` where there is none)."""
     places = tuple((name, tuple(name.split("."))) for name in names)
 
     def check(new: Obj, old: Obj, path: str, report: Report) -> bool:
         for name, keys in places:
             value = dig(new, keys)
             if not same(value, dig(old, keys)):
-                report.invalid(f"{path}.{name}" if path else name, value, detail)
+                report.invalid(f"{path}.{name}" if path else name, absent if value is None else value, detail)
         return True
 
     return check

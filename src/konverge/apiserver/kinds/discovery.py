@@ -13,6 +13,7 @@ from konverge.apiserver.kinds.declare import (
     creation,
     distinct,
     field,
+    given,
     items,
     one_of,
     required,
@@ -112,9 +113,9 @@ def _unique_hint(value: Any, path: str, report: Report) -> bool:
 
 _ENDPOINT = struct(
     _addresses,
-    field("nodeName", dns_subdomain),
+    given("nodeName", dns_subdomain),
     field("deprecatedTopology", at_most(16), labels),
-    field("hostname", dns_label),
+    given("hostname", dns_label),
     field("hints", _hints),
 )
 
@@ -127,7 +128,7 @@ def _port_name(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-_PORT = struct(_port_name, text("protocol", one_of("SCTP", "TCP", "UDP")), field("appProtocol", qualified_name))
+_PORT = struct(_port_name, text("protocol", one_of("SCTP", "TCP", "UDP")), given("appProtocol", qualified_name))
 
 
 def _endpoints(obj: Any, path: str, report: Report) -> bool:

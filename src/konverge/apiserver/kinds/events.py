@@ -109,12 +109,16 @@ STRATEGIES = {
             as_created(_RULES),
             _changed_series,
             kept("involvedObject", _REFERENCE),
-            unchanged("reason", "message"),
+            unchanged("reason", "message", absent=""),
             kept("source", "core.EventSource"),
-            unchanged("firstTimestamp", "lastTimestamp", "count", "type", "eventTime", "action"),
+            unchanged("firstTimestamp", "lastTimestamp"),
+            unchanged("count", absent=0),
+            unchanged("type", absent=""),
+            unchanged("eventTime"),
+            unchanged("action", absent=""),
             kept("related", f"*{_REFERENCE}"),
             _controller_kept,
-            unchanged("reportingInstance"),
+            unchanged("reportingInstance", absent=""),
         ),
         create_on_update=True,
         default_propagation="Unsupported",
@@ -135,6 +139,8 @@ CONVERSIONS = {
         field_labels={
             **{f"regarding.{name}": f"involvedObject.{name}" for name in _REGARDING},
             "reportingController": "reportingComponent",
+            "reason": "reason",
+            "type": "type",
         },
     )
 }

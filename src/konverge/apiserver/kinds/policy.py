@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.gotypes import internal
-from konverge.apiserver.kinds.declare import Report, as_created, creation, field, one_of, section, update
+from konverge.apiserver.kinds.declare import Report, as_created, creation, field, given, one_of, section, update
 from konverge.apiserver.kinds.lifecycle import status_cleared, status_kept
 from konverge.apiserver.kinds.rules.conditions import conditions
 from konverge.apiserver.kinds.rules.members import same_rule
@@ -26,10 +26,10 @@ def _not_both(value: Any, path: str, report: Report) -> bool:
 _SPEC = section(
     "spec",
     _not_both,
-    field("minAvailable", count_or_percent, within_hundred_percent),
-    field("maxUnavailable", count_or_percent, within_hundred_percent),
+    given("minAvailable", count_or_percent, within_hundred_percent),
+    given("maxUnavailable", count_or_percent, within_hundred_percent),
     field("selector", label_selector),
-    field("unhealthyPodEvictionPolicy", one_of("AlwaysAllow", "IfHealthyBudget")),
+    given("unhealthyPodEvictionPolicy", one_of("AlwaysAllow", "IfHealthyBudget")),
 )
 _STATUS = section(
     "status",

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from konverge.apiserver.kinds.declare import (
-    Field,
     Part,
     Report,
     Rule,
+    Transition,
     as_created,
     creation,
     field,
@@ -99,12 +99,8 @@ def _binding(namespaced: bool, *kinds: str) -> tuple[Part, ...]:
     )
 
 
-def _names_given() -> tuple[Field, ...]:
-    """Reported last."""
-    return (
-        field("subjects", items(struct(text("name", required)))),
-        section("roleRef", text("name", required)),
-    )
+_SUBJECT_NAMES = field("subjects", items(struct(text("name", required))))
+_ROLE_NAME = section("roleRef", text("name", required))
 
 
 def _default_binding(obj: Obj) -> None:
@@ -128,13 +124,14 @@ def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
     _prepare(obj, context)
 
 
-def _strategy(kind: str, parts: tuple[Part, ...], late: tuple[Field, ...], *more: Any) -> Strategy:
+def _strategy(kind: str, parts: tuple[Part, ...], *late: Part, transitions: tuple[Transition, ...] = ()) -> Strategy:
+    """`late` is reported last; the `transitions` of an update say it in an order of their own."""
     return Strategy(
         defaults=_defaults_of(kind),
         prepare_create=_prepare,
         prepare_update=_prepare_update,
         validate_create=creation(*parts, *late),
-        validate_update=update(as_created(*parts), *more, as_created(*late)),
+        validate_update=update(as_created(*parts), *(transitions or (as_created(*late),))),
         name_check=path_segment_name,
         create_on_update=True,
     )
@@ -143,13 +140,15 @@ def _strategy(kind: str, parts: tuple[Part, ...], late: tuple[Field, ...], *more
 _ROLE = (field("rules", items(_rule(True))),)
 _CLUSTER_ROLE = (field("rules", items(_rule(False))), field("aggregationRule", _AGGREGATION))
 
-_ROLE_REF_KEPT = kept("roleRef", "rbac.RoleRef")
+_ROLE_REF = (as_created(_ROLE_NAME), kept("roleRef", "rbac.RoleRef"), as_created(_SUBJECT_NAMES))
 
 STRATEGIES = {
-    "Role": _strategy("Role", _ROLE, (_VERBS,)),
-    "ClusterRole": _strategy("ClusterRole", _CLUSTER_ROLE, (_VERBS,)),
-    "RoleBinding": _strategy("RoleBinding", _binding(True, "Role", "ClusterRole"), _names_given(), _ROLE_REF_KEPT),
+    "Role": _strategy("Role", _ROLE, _VERBS),
+    "ClusterRole": _strategy("ClusterRole", _CLUSTER_ROLE, _VERBS),
+    "RoleBinding": _strategy(
+        "RoleBinding", _binding(True, "Role", "ClusterRole"), _SUBJECT_NAMES, _ROLE_NAME, transitions=_ROLE_REF
+    ),
     "ClusterRoleBinding": _strategy(
-        "ClusterRoleBinding", _binding(False, "ClusterRole"), _names_given(), _ROLE_REF_KEPT
+        "ClusterRoleBinding", _binding(False, "ClusterRole"), _SUBJECT_NAMES, _ROLE_NAME, transitions=_ROLE_REF
     ),
 }

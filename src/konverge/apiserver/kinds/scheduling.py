@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.kinds.declare import Report, creation, field, one_of, unchanged, update
+from konverge.apiserver.kinds.declare import Report, creation, given, one_of, required, unchanged, update
 from konverge.apiserver.kinds.lifecycle import first_generation
 from konverge.apiserver.strategy import Obj, Strategy
 
@@ -44,7 +44,7 @@ def _value_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
 STRATEGIES = {
     "PriorityClass": Strategy(
         defaults=_defaults,
-        validate_create=creation(_value, field("preemptionPolicy", one_of("PreemptLowerPriority", "Never"))),
+        validate_create=creation(_value, given("preemptionPolicy", required, one_of("PreemptLowerPriority", "Never"))),
         validate_update=update(_value_kept, unchanged("preemptionPolicy")),
         prepare_create=first_generation,
     )

@@ -224,3 +224,11 @@ KINDS: dict[str, dict[str, Any]] = {
     },
     "StorageVersionMigration": {"Name": name, "Resource": _migrated, "Status": _migration_state},
 }
+
+
+def _first_match(schema: Obj) -> tuple[int, str]:
+    """Flow schemas are shown in the order in which they are tried."""
+    return schema["spec"].get("matchingPrecedence") or 0, schema["metadata"]["name"]
+
+
+ORDER = {"FlowSchema": _first_match}

@@ -52,9 +52,12 @@ class Tables:
         if served.custom:
             cells = [cell for _, cell in self._custom(served)]
             return [{"cells": [cell(obj) for cell in cells]} for obj in objects]
-        if served.conversion is not None:
-            objects = [served.conversion.to_storage(obj) for obj in objects]
         return _rows(_key(served), objects, listed)
+
+    def ordered(self, served: Served, objects: list[Obj]) -> list[Obj]:
+        """The objects of a list in the order in which their table shows them."""
+        order = None if served.custom else _module(served.resource.group, "ORDER").get(served.resource.kind)
+        return objects if order is None else sorted(objects, key=order)
 
     def _custom(self, served: Served) -> list[tuple[Obj, Cell]]:
         found = self._definitions.find(served)
@@ -81,11 +84,16 @@ def _rows(key: tuple[str, str], objects: Sequence[Obj], listed: bool) -> list[Ob
 @cache
 def _declared(group: str, kind: str) -> tuple[Row, Callable[[Obj], list[Obj]] | None, Callable[..., None] | None]:
     """The cells of a kind, what says that a row is about something finished, and what marks rows of a list."""
-    module = import_module(f"konverge.apiserver.table.{_MODULES.get(group, _PLAIN)}")
-    row: Row | None = module.KINDS.get(kind)
+    row: Row | None = _module(group, "KINDS").get(kind)
     if row is None:
         row = import_module("konverge.apiserver.table.cluster").PLAIN
-    return row, getattr(module, "CONDITIONS", {}).get(kind), getattr(module, "MARKS", {}).get(kind)
+    return row, _module(group, "CONDITIONS").get(kind), _module(group, "MARKS").get(kind)
+
+
+def _module(group: str, part: str) -> dict[str, Any]:
+    """What the module of a group says of its kinds."""
+    module = import_module(f"konverge.apiserver.table.{_MODULES.get(group, _PLAIN)}")
+    return getattr(module, part, {})
 
 
 @cache

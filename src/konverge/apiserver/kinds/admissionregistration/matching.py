@@ -13,13 +13,13 @@ from konverge.apiserver.kinds.declare import (
     distinct,
     even_absent,
     field,
+    given,
     items,
     one_of,
     required,
     struct,
 )
-from konverge.apiserver.kinds.rules.defaults import each, fill
-from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.kinds.rules.defaults import each, fill_unset
 from konverge.apiserver.kinds.rules.names import path_segment_complaints, qualified_name, worded
 from konverge.apiserver.kinds.rules.selectors import label_selector
 from konverge.apiserver.strategy import Obj
@@ -35,14 +35,14 @@ _MOST_CONDITIONS = 64
 
 def default_rules(rules: Iterable[Obj]) -> None:
     for rule in rules:
-        fill(rule, {"scope": "*"})
+        fill_unset(rule, {"scope": "*"})
 
 
 def default_matching(resources: Obj | None) -> None:
     """MatchResources of a policy or binding."""
     if resources is None:
         return
-    fill(resources, {"matchPolicy": "Equivalent", "namespaceSelector": dict, "objectSelector": dict})
+    fill_unset(resources, {"matchPolicy": "Equivalent", "namespaceSelector": dict, "objectSelector": dict})
     default_rules(each(resources, "resourceRules"))
     default_rules(each(resources, "excludeResourceRules"))
 
@@ -91,7 +91,7 @@ RULE = struct(
     field("apiGroups", required, _wildcard_alone("API groups")),
     field("apiVersions", required, _wildcard_alone("API versions"), items(required)),
     field("resources", required, _resources),
-    field("scope", one_of(*_SCOPES)),
+    given("scope", one_of(*_SCOPES)),
 )
 _NAMES = field("resourceNames", items(chain(worded(path_segment_complaints), distinct)))
 _NAMED_RULES = items(struct(_NAMES, RULE))
@@ -103,7 +103,7 @@ def _selector(value: Any, path: str, report: Report) -> bool:
 
 
 match_resources = struct(
-    text("matchPolicy", required, one_of(*MATCH_POLICIES)),
+    given("matchPolicy", one_of(*MATCH_POLICIES)),
     field("namespaceSelector", _selector),
     field("objectSelector", _selector),
     field("resourceRules", _NAMED_RULES),

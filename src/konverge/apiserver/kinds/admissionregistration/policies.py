@@ -29,6 +29,7 @@ from konverge.apiserver.kinds.declare import (
     as_created,
     creation,
     field,
+    given,
     items,
     one_of,
     required,
@@ -39,7 +40,7 @@ from konverge.apiserver.kinds.declare import (
 )
 from konverge.apiserver.kinds.lifecycle import metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.conditions import conditions
-from konverge.apiserver.kinds.rules.defaults import fill, section_of
+from konverge.apiserver.kinds.rules.defaults import fill_unset, section_of
 from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import (
     dns_1035_complaints,
@@ -68,7 +69,7 @@ _RESERVED = frozenset(
 
 def _default_policy(obj: Obj) -> None:
     spec = section_of(obj, "spec")
-    fill(spec, {"failurePolicy": "Fail"})
+    fill_unset(spec, {"failurePolicy": "Fail"})
     default_matching(spec.get("matchConstraints"))
 
 
@@ -109,9 +110,7 @@ def _constraints(spec: Any, path: str, report: Report) -> bool:
     return bool(constraints.get("resourceRules")) or report.required(f"{place}.resourceRules")
 
 
-_HEAD = struct(
-    text("failurePolicy", required, one_of(*FAILURE_POLICIES)), field("paramKind", _PARAM_KIND), _constraints
-)
+_HEAD = struct(given("failurePolicy", one_of(*FAILURE_POLICIES)), field("paramKind", _PARAM_KIND), _constraints)
 
 
 def _conditions(spec: Obj, before: Obj | None, report: Report) -> None:

@@ -17,8 +17,8 @@ from konverge.apiserver.kinds.admissionregistration.matching import (
     match_conditions,
 )
 from konverge.apiserver.kinds.admissionregistration.reserved import reserved_name, reserved_name_warnings
-from konverge.apiserver.kinds.declare import Report, field, items, one_of, same, struct
-from konverge.apiserver.kinds.rules.defaults import each, fill
+from konverge.apiserver.kinds.declare import Report, field, given, items, one_of, same, struct
+from konverge.apiserver.kinds.rules.defaults import each, fill_unset
 from konverge.apiserver.kinds.rules.domains import three_segments
 from konverge.apiserver.kinds.rules.names import dns_1035_complaints, dns_subdomain_complaints
 from konverge.apiserver.kinds.rules.numbers import inclusive, within
@@ -49,7 +49,7 @@ _NEVER_SENT = {
 
 def _default_hooks(obj: Obj) -> None:
     for hook in each(obj, "webhooks"):
-        fill(hook, _DEFAULTS)
+        fill_unset(hook, _DEFAULTS)
         default_rules(each(hook, "rules"))
         service = (hook.get("clientConfig") or {}).get("service")
         if service is not None and service.get("port") is None:
@@ -59,7 +59,7 @@ def _default_hooks(obj: Obj) -> None:
 def _default_mutating(obj: Obj) -> None:
     _default_hooks(obj)
     for hook in each(obj, "webhooks"):
-        fill(hook, {"reinvocationPolicy": "Never"})
+        fill_unset(hook, {"reinvocationPolicy": "Never"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +188,13 @@ def _distinct_name(hook: Any, path: str, report: Report) -> bool:
 _HOOK = struct(
     field("name", three_segments),
     field("rules", items(RULE)),
-    field("failurePolicy", one_of(*FAILURE_POLICIES)),
-    field("matchPolicy", one_of(*MATCH_POLICIES)),
+    given("failurePolicy", one_of(*FAILURE_POLICIES)),
+    given("matchPolicy", one_of(*MATCH_POLICIES)),
     _side_effects,
     field("timeoutSeconds", within(1, 30, "the timeout value must be between 1 and 30 seconds")),
     field("namespaceSelector", label_selector),
     field("objectSelector", label_selector),
-    field("reinvocationPolicy", one_of(*REINVOCATIONS)),
+    given("reinvocationPolicy", one_of(*REINVOCATIONS)),
     _client,
     _conditions,
     _review_versions,

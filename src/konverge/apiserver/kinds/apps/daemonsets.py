@@ -17,7 +17,7 @@ from konverge.apiserver.kinds.core.pod_template import pod_template
 from konverge.apiserver.kinds.core.pod_warnings import template_warnings
 from konverge.apiserver.kinds.declare import Report, as_created, creation, field, section, update
 from konverge.apiserver.kinds.lifecycle import never_less, status_cleared, status_kept
-from konverge.apiserver.kinds.rules.defaults import fill, section_of
+from konverge.apiserver.kinds.rules.defaults import fill, fill_unset, section_of
 from konverge.apiserver.kinds.rules.members import same_rule
 from konverge.apiserver.kinds.rules.numbers import count_or_percent, not_negative
 from konverge.apiserver.kinds.rules.percentages import count_of, within_hundred_percent
@@ -48,7 +48,7 @@ def _defaults(obj: Obj) -> None:
     strategy = section_of(spec, "updateStrategy")
     fill(strategy, {"type": "RollingUpdate"})
     if strategy["type"] == "RollingUpdate":
-        fill(section_of(strategy, "rollingUpdate"), {"maxUnavailable": 1, "maxSurge": 0})
+        fill_unset(section_of(strategy, "rollingUpdate"), {"maxUnavailable": 1, "maxSurge": 0})
     fill(spec, {"revisionHistoryLimit": 10})
     default_pod_template(section_of(spec, "template"))
 

@@ -19,7 +19,7 @@ from konverge.apiserver.kinds.declare import (
     update,
 )
 from konverge.apiserver.kinds.lifecycle import kept, never_less, next_generation, status_cleared, status_kept
-from konverge.apiserver.kinds.rules.defaults import fill, section_of
+from konverge.apiserver.kinds.rules.defaults import fill, fill_unset, section_of
 from konverge.apiserver.kinds.rules.members import not_above, same_rule
 from konverge.apiserver.kinds.rules.numbers import count_or_percent, not_negative
 from konverge.apiserver.kinds.rules.percentages import count_of, within_hundred_percent
@@ -42,7 +42,7 @@ def _default_deployment(obj: Obj) -> None:
     strategy = section_of(spec, "strategy")
     fill(strategy, {"type": "RollingUpdate"})
     if strategy["type"] == "RollingUpdate":
-        fill(section_of(strategy, "rollingUpdate"), _ROLLING)
+        fill_unset(section_of(strategy, "rollingUpdate"), _ROLLING)
     default_pod_template(section_of(spec, "template"))
 
 

@@ -17,6 +17,7 @@ from konverge.apiserver.kinds.declare import (
     as_created,
     creation,
     field,
+    given,
     items,
     one_of,
     section,
@@ -25,7 +26,7 @@ from konverge.apiserver.kinds.declare import (
     update,
 )
 from konverge.apiserver.kinds.lifecycle import kept, never_less, status_cleared, status_kept
-from konverge.apiserver.kinds.rules.defaults import each, fill, section_of
+from konverge.apiserver.kinds.rules.defaults import each, fill, fill_unset, section_of
 from konverge.apiserver.kinds.rules.members import not_above, same_rule, text
 from konverge.apiserver.kinds.rules.metadata import annotation_map
 from konverge.apiserver.kinds.rules.names import dns_label, dns_label_complaints, labels, named
@@ -62,7 +63,7 @@ def _defaults(obj: Obj) -> None:
         strategy["type"] = "RollingUpdate"
         section_of(strategy, "rollingUpdate")
     if strategy["type"] == "RollingUpdate" and strategy.get("rollingUpdate") is not None:
-        fill(strategy["rollingUpdate"], {"partition": 0, "maxUnavailable": 1})
+        fill_unset(strategy["rollingUpdate"], {"partition": 0, "maxUnavailable": 1})
     fill(spec, _SPEC_DEFAULTS)
     fill(spec["persistentVolumeClaimRetentionPolicy"], _RETENTION)
     default_pod_template(section_of(spec, "template"))
@@ -77,7 +78,7 @@ def _not_zero(value: Any, path: str, report: Report) -> bool:
     return within_hundred_percent(value, path, report)
 
 
-_ROLLING = struct(field("partition", not_negative), field("maxUnavailable", _not_zero))
+_ROLLING = struct(field("partition", not_negative), given("maxUnavailable", _not_zero))
 
 
 def _update_strategy(value: Any, path: str, report: Report) -> bool:

@@ -10,7 +10,18 @@ from konverge.apiserver.kinds.autoscaling.metrics import any_odd_described_versi
 from konverge.apiserver.kinds.autoscaling.references import reference
 from konverge.apiserver.kinds.autoscaling.v1 import default_v1, from_v2, to_v2
 from konverge.apiserver.kinds.conversion import Conversion
-from konverge.apiserver.kinds.declare import Report, as_created, field, items, one_of, required, section, struct, update
+from konverge.apiserver.kinds.declare import (
+    Report,
+    as_created,
+    field,
+    given,
+    items,
+    one_of,
+    required,
+    section,
+    struct,
+    update,
+)
 from konverge.apiserver.kinds.declare import required_saying as saying
 from konverge.apiserver.kinds.lifecycle import status_cleared, status_kept
 from konverge.apiserver.kinds.rules.members import number, same_rule, text
@@ -79,7 +90,7 @@ _SCALING_POLICY = struct(
 )
 _SCALING_RULES = struct(
     field("stabilizationWindowSeconds", _at_most(3600, 0, "must be greater than or equal to zero")),
-    field("selectPolicy", one_of("Disabled", "Max", "Min")),
+    given("selectPolicy", one_of("Disabled", "Max", "Min")),
     field("policies", saying("must specify at least one Policy"), items(_SCALING_POLICY)),
     field("tolerance", quantity_not_negative),
 )

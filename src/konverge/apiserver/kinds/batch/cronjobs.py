@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from konverge.apiserver.kinds.batch.jobs import default_failure_policy, job_body, spec_warnings
+from konverge.apiserver.kinds.batch.jobs import default_failure_policy, job_body, prepare_job_spec, spec_warnings
 from konverge.apiserver.kinds.batch.schedule import schedule_complaint, time_zone
 from konverge.apiserver.kinds.core.pod_defaults import default_pod_template
 from konverge.apiserver.kinds.declare import (
@@ -44,6 +44,19 @@ def _defaults(obj: Obj) -> None:
     job = section_of(template, "spec")
     default_failure_policy(job)
     default_pod_template(section_of(job, "template"))
+
+
+_clear_status = status_cleared("batch", "v1", "CronJob")
+
+
+def _prepare_create(obj: Obj, context: Context) -> None:
+    prepare_job_spec(obj["spec"]["jobTemplate"]["spec"])
+    _clear_status(obj, context)
+
+
+def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
+    prepare_job_spec(obj["spec"]["jobTemplate"]["spec"])
+    status_kept(obj, old, context)
 
 
 def _schedule(spec: Obj, zone_allowed: bool, report: Report) -> bool:
@@ -127,8 +140,8 @@ def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
 
 CRON_JOB = Strategy(
     defaults=_defaults,
-    prepare_create=status_cleared("batch", "v1", "CronJob"),
-    prepare_update=status_kept,
+    prepare_create=_prepare_create,
+    prepare_update=_prepare_update,
     validate_create=creation(_new_schedule, _DEADLINE, _new_zone, *_REST, _short_name, _SCHEDULE_GIVEN),
     validate_update=update(
         _kept_schedule, as_created(_DEADLINE), _changed_zone, as_created(*_REST), as_created(_SCHEDULE_GIVEN)

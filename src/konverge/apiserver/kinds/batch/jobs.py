@@ -23,14 +23,16 @@ from konverge.apiserver.kinds.declare import (
     as_created,
     creation,
     field,
+    given,
     one_of,
+    required,
     section,
     struct,
     unchanged,
     update,
 )
-from konverge.apiserver.kinds.lifecycle import kept, status_cleared, status_kept
-from konverge.apiserver.kinds.rules.defaults import each, fill, section_of
+from konverge.apiserver.kinds.lifecycle import empty_is_null, kept, status_cleared, status_kept
+from konverge.apiserver.kinds.rules.defaults import each, fill, fill_unset, section_of
 from konverge.apiserver.kinds.rules.domains import domain_path
 from konverge.apiserver.kinds.rules.members import same_rule
 from konverge.apiserver.kinds.rules.names import dns_label_complaints, label_value_complaints
@@ -72,8 +74,8 @@ def _defaults(obj: Obj) -> None:
         spec["completions"] = 1
     limit = MAX_INT32 if spec.get("backoffLimitPerIndex") is not None else 6
     replacement = "Failed" if spec.get("podFailurePolicy") is not None else "TerminatingOrFailed"
-    fill(spec, {"parallelism": 1, "backoffLimit": limit, "completionMode": "NonIndexed", "suspend": False})
-    fill(spec, {"podReplacementPolicy": replacement, "manualSelector": False})
+    fill_unset(spec, {"parallelism": 1, "backoffLimit": limit, "completionMode": "NonIndexed", "suspend": False})
+    fill_unset(spec, {"podReplacementPolicy": replacement, "manualSelector": False})
     default_failure_policy(spec)
     default_pod_template(section_of(spec, "template"))
     _default_labels(obj)
@@ -82,9 +84,17 @@ def _defaults(obj: Obj) -> None:
 _clear_status = status_cleared("batch", "v1", "Job")
 
 
+def prepare_job_spec(spec: Obj) -> None:
+    """Without what belongs to a gate that is off; a failure policy without rules has none."""
+    spec.pop("scheduling", None)
+    policy = spec.get("podFailurePolicy")
+    if policy is not None:
+        empty_is_null(policy, "rules")
+
+
 def _prepare_create(obj: Obj, context: Context) -> None:
     spec, metadata = obj["spec"], obj["metadata"]
-    spec.pop("scheduling", None)
+    prepare_job_spec(spec)
     if not spec.get("manualSelector"):
         _generate_selector(spec, metadata.get("name") or "", metadata.get("uid") or "")
     _own_labels(obj)
@@ -206,7 +216,7 @@ _COUNTS = (
 _BODY = struct(
     same_rule(_COUNTS, not_negative),
     _failed_indexes_need_limit,
-    field("managedBy", _managed_by),
+    given("managedBy", required, _managed_by),
     _mode,
     field("podFailurePolicy", FAILURE_POLICY),
     field("successPolicy", success_policy),

@@ -79,7 +79,7 @@ def _restart_rules(value: Any, path: str, report: Report) -> bool:
     if policy is None:
         if not rules:
             return True
-        report.required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
+        return report.required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
     else:
         one_of(*_RESTART_POLICIES)(policy, f"{path}.restartPolicy", report)
     if len(rules) > 20:

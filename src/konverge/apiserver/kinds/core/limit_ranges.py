@@ -8,6 +8,7 @@ from konverge import clock
 from konverge.apiserver.kinds.core.pod_defaults import default_resource_list
 from konverge.apiserver.kinds.core.resource_names import container_resource_name, may_overcommit, resource_name
 from konverge.apiserver.kinds.declare import Report, as_created, creation, field, section, update
+from konverge.apiserver.kinds.lifecycle import empty_is_null
 from konverge.apiserver.kinds.rules.defaults import each, section_of
 from konverge.apiserver.kinds.rules.names import qualified_name
 from konverge.apiserver.kinds.rules.quantities import NANO, amount, shown
@@ -117,7 +118,12 @@ def _limits(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _name(limits: Obj, context: Context) -> None:
+def _prepare_update(limits: Obj, old: Obj, context: Context) -> None:
+    empty_is_null(limits["spec"], "limits")
+
+
+def _prepare_create(limits: Obj, context: Context) -> None:
+    empty_is_null(limits["spec"], "limits")
     if not limits["metadata"].get("name"):
         limits["metadata"]["name"] = clock.new_uid()
 
@@ -126,7 +132,8 @@ _SPEC = section("spec", field("limits", _limits))
 
 LIMIT_RANGE = Strategy(
     defaults=_defaults,
-    prepare_create=_name,
+    prepare_create=_prepare_create,
+    prepare_update=_prepare_update,
     validate_create=creation(_SPEC),
     validate_update=update(as_created(_SPEC)),
     create_on_update=True,

@@ -39,11 +39,13 @@ def _defaults(node: Obj) -> None:
 
 def _prepare_create(node: Obj, context: Context) -> None:
     node["spec"].pop("configSource", None)
+    node["spec"].pop("podPreemptionPolicy", None)
     node["status"].pop("config", None)
 
 
 def _prepare_update(node: Obj, old: Obj, context: Context) -> None:
     status_kept(node, old, context)
+    node["spec"].pop("podPreemptionPolicy", None)
     if old["spec"].get("configSource") is None:
         node["spec"].pop("configSource", None)
 

@@ -203,6 +203,7 @@ POD = Strategy(
     generation=True,
     returns_deleted=True,
     grace_period=_grace_period,
+    indexed_fields=("spec.nodeName",),
     field_selectors={
         "spec.nodeName": _of_spec("nodeName"),
         "spec.host": _of_spec("nodeName"),
@@ -212,6 +213,7 @@ POD = Strategy(
         "spec.hostNetwork": lambda pod: "true" if pod["spec"].get("hostNetwork") else "false",
         "status.phase": _of_status("phase"),
         "status.podIP": _of_status("podIP"),
+        "status.podIPs": lambda pod: "",  # accepted by the real server, and never filled
         "status.nominatedNodeName": _of_status("nominatedNodeName"),
     },
 )

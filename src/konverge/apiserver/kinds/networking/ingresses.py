@@ -11,6 +11,7 @@ from konverge.apiserver.kinds.declare import (
     as_created,
     creation,
     field,
+    given,
     items,
     one_of,
     required,
@@ -42,7 +43,7 @@ _BAD_PARTS = ("//", "/./", "/../", "%2f", "%2F")
 _BAD_ENDS = ("/..", "/.")
 _segment = worded(path_segment_complaints)
 
-_RESOURCE = struct(field("apiGroup", dns_subdomain), text("kind", required, _segment), text("name", required, _segment))
+_RESOURCE = struct(given("apiGroup", dns_subdomain), text("kind", required, _segment), text("name", required, _segment))
 
 
 def _port(value: Any, path: str, report: Report) -> bool:
@@ -113,7 +114,7 @@ _SPEC = section(
     field("defaultBackend", _backend),
     field("rules", items(_RULE)),
     field("tls", items(struct(field("hosts", items(_host)), field("secretName", dns_subdomain)))),
-    field("ingressClassName", dns_subdomain),
+    given("ingressClassName", dns_subdomain),
 )
 
 
@@ -195,13 +196,13 @@ def _scope(value: Any, path: str, report: Report) -> bool:
     return one_of("Cluster", "Namespace")(scope, f"{path}.scope", report)
 
 
-_PARAMETERS = struct(field("apiGroup", dns_subdomain), field("kind", _segment), field("name", _segment), _scope)
+_PARAMETERS = struct(given("apiGroup", dns_subdomain), field("kind", _segment), field("name", _segment), _scope)
 _CLASS = section("spec", _controller, field("parameters", _PARAMETERS))
 _NAMED = section("spec", field("parameters", struct(text("kind", required), text("name", required))))
 
 INGRESS_CLASS = Strategy(
     defaults=_default_class,
     validate_create=creation(_CLASS, _NAMED),
-    validate_update=update(unchanged("spec.controller"), as_created(_CLASS, _NAMED)),
+    validate_update=update(unchanged("spec.controller", absent=""), as_created(_CLASS, _NAMED)),
     generation=True,
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from konverge.apiserver.fielderrors import FieldError
-from konverge.apiserver.kinds.declare import Field, Report, Rule, field, items, one_of, required, section, struct
+from konverge.apiserver.kinds.declare import Field, Report, Rule, field, given, items, one_of, required, section, struct
 from konverge.apiserver.kinds.rules.defaults import each, section_of
 from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import port_name
@@ -45,7 +45,7 @@ def _port(value: Any, path: str, report: Report) -> bool:
     return port is None or port_name(port, f"{path}.port", report)
 
 
-_PORT = struct(field("protocol", one_of("TCP", "UDP", "SCTP")), _port)
+_PORT = struct(given("protocol", one_of("TCP", "UDP", "SCTP")), _port)
 
 
 def _cidr(value: str, path: str, report: Report) -> bool:

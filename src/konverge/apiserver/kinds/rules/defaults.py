@@ -23,6 +23,13 @@ def fill(obj: dict[str, Any], values: Mapping[str, Any]) -> None:
             obj[name] = value() if callable(value) else value
 
 
+def fill_unset(obj: dict[str, Any], values: Mapping[str, Any]) -> None:
+    """Set what is missing or null: a pointer in Go, where an empty text is a value (and usually a wrong one)."""
+    for name, value in values.items():
+        if obj.get(name) is None:
+            obj[name] = value() if callable(value) else value
+
+
 def fill_numbers(obj: dict[str, Any], values: Mapping[str, int]) -> None:
     """Set what is absent or zero: a number that is not a pointer in Go."""
     for name, value in values.items():

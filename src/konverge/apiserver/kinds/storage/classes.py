@@ -12,6 +12,7 @@ from konverge.apiserver.kinds.declare import (
     creation,
     distinct,
     field,
+    given,
     items,
     one_of,
     required,
@@ -25,7 +26,7 @@ from konverge.apiserver.kinds.lifecycle import (
     kept,
     kept_unshown,
 )
-from konverge.apiserver.kinds.rules.defaults import each, fill
+from konverge.apiserver.kinds.rules.defaults import each, fill_unset
 from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import dns_subdomain, qualified_name
 from konverge.apiserver.kinds.rules.quantities import quantity_not_negative
@@ -51,7 +52,7 @@ def _parameters(value: Any, path: str, report: Report) -> bool:
 
 
 def _default_class(obj: Obj) -> None:
-    fill(obj, {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"})
+    fill_unset(obj, {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"})
 
 
 def _topology_term(value: Any, path: str, report: Report) -> bool:
@@ -75,7 +76,7 @@ def _topologies(value: Any, path: str, report: Report) -> bool:
         _topology_term(term, f"{path}[{index}]", report)
         expressions = term.get("matchLabelExpressions") or ()
         chosen = {one.get("key") or "": set(one.get("values") or ()) for one in expressions}
-        if chosen in seen:
+        if not chosen or chosen in seen:  # the real server compares with the empty slots of the terms to come, too
             report.duplicate(f"{path}[{index}].matchLabelExpressions", "")
         seen.append(chosen)
     return True
@@ -85,7 +86,7 @@ _CLASS = (
     field("provisioner", _lowered_name),
     field("parameters", _parameters),
     field("reclaimPolicy", one_of("Delete", "Retain")),
-    field("volumeBindingMode", one_of("Immediate", "WaitForFirstConsumer")),
+    given("volumeBindingMode", one_of("Immediate", "WaitForFirstConsumer")),
     field("allowedTopologies", _topologies),
 )
 _PROVISIONER = text("provisioner", required)

@@ -14,6 +14,7 @@ from konverge.apiserver.kinds.declare import (
     creation,
     distinct,
     field,
+    given,
     items,
     one_of,
     required,
@@ -30,7 +31,7 @@ from konverge.apiserver.kinds.lifecycle import (
     status_cleared,
     status_kept,
 )
-from konverge.apiserver.kinds.rules.defaults import each, fill, section_of
+from konverge.apiserver.kinds.rules.defaults import each, fill_unset, section_of
 from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import qualified_name
 from konverge.apiserver.kinds.rules.numbers import at_least, not_negative
@@ -53,7 +54,7 @@ _TOKENS_IN_CONTEXT = (
 
 def _default_driver(obj: Obj) -> None:
     spec = section_of(obj, "spec")
-    fill(spec, _DRIVER_DEFAULTS)
+    fill_unset(spec, _DRIVER_DEFAULTS)
     if not spec.get("volumeLifecycleModes"):
         spec["volumeLifecycleModes"] = ["Persistent"]
 
@@ -90,7 +91,7 @@ def _tokens_in_secrets(value: Any, path: str, report: Report) -> bool:
 
 _DRIVER = section(
     "spec",
-    field("fsGroupPolicy", one_of("File", "None", "ReadWriteOnceWithFSType")),
+    given("fsGroupPolicy", one_of("File", "None", "ReadWriteOnceWithFSType")),
     field("tokenRequests", _tokens),
     field("volumeLifecycleModes", _lifecycle_modes),
     field("nodeAllocatableUpdatePeriodSeconds", at_least(10, "must be greater than or equal to 10 seconds")),
