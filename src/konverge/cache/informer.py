@@ -148,6 +148,7 @@ class Informer:
         for change in changes:
             for handler in self._handlers:
                 handler(change)
+            change.forget_meta()
         self._after_progress()
 
     def _check_size(self) -> None:

@@ -85,18 +85,25 @@ class Record(msgspec.Struct, gc=False, frozen=True):
 
 _annotated = msgspec.json.Decoder(_AnnotatedHead)
 _head = msgspec.json.Decoder(_Head)
-_incoming = msgspec.json.Decoder(_IncomingHead)
+_read_incoming = msgspec.json.Decoder(_IncomingHead).decode
 
 _MANAGED = b'"managedFields":'
+_MANAGED_SIZE = len(_MANAGED)
+_NOTHING = msgspec.Raw()
+_COMMA = ord(",")
 
 
 def receive(data: bytes, *, field_manager: str = "") -> tuple[Key, Record, Meta]:
     """Turn an object as it came from the wire into what is stored. Of managedFields, one manager's part is kept."""
-    meta = _incoming.decode(data).metadata
+    meta = _read_incoming(data).metadata
     if meta.managed_fields:
         data = _trim_managed_fields(data, bytes(meta.managed_fields), field_manager)
-    record = Record(data, number(meta.resource_version), meta.uid, meta.generation)
-    return Key(meta.namespace, meta.name), record, meta
+        meta.managed_fields = _NOTHING  # it would keep the whole message
+    return (
+        Key(meta.namespace, meta.name),
+        Record(data, number(meta.resource_version), meta.uid, meta.generation),
+        meta,
+    )
 
 
 def number(resource_version: str) -> int:
@@ -121,16 +128,27 @@ def _trim_managed_fields(data: bytes, value: bytes, manager: str) -> bytes:
     The metadata comes first in practice, and a member of that name deeper in the object would need the very same value
     to be mistaken for it.
     """
-    member = _MANAGED + value
-    concerned = manager and manager.encode() in value
-    kept = [bytes(raw) for raw in _entries.decode(value) if _is_applied_by(raw, manager)] if concerned else []
-    if kept:
-        return data.replace(member, _MANAGED + b"[" + b",".join(kept) + b"]", 1)
-    for surplus in (b"," + member, member + b",", member):
-        cut = data.replace(surplus, b"", 1)
-        if len(cut) != len(data):
-            return cut
-    return data
+    start = data.find(_MANAGED)
+    while not data.startswith(value, start + _MANAGED_SIZE):
+        start = data.find(_MANAGED, start + 1)
+        if start < 0:
+            return data  # spelled in a way of its own, such as with a space before the value: it stays
+    end = start + _MANAGED_SIZE + len(value)
+    if manager and (kept := _applied_by(manager, value)):
+        return data[: start + _MANAGED_SIZE] + kept + data[end:]
+    if data[start - 1] == _COMMA:
+        start -= 1
+    elif data[end] == _COMMA:
+        end += 1
+    return data[:start] + data[end:]
+
+
+def _applied_by(manager: str, value: bytes) -> bytes:
+    """The entries that a manager applied as a JSON list, or nothing."""
+    if f'"{manager}"'.encode() not in value:
+        return b""
+    kept = [bytes(raw) for raw in _entries.decode(value) if _is_applied_by(raw, manager)]
+    return b"[%b]" % b",".join(kept) if kept else b""
 
 
 def _is_applied_by(raw: msgspec.Raw, manager: str) -> bool:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeVar
 
+import msgspec
+
 from konverge.cache.record import Key, Meta, Record
 
 IndexFunction = Callable[[Record, Meta], Iterable[str]]
@@ -24,8 +26,7 @@ class ChangeType(Enum):
     DELETED = "deleted"
 
 
-@dataclass(slots=True, frozen=True)
-class Change:
+class Change(msgspec.Struct, gc=False):
     """One object became another. `old` is None for ADDED, `new` is None for DELETED."""
 
     type: ChangeType
@@ -34,6 +35,16 @@ class Change:
     new: Record | None
     initial: bool = False
     """Part of a first list: nothing happened to the object, we only came to know it."""
+    _meta: Meta | None = None
+
+    @property
+    def meta(self) -> Meta:
+        """The metadata of the latest state: at hand while the change is being told, decoded anew later."""
+        return self._meta or self.latest.meta
+
+    def forget_meta(self) -> None:
+        """Everybody has been told: whoever keeps the change, as a reason to reconcile, keeps no more than records."""
+        self._meta = None
 
     @property
     def latest(self) -> Record:
@@ -70,9 +81,11 @@ class _Index:
 
     def put(self, key: Key, record: Record, meta: Meta) -> None:
         found = tuple(self.function(record, meta))
-        if self.values.get(key, ()) == found:
+        present = self.values.get(key, ())
+        if present == found:
             return
-        self.drop(key)
+        if present:
+            self.drop(key)
         if found:
             self.values[key] = found
             for value in found:
@@ -133,17 +146,20 @@ class Store:
 
     def apply(self, key: Key, record: Record, meta: Meta, *, initial: bool = False) -> Change | None:
         """An object was added or modified. An echo of what is here, or of something older, changes nothing."""
-        space = self._spaces.setdefault(key.namespace, {})
-        old = space.get(key.name)
+        namespace, name = key
+        space = self._spaces.get(namespace)
+        if space is None:
+            space = self._spaces[namespace] = {}
+        old = space.get(name)
         if old is not None and old.uid == record.uid and 0 < record.version <= old.version:
             return None
-        space[key.name] = record
+        space[name] = record
         for index in self._indexes.values():
             index.put(key, record, meta)
         if old is None:
             self.count += 1
-            return Change(ChangeType.ADDED, key, None, record, initial)
-        return Change(ChangeType.UPDATED, key, old, record, initial)
+            return Change(ChangeType.ADDED, key, None, record, initial, meta)
+        return Change(ChangeType.UPDATED, key, old, record, initial, meta)
 
     def delete(self, key: Key) -> Change | None:
         space = self._spaces.get(key.namespace)

@@ -69,6 +69,7 @@ class _Metadata(msgspec.Struct):
 _decode_any = msgspec.json.Decoder(_AnyEvent).decode
 _decode_metadata = msgspec.json.Decoder(_Metadata).decode
 _PREFIX = b'{"type":"'
+_ADDED = b'{"type":"ADDED","object":'
 _BETWEEN = b'","object":'
 
 
@@ -77,6 +78,8 @@ def split_event(line: bytes) -> RawEvent:
     >>> split_event(b'{"type":"ADDED","object":{"kind":"Pod"}}')
     ('ADDED', b'{"kind":"Pod"}')
     """
+    if line.startswith(_ADDED) and line.endswith(b"}"):  # nearly all of them
+        return "ADDED", line[25:-1]
     if line.startswith(_PREFIX) and line.endswith(b"}"):
         middle = line.find(_BETWEEN, 9, 40)
         if middle > 0:

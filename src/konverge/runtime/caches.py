@@ -109,13 +109,15 @@ def _indexes(controller: Controller[Any], kind: type[Object]) -> dict[str, Index
 
 @contextmanager
 def bulk_load() -> Iterator[None]:
-    """No cyclic collection inside; what was made inside is frozen at the end."""
+    """No cyclic collection inside; what was made inside is frozen at the end.
+
+    Without a collection before: it would look at everything that has just been made, in vain.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.collect()
         gc.freeze()
         if enabled:
             gc.enable()

@@ -17,12 +17,12 @@ from konverge.objects.meta import Object
 from konverge.runtime.owners import set_controller_reference
 from konverge.runtime.reasons import Reason
 from konverge.runtime.result import Request
-from konverge.runtime.wish import unsatisfied
+from konverge.runtime.wish import plain, unsatisfied
 
 T = TypeVar("T", bound=Object)
 K = TypeVar("K", bound=Object)
 
-
+_decode = msgspec.json.Decoder().decode
 _status_only: dict[type[Any], Any] = {}
 """Class of a status -> a struct with nothing but such a status."""
 
@@ -139,10 +139,9 @@ class Context(Generic[T]):
             wish.metadata.namespace = self.request.namespace
         if own:
             set_controller_reference(self.obj, wish)
-        wanted = to_dict(wish)
         record = self._cached(kind, Key(wish.metadata.namespace, wish.metadata.name))
         if record is not None:
-            why = unsatisfied(wanted, msgspec.json.decode(record.raw), self._manager)
+            why = unsatisfied(plain(wish), _decode(record.raw), self._manager)
             if not why:
                 return False
             self.log.debug("%s %s differs at %s", kind.__name__, wish.metadata.name, why)

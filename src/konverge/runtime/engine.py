@@ -8,6 +8,7 @@ logged.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
@@ -48,6 +49,10 @@ K = TypeVar("K", bound=Object)
 LOW = -100
 """The priority of what nobody changed: first lists and resyncs. controller-runtime's number."""
 
+AT_A_STRETCH = 8
+"""Keys that a worker takes before it lets others run: a reconcile with nothing to do waits for nothing by itself, and
+twenty thousand of them would hold the loop for a second."""
+
 _log = logging.getLogger("konverge.controller")
 
 # What passes by itself: the server or the network was not ready. Logged in a line, without a traceback.
@@ -75,8 +80,7 @@ class Engine(Generic[T]):
         self._informers = informers
         self._recorder = recorder
         self._manager = manager
-        self._writes = Writes()
-        self._writes.informers = informers
+        self._writes = Writes(informers)
         self._listers: dict[type[Object], Lister[Any]] = {}
         self._reconcile = _reconcile_function(controller)
         self._primary = informers[controller.kind.resource]
@@ -98,21 +102,20 @@ class Engine(Generic[T]):
     def _listen(
         self, informer: Informer, kind: type[Object], deliver: Callable[[Change, Request | None], None]
     ) -> None:
-        route, resource = self._writes.route, kind.resource
-        informer.add_handler(lambda change: route(resource, change, deliver))
+        informer.add_handler(self._writes.router(kind.resource, deliver))
 
     def _primary_changed(self, change: Change, writer: Request | None) -> None:
         predicate = self.controller.predicate
         if predicate is None or predicate(change):
-            self.want(change.key, Changed(self.controller.kind.__name__, change), writer)
+            self.want(change.key, self.controller.kind.__name__, change, writer)
 
-    def want(self, request: Request, reason: Changed, writer: Request | None) -> None:
-        """Queue a request for a change, unless it is the echo of its own write."""
+    def want(self, request: Request, kind: str, change: Change, writer: Request | None) -> None:
+        """Queue a request for a change of an object, unless it is the echo of its own write."""
         if writer == request:
             self.numbers.echoes += 1
             return
         self.queue.forget(request)  # something changed: earlier failures say nothing about the new state
-        self.queue.add(request, priority=LOW if reason.change.initial else 0, reason=reason)
+        self.queue.add(request, priority=LOW if change.initial else 0, reason=Changed(kind, change))
 
     # -------------------------------------------------------------- life
 
@@ -146,7 +149,7 @@ class Engine(Generic[T]):
             self.queue.add(request, reason=External(source.name, request))
 
     async def _work(self) -> None:
-        while True:
+        for count in itertools.count(1):
             try:
                 item = await self.queue.get()
             except ShutDown:
@@ -155,6 +158,8 @@ class Engine(Generic[T]):
                 await self._process(item)
             finally:
                 self.queue.done(item.key)
+            if count % AT_A_STRETCH == 0:
+                await asyncio.sleep(0)
 
     # -------------------------------------------------------------- one reconcile
 

@@ -11,11 +11,10 @@ from konverge.objects.codec import decoder
 from konverge.objects.resource import Resource
 from konverge.runtime.context import Caches
 from konverge.runtime.declare import Watch
-from konverge.runtime.reasons import Changed
 from konverge.runtime.result import Request
 
-Want = Callable[[Request, Changed, "Request | None"], None]
-"""Queue a request for a reason; the last argument is the request whose own write this may be."""
+Want = Callable[[Request, str, Change, "Request | None"], None]
+"""Queue a request for a change of an object of some kind; the last is the request whose own write this may be."""
 
 
 class OwnedMapper:
@@ -27,17 +26,25 @@ class OwnedMapper:
         self._want = want
 
     def __call__(self, change: Change, writer: Request | None) -> None:
-        requests = dict.fromkeys(
-            request for record in (change.new, change.old) if record for request in self._owners(record.meta)
-        )
-        for request in requests:
-            self._want(request, Changed(self._kind, change), writer)
+        request = self._controller(change.meta)
+        if request is not None:
+            self._want(request, self._kind, change, writer)
+        if change.old is not None and change.new is not None:
+            before = self._controller(change.old.meta)
+            if before is not None and before != request:
+                self._want(before, self._kind, change, writer)
 
-    def _owners(self, meta: Meta) -> Iterable[Request]:
+    def _controller(self, meta: Meta) -> Request | None:
+        """The owner of our kind that controls the object; there is one controller at most."""
         resource = self._owner
         for owner in meta.owner_references:
-            if owner.controller and owner.kind == resource.kind and _group(owner.api_version) == resource.group:
-                yield Request(meta.namespace if resource.namespaced else "", owner.name)
+            if (
+                owner.controller
+                and owner.kind == resource.kind
+                and owner.api_version.rpartition("/")[0] == resource.group
+            ):
+                return Request(meta.namespace if resource.namespaced else "", owner.name)
+        return None
 
 
 class WatchMapper:
@@ -55,14 +62,9 @@ class WatchMapper:
         objects = (self._decode(record.raw) for record in (change.new, change.old) if record)
         requests = dict.fromkeys(request for obj in objects for request in self._requests(obj))
         for request in requests:
-            self._want(request, Changed(self._watch.kind.__name__, change), writer)
+            self._want(request, self._watch.kind.__name__, change, writer)
 
     def _requests(self, obj: Any) -> Iterable[Request]:
         if self._watch.lookup is not None:
             return self._watch.lookup(obj, self._caches)
         return self._watch.requests(obj) if self._watch.requests is not None else ()
-
-
-def _group(api_version: str) -> str:
-    group, slash, _ = api_version.partition("/")
-    return group if slash else ""

@@ -13,7 +13,10 @@ class OwnershipError(TerminalError):
 
 def controller_of(obj: Object) -> OwnerReference | None:
     """The owner that controls an object, if any."""
-    return next((owner for owner in obj.metadata.owner_references if owner.controller), None)
+    for owner in obj.metadata.owner_references:
+        if owner.controller:
+            return owner
+    return None
 
 
 def set_controller_reference(owner: Object, owned: Object, *, block_owner_deletion: bool = True) -> None:

@@ -16,8 +16,7 @@ from konverge.cache.store import Change, ChangeType
 MAX_FIELDS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(msgspec.Struct, frozen=True, gc=False):
     """A watched object was added, updated or deleted."""
 
     kind: str

@@ -12,10 +12,13 @@ a whole), so no schema is needed. An object that somebody else made exactly as w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from konverge.objects.codec import encode_hook, to_dict
+from konverge.objects.meta import Object
 from konverge.objects.quantity import Quantity
 
 Fields = dict[str, Any]
@@ -32,6 +35,17 @@ _UNOWNED = {
 _NOTHING: Fields = {".": {}}
 # Maps whose values are quantities: 1000m and 1 are one wish, and the server stores the canonical form.
 _QUANTITIES = {"requests", "limits", "hard", "capacity", "allocatable", "max", "min", "default", "defaultRequest"}
+
+
+def plain(wish: Object) -> dict[str, Any]:
+    """A wish as plain data, for `unsatisfied`. An empty status is no part of it, as it is not sent."""
+    try:
+        data: dict[str, Any] = msgspec.to_builtins(wish, str_keys=True, enc_hook=encode_hook)
+    except TypeError:  # a part of it is JSON already: an object that was read before has its managedFields so
+        return to_dict(wish)
+    if data.get("status") == {}:
+        del data["status"]
+    return data
 
 
 def our_fields(live: dict[str, Any], manager: str) -> Fields | None:
@@ -53,7 +67,7 @@ def _difference(wish: Any, live: Any, fields: Fields | None, path: str) -> str:
         return ""
     if isinstance(wish, dict) and isinstance(live, dict):
         return _map_difference(wish, live, fields, path)
-    if isinstance(wish, list) and isinstance(live, list):
+    if isinstance(wish, (list, tuple)) and isinstance(live, list):
         return _list_difference(wish, live, fields, path)
     return "" if wish == live or _same_quantity(wish, live, path) else path
 
@@ -79,7 +93,7 @@ def _map_difference(wish: dict[str, Any], live: dict[str, Any], fields: Fields |
     return ""
 
 
-def _list_difference(wish: list[Any], live: list[Any], fields: Fields | None, path: str) -> str:
+def _list_difference(wish: Sequence[Any], live: list[Any], fields: Fields | None, path: str) -> str:
     keyed = {name: child for name, child in (fields or {}).items() if name.startswith("k:")}
     if keyed:
         return _keyed_difference(wish, live, keyed, path)
@@ -95,7 +109,7 @@ def _list_difference(wish: list[Any], live: list[Any], fields: Fields | None, pa
     return ""
 
 
-def _keyed_difference(wish: list[Any], live: list[Any], keyed: dict[str, Fields], path: str) -> str:
+def _keyed_difference(wish: Sequence[Any], live: list[Any], keyed: dict[str, Fields], path: str) -> str:
     left = list(wish)
     for name, owned in keyed.items():
         keys: dict[str, Any] = msgspec.json.decode(name[2:])

@@ -15,13 +15,13 @@ held back until the answer is there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 import msgspec
 
-from konverge.cache.informer import Informer
+from konverge.cache.informer import Handler, Informer
 from konverge.cache.record import Key, number
 from konverge.cache.store import Change
 from konverge.client import Client
@@ -34,7 +34,7 @@ Deliver = Callable[[Change, "Request | None"], None]
 """Hands a change on; the request, if given, is the one to leave out."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Object:
     """What we are doing to one object."""
 
@@ -45,87 +45,96 @@ class _Object:
     held: list[tuple[Change, Deliver]] = field(default_factory=list)
 
 
+@dataclass(slots=True, eq=False)
+class _Cached:
+    """One resource whose cache shows our writes, and those of its objects that we are writing."""
+
+    informer: Informer
+    objects: dict[Key, _Object] = field(default_factory=dict)
+
+    def version(self, key: Key) -> int:
+        known = self.informer.get(key)
+        return known.version if known else 0
+
+    def tidy(self, key: Key, state: _Object) -> None:
+        if state.written:
+            for version in [version for version in state.written if version <= state.base]:
+                del state.written[version]
+        if not state.written and not state.under_way:
+            self.objects.pop(key, None)
+
+
 class Writes:
     """The writes of one controller."""
 
-    def __init__(self) -> None:
-        self._objects: dict[tuple[Resource, Key], _Object] = {}
-        self._versions: dict[Request, dict[tuple[Resource, Key], int]] = {}
-        self._deleted: dict[Request, dict[tuple[Resource, Key], str]] = {}
-        self.informers: dict[Resource, Informer] = {}
+    def __init__(self, informers: Mapping[Resource, Informer]) -> None:
+        self._cached = {resource: _Cached(informer) for resource, informer in informers.items()}
+        self._versions: dict[Request, dict[tuple[_Cached, Key], int]] = {}
+        self._deleted: dict[Request, dict[tuple[_Cached, Key], str]] = {}
 
     # -------------------------------------------------------------- writing
 
-    def begin(self, resource: Resource, key: Key) -> None:
-        informer = self.informers.get(resource)
-        if informer is None:
-            return
-        state = self._objects.get((resource, key))
+    def begin(self, resource: Resource, key: Key) -> _Cached | None:
+        """A write is on its way; what this gives goes to `end`. None for what is not cached."""
+        cached = self._cached.get(resource)
+        if cached is None:
+            return None
+        state = cached.objects.get(key)
         if state is None:
-            known = informer.get(key)
-            state = self._objects[resource, key] = _Object(known.version if known else 0)
+            state = cached.objects[key] = _Object(cached.version(key))
         state.under_way += 1
+        return cached
 
-    def end(self, resource: Resource, key: Key, request: Request, version: int) -> None:
+    def end(self, cached: _Cached, key: Key, request: Request, version: int) -> None:
         """The answer is there; version 0 when it was no success."""
-        state = self._objects.get((resource, key))
-        if state is None:
-            return
+        state = cached.objects[key]
         state.under_way -= 1
         if version:
-            self._versions.setdefault(request, {})[resource, key] = version
+            self._versions.setdefault(request, {})[cached, key] = version
             if version > state.base:  # a write that changed nothing has no echo
                 state.written[version] = request
         if state.under_way == 0:
             held, state.held = state.held, []
             for change, deliver in held:
-                self._deliver(resource, state, change, deliver)
-            self._tidy(resource, key, state)
+                _deliver(state, change, deliver)
+            cached.tidy(key, state)
 
     def created(self, resource: Resource, key: Key, request: Request, version: int) -> None:
         """A create whose name only the answer told. Its event may have come before: then it was no echo to anybody."""
-        informer = self.informers.get(resource)
-        if informer is None:
+        cached = self._cached.get(resource)
+        if cached is None:
             return
-        self._versions.setdefault(request, {})[resource, key] = version
-        known = informer.get(key)
-        if known is None or known.version < version:
-            state = self._objects.setdefault((resource, key), _Object(known.version if known else 0))
+        self._versions.setdefault(request, {})[cached, key] = version
+        known = cached.version(key)
+        if known < version:
+            state = cached.objects.setdefault(key, _Object(known))
             state.written[version] = request
 
     def deleted(self, resource: Resource, key: Key, request: Request) -> None:
         """A delete was accepted. Its event is no echo to filter (much may follow from it), but it is waited for."""
-        informer = self.informers.get(resource)
-        known = informer.get(key) if informer is not None else None
-        if known is not None:
-            self._deleted.setdefault(request, {})[resource, key] = known.uid
+        cached = self._cached.get(resource)
+        known = cached.informer.get(key) if cached is not None else None
+        if cached is not None and known is not None:
+            self._deleted.setdefault(request, {})[cached, key] = known.uid
 
     # -------------------------------------------------------------- events
 
-    def route(self, resource: Resource, change: Change, deliver: Deliver) -> None:
+    def router(self, resource: Resource, deliver: Deliver) -> Handler:
         """Every event of a watched object passes here on its way to the queue."""
-        state = self._objects.get((resource, change.key))
-        if state is None:
-            deliver(change, None)
-        elif state.under_way:
-            state.held.append((change, deliver))
-        else:
-            self._deliver(resource, state, change, deliver)
-            self._tidy(resource, change.key, state)
+        cached = self._cached[resource]
+        objects = cached.objects
 
-    def _deliver(self, resource: Resource, state: _Object, change: Change, deliver: Deliver) -> None:
-        before = change.old.version if change.old else 0
-        now = change.new.version if change.new else 0
-        writer = state.written.pop(now, None) if now else None
-        echo = writer is not None and before == state.base
-        state.base = now
-        deliver(change, writer if echo else None)
+        def route(change: Change) -> None:
+            state = objects.get(change.key)
+            if state is None:
+                deliver(change, None)
+            elif state.under_way:
+                state.held.append((change, deliver))
+            else:
+                _deliver(state, change, deliver)
+                cached.tidy(change.key, state)
 
-    def _tidy(self, resource: Resource, key: Key, state: _Object) -> None:
-        for version in [version for version in state.written if version <= state.base]:
-            del state.written[version]
-        if not state.written and not state.under_way:
-            self._objects.pop((resource, key), None)
+        return route
 
     # -------------------------------------------------------------- waiting
 
@@ -134,10 +143,19 @@ class Writes:
 
     async def caught_up(self, request: Request) -> None:
         """Until every cache shows what the last reconcile of this request wrote."""
-        for (resource, key), version in self._versions.pop(request, {}).items():
-            await self.informers[resource].wait_for_version(key, version)
-        for (resource, key), uid in self._deleted.pop(request, {}).items():
-            await self.informers[resource].wait_for_deletion(key, uid)
+        for (cached, key), version in self._versions.pop(request, {}).items():
+            await cached.informer.wait_for_version(key, version)
+        for (cached, key), uid in self._deleted.pop(request, {}).items():
+            await cached.informer.wait_for_deletion(key, uid)
+
+
+def _deliver(state: _Object, change: Change, deliver: Deliver) -> None:
+    before = change.old.version if change.old else 0
+    now = change.new.version if change.new else 0
+    writer = state.written.pop(now, None) if now else None
+    echo = writer is not None and before == state.base
+    state.base = now
+    deliver(change, writer if echo else None)
 
 
 class _VersionMeta(msgspec.Struct, rename="camel", gc=False):
@@ -188,7 +206,9 @@ class TrackedCalls:
             return await self._create(call, call.resource, writes, request)
         key = Key(call.namespace, call.name)
         version = 0
-        writes.begin(call.resource, key)
+        cached = writes.begin(call.resource, key)
+        if cached is None:
+            return await self._inner.call(call)
         try:
             response = await self._inner.call(call)
             if call.verb == "delete":
@@ -197,7 +217,7 @@ class TrackedCalls:
                 version = number(_version_head.decode(response.body).metadata.resource_version)
             return response
         finally:
-            writes.end(call.resource, key, request, version)
+            writes.end(cached, key, request, version)
 
     async def _create(self, call: Call, resource: Resource, writes: Writes, request: Request) -> Response:
         response = await self._inner.call(call)

@@ -16,8 +16,9 @@ import asyncio
 import heapq
 from collections import deque
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
+
+import msgspec
 
 from konverge.workqueue.fair import FairQueue
 from konverge.workqueue.ratelimit import RateLimiter
@@ -56,8 +57,7 @@ class NoMetrics:
     def retried(self) -> None: ...
 
 
-@dataclass(slots=True)
-class Item(Generic[K]):
+class Item(msgspec.Struct, Generic[K]):
     """A key in a worker's hands."""
 
     key: K
@@ -71,17 +71,21 @@ class _Entry:
 
     __slots__ = ("priority", "reasons", "since")
 
-    def __init__(self, since: float, priority: int) -> None:
+    def __init__(self, since: float, priority: int, reason: object) -> None:
         self.since = since
         self.priority = priority
-        self.reasons: list[object] = []
+        self.reasons: list[object] = [] if reason is None else [reason]
 
-    def because(self, reason: object) -> None:
-        if reason is None or reason in self.reasons:
-            return
-        if len(self.reasons) == MAX_REASONS:
-            self.reasons.pop()
-        self.reasons.append(reason)
+    def rises(self, priority: int, reason: object) -> bool:
+        """The key was added again before its turn: note why, and whether its priority rises by that."""
+        if reason is not None and reason not in self.reasons:
+            if len(self.reasons) == MAX_REASONS:
+                self.reasons.pop()
+            self.reasons.append(reason)
+        if priority <= self.priority:
+            return False
+        self.priority = priority
+        return True
 
 
 class _Delayed(Generic[K]):
@@ -152,14 +156,14 @@ class WorkQueue(Generic[K]):
         """Ask for work on a key. However often it is added, it is handed out once."""
         if self._closing:
             return
-        if key in self._working:
-            self._remember(self._dirty, key, priority).because(reason)
-            return
-        entry = self._remember(self._entries, key, priority)
-        entry.because(reason)
-        if self._ready.push(key, priority):
-            self._metrics.added(len(self._ready))
-            self._wake_one()
+        entries = self._dirty if key in self._working else self._entries
+        entry = entries.get(key)
+        if entry is None:
+            entries[key] = _Entry(self._loop.time(), priority, reason)
+            if entries is self._entries:
+                self._let_wait(key, priority)
+        elif entry.rises(priority, reason) and entries is self._entries:
+            self._ready.push(key, priority)
 
     def add_after(self, key: K, delay: float, *, priority: int = 0, reason: object = None) -> None:
         """Add a key after `delay` seconds. Of several delays for one key the earliest wins."""
@@ -229,10 +233,9 @@ class WorkQueue(Generic[K]):
         entry = self._dirty.pop(key, None)
         if entry is not None:
             self._entries[key] = entry
-            self._ready.push(key, entry.priority)
-            self._metrics.added(len(self._ready))
-            self._wake_one()
-        self._tell_drained()
+            self._let_wait(key, entry.priority)
+        if self._drained is not None:
+            self._tell_drained()
 
     # -------------------------------------------------------------- pausing
 
@@ -282,13 +285,11 @@ class WorkQueue(Generic[K]):
 
     # -------------------------------------------------------------- inside
 
-    def _remember(self, where: dict[K, _Entry], key: K, priority: int) -> _Entry:
-        entry = where.get(key)
-        if entry is None:
-            entry = where[key] = _Entry(self._loop.time(), priority)
-        elif priority > entry.priority:
-            entry.priority = priority
-        return entry
+    def _let_wait(self, key: K, priority: int) -> None:
+        ready = self._ready
+        ready.push(key, priority)
+        self._metrics.added(len(ready))
+        self._wake_one()
 
     async def _wait(self) -> None:
         waiter = self._loop.create_future()
