@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from konverge.runtime import Controller
 
 SUMMARIES: dict[str, str] = {
+    "nacos": "Nacos servers and clusters on embedded storage, MySQL or PostgreSQL: made, healed, rolled, scaled",
     "webapp": "a Deployment and a Service, kept as a WebApp wishes; the one to read first",
 }
 """Name -> what it is about. `konverge.operators.NAME.operator.OPERATOR` is the rest."""

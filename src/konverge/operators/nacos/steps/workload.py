@@ -22,7 +22,7 @@ async def next_size(round: Round) -> int:
     """How many servers there should be at the moment.
 
     Growing happens at once. Shrinking goes one server at a time, each step from a cluster of which all members are
-    verified, or by a server that is of no use anyway: so the quorum is never lost on the way.
+    verified; from one that has failed, by a server that is of no use anyway. So the quorum is never lost on the way.
     """
     wish = round.wish
     live = await round.ctx.get(StatefulSet, wish.name)
@@ -30,9 +30,8 @@ async def next_size(round: Round) -> int:
     if not wish.cluster or size <= wish.replicas:
         return wish.replicas
     last = next((pod for pod in pods_of(round) if pod.metadata.name == names.pod(wish.name, size - 1)), None)
-    if round.is_true(MEMBERS_VERIFIED) or last is None or not is_ready(last):
-        return size - 1
-    return size
+    useless = round.status.phase == "Failed" and (last is None or not is_ready(last))
+    return size - 1 if round.is_true(MEMBERS_VERIFIED) or useless else size
 
 
 async def ensure_stateful_set(round: Round, wanted: Object) -> bool:

@@ -1,0 +1,165 @@
+"""The children of a Nacos, whole: what is made of a resource stands in `golden/`, to be read and reviewed.
+
+After a change that is meant, `GOLDEN=write pytest tests/operators/nacos/test_children.py` writes them anew.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from konverge.objects import ObjectMeta, to_dict
+from konverge.operators.nacos import names
+from konverge.operators.nacos.children.budget import disruption_budget, wants_budget
+from konverge.operators.nacos.children.configmaps import (
+    config_map,
+    digest,
+    final_config_map,
+    merged_properties,
+    mysql_config_map,
+)
+from konverge.operators.nacos.children.mysqljob import mysql_init_job
+from konverge.operators.nacos.children.overlay import merge
+from konverge.operators.nacos.children.secrets import auth_secret
+from konverge.operators.nacos.children.services import services
+from konverge.operators.nacos.children.statefulset import stateful_set
+from konverge.operators.nacos.resource import AnyNacos
+from konverge.operators.nacos.wish import Wish, WrongWish, read_wish
+from tests.operators.nacos.world import CLUSTER, STANDALONE
+
+GOLDEN = Path(__file__).parent / "golden"
+MYSQL = {"type": "mysql", "mysqlHost": "mysql.nacos", "mysqlDb": "nacos", "mysqlPort": "3306"}
+POSTGRES = {
+    "host": "pg.nacos",
+    "database": "nacos",
+    "credentialsSecretRef": {"name": "pg"},
+    "tls": {"mode": "verify-full", "caSecretRef": {"name": "pg-ca"}},
+}
+CASES: dict[str, dict[str, Any]] = {
+    "standalone-2.0": STANDALONE,
+    "standalone-3.0": {"image": "nacos/nacos-server:v3.0.3"},
+    "cluster-embedded-2.4": {**CLUSTER, "image": "nacos/nacos-server:v2.4.3-slim", "config": "a=1\n"},
+    "cluster-mysql-2.4": {
+        **CLUSTER,
+        "image": "nacos/nacos-server:v2.4.3",
+        "mysqlInitImage": "mysql:8",
+        "database": {**MYSQL, "mysqlCredentialsSecretRef": {"name": "mysql"}},
+        "imagePullSecrets": [{"name": "pull"}],
+        "certification": {"enabled": True},
+    },
+    "cluster-postgres-3.0": {
+        **CLUSTER,
+        "image": "nacos/nacos-server:v3.0.3",
+        "database": {"type": "postgresql"},
+        "postgres": POSTGRES,
+        "identitySecretRef": {"name": "identity"},
+        "service": {"type": "NodePort", "nodePorts": {"client": 30848, "new-rpc": 31848}},
+    },
+    "standalone-overlaid": {
+        "image": "nacos/nacos-server:latest",
+        "env": [{"name": "JVM_XMS", "value": "512m"}, {"name": "MODE", "value": "cluster"}],
+        "volume": {"emptyDir": {}, "enabled": True, "requests": {"storage": "1Gi"}},
+        "k8sWrapper": {
+            "PodSpec": {
+                "priorityClassName": "high",
+                "containers": [{"name": "nacos", "workingDir": "/tmp"}, {"name": "sidecar", "image": "side:1"}],
+                "volumes": [{"name": "extra", "emptyDir": {}}],
+            }
+        },
+    },
+}
+
+
+def wish_of(spec: dict[str, Any], name: str = "nacos") -> Wish:
+    labels = {"team": "a", "app": "mine"}
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "note": "kept"}
+    meta = ObjectMeta(name=name, namespace="default", labels=labels, annotations=annotations)
+    return read_wish(AnyNacos(metadata=meta, spec=spec))
+
+
+def children(wish: Wish) -> list[dict[str, Any]]:
+    made: list[Any] = [config_map(wish)]
+    config = wish.spec.config
+    if wish.renders:
+        config = merged_properties(wish, None, None)
+        made.append(final_config_map(wish, config))
+    made += [stateful_set(wish, digest(config) if config else ""), *services(wish)]
+    if wish.mysql_init:
+        made += [mysql_config_map(wish, "-- the script\n"), mysql_init_job(wish, "abc")]
+    if wants_budget(wish):
+        made.append(disruption_budget(wish))
+    if wish.needs_auth_secret:
+        secret = auth_secret(wish)
+        secret.data = dict.fromkeys(secret.data, "cmFuZG9t")
+        made.append(secret)
+    return [to_dict(one) for one in made]
+
+
+@pytest.mark.spec("N-03", "N-07", "N-08", "N-15", "N-17")
+@pytest.mark.parametrize("case", CASES)
+def test_children_are_as_written_down(case: str) -> None:
+    made = yaml.safe_dump_all(children(wish_of(CASES[case])), sort_keys=True, width=110)
+    file = GOLDEN / f"{case}.yaml"
+    if os.environ.get("GOLDEN") == "write":
+        file.write_text(made)
+    assert made == file.read_text()
+
+
+@pytest.mark.spec("N-03")
+def test_no_password_is_in_a_child_where_a_secret_is_named() -> None:
+    text = str(children(wish_of(CASES["cluster-postgres-3.0"])))
+    assert "secretKeyRef" in text
+    assert "${NACOS_DB_PASSWORD}" in text
+
+
+def test_two_auth_secrets_differ() -> None:
+    wish = wish_of(CASES["standalone-3.0"])
+    assert auth_secret(wish).data["token"] != auth_secret(wish).data["token"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"type": "cluster", "replicas": 2}, "spec.replicas: a cluster needs at least 3"),
+        ({"type": "standalone", "replicas": 2}, "spec.replicas: a standalone has 1"),
+        ({"type": "other"}, "Invalid enum value 'other' - at `$.type`"),
+        ({"database": {"type": "mysql"}}, "spec.database.mysqlHost"),
+        ({"database": {"type": "mysql", "mysqlHost": "h"}}, "spec.database.mysqlCredentialsSecretRef"),
+        ({"postgres": {"host": "h"}}, "spec.postgres.database"),
+        ({"postgres": {"host": "h", "database": "d"}}, "spec.postgres.credentialsSecretRef.name"),
+        ({"database": {"type": "postgresql"}}, "spec.postgres.host"),
+        ({"volume": {"enabled": True}}, "spec.volume.requests"),
+        ({"replicas": "three"}, "spec: Expected `int"),
+        ({"volume": {"requests": {"storage": "much"}}}, "spec: "),
+    ],
+)
+@pytest.mark.spec("N-02")
+def test_a_wrong_wish_names_the_field(spec: dict[str, Any], words: str) -> None:
+    with pytest.raises(WrongWish) as wrong:
+        wish_of(spec)
+    assert words in str(wrong.value)
+
+
+@pytest.mark.parametrize("name", ["Nacos", "1nacos", "a.b", "n" * 51])
+def test_a_name_that_no_service_can_have(name: str) -> None:
+    with pytest.raises(WrongWish, match=r"metadata.name"):
+        wish_of({}, name)
+
+
+def test_members_have_names_that_outlive_their_addresses() -> None:
+    wish = wish_of({**CLUSTER, "clusterDomain": "corp.local."})
+    assert wish.members[2] == "nacos-2.nacos-headless.default.svc.corp.local:8848"
+    assert names.claim("nacos", 2) == "db-nacos-2"
+
+
+def test_overlays_merge_by_name_and_replace_what_has_none() -> None:
+    base = {"containers": [{"name": "a", "args": ["1"], "ports": [{"containerPort": 1}]}], "hostNetwork": False}
+    over = {"containers": [{"name": "a", "args": ["2"], "ports": [{"containerPort": 2}]}], "hostNetwork": True}
+    assert merge(base, over) == {
+        "containers": [{"name": "a", "args": ["2"], "ports": [{"containerPort": 1}, {"containerPort": 2}]}],
+        "hostNetwork": True,
+    }
