@@ -10,15 +10,15 @@ from konverge.sim.kubelet.behaviour import Behaviour
 from konverge.sim.nacos.handler import NacosHandler
 
 
-def behaviour(pod: Pod, container: Container, base: Behaviour, handler: NacosHandler | None) -> Behaviour:
-    """`base` is what annotations and rules say; a server that is well adds nothing to it."""
+def behaviour(pod: Pod, container: Container, base: Behaviour, handler: NacosHandler | None, run: int) -> Behaviour:
+    """`base` is what annotations and rules say; a server that is well adds nothing to it. `run` is its number."""
     if handler is not None and handler.member.exit_code is not None and base.exit_code is None:
-        return replace(base, exit_code=handler.member.exit_code, exit_after=0.0)
+        return replace(base, exit_code=handler.member.exit_code, exit_after=0.0, exit_times=run, ready_after=inf)
     startup, readiness, liveness = container.startup_probe, container.readiness_probe, container.liveness_probe
     if startup is not None and not _started(pod, container.name) and not _passes(startup, container, handler):
         return replace(base, ready_after=inf)
     if liveness is not None and not _passes(liveness, container, handler):
-        return replace(base, ready_after=None, unhealthy_after=0.0)
+        return replace(base, ready_after=inf)
     if readiness is not None and not _passes(readiness, container, handler):
         return replace(base, ready_after=None)
     return base

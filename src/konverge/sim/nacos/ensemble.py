@@ -215,6 +215,8 @@ class Ensemble:
         if not self._majority(member, len(votes)) or any(self._leads(one, group) for one in votes):
             return
         term = 1 + max(self._terms.get((one.address, group), 0) for one in votes)
+        for one in votes:
+            self._terms[one.address, group] = term  # nobody votes twice in a term
         self._believe(member, group, Leader(member.settings.raft_address, term))
         self._reconsider()
 
@@ -245,11 +247,12 @@ class Ensemble:
         self.advance(now)
         for member in self.members.values():
             for address, contact in member.contacts.items():
-                self._take_report(contact, self.members.get(address))
+                self._take_report(member, contact, self.members.get(address))
 
-    def _take_report(self, contact: Contact, peer: Member | None) -> None:
-        if contact.answers and peer is not None and peer.open:
-            begin = max(contact.since, peer.serving_since) + contact.lag
+    def _take_report(self, member: Member, contact: Contact, peer: Member | None) -> None:
+        """Members talk about themselves once both are open."""
+        if contact.answers and peer is not None and peer.open and member.open:
+            begin = max(contact.since, peer.serving_since, member.serving_since) + contact.lag
             if self.now >= begin:
                 contact.version = peer.settings.version
                 contact.leaders = peer.reported(self.now - contact.lag) or contact.leaders
@@ -261,7 +264,7 @@ class Ensemble:
         contact = member.contacts.get(address)
         if contact is None:
             return "UP", 0, None, None
-        self._take_report(contact, self.members.get(address))
+        self._take_report(member, contact, self.members.get(address))
         state, failures = self._state(member, contact)
         return state, failures, contact.version, contact.leaders
 
@@ -271,7 +274,7 @@ class Ensemble:
         old = member.settings.line < (2, 2)
         silent = self.timings.silent_before_2_2 if old else self.timings.silent
         first, between = silent if contact.silent else self.timings.refused
-        elapsed = self.now - contact.since
+        elapsed = self.now - max(contact.since, member.serving_since)
         if elapsed < first:
             return "UP", 0
         failures = 1 + int((elapsed - first) / between)

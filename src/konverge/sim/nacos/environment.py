@@ -1,5 +1,6 @@
 """The environment of a simulated container: values, and what they are taken from, read straight from the API server.
 
+What properties files say (ConfigMaps that are mounted) is put into the words of the environment, and goes before it.
 What is missing stays unset: a simulated server then does what a real one does without it.
 """
 
@@ -16,6 +17,15 @@ from konverge.objects.kinds.core_v1 import Container, EnvVarSource, Pod
 Read = Callable[[str, str, str], dict[str, Any] | None]
 """An object by plural, namespace and name."""
 _REFERENCE = re.compile(r"\$\(([^()]+)\)")
+_PLACEHOLDER = re.compile(r"\$\{([^${}:]+)(?::([^${}]*))?\}")
+_PROPERTIES = {
+    "db.url.0": "DB_URL_0",
+    "spring.sql.init.platform": "SPRING_DATASOURCE_PLATFORM",
+    "spring.datasource.platform": "SPRING_DATASOURCE_PLATFORM",
+    "nacos.core.auth.enabled": "NACOS_AUTH_ENABLE",
+    "nacos.core.auth.server.identity.key": "NACOS_AUTH_IDENTITY_KEY",
+    "nacos.core.auth.server.identity.value": "NACOS_AUTH_IDENTITY_VALUE",
+}
 
 
 def environment(pod: Pod, container: Container, address: str, read: Read) -> dict[str, str]:
@@ -31,6 +41,29 @@ def environment(pod: Pod, container: Container, address: str, read: Read) -> dic
             found[one.name] = _REFERENCE.sub(lambda name: found.get(name[1], name[0]), one.value or "")
         elif (value := _value(one.value_from, pod, address, read)) is not None:
             found[one.name] = value
+    return found | _properties(pod, container, found, read)
+
+
+def _properties(pod: Pod, container: Container, env: dict[str, str], read: Read) -> dict[str, str]:
+    mounted = {mount.name for mount in container.volume_mounts}
+    found: dict[str, str] = {}
+    for volume in pod.spec.volumes:
+        if volume.config_map is None or volume.name not in mounted:
+            continue
+        for name, text in _texts(read, "configmaps", pod.metadata.namespace, volume.config_map.name or "").items():
+            if name.endswith(".properties"):
+                found |= _lines(text, env)
+    return found
+
+
+def _lines(text: str, env: dict[str, str]) -> dict[str, str]:
+    """Of a key that stands twice the last one counts."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        key, equals, value = line.partition("=")
+        name = _PROPERTIES.get(key.strip())
+        if equals and name is not None:
+            found[name] = _PLACEHOLDER.sub(lambda one: env.get(one[1], one[2] or ""), value.strip())
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -18,10 +18,9 @@ MAX_FORM = 64 * 1024
 _JSON = "application/json"
 _TEXT = "text/plain;charset=UTF-8"
 _NEW = (3,)
-_LOGINS = ("/nacos/v1/auth/login", "/nacos/v1/auth/users/login", "/nacos/v3/auth/user/login", "/v3/auth/user/login")
 Route = Callable[[Request, dict[str, str]], Response]
-Check = Callable[[str, str], Awaitable[bool]]
-"""Whether a password fits a hash; it takes a while."""
+Check = Callable[[str, str], bool]
+"""Whether a password fits a hash."""
 
 
 class NacosHandler:
@@ -41,17 +40,7 @@ class NacosHandler:
         own = (self.settings.port,)
         return (*own, self.settings.console_port) if self.settings.line >= _NEW else own
 
-    async def answer(self, port: int, request: Request) -> Response:
-        path, query = _split(request)
-        if request.method == "POST" and path in _LOGINS and (port == self.settings.port) == path.startswith("/nacos"):
-            return await self._login(request, query)
-        return self._answer(port, request)
-
-    def status(self, port: int, path: str) -> int:
-        """What a probe would get."""
-        return self._answer(port, Request("GET", path)).status
-
-    def _answer(self, port: int, request: Request) -> Response:
+    def answer(self, port: int, request: Request) -> Response:
         path, query = _split(request)
         console = port != self.settings.port
         if console and path.startswith("/nacos/"):
@@ -59,12 +48,18 @@ class NacosHandler:
         route = (self._console_routes() if console else self._main_routes()).get(f"{request.method} {path}")
         return _error(404, "Not Found", "No message available", path) if route is None else route(request, query)
 
+    def status(self, port: int, path: str) -> int:
+        """What a probe would get."""
+        return self.answer(port, Request("GET", path)).status
+
     # -------------------------------------------------------------- routes
 
     def _main_routes(self) -> dict[str, Route]:
         line = self.settings.line
         routes: dict[str, Route] = {
             "GET /nacos/actuator/health": self._actuator,
+            "POST /nacos/v1/auth/login": self._login,
+            "POST /nacos/v1/auth/users/login": self._login,
             "GET /nacos/v1/ns/operator/servers": self._servers if line <= (2, 1, 2) else self._no_such_api,
         }
         if line >= _NEW:
@@ -77,6 +72,7 @@ class NacosHandler:
                     "GET /nacos/v3/admin/core/state": self._state_v3,
                     "GET /nacos/v3/admin/core/state/liveness": self._alive_v2,
                     "GET /nacos/v3/admin/core/state/readiness": self._ready_v2,
+                    "POST /nacos/v3/auth/user/login": self._login,
                     "POST /nacos/v3/auth/user/admin": self._admin_v3,
                 }
             )
@@ -114,6 +110,7 @@ class NacosHandler:
             "GET /v3/console/health/readiness": self._ready_console,
             "GET /v3/console/server/state": self._state_v1,
             "GET /v3/console/core/cluster/nodes": self._nodes_console,
+            "POST /v3/auth/user/login": self._login,
             "POST /v3/auth/user/admin": self._admin_v3,
         }
 
@@ -221,13 +218,13 @@ class NacosHandler:
             words = "Code: 401, Message: User not found! Please check user exist or password is right!."
         return _error(403, "Forbidden", words, urlsplit(request.target).path)
 
-    async def _login(self, request: Request, query: dict[str, str]) -> Response:
+    def _login(self, request: Request, query: dict[str, str]) -> Response:
         form = query | _form(request)
         username, password = form.get("username", ""), form.get("password", "")
         known = self.users.cached(self.member, self.ensemble.now).get(username)
         if known is None:
             return self._unknown_user(request, username)
-        if not await self._fits(password, known):
+        if not self._fits(password, known):
             return self._wrong_password(request)
         token = f"simulated.{username}.{len(self._tokens)}"
         self._tokens.add(token)
@@ -236,8 +233,8 @@ class NacosHandler:
         response.headers.add("Authorization", f"Bearer {token}")
         return response
 
-    async def _fits(self, password: str, known: str) -> bool:
-        return password == known if self.settings.embedded else await self._check(password, known)
+    def _fits(self, password: str, known: str) -> bool:
+        return password == known if self.settings.embedded else self._check(password, known)
 
     def _unknown_user(self, request: Request, username: str) -> Response:
         if self.settings.line >= _NEW:

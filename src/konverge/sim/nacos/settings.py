@@ -141,22 +141,19 @@ def _with_port(item: str, port: int) -> str:
 def _own(listed: list[str], pod: str, ip: str, port: int) -> str:
     """Its own entry: by the pod's name, by its address, or none yet, and then a server adds itself."""
     for address in listed:
-        if address.rpartition(":")[0] == ip or address.split(".")[0].rpartition(":")[0] == pod:
-            return address
-        if address.partition(".")[0] == pod:
+        host = address.rpartition(":")[0]
+        if host == ip or host.partition(".")[0] == pod:
             return address
     return f"{ip}:{port}"
 
 
 def _database(env: Mapping[str, str]) -> tuple[str, int, str]:
-    """Of the MySQL variables, which an image for PostgreSQL uses as well, or of a JDBC URL."""
-    url = re.search(r"//([^/:?]+)(?::(\d+))?/([^?]*)", env.get("DB_URL_0", "") or env.get("DB_URL", ""))
+    """Of a JDBC URL, or of the variables for MySQL."""
+    url = re.search(r"//\[?([^/?]+?)\]?(?::(\d+))?/([^?]*)", env.get("DB_URL_0", ""))
     if url is not None:
         return url[1], int(url[2] or 0), url[3]
-    host = env.get("MYSQL_SERVICE_HOST", "") or env.get("POSTGRES_HOST", "") or env.get("POSTGRESQL_SERVICE_HOST", "")
-    number = env.get("MYSQL_SERVICE_PORT") or env.get("POSTGRES_PORT") or env.get("POSTGRESQL_SERVICE_PORT")
-    name = env.get("MYSQL_SERVICE_DB_NAME") or env.get("POSTGRES_DB") or env.get("POSTGRESQL_SERVICE_DB_NAME") or ""
-    return host, _number(number, 0), name
+    port = _number(env.get("MYSQL_SERVICE_PORT"), 3306)
+    return env.get("MYSQL_SERVICE_HOST", ""), port, env.get("MYSQL_SERVICE_DB_NAME", "")
 
 
 def _number(text: str | None, default: int) -> int:

@@ -265,6 +265,13 @@ async def test_what_cannot_be_reached() -> None:
         assert caught.value.reason == "Unreachable"
 
 
+@pytest.mark.parametrize("address", ["", "a b", "10.0.0.1/x", "[", "host:80:80"])
+async def test_what_is_no_address(address: str) -> None:
+    with pytest.raises(NacosError) as caught:
+        await HttpNacosServers().nodes(address, timeout=2)
+    assert caught.value.reason == "Unreachable"
+
+
 async def test_over_sockets_ipv4_and_ipv6(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     recorded = Recorded("3.0.3")

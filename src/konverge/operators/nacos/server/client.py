@@ -28,6 +28,7 @@ CONCURRENT = 64
 """Connections at once, over all servers."""
 REMEMBERED = 8192
 """Servers and questions whose API is remembered."""
+_HOST = re.compile(r"[0-9A-Za-z._-]{1,253}|[0-9A-Fa-f:.]{2,45}(%[0-9A-Za-z]{1,16})?")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]{0,4096}")
 
@@ -120,7 +121,7 @@ class HttpNacosServers:
         server = join(address, port)
         try:
             async with asyncio.timeout(timeout), self._turns, AsyncExitStack() as stack:
-                connection = self._connect(address, port)
+                connection = self._connected(address, port)
                 self._open.add(connection)
                 stack.callback(self._open.discard, connection)
                 stack.push_async_callback(connection.aclose)
@@ -129,8 +130,13 @@ class HttpNacosServers:
             raise NacosError("Timeout", f"{server} did not answer within {timeout:g} s") from error
         except (BodyTooLarge, ProtocolError) as error:
             raise NacosError("BadAnswer", f"{server}: {answers.excerpt(str(error))}") from error
-        except (OSError, ValueError) as error:
+        except OSError as error:
             raise NacosError("Unreachable", f"{server}: {answers.excerpt(str(error))}") from error
+
+    def _connected(self, address: str, port: int) -> Connection:
+        if not _HOST.fullmatch(address):
+            raise NacosError("Unreachable", f"{address[:64]!r} is not the address of a server")
+        return self._connect(address, port)
 
     async def _first_known(
         self, connection: Connection, server: str, question: Question, make: Callable[[str], Request]
