@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
-from konverge.cli import up
-from konverge.cli.main import parser
+from konverge.cli.main import main, parser
 from konverge.client import Client, Kubeconfig
 from konverge.objects.kinds.core_v1 import ConfigMap, Node
 from konverge.objects.meta import ObjectMeta
+from konverge.operators.webapp import WebApp
+from konverge.wire.message import Request
+from konverge.wire.pool import ConnectionPool
 
 
 def begin(*arguments: str) -> subprocess.Popen[str]:
@@ -61,11 +65,84 @@ async def test_it_serves_keeps_its_state_and_ends_when_asked(tmp_path: Path) -> 
 def test_a_rules_file_that_cannot_be_used_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text("- {image: nginx, behave: explode}")
-    assert up.run(parser().parse_args(["up", "--rules", str(rules)])) == 2
-    assert "'explode' is no behaviour" in capsys.readouterr().out
+    assert main(["up", "--rules", str(rules)]) == 2
+    told = capsys.readouterr().err
+    assert "'explode' is no behaviour" in told
+    assert len(told.splitlines()) == 1
 
 
 def test_the_number_of_nodes_is_bounded(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parser().parse_args(["up", "--nodes", "1000000"])
     assert "between 0 and 5000" in capsys.readouterr().err
+
+
+async def page(url: str) -> bytes:
+    async with ConnectionPool(url.removesuffix("/metrics")) as pool:
+        return (await pool.send(Request("GET", "/metrics"))).body
+
+
+async def webapps(kubeconfig: str, *, delete: str = "") -> list[str]:
+    """The names and phases of WebApps that there are, once none is on its way."""
+    async with Client.connect(Kubeconfig.read(kubeconfig).config()) as client:
+        if delete:
+            await client.delete(WebApp, delete, "default")
+        found = {one.metadata.name: one.status.phase for one in await client.list(WebApp)}
+        async with aclosing(client.watch(WebApp)) as news:
+            while found and set(found.values()) != {"Running"}:
+                event = await anext(news)
+                if event.type == "DELETED":
+                    found.pop(event.object.metadata.name, None)
+                elif event.type != "BOOKMARK":
+                    found[event.object.metadata.name] = event.object.status.phase
+        return [f"{name} {phase}" for name, phase in found.items()]
+
+
+@pytest.mark.blocking
+@pytest.mark.spec("A-01")
+async def test_operators_and_samples_converge_and_a_deleted_sample_stays_deleted(tmp_path: Path) -> None:
+    for again in (False, True):
+        process = begin("--data-dir", str(tmp_path / "data"), "--operators", "webapp", "--output", "json")
+        try:
+            assert process.stdout is not None
+            places = json.loads(process.stdout.readline())
+            assert (places["ready"], places["operators"], places["nodes"]) == (True, ["webapp"], 3)
+            assert b'controller_runtime_active_workers{controller="webapp"}' in await page(places["metrics"])
+            if not again:
+                assert await webapps(places["kubeconfig"]) == ["hello Running"]
+                await webapps(places["kubeconfig"], delete="hello")
+            else:
+                assert await webapps(places["kubeconfig"]) == []
+        finally:
+            end(process)
+
+
+def test_what_converges_is_told_line_by_line() -> None:
+    process = begin("--operators", "webapp")
+    try:
+        assert process.stdout is not None
+        lines = []
+        while not lines or "WebApp default/hello Running 3/3" not in lines[-1]:
+            lines.append(process.stdout.readline().rstrip())
+        text = "\n".join(lines)
+        assert lines[0].startswith("ready https://")
+        assert "kubectl get webapps --watch" in text
+        assert "  WebApp default/hello Pending 0/3\n  WebApp default/hello Creating 0/3\n" in text
+        assert "\x1b" not in text
+    finally:
+        end(process)
+
+
+def test_without_operators_it_is_a_plain_cluster() -> None:
+    process = begin("--operators", "none", "--nodes", "1", "--output", "json")
+    try:
+        assert process.stdout is not None
+        places = json.loads(process.stdout.readline())
+        assert (places["operators"], places["metrics"]) == ([], "")
+    finally:
+        end(process)
+
+
+def test_an_operator_that_there_is_not_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["up", "--operators", "shop"]) == 2
+    assert "there is no operator 'shop'; there are: webapp" in capsys.readouterr().err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 from typing import Any
 
@@ -27,6 +26,8 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    import asyncio
+
     from konverge.cli.checks import Finding, examine, machine
     from konverge.client import ClientError
 

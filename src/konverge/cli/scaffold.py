@@ -12,7 +12,7 @@ build-backend = "setuptools.build_meta"
 name = "$name"
 version = "0.1.0"
 requires-python = ">=3.11"
-dependencies = ["konverge"]
+dependencies = ["konverge", "pyyaml"]
 
 [project.optional-dependencies]
 dev = ["pytest"]
@@ -22,6 +22,10 @@ $name = "$package.operator:main"
 
 [tool.setuptools.packages.find]
 where = ["src"]
+
+[tool.ruff]
+line-length = 120
+lint.ignore = ["RUF012"]  # a mutable default is copied for each object
 
 [tool.pytest.ini_options]
 pythonpath = ["src"]
@@ -34,9 +38,20 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from konverge import Condition, Context, Controller, CustomResource, Manager, Model, ObjectMeta
-from konverge import Reconciler, Result, set_condition
-from konverge.objects import Minimum, MinLength
+import yaml
+from konverge import (
+    Condition,
+    Context,
+    Controller,
+    CustomResource,
+    Manager,
+    Model,
+    ObjectMeta,
+    Reconciler,
+    Result,
+    set_condition,
+)
+from konverge.objects import Minimum, MinLength, crd_dict
 from konverge.objects.kinds.core_v1 import ConfigMap
 
 
@@ -76,10 +91,6 @@ def controllers() -> list[Controller[$kind]]:
 def main() -> None:
     """`$name crd` prints the definition, `$name` runs."""
     if sys.argv[1:] == ["crd"]:
-        import yaml
-
-        from konverge.objects import crd_dict
-
         print(yaml.safe_dump(crd_dict($kind), sort_keys=False))
         return
     manager = Manager(name="$name")

@@ -11,7 +11,7 @@ import json
 import sys
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,9 +151,12 @@ async def serve(
         new = await _install(cluster.client, operators)
         async with _at_work(cluster.client, operators, arguments.metrics_bind_address) as manager:
             places = _places(arguments, url, kubeconfig, operators, manager)
-            async with _shown(cluster.client, places, operators, arguments.output):
+            text = arguments.output == "text"
+            async with _shown(cluster.client, places, operators) if text else nullcontext():
                 if arguments.samples:
                     await create_samples(cluster.client, new)
+                if not text:
+                    print(json.dumps(places.facts()), flush=True)
                 await stopping.wait()
 
 
@@ -209,12 +212,8 @@ def _places(
 
 
 @asynccontextmanager
-async def _shown(client: Client, places: Places, operators: list[Operator], form: str) -> AsyncIterator[None]:
+async def _shown(client: Client, places: Places, operators: list[Operator]) -> AsyncIterator[None]:
     """Say where everything is; then show what converges, to whoever looks."""
-    if form == "json":
-        print(json.dumps(places.facts()), flush=True)
-        yield
-        return
     import logging
 
     from konverge.cli.live import PlainView, TableView, watching

@@ -1,0 +1,128 @@
+"""The command as a whole: help, exit codes, one-line errors, no colours where nobody looks."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from konverge.cli import crd, main
+from konverge.cli.outcome import CommandFailed, explain
+from konverge.cli.terminal import Paint, Redrawn
+
+KONVERGE = [sys.executable, "-m", "konverge.cli.main"]
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    found = next(one for one in main.parser()._actions if isinstance(one, argparse._SubParsersAction))
+    return dict(found.choices)
+
+
+@pytest.mark.parametrize("name", list(commands()))
+def test_the_help_of_each_command_ends_with_an_example_that_is_one(name: str) -> None:
+    parser = commands()[name]
+    assert parser.epilog is not None
+    assert parser.epilog.startswith("example")
+    assert f"konverge {name}" in parser.epilog
+
+
+def test_every_example_of_the_help_can_be_parsed() -> None:
+    for parser in commands().values():
+        for line in (parser.epilog or "").splitlines()[1:]:
+            begin = line.index("konverge ")
+            words = line[begin:].split("|")[0].split("&&")[0].split(">")[0].split(")")[0].split()
+            main.parser().parse_args(words[1:])
+
+
+def test_the_help_is_quick_because_it_imports_no_server_and_no_runtime() -> None:
+    code = "import sys; from konverge.cli.main import parser; parser(); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    heavy = ("konverge.apiserver", "konverge.runtime", "konverge.sim", "konverge.client", "msgspec", "yaml", "asyncio")
+    assert [name for name in heavy if name in loaded] == []
+
+
+def test_without_a_command_the_help_is_shown_and_it_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main([]) == 2
+    assert "konverge up" in capsys.readouterr().err
+    assert main.main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("konverge ")
+
+
+def test_an_error_is_one_line_that_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = tmp_path / "nowhere"
+    assert main.main(["run", "webapp", "--kubeconfig", str(missing)]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err == f"konverge run: the kubeconfig {missing} does not exist\n"
+
+
+def test_a_defect_is_said_to_be_one_and_shown_when_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(arguments: argparse.Namespace) -> int:
+        raise ExceptionGroup("tasks", [ZeroDivisionError("division\nby zero")])
+
+    monkeypatch.setattr(crd, "run", broken)
+    assert main.main(["crd", "webapp"]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("konverge crd: ZeroDivisionError: division by zero (a defect? ")
+    assert len(told.splitlines()) == 1
+    with pytest.raises(ExceptionGroup):
+        main.main(["--debug", "crd", "webapp"])
+
+
+def test_our_own_errors_speak_for_themselves() -> None:
+    assert explain(CommandFailed("do that")) == ("do that", 1)
+    assert explain(ExceptionGroup("two", [CommandFailed("do that"), ValueError()])) == ("do that", 1)
+    assert explain(PermissionError(13, "denied", "file")) == ("[Errno 13] denied: 'file'", 1)
+
+
+def test_an_interrupt_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(arguments: argparse.Namespace) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(crd, "run", interrupted)
+    assert main.main(["crd", "webapp"]) == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_a_reader_who_goes_away_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as pipe:
+        done = subprocess.run([*KONVERGE, "manifests", "webapp"], stdout=pipe, stderr=subprocess.PIPE, text=True)
+    assert done.stderr == ""
+
+
+def test_an_operator_that_there_is_not_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main.main(["crd", "shop"])
+    assert ended.value.code == 2
+    assert "'webapp'" in capsys.readouterr().err
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_colours_are_for_terminals_and_for_those_who_want_them() -> None:
+    assert Paint.on(Terminal(), {})("x", "ok") == "\x1b[32mx\x1b[0m"
+    assert Paint.on(io.StringIO(), {})("x", "ok") == "x"
+    assert Paint.on(Terminal(), {"NO_COLOR": "1"})("x", "ok") == "x"
+    assert Paint.on(Terminal(), {"TERM": "dumb"})("x", "ok") == "x"
+
+
+def test_a_block_is_drawn_over_itself_and_what_is_above_stays() -> None:
+    stream = Terminal()
+    block = Redrawn(stream)
+    block.draw(["a", "b"])
+    block.draw(["c"], above=["news"])
+    assert stream.getvalue() == "\x1b[Ja\nb\n\x1b[2F\x1b[Jnews\nc\n"
