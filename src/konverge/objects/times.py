@@ -25,12 +25,12 @@ def parse_time(text: str) -> datetime:
 
 def format_time(moment: datetime) -> str:
     """A `Time`: whole seconds, in UTC."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).isoformat(timespec="seconds")[:19] + "Z"
 
 
 def format_micro_time(moment: datetime) -> str:
     """A `MicroTime`: six decimals, in UTC."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def now() -> str:

@@ -20,7 +20,8 @@ from konverge.objects.times import format_time
 from konverge.observe.correlate import About, Correlator, Occurrence
 
 EVENTS = Resource("", "v1", "Event", "events")
-WAITING = 1000
+WAITING = 10_000
+"""Events that may wait: some megabytes. Bursts are written when the work that they tell of is done."""
 MAX_MESSAGE = 1024
 FLUSH = 5.0
 NAMES = 3
@@ -77,6 +78,7 @@ class EventRecorder:
             if occurrence is not None:
                 await self._write(occurrence)
             self._waiting.popleft()
+            await asyncio.sleep(0)  # reconciles go first: where everything is in one process, no write ever waits
 
     async def _write(self, occurrence: Occurrence) -> None:
         try:
