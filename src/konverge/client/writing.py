@@ -9,13 +9,14 @@ the writer of a kind that is all its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Unpack, overload
 
 import msgspec
 
 from konverge.client.base import Verbs, make_call, placed, write_call
-from konverge.client.binding import K, Listing, Obj, known
-from konverge.client.call import JSON
+from konverge.client.binding import Binding, K, Listing, Obj, known
+from konverge.client.call import JSON, Call
 from konverge.client.errors import MalformedAnswer
 from konverge.client.options import ApplyOptions, DeleteCollectionOptions, DeleteOptions, WriteOptions, delete_body
 from konverge.client.patches import ApplyPatch, Patch
@@ -131,17 +132,23 @@ class Writing(Verbs):
         await client.patch(Pod, "web-0", MergePatch({"status": …}), namespace="shop", subresource="status")
         """
         binding = known(kind) or await self._bind(kind)
-        call = make_call(
-            "patch",
-            binding.resource,
-            namespace,
-            name,
-            options,
-            subresource=subresource,
-            body=patch.encode(),
-            content_type=patch.content_type,
-        )
+        call = _patch_call(binding, namespace, name, patch, subresource, options)
         return binding.decode((await self.caller.call(call)).body)
+
+    async def send_patch(
+        self,
+        kind: Any,
+        name: str,
+        patch: Patch,
+        namespace: str = "",
+        *,
+        subresource: str = "",
+        **options: Unpack[ApplyOptions],
+    ) -> bytes:
+        """Like `patch`, for those who read little or nothing of the answer: the object as JSON, not decoded."""
+        binding = known(kind) or await self._bind(kind)
+        call = _patch_call(binding, namespace, name, patch, subresource, options)
+        return (await self.caller.call(call)).body
 
     @overload
     async def apply(
@@ -175,17 +182,7 @@ class Writing(Verbs):
         """
         binding = await self._bind_object(obj, resource)
         space, name = placed(obj, namespace)
-        patch = ApplyPatch(obj)
-        call = make_call(
-            "patch",
-            binding.resource,
-            space,
-            name,
-            options,
-            subresource=subresource,
-            body=patch.encode(),
-            content_type=patch.content_type,
-        )
+        call = _patch_call(binding, space, name, ApplyPatch(obj), subresource, options)
         return binding.decode((await self.caller.call(call)).body)
 
     @overload
@@ -229,6 +226,21 @@ class Writing(Verbs):
         call = make_call("deletecollection", binding.resource, namespace, "", options, body=body, content_type=JSON)
         answer = (await self.caller.call(call)).body
         return Listing() if _is_status(answer) else binding.decode_list(answer)
+
+
+def _patch_call(
+    binding: Binding[Any], namespace: str, name: str, patch: Patch, subresource: str, options: Mapping[str, Any]
+) -> Call:
+    return make_call(
+        "patch",
+        binding.resource,
+        namespace,
+        name,
+        options,
+        subresource=subresource,
+        body=patch.encode(),
+        content_type=patch.content_type,
+    )
 
 
 def _is_status(answer: bytes) -> bool:

@@ -10,7 +10,8 @@ import msgspec
 
 from konverge.cache.lister import Lister
 from konverge.cache.record import Key, Record
-from konverge.client import Client, MergePatch, NotFound, merge_between
+from konverge.client import ApplyPatch, Client, MergePatch, NotFound, merge_between
+from konverge.client.patches import difference
 from konverge.objects.codec import decoder, from_json, to_dict
 from konverge.objects.labels import Selector
 from konverge.objects.meta import Object
@@ -145,7 +146,10 @@ class Context(Generic[T]):
             if not why:
                 return False
             self.log.debug("%s %s differs at %s", kind.__name__, wish.metadata.name, why)
-        await self.client.apply(wish, field_manager=self._manager, force=force)
+        place = wish.metadata
+        await self.client.send_patch(
+            kind, place.name, ApplyPatch(wish), place.namespace, field_manager=self._manager, force=force
+        )
         return True
 
     async def delete(self, kind: type[K], name: str, namespace: str | None = None) -> bool:
@@ -166,10 +170,10 @@ class Context(Generic[T]):
         status: Any = getattr(self.obj, "status", None)
         if status == before:
             return False
-        patch = merge_between({"status": to_dict(before)}, {"status": to_dict(status)})
-        if not patch:
+        changed = difference(to_dict(before), to_dict(status))
+        if not changed:
             return False
-        await self._patch(patch, "status")
+        await self._patch(MergePatch({"status": changed}), "status")
         return True
 
     def _status_before(self) -> Any:
@@ -198,7 +202,7 @@ class Context(Generic[T]):
         return True
 
     async def _patch(self, patch: MergePatch, subresource: str) -> None:
-        written = await self.client.patch(
+        written = await self.client.send_patch(
             self._kind,
             self.request.name,
             patch,
@@ -207,8 +211,8 @@ class Context(Generic[T]):
             field_manager=self._manager,
         )
         # What was written is what the next difference is taken from.
-        self._record = msgspec.structs.replace(self._record, raw=msgspec.json.encode(to_dict(written)))
-        self.obj.metadata.resource_version = written.metadata.resource_version
+        self._record = msgspec.structs.replace(self._record, raw=written)
+        self.obj.metadata.resource_version = self._record.meta.resource_version
         # Not the generation: if it moved, somebody changed a spec that this reconcile has not seen.
 
     def _cached(self, kind: type[Any], key: Key) -> Record | None:
