@@ -72,7 +72,7 @@ async def test_a_lease_that_nobody_renews_is_noticed(server: ApiServer, client: 
 
 async def test_without_access_there_is_one_finding(server: ApiServer) -> None:
     found = await findings(server, token="wrong")
-    assert [(one.check, one.verdict) for one in found.values()] == [("access", "fail")]
+    assert [(one.check, one.verdict) for one in found.values()] == [("server", "fail")]
 
 
 def test_without_a_configuration_it_fails_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

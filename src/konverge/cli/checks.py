@@ -1,9 +1,9 @@
-"""The checks of `konverge doctor`. Each gives findings; the text of a bad one ends with what to do about it."""
+"""The checks of `konverge doctor`. Each gives a verdict and a text; that of a bad one ends with what to do about it."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from importlib import metadata
 from typing import Any, Literal, NamedTuple
 
@@ -16,10 +16,11 @@ from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.times import parse_time
 from konverge.operators.catalog import Operator
-from konverge.runtime.rbac import Permission, missing_permissions, permissions
+from konverge.runtime.rbac import missing_permissions, permissions
 from konverge.runtime.wish import unsatisfied
 
 Verdict = Literal["ok", "warn", "fail"]
+Answer = tuple[Verdict, str]
 
 OLDEST = (1, 30)
 """Before it, streaming lists and some of CEL are missing; everything falls back, but is not tested there."""
@@ -51,28 +52,37 @@ def machine() -> list[Finding]:
 async def examine(config: Config, operators: Sequence[Operator], namespace: str) -> list[Finding]:
     """All checks of a cluster; without access there is only one."""
     async with Client.connect(config, user_agent="konverge/doctor") as client:
-        try:
-            found = [await _access(client), *await _clock(client)]
-            for operator in operators:
-                found.append(await _definitions(client, operator))
-                found.append(await _permissions(client, operator, namespace))
-                found.append(await _lease(client, operator, namespace))
-        except ClientError as error:
-            return [Finding("access", "fail", " ".join(str(error).split()))]
+        found = [await _told("server", _access(client))]
+        if found[0].verdict == "fail":
+            return found
+        found.append(await _told("clock", _clock(client)))
+        for operator in operators:
+            found.append(await _told(f"{operator.name} definitions", _definitions(client, operator)))
+            found.append(await _told(f"{operator.name} permissions", _permissions(client, operator, namespace)))
+            found.append(await _told(f"{operator.name} lease", _lease(client, operator, namespace)))
     return found
 
 
-async def _access(client: Client) -> Finding:
+async def _told(check: str, answer: Coroutine[Any, Any, Answer]) -> Finding:
+    """A check that is refused has failed; what the server says of it is what is wrong."""
+    try:
+        return Finding(check, *await answer)
+    except ClientError as error:
+        return Finding(check, "fail", " ".join(str(error).split()))
+
+
+async def _access(client: Client) -> Answer:
     told = await client.version()
+    await client.mapper.all()  # /version is for everybody; this is not
     name = str(told.get("gitVersion", "unknown"))
     digits = [str(told.get(part, "")).rstrip("+") for part in ("major", "minor")]
     if all(part.isdecimal() for part in digits) and (int(digits[0]), int(digits[1])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        return Finding("server", "warn", f"Kubernetes {name} is older than {oldest}, with which we are tested: upgrade")
-    return Finding("server", "ok", f"Kubernetes {name}")
+        return "warn", f"Kubernetes {name} is older than {oldest}, with which we are tested: upgrade"
+    return "ok", f"Kubernetes {name}"
 
 
-async def _clock(client: Client) -> list[Finding]:
+async def _clock(client: Client) -> Answer:
     """The server's Date has whole seconds, and the way there takes time: only a gross difference counts."""
     from email.utils import parsedate_to_datetime
 
@@ -80,59 +90,53 @@ async def _clock(client: Client) -> list[Finding]:
     response = await client.caller.call(Call("get", None, path="/version"))
     told = response.headers.get("date")
     if not told:
-        return [Finding("clock", "warn", "the server does not say its time (no Date header), so it was not compared")]
+        return "warn", "the server does not say its time (no Date header), so it was not compared"
     skew = abs(parsedate_to_datetime(told).timestamp() - (before + clock.now()) / 2)
     verdict: Verdict = "fail" if skew >= SKEW_FAILED else "warn" if skew >= SKEW_WARNED else "ok"
     text = f"{skew:.0f} s apart from the server's"
-    return [Finding("clock", verdict, text if verdict == "ok" else f"{text}: synchronise them (NTP)")]
+    return verdict, text if verdict == "ok" else f"{text}: synchronise them (NTP)"
 
 
-async def _definitions(client: Client, operator: Operator) -> Finding:
+async def _definitions(client: Client, operator: Operator) -> Answer:
     """Served, in our version, and with our schema: an older definition drops the fields that it does not know."""
-    check, todo = f"{operator.name} definitions", f"`konverge crd {operator.name} | kubectl apply -f -`"
+    todo = f"`konverge crd {operator.name} | kubectl apply -f -`"
     missing = await missing_kinds(client, operator)
     if missing:
-        return Finding(check, "fail", f"{', '.join(missing)} not served: {todo}")
+        return "fail", f"{', '.join(missing)} not served: {todo}"
     for definition in operator.definitions():
         name = definition["metadata"]["name"]
         try:
             live = await client.get(CustomResourceDefinition.resource, name)
         except Forbidden:
-            return Finding(check, "warn", f"served, but we may not read {name} to compare its schema")
-        if where := _differs(definition, live):
-            return Finding(check, "warn", f"{name} is not the one of this program (it differs at {where}): {todo}")
-    names = ", ".join(f"{kind.resource.kind} {kind.resource.version}" for kind in operator.kinds)
-    return Finding(check, "ok", names)
+            return "warn", f"served, but we may not read {name} to compare its schema"
+        # Whose fields they are does not matter here, so nobody is asked about.
+        if where := unsatisfied(definition, live, "nobody"):
+            return "warn", f"{name} is not the one of this program (it differs at {where}): {todo}"
+    return "ok", ", ".join(f"{kind.resource.kind} {kind.resource.version}" for kind in operator.kinds)
 
 
-def _differs(wish: dict[str, Any], live: dict[str, Any]) -> str:
-    """Where a definition is not as we would install it; whose fields they are does not matter here."""
-    return unsatisfied(wish, live, "nobody")
-
-
-async def _permissions(client: Client, operator: Operator, namespace: str) -> Finding:
-    needed: list[Permission] = permissions(operator.controllers(), lease_namespace=namespace)
+async def _permissions(client: Client, operator: Operator, namespace: str) -> Answer:
+    needed = permissions(operator.controllers(), lease_namespace=namespace)
     missing = await missing_permissions(client, needed)
     if missing:
         told = "; ".join(map(str, missing[:3])) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
-        todo = f"`konverge rbac {operator.name} | kubectl apply -f -` makes an account that may"
-        return Finding(f"{operator.name} permissions", "fail", f"we may not {told}: {todo}")
-    return Finding(f"{operator.name} permissions", "ok", f"all {len(needed)} granted")
+        return (
+            "fail",
+            f"we may not {told}: `konverge rbac {operator.name} | kubectl apply -f -` makes an account that may",
+        )
+    return "ok", f"all {len(needed)} granted"
 
 
-async def _lease(client: Client, operator: Operator, namespace: str) -> Finding:
+async def _lease(client: Client, operator: Operator, namespace: str) -> Answer:
     """Who leads. Nobody is fine: it does not run yet."""
-    check, name = f"{operator.name} lease", together([operator])
     try:
-        lease = await client.get(Lease, name, namespace)
+        lease = await client.get(Lease, together([operator]), namespace)
     except NotFound:
-        return Finding(check, "ok", f"none in {namespace}: nobody has led yet")
+        return "ok", f"none in {namespace}: nobody has led yet"
     holder, renewed = lease.spec.holder_identity, lease.spec.renew_time
     if not holder or not renewed:
-        return Finding(check, "ok", "free: who led has given it back")
+        return "ok", "free: who led has given it back"
     age = clock.now() - parse_time(renewed).timestamp()
     if age > (lease.spec.lease_duration_seconds or 15):
-        return Finding(
-            check, "warn", f"{holder} has not renewed it for {age:.0f} s: its pod is gone or hangs; look at it"
-        )
-    return Finding(check, "ok", f"held by {holder}")
+        return "warn", f"{holder} has not renewed it for {age:.0f} s: its pod is gone or hangs; look at it"
+    return "ok", f"held by {holder}"
