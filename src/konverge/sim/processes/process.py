@@ -131,9 +131,10 @@ class Process(asyncio.SubprocessProtocol):
 
 
 class Spawner:
-    """Starts processes that do not outlive us."""
+    """Starts processes that do not outlive us; `temporary` is a folder that does not either."""
 
     def __init__(self) -> None:
+        self.temporary = ""
         self._warden: subprocess.Popen[bytes] | None = None
 
     async def start(
@@ -165,7 +166,7 @@ class Spawner:
 
     def _tell(self, line: bytes) -> None:
         if self._warden is None:
-            words = [*_PYTHON, str(_HERE / "warden.py")]
+            words = [*_PYTHON, str(_HERE / "warden.py"), *([self.temporary] if self.temporary else [])]
             self._warden = subprocess.Popen(
                 words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 start_new_session=True, env={}, cwd="/", bufsize=0,

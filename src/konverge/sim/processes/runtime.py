@@ -84,6 +84,7 @@ class Processes:
         with tempfile.TemporaryDirectory(prefix="konverge-processes-") as temporary:
             self._root = disk.make_folder((self._folder or Path(temporary)).absolute())
             self._root.chmod(0o700)
+            self.spawner.temporary = temporary
             await self._sweep()
             try:
                 yield

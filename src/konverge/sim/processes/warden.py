@@ -1,8 +1,9 @@
 """Ends what is left when the cluster itself was killed: a process of its own, at the other end of a pipe.
 
 Run as a script, on the standard library alone. Each line that it reads is `+SESSION` or `-SESSION`; when the pipe
-ends, every session that is still named is killed. A container is a session of its own, so whatever it started goes
-with it, also what has left its process group.
+ends, every session that is still named is killed, and the folder that it was told of (one that was to live as long as
+the cluster) is removed. A container is a session of its own, so whatever it started goes with it, also what has left
+its process group.
 """
 
 from __future__ import annotations
@@ -54,6 +55,10 @@ def watch() -> None:
         (sessions.add if line.startswith(b"+") else sessions.discard)(int(line[1:]))
     for session in sessions:
         kill_session(session)
+    if len(sys.argv) > 1:
+        import shutil
+
+        shutil.rmtree(sys.argv[1], ignore_errors=True)
 
 
 if __name__ == "__main__":

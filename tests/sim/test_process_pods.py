@@ -1,0 +1,533 @@
+"""Process pods from end to end: tiny real processes, started, probed, stopped and restarted by the kubelet."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from konverge.apiserver.certificates import make as make_certificates
+from konverge.client import MergePatch, NotFound
+from konverge.objects.kinds.core_v1 import Event, PersistentVolume, PersistentVolumeClaim, Pod
+from konverge.sim.clock import RealTime
+from konverge.sim.cluster import Cluster
+from konverge.sim.processes import ProcessRule
+from tests.sim.conftest import SPACE
+from tests.sim.processes import (
+    ENDS_WHEN_ASKED,
+    SCRIPT,
+    WAITS,
+    is_over,
+    is_ready,
+    is_running,
+    lines,
+    main_status,
+    output,
+    process_cluster,
+    script,
+    until,
+    until_gone,
+    waits_for,
+)
+
+pytestmark = pytest.mark.spec("S-16")
+
+
+def terminated(pod: Pod) -> Any:
+    status = main_status(pod)
+    assert status is not None
+    assert status.state is not None
+    return status.state.terminated
+
+
+def process_of(cluster: Cluster, pod: Pod, container: str = "main") -> int:
+    assert cluster.processes is not None
+    process = cluster.processes.runners[pod.metadata.uid].runs[container].process
+    assert process is not None
+    return process.pid
+
+
+def alive(pid: int) -> bool:
+    """Whether it runs: one that has ended may still wait for its parent to notice."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+# ------------------------------------------------------------------ off unless asked for
+
+
+@pytest.mark.virtual
+async def test_virtual_time_is_refused_with_what_to_do() -> None:
+    with pytest.raises(RealTime, match="process pods need real time"):
+        async with process_cluster():
+            pass
+
+
+async def test_without_rules_nothing_runs_and_an_image_without_a_rule_is_simulated() -> None:
+    async with Cluster(controllers=False, nodes=1) as cluster:
+        assert cluster.processes is None
+    async with process_cluster() as cluster:
+        other = script("other", "raise SystemExit(9)", image="busybox")
+        await cluster.client.create(other)
+        pod = await until(cluster.client, "other", is_running)
+        assert cluster.processes is not None
+        assert pod.metadata.uid not in cluster.processes.runners
+
+
+# ------------------------------------------------------------------ a life
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "reason", "phase"),
+    [
+        ("pass", 0, "Completed", "Succeeded"),
+        ("raise SystemExit(3)", 3, "Error", "Failed"),
+        ("import os; os.kill(os.getpid(), 9)", 137, "Error", "Failed"),
+    ],
+)
+async def test_the_end_of_a_process_is_the_end_of_its_container(text: str, code: int, reason: str, phase: str) -> None:
+    async with process_cluster() as cluster:
+        await cluster.client.create(script("one", text))
+        pod = await until(cluster.client, "one", is_over)
+        end = terminated(pod)
+        assert (end.exit_code, end.reason, pod.status.phase) == (code, reason, phase)
+
+
+async def test_a_process_is_asked_to_end_and_its_pod_goes_with_it() -> None:
+    async with process_cluster() as cluster:
+        await cluster.client.create(script("polite", ENDS_WHEN_ASKED))
+        await until(cluster.client, "polite", is_running)
+        async for line in cluster.client.log_lines("polite", SPACE):
+            assert line == "ready"
+            break
+        pod = await cluster.client.get(Pod, "polite", SPACE)
+        pid = process_of(cluster, pod)
+        await cluster.client.delete(Pod, "polite", SPACE)
+        last = await until(cluster.client, "polite", lambda pod: terminated(pod) is not None)
+        assert terminated(last).exit_code == 7
+        await until_gone(cluster.client, "polite")
+        assert not alive(pid)
+
+
+async def test_one_that_does_not_listen_is_killed_when_its_time_is_over() -> None:
+    deaf = "import signal; signal.signal(15, signal.SIG_IGN); print('deaf'); signal.pause()"
+    async with process_cluster() as cluster:
+        await cluster.client.create(script("deaf", deaf, pod={"terminationGracePeriodSeconds": 1}))
+        await until(cluster.client, "deaf", is_running)
+        async for _ in cluster.client.log_lines("deaf", SPACE):
+            break
+        await cluster.client.delete(Pod, "deaf", SPACE)
+        last = await until(cluster.client, "deaf", lambda pod: terminated(pod) is not None)
+        assert terminated(last).exit_code == 137
+        await until_gone(cluster.client, "deaf")
+
+
+async def test_a_killed_process_runs_again_and_what_it_said_before_is_kept() -> None:
+    async with process_cluster() as cluster:
+        await cluster.client.create(
+            script("again", "import os; print(os.getpid()); " + WAITS, pod={"restartPolicy": "Always"})
+        )
+        pod = await until(cluster.client, "again", is_running)
+        first = process_of(cluster, pod)
+        async for _ in cluster.client.log_lines("again", SPACE):
+            break
+        os.kill(first, signal.SIGKILL)
+        pod = await until(cluster.client, "again", lambda pod: is_running(pod) and main_status(pod).restart_count == 1)  # type: ignore[union-attr]
+        status = main_status(pod)
+        assert status is not None
+        assert status.last_state is not None
+        assert status.last_state.terminated is not None
+        assert status.last_state.terminated.exit_code == 137
+        assert await cluster.client.log("again", SPACE, previous=True) == f"{first}\n"
+        assert process_of(cluster, pod) != first
+
+
+async def test_children_end_with_their_container_even_in_groups_of_their_own() -> None:
+    text = lines(
+        "import os, subprocess",
+        "child = subprocess.Popen(['sleep', '1000'], process_group=0)",
+        "print(child.pid)",
+        "os._exit(0)",
+    )
+    async with process_cluster() as cluster:
+        [pid] = await output(cluster, script("parent", text))
+        assert not alive(int(pid))
+
+
+async def test_the_end_of_the_cluster_is_the_end_of_its_processes() -> None:
+    async with process_cluster() as cluster:
+        await cluster.client.create(script("web", WAITS))
+        pid = process_of(cluster, await until(cluster.client, "web", is_running))
+        assert cluster.processes is not None
+        folder = cluster.processes._root
+        assert folder.stat().st_mode & 0o777 == 0o700
+    assert not alive(pid)
+    assert not folder.exists()
+
+
+async def test_a_cluster_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
+    program = lines(
+        "import asyncio, sys",
+        "from tests.sim.processes import process_cluster, script, until, is_running",
+        "async def main():",
+        "    async with process_cluster() as cluster:",
+        '        child = \'import subprocess, signal; p = subprocess.Popen(["sleep", "1000"], process_group=0); \'',
+        "        await cluster.client.create(script('web', child + 'print(p.pid); signal.pause()'))",
+        "        pod = await until(cluster.client, 'web', is_running)",
+        "        async for line in cluster.client.log_lines('web', 'default'): break",
+        "        run = cluster.processes.runners[pod.metadata.uid].runs['main']",
+        "        print(line, run.process.pid, cluster.processes._root, flush=True)",
+        "        await asyncio.Event().wait()",
+        "asyncio.run(main())",
+    )
+    root = Path(__file__).parents[2]
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, cwd=root, stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
+    )
+    assert child.stdout is not None
+    grandchild, pid, folder = (await child.stdout.readline()).decode().split()
+    ends = [os.pidfd_open(int(one)) for one in (grandchild, pid)]
+    child.kill()
+    await child.wait()
+    loop = asyncio.get_running_loop()
+    for descriptor in ends:
+        ended = loop.create_future()
+        loop.add_reader(descriptor, lambda ended=ended: ended.done() or ended.set_result(None))
+        await ended
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
+    assert await child.stdout.read() == b""
+    while Path(folder).exists():  # the warden removes it after the last process
+        await asyncio.sleep(0.01)
+
+
+# ------------------------------------------------------------------ what cannot be
+
+
+async def test_a_program_that_is_not_there_is_a_start_error() -> None:
+    async with process_cluster(ProcessRule(image="*", command=("no-such-program",))) as cluster:
+        await cluster.client.create(script("none", ""))
+        end = terminated(await until(cluster.client, "none", is_over))
+        assert (end.exit_code, end.reason) == (128, "StartError")
+        assert "executable file not found in $PATH" in end.message
+
+
+async def test_a_missing_config_map_keeps_the_container_waiting_and_its_coming_lets_it_run() -> None:
+    wanted = {"name": "COLOUR", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "colour"}}}
+    async with process_cluster() as cluster:
+        text = "import os; print(os.environ['COLOUR'])"
+        await cluster.client.create(script("late", text, env=[wanted]))
+        pod = await until(cluster.client, "late", waits_for("CreateContainerConfigError"))
+        status = main_status(pod)
+        assert status is not None
+        assert status.state is not None
+        assert status.state.waiting is not None
+        assert status.state.waiting.message == 'configmap "settings" not found'
+        await cluster.client.create(config_map("settings", colour="green"))
+        await until(cluster.client, "late", is_over)
+        assert await cluster.client.log("late", SPACE) == "green\n"
+
+
+async def test_a_host_path_is_refused_unless_a_rule_allows_it(tmp_path: Path) -> None:
+    (tmp_path / "note").write_text("from the host")
+    volumes = {"volumes": [{"name": "host", "hostPath": {"path": str(tmp_path)}}]}
+    mount = [{"name": "host", "mountPath": "/host"}]
+    text = "import sys; print(open(sys.argv[1] + '/note').read())"
+    allowed = ProcessRule(
+        image="allowed:*", command=(*SCRIPT.command, text, "{mount:/host}"), host_paths=(str(tmp_path),)
+    )
+    refused = ProcessRule(image="refused:*", command=(*SCRIPT.command, text, "{mount:/host}"))
+    async with process_cluster(allowed, refused) as cluster:
+        good = script("good", "", image="allowed:1", volumeMounts=mount, pod=volumes)
+        assert await output(cluster, good) == ["from the host"]
+        await cluster.client.create(script("bad", "", image="refused:1", volumeMounts=mount, pod=volumes))
+        message = await said(cluster, "bad", "FailedMount")
+        assert "is not allowed; name it in `host_paths`" in message
+
+
+async def said(cluster: Cluster, pod: str, reason: str, words: str = "") -> str:
+    """The message of an event about a pod, as soon as there is one with these words."""
+    async for event in cluster.client.watch(Event, SPACE):
+        one = event.object
+        if one.reason == reason and one.involved_object.name == pod and words in (one.message or ""):
+            return one.message or ""
+    raise AssertionError("the watch has ended")
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    meta = {"name": name, "namespace": SPACE}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
+
+
+# ------------------------------------------------------------------ what it is given
+
+
+async def test_the_environment_is_the_containers_and_nothing_of_ours_leaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_OF_OURS", "x")
+    monkeypatch.setenv("PASSED", "on purpose")
+    rule = ProcessRule(
+        image="*", command=SCRIPT.command, pass_env=("PASSED",), env={"WHERE": "{pod_ip}:{port:http}", "RULE": "{{}}"}
+    )
+    env = [
+        {"name": "A", "value": "1"},
+        {"name": "B", "value": "$(A)+$(POD_IP)"},
+        {"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "dotted.name", "value": "kept"},
+    ]
+    text = "import os, json; print(json.dumps(dict(os.environ)))"
+    async with process_cluster(rule) as cluster:
+        pod = script("env", text, env=env, ports=[{"name": "http", "containerPort": 8080}])
+        [line] = await output(cluster, pod)
+        found = json.loads(line)
+        ip = (await cluster.client.get(Pod, "env", SPACE)).status.pod_ip
+    assert found["B"] == f"1+{ip}"
+    assert found["NAME"] == found["HOSTNAME"] == "env"
+    assert found["dotted.name"] == "kept"
+    assert found["WHERE"] == f"{ip}:8080"
+    assert (found["RULE"], found["PASSED"]) == ("{}", "on purpose")
+    ours = set(os.environ) - {"PATH", "HOME", "LANG", "PASSED", "HOSTNAME"}
+    assert not ours & set(found) - {"LC_CTYPE"}
+
+
+async def test_files_of_a_config_map_follow_it_but_not_through_a_sub_path() -> None:
+    rule = ProcessRule(
+        image="*",
+        command=(
+            sys.executable,
+            "-u",
+            "-c",
+            lines(
+                "import sys, pathlib",
+                "whole, part = map(pathlib.Path, sys.argv[1:])",
+                "print(whole.read_text(), part.read_text())",
+                "while whole.read_text() != 'new': pass",
+                "print(whole.read_text(), part.read_text())",
+            ),
+            "{mount:/etc/app/colour}",
+            "{mount:/etc/colour}",
+        ),
+    )
+    mounts = [
+        {"name": "conf", "mountPath": "/etc/app"},
+        {"name": "conf", "mountPath": "/etc/colour", "subPath": "colour"},
+    ]
+    pod = script(
+        "reader",
+        "",
+        args=[],
+        volumeMounts=mounts,
+        pod={"volumes": [{"name": "conf", "configMap": {"name": "settings"}}]},
+    )
+    async with process_cluster(rule) as cluster:
+        await cluster.client.create(config_map("settings", colour="old"))
+        await cluster.client.create(pod)
+        await until(cluster.client, "reader", is_running)
+        async for line in cluster.client.log_lines("reader", SPACE):
+            assert line == "old old"
+            break
+        await cluster.client.replace(config_map("settings", colour="new"))
+        await until(cluster.client, "reader", is_over)
+        assert (await cluster.client.log("reader", SPACE)).splitlines() == ["old old", "new old"]
+
+
+async def test_a_claim_is_a_folder_that_outlives_pods_and_goes_with_its_volume() -> None:
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": SPACE},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    rule = ProcessRule(image="*", command=(*SCRIPT.command,), env={"DATA": "{mount:/data}"})
+    volumes = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
+    mount = [{"name": "data", "mountPath": "/data"}]
+    async with process_cluster(rule) as cluster:
+        await cluster.client.create(claim)
+        write = "import os; open(os.environ['DATA'] + '/note', 'w').write('kept')"
+        read = "import os; print(open(os.environ['DATA'] + '/note').read())"
+        assert await output(cluster, script("first", write, volumeMounts=mount, pod=volumes)) == []
+        assert await output(cluster, script("second", read, volumeMounts=mount, pod=volumes)) == ["kept"]
+        assert cluster.processes is not None
+        [folder] = (cluster.processes._root / "volumes").iterdir()
+        await cluster.client.delete(PersistentVolumeClaim, "data", SPACE)
+        await cluster.client.patch(PersistentVolumeClaim, "data", no_finalizers(), SPACE)
+        while folder.exists():
+            for volume in await cluster.client.list(PersistentVolume):
+                with suppress(NotFound):
+                    await cluster.client.patch(PersistentVolume, volume.metadata.name, no_finalizers())
+            await asyncio.sleep(0.01)
+
+
+def no_finalizers() -> Any:
+    return MergePatch({"metadata": {"finalizers": None}})
+
+
+async def test_an_operator_in_a_process_is_in_cluster() -> None:
+    text = lines(
+        "import asyncio, os",
+        "from konverge.client import Client, load_config",
+        "async def main():",
+        "    async with Client.connect(load_config()) as client:",
+        "        review = {'apiVersion': 'authentication.k8s.io/v1', 'kind': 'SelfSubjectReview'}",
+        "        made = await client.create(review)",
+        "        print(made['status']['userInfo']['username'])",
+        "asyncio.run(main())",
+    )
+    async with process_cluster(controllers=True, certificates=make_certificates(("127.0.0.1",))) as cluster:
+        await cluster.listen(tls=True)
+        while True:
+            try:
+                await cluster.client.get("serviceaccounts", "default", SPACE)
+                await cluster.client.get("configmaps", "kube-root-ca.crt", SPACE)
+                break
+            except NotFound:
+                await asyncio.sleep(0.01)
+        [line] = await output(cluster, script("operator", text))
+        assert line == "system:serviceaccount:default:default"
+
+
+# ------------------------------------------------------------------ probes and hooks
+
+SERVES = lines(
+    "import http.server, os, sys",
+    "class Handler(http.server.BaseHTTPRequestHandler):",
+    "    def do_GET(self):",
+    "        good = self.path != '/bad' and self.headers.get('X-Key', 'k') == 'k'",
+    "        self.send_response(200 if good else 500); self.end_headers()",
+    "    def log_message(self, *a): pass",
+    "http.server.HTTPServer((os.environ['POD_IP'], 8080), Handler).serve_forever()",
+)
+
+
+@pytest.mark.parametrize(
+    "probe",
+    [
+        {"httpGet": {"path": "/", "port": "http", "httpHeaders": [{"name": "X-Key", "value": "k"}]}},
+        {"tcpSocket": {"port": 8080}},
+        {"grpc": {"port": 8080}},
+        {"exec": {"command": [sys.executable, "-c", "import os; os.environ['POD_IP']"]}},
+    ],
+    ids=["http", "tcp", "grpc", "exec"],
+)
+async def test_readiness_is_really_probed(probe: dict[str, Any]) -> None:
+    ports = [{"name": "http", "containerPort": 8080}]
+    probe = {**probe, "periodSeconds": 1, "timeoutSeconds": 5}
+    async with process_cluster() as cluster:
+        await cluster.client.create(script("web", SERVES, ports=ports, readinessProbe=probe))
+        await until(cluster.client, "web", is_ready)
+
+
+@pytest.mark.parametrize(
+    ("probe", "words"),
+    [
+        ({"httpGet": {"path": "/bad", "port": 8080}}, "HTTP probe failed with statuscode: 500"),
+        ({"exec": {"command": [sys.executable, "-c", "raise SystemExit('not well')"]}}, "not well"),
+    ],
+    ids=["http", "exec"],
+)
+async def test_a_failed_liveness_restarts_the_process(probe: dict[str, Any], words: str) -> None:
+    live = {**probe, "failureThreshold": 1, "periodSeconds": 1, "timeoutSeconds": 5}
+    start = {"tcpSocket": {"port": 8080}, "periodSeconds": 1, "failureThreshold": 100}
+    async with process_cluster() as cluster:
+        pod = script("sick", SERVES, livenessProbe=live, startupProbe=start, pod={"restartPolicy": "Always"})
+        await cluster.client.create(pod)
+        assert "Liveness probe failed: " in await said(cluster, "sick", "Unhealthy", words)
+        found = await until(cluster.client, "sick", lambda pod: restarts(pod) >= 1)
+        assert restarts(found) >= 1
+
+
+def restarts(pod: Pod) -> int:
+    status = main_status(pod)
+    return status.restart_count if status is not None else 0
+
+
+async def test_hooks_run_after_the_start_and_before_the_end() -> None:
+    def note(text: str) -> dict[str, Any]:
+        program = f"import os; open(os.environ['NOTES'], 'a').write({text!r})"
+        return {"exec": {"command": [sys.executable, "-c", program]}}
+
+    rule = ProcessRule(image="*", command=SCRIPT.command, env={"NOTES": "{mount:/notes/all}"})
+    lifecycle = {"postStart": note("began;"), "preStop": note("ends;")}
+    text = lines(
+        "import os, signal, sys",
+        "def end(*_): print(open(os.environ['NOTES']).read()); sys.exit(0)",
+        "signal.signal(15, end)",
+        "signal.pause()",
+    )
+    volumes = {"volumes": [{"name": "notes", "emptyDir": {}}]}
+    mounts = [{"name": "notes", "mountPath": "/notes"}]
+    async with process_cluster(rule) as cluster:
+        await cluster.client.create(script("hooked", text, lifecycle=lifecycle, volumeMounts=mounts, pod=volumes))
+        await until(cluster.client, "hooked", is_running)
+        heard = asyncio.create_task(first_line(cluster, "hooked"))
+        await cluster.client.delete(Pod, "hooked", SPACE)
+        assert await heard == "began;ends;"
+        await until_gone(cluster.client, "hooked")
+
+
+async def first_line(cluster: Cluster, name: str) -> str:
+    async for line in cluster.client.log_lines(name, SPACE):
+        return line
+    return ""
+
+
+async def test_init_containers_and_sidecars_are_processes_too() -> None:
+    def one(name: str, text: str, **more: Any) -> dict[str, Any]:
+        return {"name": name, "image": "python:3", "args": [text], **more}
+
+    inits = [one("setup", "print('set up')"), one("proxy", WAITS, restartPolicy="Always")]
+    async with process_cluster() as cluster:
+        await cluster.client.create(script("work", "print('done')", pod={"initContainers": inits}))
+        pod = await until(cluster.client, "work", is_over)
+        assert pod.status.phase == "Succeeded"
+        assert await cluster.client.log("work", SPACE, container="setup") == "set up\n"
+        ends = {one.name: one.state.terminated for one in pod.status.init_container_statuses if one.state}
+        assert ends["proxy"] is not None
+        assert ends["proxy"].exit_code == 143
+
+
+async def test_the_last_words_of_a_container_are_its_message() -> None:
+    rule = ProcessRule(image="*", command=SCRIPT.command, env={"LAST_WORDS": "{termination_log}"})
+    text = "import os; open(os.environ['LAST_WORDS'], 'w').write('farewell'); raise SystemExit(2)"
+    async with process_cluster(rule) as cluster:
+        await cluster.client.create(script("file", text))
+        assert terminated(await until(cluster.client, "file", is_over)).message == "farewell"
+        policy = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+        await cluster.client.create(script("log", "raise SystemExit('from the log')", **policy))
+        assert terminated(await until(cluster.client, "log", is_over)).message == "from the log\n"
+
+
+async def test_a_deadline_ends_a_process() -> None:
+    async with process_cluster() as cluster:
+        await cluster.client.create(script("slow", WAITS, pod={"activeDeadlineSeconds": 1}))
+        pod = await until(cluster.client, "slow", is_over)
+        assert pod.status.reason == "DeadlineExceeded"
+
+
+# ------------------------------------------------------------------ the state is kept
+
+
+async def test_after_a_restart_of_the_cluster_processes_run_again_with_their_files(tmp_path: Path) -> None:
+    rule = ProcessRule(image="*", command=SCRIPT.command, env={"COUNT": "{mount:/data/count}"})
+    text = lines("import os, signal", "print('x', file=open(os.environ['COUNT'], 'a'))", "signal.pause()")
+    volumes = {"volumes": [{"name": "data", "emptyDir": {}}], "restartPolicy": "Always"}
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    async with process_cluster(rule, data_dir=tmp_path) as cluster:
+        await cluster.client.create(script("kept", text, volumeMounts=mounts, pod=volumes))
+        before = await until(cluster.client, "kept", is_running)
+    async with process_cluster(rule, data_dir=tmp_path) as cluster:
+        pod = await until(cluster.client, "kept", lambda pod: is_running(pod) and restarts(pod) == 1)
+        assert pod.status.pod_ip == before.status.pod_ip
+        assert cluster.processes is not None
+        count = cluster.processes._root / "pods" / pod.metadata.uid / "volumes" / "data" / "count"
+        while count.read_text() != "x\nx\n":
+            await asyncio.sleep(0.01)
