@@ -8,8 +8,9 @@ VENV ?= .venv
 BENCH_VENV ?= .venv-bench
 BIN := $(VENV)/bin
 JOBS ?= 2
+SEEDS ?= 1000
 
-.PHONY: help venv up test real lint bench bench-venv bench-peers clean
+.PHONY: help venv up test seeds real lint bench bench-venv bench-peers clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -27,6 +28,9 @@ up: venv ## start a whole simulated Kubernetes and print how to reach it (Ctrl-C
 
 test: venv ## the fast suite: in process, deterministic
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not real"
+
+seeds: venv ## the fault suite: the simulated cluster under the faults of a thousand seeds (SEEDS=N for others)
+	KONVERGE_SEEDS=$(SEEDS) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/sim/test_seeds.py
 
 real: venv ## the suite against real parts (kube-apiserver, kubectl, helm …); says what it skips and why
 	$(BIN)/python -m pytest -m real

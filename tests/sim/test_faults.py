@@ -198,13 +198,6 @@ async def test_an_orphan_is_noticed(cluster: Cluster) -> None:
 
 
 @pytest.mark.limit(300)
-@pytest.mark.parametrize("seed", range(3))
-def test_the_story_is_survived_with_the_faults_of_a_seed(seed: int) -> None:
-    outcome = tell(seed)
-    assert outcome.fine, f"konverge sim --seed {seed}: {outcome.problem}"
-
-
-@pytest.mark.limit(300)
 def test_a_story_with_faults_is_told_the_same_way_twice() -> None:
     first, second = tell(5), tell(5)
     assert first.happened

@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from konverge.sim.faults import Plan, PlanError
-    from konverge.sim.story import shortest, tell
+    from konverge.sim.story import report, shortest, tell
 
     try:
         plan = Plan.read(arguments.plan) if arguments.plan else None
@@ -33,15 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     for seed in range(arguments.seed, arguments.seed + arguments.count):
         outcome = tell(seed, plan)
         if not outcome.fine:
-            _report(outcome, shortest(outcome))
+            print(report(outcome, shortest(outcome)))
             return 1
     print(f"{arguments.count} of {arguments.count} seeds came through")
     return 0
-
-
-def _report(outcome: Any, short: Any) -> None:
-    print(f"seed {outcome.seed} failed: {outcome.problem}")
-    print(f"with {len(short.plan.faults)} of {len(outcome.plan.faults)} faults it still fails: {short.problem}")
-    for line in short.happened:
-        print(f"  {line}")
-    print(f'again: konverge sim --seed {outcome.seed} --plan "{short.plan if short.plan.faults else ""}" --logs')

@@ -68,6 +68,19 @@ def shortest(outcome: Outcome, again: Callable[[int, Plan], Outcome] = tell) -> 
     return best
 
 
+def report(outcome: Outcome, short: Outcome) -> str:
+    """A failing outcome in words: what is wrong, the fewest faults that lead to it, and how to see it again."""
+    again = f'konverge sim --seed {outcome.seed} --plan "{short.plan if short.plan.faults else ""}" --logs'
+    lines = [
+        f"seed {outcome.seed} failed: {outcome.problem}",
+        f"with {len(short.plan.faults)} of {len(outcome.plan.faults)} faults it still fails: {short.problem}",
+        *(f"  {line}" for line in short.happened),
+        f"the whole of it: konverge sim --seed {outcome.seed}",
+        f"again: {again}",
+    ]
+    return "\n".join(lines)
+
+
 async def _tell(plan: Plan, outcome: Outcome) -> None:
     async with Cluster(faults=plan) as cluster:
         watching = Invariants(cluster)
