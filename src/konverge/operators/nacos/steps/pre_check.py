@@ -10,17 +10,19 @@ from konverge.operators.nacos.wish import WrongWish, read_wish
 async def pre_check(round: Round) -> None:
     """No phase yet: Creating, and the round is over. Failed: everything that follows is the repair."""
     round.step = "PreCheck"
-    if round.status.phase == "":
+    accepted = round.status.phase == ""
+    if accepted:
         round.status.phase = "Creating"
         round.begin_again("Creating", "the resource was accepted")
         round.ctx.event("Creating", "the resource was accepted")
-        raise Stop(NORMAL, "Creating", "the resource was accepted", progress=True)
     try:
         round.wish = round.now = read_wish(round.ctx.obj)
     except WrongWish as wrong:
         raise Stop(PARAMETER, "InvalidSpec", str(wrong)) from None
     if round.ctx.obj.metadata.generation != round.status.observed_generation:
         _warn_of_plain_passwords(round)
+    if accepted:
+        raise Stop(NORMAL, "Creating", "the resource was accepted", progress=True)
 
 
 def _warn_of_plain_passwords(round: Round) -> None:

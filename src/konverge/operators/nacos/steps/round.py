@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from konverge.client import Conflict, NotFound
-from konverge.objects import Object
-from konverge.objects.kinds.core_v1 import Pod
+from konverge.client import Conflict, Invalid, MergePatch, NotFound
+from konverge.objects import Object, to_dict
+from konverge.objects.kinds.core_v1 import Pod, Service
 from konverge.operators.nacos.resource import AnyNacos
 from konverge.operators.nacos.status import NacosStatus
 from konverge.operators.nacos.steps.tools import Options, Tools
@@ -105,12 +105,22 @@ class Round:
         """A child as it is wished; True when that took a write."""
         kind, name = type(child), child.metadata.name
         known = await self.ctx.get(kind, name) is not None
-        if not await self.ctx.apply(child):
-            return False
+        try:
+            if not await self.ctx.apply(child):
+                return False
+        except Invalid:
+            if not known or not isinstance(child, Service):
+                raise
+            await self._replace_ports(child)
         self.note("UPDATE" if known else "CREATE", kind.resource.kind, name)
         if self.status.phase != "Creating":
             self.ctx.event("Updated" if known else "Restored", f"{kind.resource.kind} {name} is as wished again")
         return True
+
+    async def _replace_ports(self, service: Service) -> None:
+        """Somebody else's ports stand beside ours under the same names: an apply leaves them, a new list does not."""
+        patch = MergePatch({"spec": {"ports": [to_dict(port) for port in service.spec.ports]}})
+        await self.ctx.client.patch(Service, service.metadata.name, patch, service.metadata.namespace)
 
     async def delete(self, kind: type[Object], name: str) -> bool:
         if not await self.ctx.delete(kind, name):

@@ -1,0 +1,435 @@
+"""Every fault at every step: the right code and message, Failed when it lasts, and Running again when it goes."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from konverge.client import JsonPatch, MergePatch
+from konverge.objects.kinds.apps_v1 import StatefulSet
+from konverge.objects.kinds.core_v1 import ConfigMap, Pod, Secret, Service
+from konverge.operators.nacos.resource import Nacos
+from konverge.operators.nacos.server import Leader
+from konverge.sim.databases import SimulatedServer
+from konverge.sim.kubelet.behaviour import Rule
+from tests.operators.nacos.world import CLUSTER, SPACE, STANDALONE, World, a_world, condition
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-12", "N-20")]
+
+POSTGRES: dict[str, Any] = {
+    **CLUSTER,
+    "image": "nacos/nacos-server:v2.4.3",
+    "database": {"type": "postgresql"},
+    "postgres": {"host": "pg", "database": "nacos", "credentialsSecretRef": {"name": "pg"}},
+    "adminCredentialsSecretRef": {"name": "admin"},
+}
+MYSQL: dict[str, Any] = {
+    **CLUSTER,
+    "database": {"type": "mysql", "mysqlHost": "my", "mysqlUser": "nacos", "mysqlPassword": "word"},
+}
+
+
+async def with_postgres(world: World) -> SimulatedServer:
+    server = world.databases.add_server("pg", 5432, "postgresql")
+    server.add("nacos", "nacos", "word")
+    await world.secret("pg", username="nacos", password="word")
+    await world.secret("admin", username="nacos", password="first")
+    return server
+
+
+async def replace_secret(world: World, name: str, **values: str) -> None:
+    data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": SPACE}, "data": data}
+    found = await world.client.list(Secret, SPACE, field_selector=f"metadata.name={name}")
+    if found.items:
+        await world.client.delete(Secret, name, SPACE)
+    await world.client.create(body)
+
+
+# ------------------------------------------------------------------ PGEnsure and RotateAdmin
+
+
+@pytest.mark.spec("N-05", "N-06")
+async def test_postgres_gets_its_tables_and_its_admin() -> None:
+    async with a_world() as world, world.operating():
+        server = await with_postgres(world)
+        await world.create("nacos", POSTGRES)
+        found = await world.until("nacos")
+        database = server.databases["nacos"]
+        assert {"config_info", "users", "roles"} <= set(database.content.tables)
+        assert database.accepts("nacos", "first")
+        assert database.content.admins == {"nacos"}
+        assert (found.status.pg.initialized, found.status.pg.last_result) == (True, "Success")
+        assert (found.status.admin.username, found.status.admin.last_result) == ("nacos", "Success")
+        assert condition(found, "DatabaseReady") == ("True", "Writable")
+        assert condition(found, "AdminRotated") == ("True", "Rotated")
+        writes = server.writes
+        await world.advance(600.0)
+        assert server.writes == writes
+        assert world.databases.calls["ensure_schema"] == 1
+        assert 5 <= world.databases.calls["check"] <= 10  # once a minute or so, not once a round
+
+
+@pytest.mark.spec("N-06")
+@pytest.mark.parametrize("hashed", [False, True])
+async def test_a_changed_secret_rotates_within_seconds(hashed: bool) -> None:
+    bcrypt = "$2b$04$KcdJVvRfVMKAp0Hk0iaVYOwl9DV2lMGTDZyj0tiGcSElY3jUHS/Rq"
+    async with a_world() as world, world.operating():
+        server = await with_postgres(world)
+        await world.create("nacos", POSTGRES)
+        first = await world.until("nacos")
+        if hashed:
+            await replace_secret(world, "admin", username="boss", passwordHash=bcrypt)
+        else:
+            await replace_secret(world, "admin", username="boss", password="second")
+        await world.advance(3.0)
+        content = server.databases["nacos"].content
+        assert content.admins == {"boss"}  # the old name has left
+        if hashed:
+            assert content.users["boss"][0] == bcrypt
+        else:
+            assert server.databases["nacos"].accepts("boss", "second")
+        second = await world.until("nacos")
+        assert second.status.admin.last_secret_checksum != first.status.admin.last_secret_checksum
+        assert "second" not in str(second.status)
+
+
+Break = Callable[[World, SimulatedServer], Awaitable[None]]
+
+
+def switch(**values: Any) -> Break:
+    async def throw(world: World, server: SimulatedServer) -> None:
+        for name, value in values.items():
+            setattr(server, name, value)
+
+    return throw
+
+
+def secret(name: str, **values: str) -> Break:
+    async def write(world: World, server: SimulatedServer) -> None:
+        await replace_secret(world, name, **values)
+
+    return write
+
+
+def without(name: str) -> Break:
+    async def remove(world: World, server: SimulatedServer) -> None:
+        await world.client.delete(Secret, name, SPACE)
+
+    return remove
+
+
+async def freeze(world: World, server: SimulatedServer) -> None:
+    server.freeze()
+
+
+async def thaw(world: World, server: SimulatedServer) -> None:
+    server.thaw()
+
+
+async def half(world: World, server: SimulatedServer) -> None:
+    server.databases["nacos"].initialise("2.4", tables=3)
+
+
+async def nothing(world: World, server: SimulatedServer) -> None:
+    """It gets well by itself."""
+
+
+GOOD = secret("pg", username="nacos", password="word")
+ADMIN = secret("admin", username="nacos", password="first")
+DATABASE_FAULTS: dict[str, tuple[Break, Break, int, str]] = {
+    "secret missing": (without("pg"), GOOD, 404, "get secret default/pg failed"),
+    "key missing": (secret("pg", username="nacos"), GOOD, 301, "secret pg missing key password"),
+    "wrong password": (secret("pg", username="nacos", password="no"), GOOD, 404, "authentication failed"),
+    "down": (switch(down=True), switch(down=False), 404, "refused"),
+    "read-only": (switch(read_only="standby"), switch(read_only=""), 404, "standby"),
+    "slow": (freeze, thaw, 404, "within 20 s"),
+    "full": (switch(full=True), switch(full=False), 404, "too many connections"),
+    "no permission": (switch(denied=True), switch(denied=False), 404, "permission"),
+    "admin missing": (without("admin"), ADMIN, 404, "get secret default/admin failed"),
+    "admin without password": (secret("admin", username="nacos"), ADMIN, 301, "secret admin missing key passwordHash"),
+    "admin hash broken": (secret("admin", username="nacos", passwordHash="plain"), ADMIN, 301, "bcrypt"),
+}
+
+
+@pytest.mark.spec("N-05", "N-06")
+@pytest.mark.parametrize("fault", DATABASE_FAULTS)
+async def test_a_fault_of_the_database_at_creation(fault: str) -> None:
+    hurt, mend, code, words = DATABASE_FAULTS[fault]
+    async with a_world() as world, world.operating():
+        server = await with_postgres(world)
+        await hurt(world, server)
+        await world.create("nacos", POSTGRES)
+        await world.advance(60.0)
+        early = await world.nacos("nacos")
+        assert early.status.phase == "Creating"  # three minutes of patience
+        failed = await world.until("nacos", "Failed", limit=300.0)
+        assert failed.status.event[-1].code == code
+        assert words.lower() in failed.status.event[-1].message.lower()
+        assert "word" not in failed.status.event[-1].message.replace("password", "")
+        assert not await world.client.list(StatefulSet, SPACE)
+        await mend(world, server)
+        await world.until("nacos")
+
+
+@pytest.mark.spec("N-05")
+async def test_a_half_initialised_database_is_completed() -> None:
+    async with a_world() as world, world.operating():
+        server = await with_postgres(world)
+        await half(world, server)
+        await world.create("nacos", POSTGRES)
+        await world.until("nacos")
+        assert "tenant_info" in server.databases["nacos"].content.tables
+
+
+@pytest.mark.spec("N-14")
+@pytest.mark.parametrize("spec", [POSTGRES, MYSQL], ids=["postgres", "mysql"])
+async def test_a_database_outage_is_noticed_and_survived(spec: dict[str, Any]) -> None:
+    async with a_world() as world, world.operating():
+        await with_postgres(world)
+        world.databases.add_server("my", 3306, "mysql").add("nacos", "nacos", "word")
+        await world.create("nacos", spec)
+        await world.until("nacos")
+        for server in world.databases.servers.values():
+            server.down = True
+        await world.advance(100.0)
+        found = await world.nacos("nacos")
+        assert (found.status.phase, condition(found, "DatabaseReady")) == ("Running", ("False", "Unreachable"))
+        assert condition(found, "Degraded")[0] == "True"
+        await world.until("nacos", "Failed")
+        for server in world.databases.servers.values():
+            server.down = False
+        await world.until("nacos")
+
+
+@pytest.mark.spec("N-03")
+async def test_a_plain_password_is_warned_of_once() -> None:
+    async with a_world() as world, world.operating():
+        world.databases.add_server("my", 3306, "mysql").add("nacos", "nacos", "word")
+        await world.create("nacos", MYSQL)
+        await world.until("nacos")
+        await world.advance(120.0)
+        (warning,) = await world.events("PlainTextPassword")
+        assert "mysqlCredentialsSecretRef" in warning
+
+
+# ------------------------------------------------------------------ CheckKind
+
+
+@pytest.mark.spec("N-09")
+@pytest.mark.parametrize(
+    ("behave", "words"),
+    [
+        ("never-ready", "nacos-0 is not ready"),
+        ("image-pull-error", "ImagePull"),
+        ("crash-loop", "CrashLoopBackOff"),
+    ],
+)
+async def test_pods_that_do_not_come_up_say_why(behave: str, words: str) -> None:
+    async with a_world(rules=[Rule(image="*:v2.0.4", behave=behave)]) as world, world.operating():
+        await world.create("nacos", STANDALONE)
+        found = await world.until("nacos", "Failed", limit=400.0)
+        assert condition(found, "PodsReady")[0] == "False"
+        assert (found.status.event[-1].code, found.status.healthy) == (-1, False)
+        assert words in found.status.event[-1].message
+        assert len(found.status.event) <= 10
+        await world.change("nacos", image="harbor.cloud.io/nacos/nacos-server:v2.0.5")
+        await world.advance(2.0)
+        await world.until("nacos")
+
+
+@pytest.mark.spec("N-09")
+async def test_pods_that_no_node_takes_say_why() -> None:
+    async with a_world() as world, world.operating():
+        await world.create("nacos", {**STANDALONE, "nodeSelector": {"disk": "none"}})
+        found = await world.until("nacos", "Failed", limit=400.0)
+        assert "Unschedulable" in found.status.event[-1].message
+        await world.change("nacos", nodeSelector=None)
+        await world.advance(2.0)
+        await world.until("nacos")
+
+
+# ------------------------------------------------------------------ CheckNacos
+
+
+@pytest.mark.spec("N-10")
+@pytest.mark.parametrize("reason", ["Forbidden", "ServerError", "BadAnswer", "Unreachable", "Gone"])
+@pytest.mark.parametrize("when", ["creation", "later"])
+async def test_a_server_that_answers_badly(reason: Any, when: str) -> None:
+    async with a_world() as world, world.operating():
+        if when == "creation":
+            world.servers.fail("nacos-1", reason)
+        await world.create("nacos", CLUSTER)
+        if when == "later":
+            await world.until("nacos")
+            world.servers.fail("nacos-1", reason)
+        found = await world.until("nacos", "Failed", limit=400.0)
+        assert found.status.event[-1].code == 401
+        assert f"nacos-1: {reason}: an injected fault" in found.status.event[-1].message
+        assert condition(found, "Available")[0] == "True"
+        world.servers.faults.clear()
+        await world.until("nacos")
+
+
+@pytest.mark.spec("N-10")
+async def test_servers_are_asked_at_the_same_time_and_not_for_ever() -> None:
+    async with a_world(nodes=5) as world, world.operating():
+        world.servers.delay = {f"nacos-{number}": 100.0 for number in range(5)}
+        await world.create("nacos", {**CLUSTER, "replicas": 5})
+        await world.advance(60.0)
+        assert world.servers.most_under_way == 5
+        found = await world.nacos("nacos")
+        assert "gave no answer within 5 s" in found.status.event[-1].message
+        world.servers.delay.clear()
+        await world.until("nacos")
+
+
+@pytest.mark.spec("N-10")
+async def test_up_without_a_version_is_not_enough() -> None:
+    async with a_world() as world, world.operating():
+        world.servers.unverified.add("nacos-2")
+        await world.create("nacos", CLUSTER)
+        await world.advance(60.0)
+        found = await world.nacos("nacos")
+        assert found.status.phase == "Creating"
+        assert "nacos-2 is UP without a version" in found.status.event[-1].message
+        world.servers.unverified.clear()
+        await world.until("nacos")
+
+
+@pytest.mark.spec("N-10")
+async def test_the_identity_header_comes_from_the_secret() -> None:
+    async with a_world() as world, world.operating():
+        await world.create("nacos", {**CLUSTER, "identitySecretRef": {"name": "identity"}})
+        await world.advance(30.0)
+        assert (await world.nacos("nacos")).status.event[-1].message.startswith("get secret default/identity failed")
+        await world.secret("identity", identity_key="serverIdentity", identity_value="security")
+        await world.until("nacos")
+        _, identity = world.servers.calls[-1]
+        assert identity is not None
+        assert (identity.key, identity.value) == ("serverIdentity", "security")
+
+
+@pytest.mark.spec("N-10")
+async def test_a_third_generation_has_a_secret_of_its_own() -> None:
+    async with a_world() as world, world.operating():
+        world.servers.version = "3.0.3"
+        await world.create("nacos", {**CLUSTER, "image": "nacos/nacos-server:v3.0.3"})
+        await world.until("nacos")
+        made = await world.client.get(Secret, "nacos-auth", SPACE)
+        assert len(base64.b64decode(base64.b64decode(made.data["token"]))) >= 32
+        _, identity = world.servers.calls[-1]
+        assert identity is not None
+        assert identity.value == base64.b64decode(made.data["identity_value"]).decode()
+        await world.advance(300.0)
+        assert (await world.client.get(Secret, "nacos-auth", SPACE)).data == made.data
+
+
+# ------------------------------------------------------------------ healing
+
+
+@pytest.mark.spec("N-14")
+@pytest.mark.parametrize("kind", [StatefulSet, Service, ConfigMap])
+async def test_a_missing_child_comes_back(kind: Any) -> None:
+    name = "nacos-client" if kind is Service else "nacos"
+    async with a_world() as world, world.operating():
+        await world.create("nacos", CLUSTER)
+        await world.until("nacos")
+        await world.client.delete(kind, name, SPACE, propagation="Orphan")
+        await world.advance(20.0)
+        assert await world.client.get(kind, name, SPACE)
+        await world.until("nacos")
+        assert any(name in text for text in await world.events("Restored"))
+
+
+@pytest.mark.spec("N-14")
+async def test_a_changed_child_is_put_right() -> None:
+    async with a_world() as world, world.operating():
+        await world.create("nacos", CLUSTER)
+        await world.until("nacos")
+        await world.client.patch(StatefulSet, "nacos", MergePatch({"spec": {"replicas": 1}}), SPACE)
+        patch = MergePatch({"spec": {"ports": [{"name": "client", "port": 1, "targetPort": 1}]}})
+        await world.client.patch(Service, "nacos-client", patch, SPACE)
+        await world.advance(20.0)
+        await world.until("nacos")
+        service = await world.client.get(Service, "nacos-client", SPACE)
+        assert [port.port for port in service.spec.ports if port.name == "client"] == [8848]
+        assert (await world.client.get(StatefulSet, "nacos", SPACE)).spec.replicas == 3
+
+
+@pytest.mark.spec("N-14")
+async def test_a_server_that_is_of_no_use_is_restarted_and_its_quorum_is_not() -> None:
+    async with a_world() as world, world.operating():
+        await world.create("nacos", CLUSTER)
+        await world.until("nacos")
+        uids = {one.metadata.name: one.metadata.uid for one in await world.client.list(Pod, SPACE)}
+        world.servers.fail("nacos-1", "Timeout")
+        await world.until("nacos", "Failed", limit=400.0)
+        await world.advance(400.0)
+        changed = [
+            one.metadata.name
+            for one in await world.client.list(Pod, SPACE)
+            if one.metadata.uid != uids[one.metadata.name]
+        ]
+        assert changed == ["nacos-1"]
+        assert await world.events("Healing")
+        world.servers.faults.clear()
+        await world.until("nacos")
+
+
+@pytest.mark.spec("N-14")
+async def test_of_two_leaders_the_older_term_begins_anew() -> None:
+    async with a_world() as world, world.operating():
+        await world.create("nacos", {**CLUSTER, "replicas": 3})
+        await world.until("nacos")
+        uids = {one.metadata.name: one.metadata.uid for one in await world.client.list(Pod, SPACE)}
+        itself = "nacos-2.nacos-headless.default.svc.cluster.local:7848"
+        world.servers.claims["nacos-2"] = Leader(itself, 2)
+        found = await world.until("nacos", "Failed", limit=400.0)
+        assert condition(found, "MembersVerified") == ("False", "LeaderSplit")
+        await world.advance(330.0)
+        changed = [
+            one.metadata.name
+            for one in await world.client.list(Pod, SPACE)
+            if one.metadata.uid != uids[one.metadata.name]
+        ]
+        assert changed == ["nacos-2"]
+        world.servers.claims.clear()
+        await world.until("nacos")
+
+
+@pytest.mark.spec("N-02")
+async def test_a_resource_that_got_past_an_older_definition_fails_readably() -> None:
+    async with a_world() as world, world.operating():
+        loose = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        schema = {"type": "object", "properties": {"spec": loose, "status": loose}}
+        path = "/spec/versions/0/schema/openAPIV3Schema"
+        await world.client.patch(
+            "customresourcedefinitions", "nacos.nacos.io", JsonPatch([{"op": "replace", "path": path, "value": schema}])
+        )
+        await world.cluster.settle()
+        body = {"apiVersion": "nacos.io/v1alpha1", "kind": "Nacos", "metadata": {"name": "odd", "namespace": SPACE}}
+        await world.client.create({**body, "spec": {"type": "weird", "replicas": 1}}, resource=Nacos.resource)
+        await world.advance(240.0)
+        found = await world.client.get(Nacos.resource, "odd", SPACE)
+        assert found["status"]["phase"] == "Failed"
+        assert found["status"]["event"][-1]["code"] == 301
+        assert "$.type" in found["status"]["event"][-1]["message"]
+        await world.client.patch(Nacos.resource, "odd", MergePatch({"spec": {"type": "standalone"}}), SPACE)
+        await world.until("odd")
+
+
+async def test_what_the_api_server_refuses_is_told() -> None:
+    async with a_world() as world, world.operating():
+        quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": SPACE}}
+        await world.client.create({**quota, "spec": {"hard": {"services": "0"}}})
+        await world.cluster.settle()
+        await world.create("nacos", STANDALONE)
+        found = await world.until("nacos", "Failed", limit=400.0)
+        assert found.status.event[-1].code == 404
+        assert "exceeded quota" in found.status.event[-1].message
+        await world.client.delete("resourcequotas", "none", SPACE)
+        await world.until("nacos")
