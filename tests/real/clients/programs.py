@@ -7,6 +7,7 @@ compile is a failure.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -84,6 +85,24 @@ def js_program() -> Path:
     if not (folder / "node_modules" / ".package-lock.json").exists():
         _step("npm install", npm, "install", "--no-audit", "--no-fund", cwd=folder, may_skip=True)
     return folder / "main.js"
+
+
+def nacos_home() -> Path:
+    """The folder of a real Nacos 2.1.1: nacos.jar and lib/. See `tests.real.nacos` for how it is run."""
+    _tool("java")
+    mvn, folder = _tool("mvn"), cache() / "nacos"
+    sources = sorted(path for path in (SOURCES / "nacos").rglob("*") if path.is_file())
+    wanted = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    ready = folder / "ready"
+    if not ready.exists() or ready.read_text() != wanted:
+        shutil.rmtree(folder / "src", ignore_errors=True)
+        shutil.rmtree(folder / "target" / "classes", ignore_errors=True)
+        quiet = [mvn, "-q", "-B", "-ntp", "package"]
+        _copy("nacos")
+        _step("downloading Nacos", *quiet, "-Dmaven.main.skip=true", cwd=folder, may_skip=True)
+        _step("building Nacos", *quiet, "-o", cwd=folder, may_skip=False)
+        ready.write_text(wanted)
+    return folder / "target"
 
 
 def python_clients() -> Path:

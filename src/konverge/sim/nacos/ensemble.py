@@ -3,8 +3,9 @@
 Events wait in a heap and `advance(now)` lets happen what is due, in order; in between nothing ticks. What a server
 says of a peer is worked out when it is asked, from the moment since which that peer answers, or does not.
 
-A candidate needs the votes of a majority of its own static list, from members that can be reached, have it in their
-lists and follow no leader that is at work: so scaling, splits and one-sided lists go wrong in the ways they really do.
+A candidate needs the votes of a majority of its raft peers, from members that can be reached, know it and follow no
+leader that is at work: so splits and one-sided lists go wrong in the ways they really do. The list of members that a
+server shows is static; raft groups take in a newcomer that finds their leader, as real ones do, so a cluster can grow.
 Terms survive restarts, as they do on disk.
 """
 
@@ -143,15 +144,14 @@ class Ensemble:
 
     def _voters(self, candidate: Member) -> list[Member]:
         """Those that could vote for it, itself included."""
-        peers = (self.members.get(address) for address in candidate.settings.members)
-        return [
-            one
-            for one in peers
-            if one is not None and candidate.address in one.settings.members and self.reach(candidate, one)
-        ]
+        return [one for one in self._within_reach(candidate) if candidate.address in one.peers]
+
+    def _within_reach(self, member: Member) -> list[Member]:
+        peers = (self.members.get(address) for address in sorted(member.peers))
+        return [one for one in peers if one is not None and self.reach(member, one)]
 
     def _majority(self, member: Member, votes: int) -> bool:
-        return votes >= len(member.settings.members) // 2 + 1
+        return votes >= len(member.peers) // 2 + 1
 
     def _leads(self, member: Member, group: str) -> bool:
         """It is the leader, has a majority behind it and nobody there has seen a later term."""
@@ -186,9 +186,12 @@ class Ensemble:
         self._open_what_may()
 
     def _seek_leader(self, member: Member, group: str) -> None:
-        at_work = [one for one in self._voters(member) if self._leads(one, group)]
+        at_work = [one for one in self._within_reach(member) if self._leads(one, group)]
         if at_work:
             leader = max(at_work, key=lambda one: one.beliefs[group].term)
+            if member.address not in leader.peers:
+                for one in self._voters(leader):
+                    one.peers.add(member.address)
             self._tell(member, leader, group)
         elif (member, group) not in self._standing:
             self._standing.add((member, group))

@@ -77,7 +77,8 @@ class SimulatedNacos:
         """By the uid of the pod."""
         self._timer: asyncio.TimerHandle | None = None
         self._thawed = asyncio.Event()
-        self._sockets = Sockets(self._serve) if sockets else None
+        self._changed = asyncio.Event()
+        self._sockets = Sockets(self._serve, self._tell) if sockets else None
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -153,6 +154,22 @@ class SimulatedNacos:
                 return run.member
         known = ", ".join(sorted(run.member.settings.pod for run in self._runs.values()))
         raise LookupError(f"no Nacos runs in a pod {pod!r}; there are: {known}")
+
+    async def opened(self, *pods: str) -> None:
+        """Until the servers in these pods take connections, on their sockets too."""
+        while not all(self._is_open(pod) for pod in pods):
+            await self._changed.wait()
+
+    def _is_open(self, pod: str) -> bool:
+        for run in self._runs.values():
+            if run.member.settings.pod == pod and run.member.open:
+                places = [(run.member.settings.ip, port) for port in run.handler.ports]
+                return self._sockets is None or self._sockets.done_with(places)
+        return False
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     def leader(self, group: str = "naming_persistent_service_v2") -> str:
         """The pod that leads a group now, as only a simulation can know it; empty: none."""
@@ -266,6 +283,7 @@ class SimulatedNacos:
             open_runs = [run for run in self._runs.values() if run.member.open]
             self._sockets.want((run.member.settings.ip, port) for run in open_runs for port in run.handler.ports)
         self._set_timer()
+        self._tell()
 
     def _shown(self, handler: NacosHandler) -> tuple[Any, ...]:
         member = handler.member

@@ -25,8 +25,10 @@ Place = tuple[str, int]
 class Sockets:
     """Listens at the places that are wanted."""
 
-    def __init__(self, serve: Serve) -> None:
+    def __init__(self, serve: Serve, told: Callable[[], None]) -> None:
+        """`told` is called when something was opened or closed."""
         self._serve = serve
+        self._told = told
         self._wanted: frozenset[Place] = frozenset()
         self._open: dict[Place, Server] = {}
         self._impossible: set[Place] = set()
@@ -54,6 +56,10 @@ class Sockets:
             self._wanted = wanted
             self._changed.set()
 
+    def done_with(self, places: Iterable[Place]) -> bool:
+        """They are open, or cannot be opened."""
+        return all(place in self._open or place in self._impossible for place in places)
+
     async def _run(self) -> None:
         while True:
             await self._changed.wait()
@@ -62,6 +68,7 @@ class Sockets:
                 await self._open.pop(place).close(grace=0)
             for place in sorted(self._wanted - self._open.keys() - self._impossible):
                 await self._listen(*place)
+            self._told()
 
     async def _listen(self, address: str, port: int) -> None:
         server = Server(partial(self._serve, address, port))

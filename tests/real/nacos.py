@@ -1,0 +1,151 @@
+"""Real Nacos servers as processes of this machine, each on a loopback address of its own with the usual ports.
+
+The program is built by `programs.nacos_home`; a server lives in a folder, and finds its data there when it is started
+again. It needs some 400 MB, and half a minute of a free core to start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from konverge.operators.nacos.server import HttpNacosServers, NacosError, Verdict, View, judge
+
+PATIENCE = 420.0
+"""Seconds for a cluster to get somewhere, on a machine that is busy with other things."""
+_OPENED = (
+    "java.base/java.lang java.base/java.lang.reflect java.base/java.io java.base/java.math java.base/java.net "
+    "java.base/java.nio java.base/java.nio.charset java.base/java.text java.base/java.time java.base/java.util "
+    "java.base/java.util.concurrent java.base/java.util.concurrent.atomic java.base/java.util.concurrent.locks "
+    "java.base/sun.nio.ch java.base/sun.net.util java.base/sun.reflect.generics.reflectiveObjects java.sql/java.sql"
+)
+"""What the serialization of Nacos 2.1.1 looks into, and a JDK after 8 keeps closed."""
+_PROPERTIES = """\
+server.servlet.contextPath=/nacos
+spring.main.allow-circular-references=true
+spring.mvc.pathmatch.matching-strategy=ant_path_matcher
+nacos.core.auth.enabled=false
+db.pool.config.connectionTimeout=60000
+management.metrics.export.elastic.enabled=false
+management.metrics.export.influx.enabled=false
+"""
+
+
+def command(program: Path, folder: Path, address: str, *, standalone: bool) -> list[str]:
+    """The command line of a server. Its folder has to have been prepared."""
+    opened = [word for module in _OPENED.split() for word in ("--add-opens", f"{module}=ALL-UNNAMED")]
+    mode = ["-Dnacos.standalone=true"] if standalone else ["-DembeddedStorage=true"]
+    own = [f"-javaagent:{program / 'nacos.jar'}", f"-Dnacos.server.ip={address}", f"-Dserver.address={address}"]
+    home = [f"-Dnacos.home={folder}", "-Dserver.port=8848", "-Dlogging.config=classpath:quiet.xml"]
+    classes = ["-cp", f"{program / 'nacos.jar'}{os.pathsep}{program / 'lib' / '*'}", "com.alibaba.nacos.RealNacos"]
+    small = ["-Xms128m", "-Xmx384m", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
+    return [
+        "java",
+        *small,
+        *opened,
+        *own,
+        *home,
+        *mode,
+        *classes,
+        f"--spring.config.additional-location=file:{folder}/conf/",
+    ]
+
+
+def prepare(folder: Path, members: Sequence[str]) -> None:
+    """The configuration of a server, and the list of all members where there are several."""
+    conf = folder / "conf"
+    conf.mkdir(parents=True, exist_ok=True)
+    (conf / "application.properties").write_text(_PROPERTIES)
+    if len(members) > 1:
+        (conf / "cluster.conf").write_text("".join(f"{one}:8848\n" for one in members))
+
+
+class RealCluster:
+    """Servers named nacos-0, nacos-1, …, and the operator's client that asks them."""
+
+    def __init__(self, program: Path, folder: Path, size: int) -> None:
+        # Other test runs on this machine have other addresses.
+        number = os.getpid() % 250 + 1
+        self.addresses = {f"nacos-{i}": f"127.88.{number}.{i + 1}" for i in range(size)}
+        self.servers = HttpNacosServers()
+        self._program = program
+        self._folder = folder
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, *pods: str) -> None:
+        for pod in pods or self.addresses:
+            folder, address = self._folder / pod, self.addresses[pod]
+            prepare(folder, list(self.addresses.values()))
+            line = command(self._program, folder, address, standalone=len(self.addresses) == 1)
+            with (folder / "out.log").open("ab") as log:
+                self._running[pod] = subprocess.Popen(line, stdout=log, stderr=log, cwd=folder)
+
+    def kill(self, *pods: str) -> None:
+        """At once, as a machine that loses its power."""
+        for pod in pods:
+            process = self._running.pop(pod)
+            process.kill()
+            process.wait()
+
+    def freeze(self, pod: str) -> None:
+        self._running[pod].send_signal(signal.SIGSTOP)
+
+    def thaw(self, pod: str) -> None:
+        self._running[pod].send_signal(signal.SIGCONT)
+
+    async def verdict(self) -> Verdict:
+        views = await asyncio.gather(*(self._view(pod, address) for pod, address in self.addresses.items()))
+        return judge(views, len(self.addresses))
+
+    async def _view(self, pod: str, address: str) -> View:
+        try:
+            return View(asked=pod, address=address, members=await self.servers.nodes(address, timeout=10))
+        except NacosError as error:
+            return View(asked=pod, address=address, error=str(error))
+
+    async def until(self, holds: Callable[[Verdict], bool]) -> Verdict:
+        """The first verdict of which it holds. A server that ended by itself is started again, as kubelets do."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + PATIENCE
+        while True:
+            verdict = await self.verdict()
+            if holds(verdict):
+                return verdict
+            for pod in [pod for pod, process in self._running.items() if process.poll() is not None]:
+                self.start(pod)
+            if loop.time() > deadline:
+                raise AssertionError(f"it did not come to be; the last verdict was {verdict}\n{self.said()}")
+            await asyncio.sleep(1)
+
+    def said(self) -> str:
+        """The last lines of every server."""
+        logs = sorted(self._folder.glob("*/out.log"))
+        return "\n".join(f"{log.parent.name}: {log.read_text(errors='replace')[-1500:]}" for log in logs)
+
+    def close(self) -> None:
+        for process in self._running.values():
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+        for process in self._running.values():
+            process.wait()
+
+
+@contextmanager
+def real_cluster(program: Path, folder: Path, size: int) -> Iterator[RealCluster]:
+    """A cluster that has been started, and has ended afterwards."""
+    if sys.platform != "linux":
+        pytest.skip("servers need loopback addresses of their own, which only Linux has without being asked")
+    cluster = RealCluster(program, folder, size)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.close()

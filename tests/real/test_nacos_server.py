@@ -1,0 +1,65 @@
+"""The operator's client and judgement against real Nacos servers (2.1.1, from Maven Central)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from konverge.operators.nacos.server import LEADING_GROUP, NacosError
+from tests.real.clients import programs
+from tests.real.nacos import real_cluster
+
+pytestmark = pytest.mark.spec("N-19", "N-10")
+
+
+@pytest.fixture(scope="session")
+def nacos() -> Path:
+    return programs.nacos_home()
+
+
+async def test_a_standalone_server(nacos: Path, tmp_path: Path) -> None:
+    with real_cluster(nacos, tmp_path, 1) as cluster:
+        verdict = await cluster.until(lambda verdict: verdict.healthy)
+        assert verdict.version == "2.1.1"
+        assert [(one.pod, one.role) for one in verdict.standings] == [("nacos-0", "standalone")]
+        address = cluster.addresses["nacos-0"]
+        for question in (cluster.servers.state, cluster.servers.ready):
+            with pytest.raises(NacosError) as caught:
+                await question(address, timeout=30)
+            assert caught.value.reason == "Gone", "what Maven Central has is a server without its console"
+
+
+async def test_three_servers_lose_and_find_each_other(nacos: Path, tmp_path: Path) -> None:
+    with real_cluster(nacos, tmp_path, 3) as cluster:
+        whole = await cluster.until(lambda verdict: verdict.healthy)
+        assert whole.verified == 3
+        assert "nacos_config" in whole.leaders
+        follower = next(one.pod for one in whole.standings if one.role == "follower")
+
+        cluster.kill(follower)
+        less = await cluster.until(lambda verdict: verdict.quorum and not verdict.healthy and verdict.leader != "")
+        assert less.leader == whole.leader
+        assert any(one.startswith(f"{follower}: Unreachable") for one in less.problems)
+
+        cluster.start(follower)
+        await cluster.until(lambda verdict: verdict.healthy)
+
+        cluster.kill(whole.leader)
+        orphaned = await cluster.verdict()
+        assert orphaned.leader != whole.leader
+        led = await cluster.until(lambda verdict: verdict.quorum and verdict.leader not in ("", whole.leader))
+        assert led.leaders[LEADING_GROUP].term > whole.leaders[LEADING_GROUP].term
+
+        survivor = next(pod for pod in cluster.addresses if pod not in (whole.leader, led.leader))
+        cluster.kill(led.leader)
+        lost = await cluster.until(lambda verdict: not verdict.quorum and verdict.verified == 1)
+        assert lost.leader == ""
+        standing = lost.of_pod(survivor)
+        assert standing is not None
+        assert standing.verified, "a survivor goes on calling itself UP"
+        assert lost.leaders[LEADING_GROUP] == led.leaders[LEADING_GROUP], "its metadata is never cleared"
+
+        cluster.start(whole.leader, led.leader)
+        again = await cluster.until(lambda verdict: verdict.healthy)
+        assert again.leaders[LEADING_GROUP].term >= led.leaders[LEADING_GROUP].term
