@@ -101,6 +101,23 @@ async def test_what_is_left_at_the_end_is_flushed(client: Client) -> None:
 
 
 @pytest.mark.virtual
+async def test_one_recorder_writes_in_the_name_of_several(client: Client) -> None:
+    about = await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
+    recorder = EventRecorder(client, "manager")
+    running = asyncio.create_task(recorder.run())
+    recorder.event(about, "Normal", "Seen", "same words")
+    recorder.named("shop-controller").event(about, "Normal", "Seen", "same words")
+    await asyncio.sleep(1)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    told = [
+        (event.source and event.source.component, event.reporting_instance, event.count)
+        for event in await events_of(client, "a")
+    ]
+    assert sorted(told) == [("manager", "manager", 1), ("shop-controller", "shop-controller", 1)]
+
+
+@pytest.mark.virtual
 async def test_events_in_a_namespace_that_goes_are_dropped_without_a_word(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -229,6 +229,7 @@ def controllers() -> list[Controller[Any]]:
             PodDisruptionBudget,
             DisruptionReconciler(),
             name="disruption",
+            component="controllermanager",
             watches=[Watch(kind=Pod, lookup=_of_pod, predicate=moved)],
             reads=[Deployment, ReplicaSet, ReplicationController, StatefulSet],
         ),

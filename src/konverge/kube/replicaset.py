@@ -177,6 +177,7 @@ def controllers() -> list[Controller[Any]]:
         Controller(
             ReplicaSet,
             ReplicaSetReconciler(),
+            component="replicaset-controller",
             owns=[Pod],
             watches=[Watch(kind=Pod, lookup=_of_orphan)],
             indexes={Pod: {ORPHANS: orphans}},

@@ -40,6 +40,7 @@ def controllers() -> list[Controller[Any]]:
         Controller(
             ReplicationController,
             ReplicationControllerReconciler(),
+            component="replication-controller",
             owns=[Pod],
             watches=[Watch(kind=Pod, lookup=_of_orphan)],
             indexes={Pod: {ORPHANS: orphans}},

@@ -46,6 +46,8 @@ class Occurrence:
     count: int = 1
     name: str = ""
     """The name of the Event object; given by whoever writes it first."""
+    component: str = ""
+    """Who says it."""
 
 
 @dataclass(slots=True)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from konverge import clock
@@ -39,19 +41,26 @@ class EventRecorder:
     def __init__(self, client: Client, component: str, *, instance: str = "") -> None:
         self._client = client
         self._component = component
-        self._instance = instance or component
-        self._correlator = Correlator()
-        self._waiting: deque[tuple[About, str, str, str, float]] = deque()
+        self._instance = instance
+        self._correlators: dict[str, Correlator] = {}
+        self._waiting: deque[tuple[str, About, str, str, str, float]] = deque()
         self._news = asyncio.Event()
         self.dropped = 0
 
     def event(self, about: Object, type: str, reason: str, message: str) -> None:
         """Say that something happened. `type` is Normal or Warning, `reason` one word in CamelCase."""
+        self._say(self._component, about, type, reason, message)
+
+    def named(self, component: str) -> NamedRecorder:
+        """A recorder in another one's name, written by this one."""
+        return NamedRecorder(partial(self._say, component))
+
+    def _say(self, component: str, about: Object, type: str, reason: str, message: str) -> None:
         if len(self._waiting) >= WAITING:
             self._waiting.popleft()
             self.dropped += 1
         message = message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
-        self._waiting.append((_about(about), type, reason, message, clock.now()))
+        self._waiting.append((component, _about(about), type, reason, message, clock.now()))
         self._news.set()
 
     async def run(self) -> None:
@@ -73,9 +82,11 @@ class EventRecorder:
 
     async def _write_all(self) -> None:
         while self._waiting:
-            about, type, reason, message, when = self._waiting[0]
-            occurrence = self._correlator.correlate(about, type, reason, message, when)
+            component, about, type, reason, message, when = self._waiting[0]
+            correlator = self._correlators.setdefault(component, Correlator())
+            occurrence = correlator.correlate(about, type, reason, message, when)
             if occurrence is not None:
+                occurrence.component = component
                 await self._write(occurrence)
             self._waiting.popleft()
             await asyncio.sleep(0)  # reconciles go first: where everything is in one process, no write ever waits
@@ -136,13 +147,23 @@ class EventRecorder:
             "type": occurrence.type,
             "reason": occurrence.reason,
             "message": occurrence.message,
-            "source": {"component": self._component},
+            "source": {"component": occurrence.component},
             "firstTimestamp": _time(occurrence.first),
             "lastTimestamp": _time(occurrence.last),
             "count": occurrence.count,
-            "reportingComponent": self._component,
-            "reportingInstance": self._instance,
+            "reportingComponent": occurrence.component,
+            "reportingInstance": self._instance or occurrence.component,
         }
+
+
+class NamedRecorder:
+    """Records events in the name of one component; see `EventRecorder.named`."""
+
+    def __init__(self, say: Callable[[Object, str, str, str], None]) -> None:
+        self._say = say
+
+    def event(self, about: Object, type: str, reason: str, message: str) -> None:
+        self._say(about, type, reason, message)
 
 
 def _about(obj: Object) -> About:

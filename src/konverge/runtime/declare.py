@@ -125,6 +125,8 @@ class Controller(Generic[T]):
     workers: int | None = None
     settings: Settings | None = None
     """How it works; None takes what the manager's configuration says."""
+    component: str = ""
+    """Who its events come from, as `kubectl describe` shows it; the manager by default."""
     metrics: Callable[[], Iterable[Any]] | None = None
     """Numbers of its own, as prometheus_client's metric families; asked for when somebody scrapes."""
     depends_on: Sequence[str] = ()

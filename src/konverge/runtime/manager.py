@@ -215,6 +215,8 @@ class Manager:
         return elector
 
     def _add_engine(self, controller: Controller[Any], client: Client, recorder: Recorder) -> None:
+        if controller.component and isinstance(recorder, EventRecorder):
+            recorder = recorder.named(controller.component)
         engine = Engine(
             controller,
             client=client,

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from konverge.client import AlreadyExists, Client, Conflict, MergePatch, NotFound
+from konverge.client import AlreadyExists, Client, MergePatch, NotFound
 from konverge.objects.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim
 from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.objects.labels import from_selector
@@ -21,6 +21,7 @@ from konverge.runtime import Context, Controller, Request, Result, Watch
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 PROVISIONER = "sim.konverge.dev/volumes"
 BY_HAND = "kubernetes.io/no-provisioner"
+BINDER = "persistentvolume-controller"
 DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _BOUND = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
 
@@ -61,7 +62,7 @@ class Volumes:
         ]
         volume_of = Watch(kind=PersistentVolumeClaim, requests=_volume_of)
         return [
-            Controller(PersistentVolumeClaim, self.claim, name="volume-binder", watches=waiting),
+            Controller(PersistentVolumeClaim, self.claim, name="volume-binder", watches=waiting, component=BINDER),
             Controller(PersistentVolume, self.volume, name="volume-reclaimer", watches=[volume_of]),
         ]
 
@@ -167,7 +168,7 @@ class Volumes:
         if owner.uid and (claim is None or claim.metadata.uid != owner.uid) and volume.status.phase != "Pending":
             await self._phase(ctx, "Released")
             if volume.spec.persistent_volume_reclaim_policy == "Delete":
-                with suppress(NotFound, Conflict):
+                with suppress(NotFound):
                     await ctx.client.delete(PersistentVolume, volume.metadata.name, uid=volume.metadata.uid)
         return None
 

@@ -222,4 +222,4 @@ def _reference(job: Job) -> ObjectReference:
 
 
 def controllers() -> list[Controller[Any]]:
-    return [Controller(CronJob, CronJobReconciler(), owns=[Job])]
+    return [Controller(CronJob, CronJobReconciler(), owns=[Job], component="cronjob-controller")]

@@ -208,6 +208,7 @@ def controllers() -> list[Controller[Any]]:
         Controller(
             DaemonSet,
             DaemonSetReconciler(),
+            component="daemonset-controller",
             owns=[Pod, ControllerRevision],
             watches=[
                 Watch(kind=Pod, lookup=adopters(DaemonSet)),

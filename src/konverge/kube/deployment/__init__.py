@@ -195,6 +195,7 @@ def controllers() -> list[Controller[Any]]:
         Controller(
             Deployment,
             DeploymentReconciler(),
+            component="deployment-controller",
             owns=[ReplicaSet],
             watches=[Watch(kind=ReplicaSet, lookup=_of_orphan), Watch(kind=Pod, lookup=_of_pod, predicate=deleted)],
             indexes={ReplicaSet: {ORPHANS: orphans}, Pod: {"owner": by_owner}},

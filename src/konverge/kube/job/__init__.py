@@ -207,6 +207,7 @@ def controllers() -> list[Controller[Any]]:
         Controller(
             Job,
             JobReconciler(),
+            component="job-controller",
             owns=[Pod],
             watches=[Watch(kind=Pod, lookup=adopters(Job))],
             indexes={Pod: {ORPHANS: orphans}},

@@ -186,6 +186,7 @@ def controllers(announced: Announced | None = None) -> list[Controller[Any]]:
             Node,
             NodeReconciler(announced),
             name="node-lifecycle",
+            component="node-controller",
             watches=[
                 Watch(kind=Node, lookup=_all_lost, predicate=_became_ready_or_lost),
                 Watch(kind=Pod, lookup=_of_pod, predicate=moved),

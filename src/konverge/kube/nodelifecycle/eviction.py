@@ -13,7 +13,7 @@ import msgspec
 
 from konverge import clock
 from konverge.cache import Change
-from konverge.client import Conflict, NotFound, StrategicPatch
+from konverge.client import NotFound, StrategicPatch
 from konverge.kube.podgc import disruption_target
 from konverge.kube.podnews import by_node
 from konverge.objects.kinds.core_v1 import Node, Pod, Taint, Toleration
@@ -111,7 +111,7 @@ async def _evict(ctx: Context[Pod]) -> None:
         "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint", meta.generation
     )
     patch = StrategicPatch({"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}})
-    with contextlib.suppress(NotFound, Conflict):
+    with contextlib.suppress(NotFound):
         await ctx.client.patch(Pod, meta.name, patch, meta.namespace, subresource="status")
         await ctx.client.delete(Pod, meta.name, meta.namespace, uid=meta.uid)
 
@@ -156,6 +156,7 @@ def controllers() -> list[Controller[Any]]:
             Pod,
             reconciler,
             name="taint-eviction",
+            component="taint-eviction-controller",
             predicate=_is_news,
             watches=[Watch(kind=Node, lookup=reconciler.of_node, predicate=_retainted)],
             indexes={Pod: {ON_NODE: by_node}},

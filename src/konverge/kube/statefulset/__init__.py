@@ -175,6 +175,7 @@ def controllers() -> list[Controller[Any]]:
         Controller(
             StatefulSet,
             StatefulSetReconciler(),
+            component="statefulset-controller",
             owns=[Pod, ControllerRevision],
             watches=[
                 Watch(kind=Pod, lookup=adopters(StatefulSet)),
