@@ -40,6 +40,8 @@ class Wish:
     annotations: Mapping[str, str]
     spec: NacosSpec
     replicas: int
+    listed: int
+    """How many servers are in the servers' own lists. Fewer than there are while a cluster shrinks."""
     engine: Engine
     version: NacosVersion
 
@@ -97,7 +99,7 @@ class Wish:
 
     @property
     def members(self) -> list[str]:
-        return [names.member(self.name, i, self.namespace, self.domain) for i in range(self.replicas)]
+        return [names.member(self.name, i, self.namespace, self.domain) for i in range(self.listed)]
 
 
 def read_wish(nacos: AnyNacos) -> Wish:
@@ -108,14 +110,15 @@ def read_wish(nacos: AnyNacos) -> Wish:
         raise WrongWish(f"spec: {refused}") from None
     meta = nacos.metadata
     _check_name(meta.name)
-    engine = _engine(spec)
+    engine, replicas = _engine(spec), _replicas(spec)
     wish = Wish(
         name=meta.name,
         namespace=meta.namespace,
         labels=meta.labels,
         annotations=meta.annotations,
         spec=spec,
-        replicas=_replicas(spec),
+        replicas=replicas,
+        listed=replicas,
         engine=engine,
         version=_version(spec, nacos.status.version),
     )

@@ -30,7 +30,7 @@ def _mode(wish: Wish) -> list[EnvVar]:
         return [_plain("MODE", "standalone")]
     return [
         _plain("MODE", "cluster"),
-        _plain("NACOS_REPLICAS", str(wish.replicas)),
+        _plain("NACOS_REPLICAS", str(wish.listed)),
         _plain("NACOS_SERVERS", " ".join(wish.members)),
     ]
 

@@ -63,6 +63,10 @@ def postgres_fault(sqlstate: str, said: str, target: Target) -> DatabaseError:
 
 def mysql_fault(number: int, said: str, target: Target) -> DatabaseError:
     reason = _MYSQL_REASONS.get(number, "Failed")
+    if number == 1044:
+        name = quote_name(target.engine, target.database)
+        text = f"{target}: the database is not there, or the user has no rights on it ({_quoted(said, target)})"
+        return DatabaseError(reason, f"{text}: run CREATE DATABASE {name}, and GRANT ALL ON {name}.* to the user")
     if number == 1130:
         text = f"{target}: the server accepts no connection from here: {_quoted(said, target)}"
         return DatabaseError(reason, f"{text}; create the user for this address or for '%'")

@@ -17,8 +17,7 @@ def check_kind(round: Round, workload: Workload) -> None:
     if stateful_set.spec.replicas != wish.replicas:
         message = f"StatefulSet {wish.name} has {stateful_set.spec.replicas} replicas, wished are {wish.replicas}"
         raise Stop(UNKNOWN, "ReplicasDiffer", message)
-    seen = stateful_set.status.observed_generation
-    if seen is not None and seen < stateful_set.metadata.generation:
+    if not workload.acted_upon:
         raise Stop(NORMAL, "ChangeUnseen", f"StatefulSet {wish.name} was changed and is not being acted upon yet")
     if not round.settled and len(workload.pods) != wish.replicas:
         message = f"{len(workload.pods)} pods, wished are {wish.replicas}"

@@ -32,7 +32,7 @@ from konverge.runtime import set_controller_reference
 
 async def make_ensure(round: Round) -> None:
     round.step = "MakeEnsure"
-    round.at_size(await next_size(round))
+    round.at_size(*await next_size(round))
     final = await _final_config(round)
     wrote = await _ensure_auth_secret(round) if round.wish.needs_auth_secret else False
     wrote |= await round.ensure(config_map(round.wish))

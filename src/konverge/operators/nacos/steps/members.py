@@ -33,6 +33,16 @@ class Workload:
         revision = self.stateful_set.status.update_revision if self.stateful_set is not None else None
         return [pod for pod in self.pods if not is_going(pod) and is_outdated(pod, revision)]
 
+    @property
+    def acted_upon(self) -> bool:
+        """Its controller has seen the set as it is now."""
+        found = self.stateful_set
+        seen = found.status.observed_generation if found is not None else None
+        return found is not None and (seen is None or seen >= found.metadata.generation)
+
+    def pod(self, name: str) -> Pod | None:
+        return next((pod for pod in self.pods if pod.metadata.name == name), None)
+
 
 def pods_of(round: Round) -> list[Pod]:
     """The servers' pods: of this resource by label, and of its StatefulSet or of none at the moment."""

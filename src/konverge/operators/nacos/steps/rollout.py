@@ -12,6 +12,7 @@ from konverge.operators.nacos.server import Verdict
 from konverge.operators.nacos.steps.members import Workload
 from konverge.operators.nacos.steps.round import Round
 from konverge.operators.nacos.steps.stop import NORMAL, Stop
+from konverge.operators.nacos.wish import Wish
 
 
 async def replace_useless(round: Round, workload: Workload) -> None:
@@ -32,7 +33,7 @@ async def replace_useless(round: Round, workload: Workload) -> None:
 
 async def replace_next(round: Round, workload: Workload, verdict: Verdict) -> None:
     """The next outdated pod, when all others can be trusted with the load."""
-    chosen = next_to_replace(workload, verdict, round.now.replicas, round.now.quorum)
+    chosen = next_to_replace(workload, verdict, round.now)
     if chosen is None:
         return
     left = len(workload.outdated) - 1
@@ -42,16 +43,16 @@ async def replace_next(round: Round, workload: Workload, verdict: Verdict) -> No
     raise Stop(NORMAL, "RollingUpdate", f"{name} is being replaced, {left} after it", progress=True)
 
 
-def next_to_replace(workload: Workload, verdict: Verdict, replicas: int, quorum: int) -> Pod | None:
+def next_to_replace(workload: Workload, verdict: Verdict, wish: Wish) -> Pod | None:
     """Which pod may go now; None when none should.
 
     Every pod must be ready and every server up by its own word. Their lists of members need not agree: those of an
     older template do not know of a cluster that has grown since.
     """
-    outdated = workload.outdated
-    if not outdated or len(workload.ready) != replicas or verdict.verified < replicas or verdict.split:
+    outdated = [pod for pod in workload.outdated if ordinal(pod) < wish.listed]  # the others are about to leave
+    if not outdated or len(workload.ready) != wish.replicas or verdict.verified < wish.replicas or verdict.split:
         return None
-    if replicas >= 3 and verdict.verified - 1 < quorum:
+    if wish.replicas >= 3 and verdict.verified - 1 < wish.quorum:
         return None
     followers = [pod for pod in outdated if pod.metadata.name != verdict.leader]
     return max(followers or outdated, key=ordinal)

@@ -29,7 +29,7 @@ class Round:
     wish: Wish
     """What is wished for in the end. Read by PreCheck."""
     now: Wish
-    """What is wished for at the moment: a cluster shrinks by one server at a time."""
+    """What is wished for at the moment: a cluster shrinks step by step."""
 
     def __init__(self, ctx: Context[AnyNacos], tools: Tools) -> None:
         self.ctx = ctx
@@ -138,6 +138,6 @@ class Round:
         self.tools.numbers.of(self.key).restarts += 1
         self.ctx.event(reason, message, type="Warning" if warning else "Normal")
 
-    def at_size(self, replicas: int) -> None:
-        """Work towards this number of servers for now."""
-        self.now = replace(self.wish, replicas=replicas)
+    def at_size(self, replicas: int, listed: int) -> None:
+        """Work towards this number of servers for now, with so many of them in their lists."""
+        self.now = replace(self.wish, replicas=replicas, listed=listed)

@@ -13,25 +13,50 @@ from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.statefulset import storage_of
 from konverge.operators.nacos.pods import is_ready
-from konverge.operators.nacos.steps.members import pods_of
+from konverge.operators.nacos.steps.members import Workload, pods_of
 from konverge.operators.nacos.steps.round import MEMBERS_VERIFIED, Round
 from konverge.operators.nacos.steps.stop import NORMAL, PARAMETER, Stop
 
 
-async def next_size(round: Round) -> int:
-    """How many servers there should be at the moment.
+async def next_size(round: Round) -> tuple[int, int]:
+    """How many servers there should be at the moment, and how many of them in the servers' lists.
 
-    Growing happens at once. Shrinking goes one server at a time, each step from a cluster of which all members are
-    verified; from one that has failed, by a server that is of no use anyway. So the quorum is never lost on the way.
+    Growing happens at once. Shrinking goes one server at a time: first the others forget it, one after the other, while
+    it still serves; when all of them are well without it, it goes. Two majorities then always have a member in common,
+    and there is none at any moment that the cluster cannot lose. From a cluster that has failed, a server that is of no
+    use is taken away at once.
     """
     wish = round.wish
     live = await round.ctx.get(StatefulSet, wish.name)
     size = live.spec.replicas if live is not None and live.spec.replicas is not None else wish.replicas
-    if not wish.cluster or size <= wish.replicas:
-        return wish.replicas
-    last = next((pod for pod in pods_of(round) if pod.metadata.name == names.pod(wish.name, size - 1)), None)
-    useless = round.status.phase == "Failed" and (last is None or not is_ready(last))
-    return size - 1 if round.is_true(MEMBERS_VERIFIED) or useless else size
+    if live is None or not wish.cluster or size <= wish.replicas:
+        return wish.replicas, wish.replicas
+    workload = Workload(live, pods_of(round))
+    last = workload.pod(names.pod(wish.name, size - 1))
+    if round.status.phase == "Failed" and (last is None or not is_ready(last)):
+        return size - 1, size - 1
+    if _listed(live, wish.name, size) == size:
+        return (size, size - 1) if round.is_true(MEMBERS_VERIFIED) else (size, size)
+    return (size - 1, size - 1) if _well_without(round, workload, size - 1) else (size, size - 1)
+
+
+def _listed(live: StatefulSet, name: str, size: int) -> int:
+    """How many servers the template's list has."""
+    for container in live.spec.template.spec.containers:
+        for variable in container.env:
+            if container.name == name and variable.name == "NACOS_REPLICAS" and variable.value:
+                return int(variable.value)
+    return size
+
+
+def _well_without(round: Round, workload: Workload, count: int) -> bool:
+    """The first so many servers have the new list, and were up when last asked."""
+    up = {node.pod_name for node in round.status.conditions if node.status == "true"}
+    outdated = {pod.metadata.name for pod in workload.outdated}
+    staying = [workload.pod(names.pod(round.wish.name, number)) for number in range(count)]
+    return workload.acted_upon and all(
+        pod is not None and is_ready(pod) and pod.metadata.name in up - outdated for pod in staying
+    )
 
 
 async def ensure_stateful_set(round: Round, wanted: Object) -> bool:
