@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from konverge import clock
 from konverge.objects.kinds.core_v1 import Container, Pod
+from konverge.operators.nacos.server import Connection, over_sockets
 from konverge.sim.cluster import Cluster
 from konverge.sim.kubelet.behaviour import Behaviour
 from konverge.sim.kubelet.containers import Mode
 from konverge.sim.kubelet.machine import PodMachine
+from konverge.sim.loop import VirtualLoop
 from konverge.sim.nacos import directing
 from konverge.sim.nacos.ensemble import Ensemble
 from konverge.sim.nacos.environment import environment
@@ -64,10 +66,11 @@ class SimulatedNacos:
         timings: Timings | None = None,
         seed: int = 0,
         fault_rate: float = 0.0,
-        sockets: bool = False,
+        sockets: bool | None = None,
     ) -> None:
         """`databases` are asked for the users of servers with an external one; `fault_rate` is the part of all answers
-        that goes wrong, by `seed`; with `sockets` servers listen on their pods' addresses as well."""
+        that goes wrong, by `seed`; with `sockets` servers listen on their pods' addresses as well (unless told
+        otherwise, they do so on real time)."""
         self._cluster = cluster
         self._databases = databases
         self.ensemble = Ensemble(clock.seeded(seed), timings)
@@ -78,6 +81,8 @@ class SimulatedNacos:
         self._timer: asyncio.TimerHandle | None = None
         self._thawed = asyncio.Event()
         self._changed = asyncio.Event()
+        if sockets is None:
+            sockets = not isinstance(asyncio.get_running_loop(), VirtualLoop)
         self._sockets = Sockets(self._serve, self._tell) if sockets else None
         self._stack = AsyncExitStack()
 
@@ -179,9 +184,13 @@ class SimulatedNacos:
 
     # -------------------------------------------------------------- answers
 
-    def connect(self, address: str, port: int) -> _Link:
-        """The transport for `HttpNacosServers`: no sockets, and any kind of time."""
-        return _Link(self, address, port)
+    def connect(self, address: str, port: int) -> Connection:
+        """The transport for `HttpNacosServers`: no sockets, and any kind of time.
+
+        On real time whatever else has an address can be asked too: a real server in a process pod.
+        """
+        simulated = any(run.member.settings.ip == address for run in self._runs.values())
+        return _Link(self, address, port) if simulated or self._sockets is None else over_sockets(address, port)
 
     async def exchange(self, address: str, port: int, request: Request) -> Response:
         """One request to whatever listens there. Raises ConnectFailed when nothing does."""
