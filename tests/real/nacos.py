@@ -39,11 +39,18 @@ management.metrics.export.influx.enabled=false
 """
 
 
-def command(program: Path, folder: Path, address: str, *, standalone: bool) -> list[str]:
-    """The command line of a server. Its folder has to have been prepared."""
+def command(
+    program: Path, folder: Path, address: str, *, standalone: bool, name: str = "", hosts: str = ""
+) -> list[str]:
+    """The command line of a server. Its folder has to have been prepared.
+
+    `name` is how it calls itself when not by its address; `hosts` is a file in which such names are found.
+    """
     opened = [word for module in _OPENED.split() for word in ("--add-opens", f"{module}=ALL-UNNAMED")]
     mode = ["-Dnacos.standalone=true"] if standalone else ["-DembeddedStorage=true"]
-    own = [f"-javaagent:{program / 'nacos.jar'}", f"-Dnacos.server.ip={address}", f"-Dserver.address={address}"]
+    own = [f"-javaagent:{program / 'nacos.jar'}", f"-Dnacos.server.ip={name or address}", f"-Dserver.address={address}"]
+    if hosts:
+        own += [f"-Djdk.net.hosts.file={hosts}", "-Dsun.net.inetaddr.ttl=1", "-Dsun.net.inetaddr.negative.ttl=1"]
     home = [f"-Dnacos.home={folder}", "-Dserver.port=8848", "-Dlogging.config=classpath:quiet.xml"]
     classes = ["-cp", f"{program / 'nacos.jar'}{os.pathsep}{program / 'lib' / '*'}", "com.alibaba.nacos.RealNacos"]
     small = ["-Xms128m", "-Xmx384m", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
@@ -65,7 +72,7 @@ def prepare(folder: Path, members: Sequence[str]) -> None:
     conf.mkdir(parents=True, exist_ok=True)
     (conf / "application.properties").write_text(_PROPERTIES)
     if len(members) > 1:
-        (conf / "cluster.conf").write_text("".join(f"{one}:8848\n" for one in members))
+        (conf / "cluster.conf").write_text("".join(f"{one if ':' in one else f'{one}:8848'}\n" for one in members))
 
 
 class RealCluster:

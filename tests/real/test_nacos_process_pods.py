@@ -1,0 +1,110 @@
+"""`kubectl apply` of a Nacos on `konverge up --processes`: the operator at work, and real Nacos servers in the pods."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from konverge.client import Client, Kubeconfig
+from konverge.objects.kinds.core_v1 import Pod
+from konverge.operators.nacos.resource import Nacos
+from konverge.operators.nacos.server import HttpNacosServers, NacosError
+from tests.real.clients import programs
+from tests.real.embedded import Tool
+from tests.real.nacos import PATIENCE
+
+ROOT = Path(__file__).resolve().parents[2]
+IMAGE = "nacos/nacos-server:v2.1.1"
+_PROBE = {"httpGet": {"path": "/nacos/v1/core/cluster/nodes", "port": 8848}, "periodSeconds": 5, "timeoutSeconds": 10}
+PROBES = {
+    # What Maven Central has is a server without its console, and so without the paths for health.
+    "startupProbe": {**_PROBE, "failureThreshold": 100},
+    "readinessProbe": {**_PROBE, "failureThreshold": 6},
+    "livenessProbe": {**_PROBE, "failureThreshold": 20},
+}
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> Iterator[Path]:
+    """Of a cluster whose Nacos pods are real servers."""
+    if sys.platform != "linux":
+        pytest.skip("servers need loopback addresses of their own, which only Linux has without being asked")
+    entrypoint = [sys.executable, "-m", "tests.real.nacos_entrypoint", str(programs.nacos_home())]
+    rule = {
+        "image": "nacos/nacos-server:*",
+        "command": [*entrypoint, "{root}", "{pod_ip}", "{hosts}"],
+        "env": {"PYTHONPATH": str(ROOT), "HOSTNAME": "{hostname}"},
+        "workdir": str(ROOT),
+    }
+    rules, path = tmp_path / "rules.yaml", tmp_path / "kubeconfig"
+    rules.write_text(yaml.safe_dump([rule]))
+    words = ["up", "--processes", str(rules), "--operators", "nacos", "--no-samples", "--output", "json"]
+    command = [sys.executable, "-m", "konverge.cli.main", *words, "--kubeconfig", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            assert json.loads(process.stdout.readline())
+            yield path
+        finally:
+            process.send_signal(signal.SIGINT)
+
+
+async def _until_running(client: Client, name: str) -> Nacos:
+    found = await client.list(Nacos, "default")
+    seen: Any = found.items
+    try:
+        async with (
+            asyncio.timeout(PATIENCE),
+            aclosing(client.watch(Nacos, "default", resource_version=found.metadata.resource_version)) as events,
+        ):
+            async for event in events:
+                seen = event.object
+                if event.type == "MODIFIED" and seen.metadata.name == name and seen.status.phase == "Running":
+                    assert isinstance(seen, Nacos)
+                    return seen
+    except TimeoutError:
+        pass
+    raise AssertionError(f"{name} is not Running: {seen}")
+
+
+@pytest.mark.spec("N-19")
+@pytest.mark.parametrize(("name", "replicas"), [("single", 1), ("trio", 3)])
+async def test_real_servers_in_the_pods(
+    kubeconfig: Path, kubectl: Path, tmp_path: Path, name: str, replicas: int
+) -> None:
+    spec = {
+        "type": "standalone" if replicas == 1 else "cluster",
+        "image": IMAGE,
+        "replicas": replicas,
+        "database": {"type": "embedded"},
+        **PROBES,
+    }
+    wish = {
+        "apiVersion": "nacos.io/v1alpha1",
+        "kind": "Nacos",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    }
+    tool = Tool(kubectl, kubeconfig, tmp_path)
+    await asyncio.to_thread(tool, "apply", "-f", "-", stdin=json.dumps(wish))
+    async with Client.connect(Kubeconfig.read(str(kubeconfig)).config()) as client, HttpNacosServers() as servers:
+        found = await _until_running(client, name)
+        assert found.status.version == "2.1.1"
+        pods = (await client.list(Pod, "default", label_selector=f"app={name}")).items
+        assert len(pods) == replicas
+        for pod in pods:
+            members = await servers.nodes(pod.status.pod_ip or "", timeout=20)
+            assert len(members) == replicas
+            with pytest.raises(NacosError, match="HTTP 404"):  # a simulated server would know its state
+                await servers.state(pod.status.pod_ip or "", timeout=20)
+    assert "2.1.1" in await asyncio.to_thread(tool, "get", "nacos", name)
