@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from konverge.client import MergePatch
+from konverge.client import Client, MergePatch, Static
 from konverge.objects.codec import from_dict
 from konverge.objects.kinds.core_v1 import Event, Node, Pod
 from konverge.objects.kinds.scheduling_v1 import PriorityClass
 from konverge.objects.meta import ObjectMeta
 from konverge.sim.cluster import Cluster
+from konverge.sim.scheduler import Scheduler
+from konverge.wire.message import Headers, Request, Response, Stream, Transport
 from tests.sim.conftest import SPACE, pod
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("S-16")]
@@ -169,3 +172,33 @@ async def test_gated_pods_and_those_of_other_schedulers_are_left_alone(cluster: 
 async def test_without_nodes_there_is_nothing_to_choose_from() -> None:
     async with cluster_of() as cluster:
         assert await place(cluster, pod("web")) == ["no nodes available to schedule pods"]
+
+
+class OneConflict:
+    """A `Transport` that answers the first binding of a pod with a Conflict, as a server under contention may."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.refused = 0
+
+    async def send(self, request: Request) -> Response:
+        if request.target.endswith("/binding") and not self.refused:
+            self.refused += 1
+            body = b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}'
+            return Response(409, Headers([(b"content-type", b"application/json")]), body)
+        return await self._inner.send(request)
+
+    async def stream(self, request: Request) -> Stream:
+        return await self._inner.stream(request)
+
+
+async def test_a_conflict_on_binding_is_no_reason_to_give_a_pod_up() -> None:
+    async with Cluster(controllers=False, scheduler=False) as cluster:
+        transport = OneConflict(cluster.server.transport)
+        client = Client(transport, credentials=Static.bearer(cluster.server.token))
+        task = asyncio.create_task(Scheduler().run(client))
+        await cluster.client.create(pod("web"))
+        await cluster.clock.advance(5)
+        assert transport.refused == 1
+        assert (await cluster.client.get(Pod, "web", SPACE)).spec.node_name
+        task.cancel()

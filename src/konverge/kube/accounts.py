@@ -11,7 +11,7 @@ import base64
 import contextlib
 from typing import Any
 
-from konverge.client import Conflict, MergePatch, NotFound
+from konverge.client import MergePatch, NotFound
 from konverge.kube.refusals import creating
 from konverge.objects.kinds.core_v1 import ConfigMap, Namespace, Secret, ServiceAccount
 from konverge.objects.meta import ObjectMeta
@@ -84,7 +84,7 @@ class TokenReconciler(Reconciler[Secret]):
             account is None
             or secret.metadata.annotations.get(ACCOUNT_UID, account.metadata.uid) != account.metadata.uid
         ):
-            with contextlib.suppress(NotFound, Conflict):
+            with contextlib.suppress(NotFound):
                 await ctx.client.delete(
                     Secret, secret.metadata.name, secret.metadata.namespace, uid=secret.metadata.uid
                 )

@@ -12,7 +12,7 @@ from typing import Any
 
 from konverge import clock
 from konverge.cache.record import Meta, Record
-from konverge.client import Conflict, NotFound, StrategicPatch
+from konverge.client import NotFound, StrategicPatch
 from konverge.kube import pods as podlib
 from konverge.kube.podnews import by_node, placed
 from konverge.objects.kinds.core_v1 import Node, Pod
@@ -91,7 +91,7 @@ def _is_given_up(node: Node) -> bool:
 
 async def _collect(ctx: Context[Pod], pod: Pod, message: str = "") -> None:
     meta = pod.metadata
-    with contextlib.suppress(NotFound, Conflict):  # it has gone, or is another by the same name
+    with contextlib.suppress(NotFound):
         if not podlib.is_terminated(pod):
             status: dict[str, Any] = {"phase": "Failed", "observedGeneration": meta.generation}
             if message:

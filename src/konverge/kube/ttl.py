@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from konverge import clock
-from konverge.client import Conflict, NotFound
+from konverge.client import NotFound
 from konverge.kube.job.verdict import is_true
 from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.times import parse_time
@@ -37,8 +37,7 @@ async def expire(ctx: Context[Job]) -> Result | None:
         left = expires_in(live)  # somebody may just have given it more time
         if left is None or left > 0:
             return None if left is None else Result(requeue_after=left)
-        with contextlib.suppress(Conflict):
-            await ctx.client.delete(Job, name, where, uid=live.metadata.uid, propagation="Foreground")
+        await ctx.client.delete(Job, name, where, uid=live.metadata.uid, propagation="Foreground")
     return None
 
 

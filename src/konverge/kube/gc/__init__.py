@@ -13,7 +13,7 @@ import logging
 from typing import Any
 
 from konverge.cache import Change
-from konverge.client import ApiStatusError, Client, ClientError, Conflict, MergePatch, NotFound, UnknownKind
+from konverge.client import ApiStatusError, Client, ClientError, MergePatch, NotFound, UnknownKind
 from konverge.kube.gc.graph import FOREGROUND, ORPHAN, Graph, Node, Reference
 from konverge.kube.gc.nodes import node_of
 from konverge.kube.monitors import Monitors
@@ -135,7 +135,7 @@ class GarbageCollector:
         await self._drop_finalizer(node, ORPHAN)
 
     async def _delete(self, node: Node, policy: Any) -> None:
-        with contextlib.suppress(NotFound, Conflict):  # gone, or another by the same name
+        with contextlib.suppress(NotFound):  # a Conflict may mean another by the same name: the next look tells
             await self._client.delete(node.resource, node.name, node.namespace, uid=node.uid, propagation=policy)
 
     async def _drop_references(self, node: Node, uids: set[str]) -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from konverge import clock
 from konverge.cache import Change
-from konverge.client import Conflict, NotFound, StrategicPatch
+from konverge.client import NotFound, StrategicPatch
 from konverge.objects.kinds.core_v1 import Node, Pod
 from konverge.observe.events import EventRecorder
 from konverge.runtime import Context, Controller, Request, Result, Source, Watch
@@ -233,7 +233,7 @@ class Kubelet:
         meta = ctx.obj.metadata
         if not meta.deletion_grace_period_seconds:
             return  # nothing but finalizers holds it, and those are others' business
-        with suppress(NotFound, Conflict):  # it is gone, or another pod has its name
+        with suppress(NotFound):
             await ctx.client.delete(Pod, meta.name, meta.namespace, grace_period=0, uid=meta.uid)
 
     def _tell(self, machine: PodMachine) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from konverge.cache import CacheSpec, Change, ChangeType, Informer, Lister
-from konverge.client import Client, ClientError, Conflict, MergePatch, NotFound, StrategicPatch
+from konverge.client import Client, ClientError, MergePatch, NotFound, StrategicPatch
 from konverge.objects import decoder, times
 from konverge.objects.kinds.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod, PodSpec
 from konverge.objects.kinds.storage_v1 import StorageClass
@@ -167,11 +167,11 @@ class Scheduler:
         }
         try:
             await self._client.create_sub(Pod, meta.name, "binding", body, meta.namespace)
-        except (NotFound, Conflict):
-            self.state.drop((meta.namespace, meta.name))  # gone, or somebody else was faster: the watch will tell
-            return
-        except ClientError:
+        except ClientError as error:
+            # Gone, or somebody else was faster, or nothing of the kind: the next look tells.
             self.state.drop((meta.namespace, meta.name))
+            if isinstance(error, NotFound):
+                return
             raise
         self._unplaced.discard(_key(pod))
         self._tell(pod, "Normal", "Scheduled", f"Successfully assigned {meta.namespace}/{meta.name} to {node}")
@@ -208,7 +208,7 @@ class Scheduler:
         body = StrategicPatch({"metadata": {"uid": meta.uid}, "status": status})
         try:
             await self._client.patch(Pod, meta.name, body, meta.namespace, subresource="status", field_manager=MANAGER)
-        except (NotFound, Conflict):
+        except NotFound:
             return
         self._tell(pod, "Warning", "FailedScheduling", message)
 
@@ -219,7 +219,7 @@ class Scheduler:
             self._tell(Pod(metadata=meta, spec=PodSpec(containers=[])), "Normal", "Preempted", message)
             try:
                 await self._client.delete(Pod, meta.name, meta.namespace, uid=meta.uid)
-            except (NotFound, Conflict):
+            except NotFound:
                 continue
 
     def _tell(self, pod: Pod, type: str, reason: str, message: str) -> None:
