@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from konverge.cache.record import Key, Meta, Record, receive
+from konverge.cache.record import Key, Meta, Record, receiver
 from konverge.cache.reflector import Reflector, Scope
 from konverge.cache.store import Change, ChangeType, IndexFunction, Store
 from konverge.cache.watching import Watching
@@ -71,7 +71,7 @@ class CacheSpec:
 
 
 def _receiver(spec: CacheSpec) -> Callable[[bytes], tuple[Key, Record, Meta]]:
-    plain = functools.partial(receive, field_manager=spec.field_manager)
+    plain = receiver(spec.field_manager)
     if spec.projection is None and spec.transform is None:
         return plain
     decoder = msgspec.json.Decoder(spec.projection or dict[str, Any])

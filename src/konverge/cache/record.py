@@ -8,6 +8,7 @@ reads them, and they are a third of many objects.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
@@ -90,20 +91,31 @@ _read_incoming = msgspec.json.Decoder(_IncomingHead).decode
 _MANAGED = b'"managedFields":'
 _MANAGED_SIZE = len(_MANAGED)
 _NOTHING = msgspec.Raw()
+_new_key = tuple.__new__  # what NamedTuple's own constructor calls, without the call
 _COMMA = ord(",")
 
 
-def receive(data: bytes, *, field_manager: str = "") -> tuple[Key, Record, Meta]:
-    """Turn an object as it came from the wire into what is stored. Of managedFields, one manager's part is kept."""
-    meta = _read_incoming(data).metadata
-    if meta.managed_fields:
-        data = _trim_managed_fields(data, bytes(meta.managed_fields), field_manager)
-        meta.managed_fields = _NOTHING  # it would keep the whole message
-    return (
-        Key(meta.namespace, meta.name),
-        Record(data, number(meta.resource_version), meta.uid, meta.generation),
-        meta,
-    )
+def receiver(field_manager: str = "") -> Callable[[bytes], tuple[Key, Record, Meta]]:
+    """What turns an object as it came from the wire into what is stored: its key, its record, and its metadata for
+    whoever needs it now. Of managedFields, one manager's part is kept.
+    """
+    signature = f'"{field_manager}"'.encode()
+
+    def receive(data: bytes) -> tuple[Key, Record, Meta]:
+        meta = _read_incoming(data).metadata
+        if meta.managed_fields:
+            managed = bytes(meta.managed_fields)
+            kept = _applied_by(field_manager, managed) if field_manager and signature in managed else b""
+            data = _trim_managed_fields(data, managed, kept)
+            meta.managed_fields = _NOTHING  # it would keep the whole message
+        version = meta.resource_version
+        record = Record(data, int(version) if version.isdigit() else 0, meta.uid, meta.generation)
+        return _new_key(Key, (meta.namespace, meta.name)), record, meta
+
+    return receive
+
+
+receive = receiver()
 
 
 def number(resource_version: str) -> int:
@@ -122,8 +134,8 @@ _entries = msgspec.json.Decoder(list[msgspec.Raw])
 _entry = msgspec.json.Decoder(_Entry)
 
 
-def _trim_managed_fields(data: bytes, value: bytes, manager: str) -> bytes:
-    """Cut the member out, or down to what one manager applied; the JSON around it stays as it is.
+def _trim_managed_fields(data: bytes, value: bytes, kept: bytes) -> bytes:
+    """Cut the member out, or down to what is kept of it; the JSON around it stays as it is.
 
     The metadata comes first in practice, and a member of that name deeper in the object would need the very same value
     to be mistaken for it.
@@ -134,7 +146,7 @@ def _trim_managed_fields(data: bytes, value: bytes, manager: str) -> bytes:
         if start < 0:
             return data  # spelled in a way of its own, such as with a space before the value: it stays
     end = start + _MANAGED_SIZE + len(value)
-    if manager and (kept := _applied_by(manager, value)):
+    if kept:
         return data[: start + _MANAGED_SIZE] + kept + data[end:]
     if data[start - 1] == _COMMA:
         start -= 1
@@ -145,8 +157,6 @@ def _trim_managed_fields(data: bytes, value: bytes, manager: str) -> bytes:
 
 def _applied_by(manager: str, value: bytes) -> bytes:
     """The entries that a manager applied as a JSON list, or nothing."""
-    if f'"{manager}"'.encode() not in value:
-        return b""
     kept = [bytes(raw) for raw in _entries.decode(value) if _is_applied_by(raw, manager)]
     return b"[%b]" % b",".join(kept) if kept else b""
 

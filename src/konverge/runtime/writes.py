@@ -139,7 +139,8 @@ class Writes:
     # -------------------------------------------------------------- waiting
 
     def has_written(self, request: Request) -> bool:
-        return request in self._versions or request in self._deleted
+        versions, deleted = self._versions, self._deleted
+        return bool(versions and request in versions) or bool(deleted and request in deleted)
 
     async def caught_up(self, request: Request) -> None:
         """Until every cache shows what the last reconcile of this request wrote."""

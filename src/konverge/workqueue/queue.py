@@ -130,6 +130,7 @@ class WorkQueue(Generic[K]):
         metrics: QueueMetrics | None = None,
     ) -> None:
         self._limiter = limiter or RateLimiter()
+        self._forget = self._limiter.backoff.forget
         self._metrics = metrics or NoMetrics()
         self._loop = asyncio.get_running_loop()
         self._ready: FairQueue[K] = FairQueue(tenant)
@@ -194,7 +195,7 @@ class WorkQueue(Generic[K]):
 
     def forget(self, key: K) -> None:
         """The key succeeded (or was given up): its next failure starts from the base delay."""
-        self._limiter.forget(key)
+        self._forget(key)
 
     # -------------------------------------------------------------- handing out
 

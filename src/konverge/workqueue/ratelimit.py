@@ -32,7 +32,8 @@ class Backoff:
         return self._failures.get(key, 0)
 
     def forget(self, key: Hashable) -> None:
-        self._failures.pop(key, None)
+        if self._failures:
+            self._failures.pop(key, None)
 
 
 @dataclass(slots=True)
