@@ -143,13 +143,14 @@ class Generator:
         return out
 
     def type(self, node: Json, schema: Json) -> Json:
-        """A type: "@chunk.Struct" ("@!" when atomic here), a scalar "kind" or "kind:GoName",
+        """A type: "@chunk.Struct" ("@!" when atomic here, "@~" when granular here), a scalar "kind" or "kind:GoName",
         ["list", element, list type, keys, defaults of keys, Go name] or ["map", element, atomic, Go name]."""
         kind, go = node["kind"], node["go"]
         atomic = schema.get("x-kubernetes-map-type") == "atomic"
         if kind == "struct":
             package, _, short = openapi_name(node["ref"]).rpartition(".")
-            return f"@{'!' * atomic}{self.chunks[package]}.{short}"
+            granular = schema.get("x-kubernetes-map-type") == "granular"
+            return f"@{'!' * atomic}{'~' * granular}{self.chunks[package]}.{short}"
         if kind == "custom":
             return CUSTOM[go]
         if kind == "map":

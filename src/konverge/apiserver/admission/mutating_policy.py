@@ -20,15 +20,18 @@ from konverge.apiserver.admission.conditions import (
     conditions_hold,
     typed,
 )
+from konverge.apiserver.admission.patches import apply_worded
 from konverge.apiserver.admission.plugin import Kind, Mutating, Step, refusal
 from konverge.apiserver.admission.policy_source import ConfigurationError, Policy, PolicySource
 from konverge.apiserver.cel.planner import Struct
 from konverge.apiserver.cel.times import Duration, Timestamp
 from konverge.apiserver.fielderrors import quote
-from konverge.apiserver.merge import combine, jsonpatch
+from konverge.apiserver.merge import combine
 from konverge.apiserver.merge.elements import TypedError
 from konverge.apiserver.merge.jsonpatch import PatchFailed
 from konverge.apiserver.merge.typed import validate
+from konverge.apiserver.schema.decode import from_obj
+from konverge.apiserver.schema.exact import DecodeError
 from konverge.apiserver.schema.node import DEDUCED, TypeNode
 from konverge.apiserver.schema.node import Kind as NodeKind
 from konverge.apiserver.strategy import Obj
@@ -154,7 +157,8 @@ class MutatingPolicies(Mutating):
         value = bindings.evaluate(mutation.expression)
         obj = typed(request.obj, request)
         assert obj is not None
-        made = _patched(obj, value) if mutation.patch else _merged(request.served.typing, obj, value)
+        node = request.served.typing
+        made = _patched(node, obj, value) if mutation.patch else _merged(node, obj, value)
         if made is None:
             return
         request.served.strategy.defaults(made)
@@ -166,17 +170,24 @@ class MutationError(Exception):
     """A change that cannot be made."""
 
 
-def _patched(obj: Obj, value: Any) -> Obj | None:
+def _patched(node: TypeNode | None, obj: Obj, value: Any) -> Obj | None:
     made: Obj = obj
     for operation in (_plain(one) for one in value):
         try:
-            made = jsonpatch.apply(made, [operation])
+            made = apply_worded(made, [operation])
         except PatchFailed as error:
             if operation.get("op") == "test":
                 return None  # a patch whose test fails is not meant for this object
-            words = f"error in {operation.get('op')} for path: '{operation.get('path')}': {error}: missing value"
-            raise MutationError(f"JSON Patch: {words}") from None
-    return made
+            raise MutationError(f"JSON Patch: {error}") from None
+    if node is None or node.kind is not NodeKind.STRUCT:
+        return made
+    try:
+        decoded = from_obj(node, made)
+    except DecodeError as error:
+        raise status.internal(str(error)) from None
+    if decoded.strict:
+        raise status.internal(f"strict decoding error: {', '.join(decoded.strict)}")
+    return decoded.obj
 
 
 def _merged(node: TypeNode | None, obj: Obj, value: Any) -> Obj:

@@ -9,6 +9,7 @@ from konverge.apiserver.admission.chain import Chain
 from konverge.apiserver.admission.grants import Grants
 from konverge.apiserver.admission.limit_ranger import LimitRanger
 from konverge.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
+from konverge.apiserver.admission.node_restriction import NodeRestriction
 from konverge.apiserver.admission.on_demand import OnDemand
 from konverge.apiserver.admission.plugin import Plugin
 from konverge.apiserver.admission.pod_resize import PodResizeValidator
@@ -48,6 +49,7 @@ def chain(server: ApiServer, authorization: Authorization) -> Chain:
         "NamespaceLifecycle": NamespaceLifecycle(),
         "LimitRanger": LimitRanger(),
         "ServiceAccount": ServiceAccount(),
+        "NodeRestriction": NodeRestriction(),
         "TaintNodesByCondition": small.TaintNodesByCondition(),
         "PodSecurity": PodSecurity(),
         "Priority": Priority(),

@@ -1,20 +1,21 @@
-"""Authorization: masters may do all, kubelets what their role says, everybody else what is bound to them.
-
-The real server's node authorizer also looks at which pods run on a kubelet's node before it hands out secrets; here
-kubelets get the whole of the `system:node` role. Who simulates nodes trusts them.
-"""
+"""Authorization: masters may do all, kubelets what the pods on their nodes need, everybody what is bound to them."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from konverge.apiserver import status
-from konverge.apiserver.auth.names import MASTERS, NODES, node_of
-from konverge.apiserver.auth.rbac import Decision, MissingRole, Rbac, RoleRef
+from konverge.apiserver.auth.names import MASTERS, kubelet_of
+from konverge.apiserver.auth.nodes import NodeAuthorizer
+from konverge.apiserver.auth.rbac import Decision, Rbac
 from konverge.apiserver.auth.rules import Ask
 from konverge.apiserver.fielderrors import quote
 from konverge.apiserver.http.request_info import RequestInfo
 from konverge.apiserver.http.seams import User
 
-_NODE_ROLE = RoleRef("ClusterRole", "", "system:node")
+if TYPE_CHECKING:
+    from konverge.apiserver.storage import Store
+
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _ALLOWED = Decision(True)
 
@@ -22,22 +23,22 @@ _ALLOWED = Decision(True)
 class Authorization:
     """Tells whether a user may do something."""
 
-    def __init__(self, rbac: Rbac, *, always_allow: bool = False) -> None:
-        self.rbac = rbac
+    def __init__(self, store: Store, *, always_allow: bool = False) -> None:
+        self.rbac = Rbac(store)
+        self._nodes = NodeAuthorizer(store, self.rbac)
         self._always_allow = always_allow
 
     def decide(self, user: User, ask: Ask) -> Decision:
         if self._always_allow or MASTERS in user.groups:
             return _ALLOWED
-        if NODES in user.groups and node_of(user.name) and self._node_may(ask):
-            return _ALLOWED
-        return self.rbac.decide(user, ask)
-
-    def _node_may(self, ask: Ask) -> bool:
-        try:
-            return any(rule.allows(ask) for rule in self.rbac.rules(_NODE_ROLE))
-        except MissingRole:
-            return False
+        node = kubelet_of(user.name, user.groups)
+        if not node:
+            return self.rbac.decide(user, ask)
+        own = self._nodes.decide(node, ask)
+        if own.allowed:
+            return own
+        bound = self.rbac.decide(user, ask)
+        return bound if bound.allowed else Decision(False, "\n".join(filter(None, (own.reason, bound.reason))))
 
     def allowed(self, user: User, ask: Ask) -> bool:
         return self.decide(user, ask).allowed
@@ -52,7 +53,9 @@ class Authorization:
 def ask_of(info: RequestInfo) -> Ask:
     if not info.is_resource:
         return Ask(info.verb, path=info.path, is_resource=False)
-    return Ask(info.verb, info.group, info.plural, info.subresource, info.namespace, info.name)
+    return Ask(
+        info.verb, info.group, info.plural, info.subresource, info.namespace, info.name, selector=info.field_selector
+    )
 
 
 def forbidden(user: User, ask: Ask, reason: str) -> status.ApiError:

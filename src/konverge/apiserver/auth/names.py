@@ -42,5 +42,10 @@ def node_of(user: str) -> str:
     return name if _is_subdomain(name) else ""
 
 
+def kubelet_of(name: str, groups: tuple[str, ...]) -> str:
+    """The node of a user who is a kubelet, whatever it calls itself; "" for others."""
+    return name[len(_NODE) :] if NODES in groups and name.startswith(_NODE) else ""
+
+
 def _is_subdomain(name: str) -> bool:
     return len(name) <= 253 and _SUBDOMAIN.fullmatch(name) is not None

@@ -9,9 +9,10 @@ from konverge.apiserver import fielderrors, status
 from konverge.apiserver.auth.accounts import Refused
 from konverge.apiserver.auth.authentication import Authentication
 from konverge.apiserver.auth.authorization import Authorization
+from konverge.apiserver.auth.names import kubelet_of
 from konverge.apiserver.auth.rbac import aggregated
 from konverge.apiserver.auth.rules import Ask
-from konverge.apiserver.auth.selector_rules import selector_errors
+from konverge.apiserver.auth.selector_rules import equalities, selector_errors, unread_selectors
 from konverge.apiserver.fielderrors import FieldError
 from konverge.apiserver.http import bodies, fields, writes
 from konverge.apiserver.http.options import write_options
@@ -98,6 +99,9 @@ class Reviews:
         found: Obj = {"allowed": decision.allowed}
         if decision.reason:
             found["reason"] = decision.reason
+        ignored = unread_selectors(review["spec"].get("resourceAttributes") or {})
+        if ignored:
+            found["evaluationError"] = "; ".join(ignored)
         return call.answer(201, {**review, "status": found})
 
     async def self_rules(self, call: Call) -> Response:
@@ -111,6 +115,9 @@ class Reviews:
                 found["resourceRules"].append({**verbs, **{key: list(part) for key, part in parts.items() if part}})
             if rule.urls:
                 found["nonResourceRules"].append({**verbs, "nonResourceURLs": list(rule.urls)})
+        if kubelet_of(call.user.name, call.user.groups):
+            problems.insert(0, "node authorizer does not support user rule resolution")
+            found["incomplete"] = True
         if problems:
             found["evaluationError"] = aggregated(problems)
         shown = {"kind": review["kind"], "apiVersion": review["apiVersion"], "metadata": {}, "spec": {}}
@@ -133,7 +140,7 @@ def _ask(spec: Obj) -> Ask:
         return Ask(path.get("verb", ""), path=path.get("path", ""), is_resource=False)
     parts = ("verb", "group", "resource", "subresource", "namespace", "name")
     verb, group, plural, subresource, namespace, name = (resource.get(part) or "" for part in parts)
-    return Ask(verb, group, plural, subresource, namespace, name)
+    return Ask(verb, group, plural, subresource, namespace, name, selector=equalities(resource))
 
 
 # --- validity

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from konverge.apiserver.fielderrors import quote
+from konverge.objects import fields
+from konverge.objects.labels import SelectorError
 
 _SHOWN = (
     ("APIGroups", "api_groups"),
@@ -33,6 +35,16 @@ class Ask:
     name: str = ""
     path: str = ""
     is_resource: bool = True
+    selector: str = ""
+    """The field selector of a list or watch."""
+
+    @property
+    def fields(self) -> set[tuple[str, str]]:
+        """What the selector says about fields: (field, value), equalities only; none if it cannot be read."""
+        try:
+            return {(term.field, term.value) for term in fields.parse(self.selector).terms if term.equal}
+        except SelectorError:
+            return set()
 
     @property
     def combined(self) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from konverge.apiserver import fielderrors
 from konverge.apiserver.fielderrors import FieldError
-from konverge.apiserver.kinds.rules.names import qualified_name_complaints
+from konverge.apiserver.kinds.rules.names import label_value_complaints, qualified_name_complaints
 from konverge.apiserver.strategy import Obj
+from konverge.objects import fields, labels
 
 _PATH = "spec.resourceAttributes"
 
@@ -51,3 +52,51 @@ def _requirement_errors(requirement: Obj, path: str, *, labels: bool) -> Iterato
     if labels:
         for words in qualified_name_complaints(key):
             yield fielderrors.invalid(f"{path}.key", key, words)
+
+
+def equalities(resource: Obj) -> str:
+    """The field selector of a review, as a request would have it; without what is no equality."""
+    selector = resource.get("fieldSelector") or {}
+    if not selector.get("requirements"):
+        found: str = selector.get("rawSelector") or ""
+        return found
+    return ",".join(
+        f"{one.get('key')}={one['values'][0]}"
+        for one in selector["requirements"]
+        if one.get("operator") == "In" and len(one.get("values") or ()) == 1
+    )
+
+
+def unread_selectors(resource: Obj) -> list[str]:
+    """What is said about selectors that could not be read, as a whole or in part."""
+    found = []
+    for name, parse, good in (
+        ("fieldSelector", fields.parse, _good_field),
+        ("labelSelector", labels.parse, _good_label),
+    ):
+        selector = resource.get(name) or {}
+        requirements = selector.get("requirements") or ()
+        bad = [one for one in requirements if not good(one)]
+        if not bad and (requirements or _reads(parse, selector.get("rawSelector") or "")):
+            continue
+        partially = "partially " if len(bad) < len(requirements) else ""
+        found.append(f"{_PATH}.{name} {partially}ignored due to parse error")
+    return found
+
+
+def _good_field(requirement: Obj) -> bool:
+    return requirement.get("operator") in ("In", "NotIn") and len(requirement.get("values") or ()) == 1
+
+
+def _good_label(requirement: Obj) -> bool:
+    operator = requirement.get("operator")
+    words = [complaint for value in requirement.get("values") or () for complaint in label_value_complaints(value)]
+    return operator in ("In", "NotIn", "Exists", "DoesNotExist") and not words
+
+
+def _reads(parse: Callable[[str], object], text: str) -> bool:
+    try:
+        parse(text)
+    except labels.SelectorError:
+        return False
+    return True

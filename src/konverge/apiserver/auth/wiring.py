@@ -10,7 +10,6 @@ from konverge.apiserver.auth.authentication import Authentication
 from konverge.apiserver.auth.authorization import Authorization
 from konverge.apiserver.auth.gate import AuthGate
 from konverge.apiserver.auth.keys import Keys
-from konverge.apiserver.auth.rbac import Rbac
 from konverge.apiserver.auth.reviews import Reviews
 from konverge.apiserver.auth.token_request import TokenRequests
 from konverge.apiserver.http.seams import ADMIN
@@ -27,7 +26,7 @@ def plug_in(server: ApiServer) -> AuthGate:
     accounts = Accounts(server.objects, keys, settings.issuer)
     authentication = Authentication(settings, accounts)
     authentication.add(server.token, ADMIN)
-    authorization = Authorization(Rbac(server.store), always_allow=settings.always_allow)
+    authorization = Authorization(server.store, always_allow=settings.always_allow)
     reviews = Reviews(authentication, authorization, audiences)
     documents = openid.OpenId(keys, settings.issuer)
     server.specials |= {

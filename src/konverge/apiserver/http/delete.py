@@ -88,26 +88,34 @@ def success(served: Served, record: Record) -> Obj:
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
 
-async def remove(call: Call, served: Served, key: str, options: DeleteOptions) -> Deleted:
-    """Delete an object as far as it can be deleted now."""
+async def remove(call: Call, served: Served, key: str, options: DeleteOptions, *, admitted: bool = False) -> Deleted:
+    """Delete an object as far as it can be deleted now. `admitted`: admission has already had its say."""
     call.operation, call.dry_run = "DELETE", options.dry_run
     while True:
         record = call.server.store.get(served.table, key)
         if record is None:
             raise status.not_found(served.resource.group, served.resource.plural, key.rpartition("/")[2])
         try:
+            if not admitted:
+                await _admit(call, served, record, options)
             return await _remove_once(call, served, record, options)
         except (Mismatch, Missing):
             continue
 
 
-async def _remove_once(call: Call, served: Served, record: Record, options: DeleteOptions) -> Deleted:
-    obj = record.decode()
-    _check_preconditions(served, record, obj, options)
-    request = writes.admission_request(call, served, None, render.restored(served, record), options.body(), record.name)
+async def _admit(call: Call, served: Served, record: Record, options: DeleteOptions) -> None:
+    """The deletion of a collection has no name in the eyes of admission, though each object of it is shown."""
+    _check_preconditions(served, record, record.decode(), options)
+    name = "" if call.info.verb == "deletecollection" else record.name
+    request = writes.admission_request(call, served, None, render.restored(served, record), options.body(), name)
     request.namespace = record.namespace
     await call.server.admission.admit(request)
     await call.server.admission.validate(request)
+
+
+async def _remove_once(call: Call, served: Served, record: Record, options: DeleteOptions) -> Deleted:
+    obj = record.decode()
+    _check_preconditions(served, record, obj, options)
     if options.grace_period is not None and options.grace_period < 0:
         options = replace(options, grace_period=1)
     grace = _grace(served, obj, options)

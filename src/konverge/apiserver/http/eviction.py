@@ -59,7 +59,7 @@ async def _evict(call: Call, deletion: DeleteOptions) -> Response:
         condition["message"] = "Eviction API: evicting"
         call.server.objects.update("", "pods", namespace, name, lambda found: set_condition(found["status"], condition))
     call.subresource = ""
-    await remove(call, call.resource, f"{namespace}/{name}", deletion)
+    await remove(call, call.resource, f"{namespace}/{name}", deletion, admitted=True)
     return call.answer(201, SUCCESS)
 
 

@@ -90,8 +90,8 @@ def _field(entry: list[Any]) -> Field:
 
 def _type(entry: Any) -> TypeNode:
     if isinstance(entry, str):
-        if entry.startswith("@!"):
-            return _atomic(entry[2:])
+        if entry.startswith(("@!", "@~")):
+            return _owned(entry[2:], atomic=entry[1] == "!")
         return _struct(entry[1:]) if entry[0] == "@" else _scalar(entry)
     if entry[0] == "map":
         return _map(*entry[1:])
@@ -117,10 +117,10 @@ def _list(element: Any, relation: str = "atomic", keys: Any = (), defaults: Any 
 
 
 @cache
-def _atomic(ref: str) -> TypeNode:
-    """A struct that is owned as a whole in this place only."""
+def _owned(ref: str, *, atomic: bool) -> TypeNode:
+    """A struct that is owned as a whole, or field by field, in this place only."""
     node = _struct(ref)
-    return TypeNode(Kind.STRUCT, go=node.go, fields=node.fields, element=node.element, atomic=True)
+    return TypeNode(Kind.STRUCT, go=node.go, fields=node.fields, element=node.element, atomic=atomic)
 
 
 @cache

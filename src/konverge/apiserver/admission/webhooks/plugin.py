@@ -17,6 +17,7 @@ import msgspec
 from konverge import clock
 from konverge.apiserver import status
 from konverge.apiserver.admission import policy_source
+from konverge.apiserver.admission.patches import apply_worded
 from konverge.apiserver.admission.plugin import Kind, Mutating, Step, Validating
 from konverge.apiserver.admission.webhooks import review
 from konverge.apiserver.admission.webhooks.client import WebhookClient
@@ -113,36 +114,13 @@ class MutatingWebhooks(_Caller, Mutating):
             words = f"admission webhook {quote(called.hook.name)} attempted to modify the object"
             raise status.internal(f"{words}, which is not supported for this operation")
         try:
-            changed = _decoded(called, _patched(shown, patch))
+            changed = _decoded(called, apply_worded(shown, patch))
         except (jsonpatch.PatchFailed, DecodeError) as error:
             raise status.internal(str(error)) from None
         if changed == shown:
             return False
         request.obj = called.taken_back(request, changed)
         return True
-
-
-def _patched(obj: Obj, patch: list[Any]) -> Any:
-    """The patch applied operation by operation: a failure names the one it happened at."""
-    found: Any = obj
-    for operation in patch:
-        try:
-            found = jsonpatch.apply(found, [operation])
-        except jsonpatch.PatchFailed as error:
-            raise jsonpatch.PatchFailed(_worded(operation, str(error))) from None
-    return found
-
-
-def _worded(operation: Any, problem: str) -> str:
-    """A failure in the words of the library that the real server uses here (its patches have others)."""
-    kind, path = (operation.get("op"), operation.get("path")) if isinstance(operation, dict) else ("", "")
-    if problem.startswith("doc is missing path"):
-        return f"{kind} operation does not apply: doc is missing path: {quote(str(path))}: missing value"
-    if problem.startswith("Unable to remove nonexistent key"):
-        return f"error in remove for path: '{path}': {problem}: missing value"
-    if problem.startswith("Unable to access invalid index"):
-        return f"error in {kind} for path: '{path}': {problem}: invalid index referenced"
-    return f"{problem}: test failed" if problem.startswith("testing value") else problem
 
 
 def _decoded(called: Invocation, patched: Any) -> Obj:
