@@ -33,6 +33,7 @@ seeds: venv ## the fault suite: the simulated cluster under the faults of a thou
 	KONVERGE_SEEDS=$(SEEDS) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/sim/test_seeds.py
 
 real: venv ## the suite against real parts (kube-apiserver, kubectl, helm …); says what it skips and why
+	@$(BIN)/python -m tools.real_packages
 	$(BIN)/python -m pytest -m real
 
 lint: venv ## format, lint, types, layers

@@ -42,6 +42,7 @@ class Server:
     keys: Certificates
     process: subprocess.Popen[bytes]
     query: Callable[[Server, str, str], str]
+    open: Callable[[Server, str], subprocess.Popen[str]]
     names: int = field(default=0)
 
     def sql(self, statement: str, database: str = "") -> str:
@@ -65,6 +66,22 @@ class Server:
         name = f"nacos_{self.names}"
         self.sql(f"CREATE DATABASE {name}")
         return name
+
+    @contextmanager
+    def session(self, statement: str, database: str) -> Iterator[None]:
+        """A session that has run this and stays open for as long as the block lasts."""
+        with self.open(self, database) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(f"{statement};\nSELECT 'it is done';\n")
+            process.stdin.flush()
+            while (line := process.stdout.readline().strip()) != "it is done":
+                assert line or process.poll() is None, "the session ended"
+            try:
+                yield
+            finally:
+                process.stdin.close()
+                process.wait()
 
     def freeze(self) -> None:
         self.process.send_signal(signal.SIGSTOP)
@@ -153,28 +170,46 @@ def _until_answering(server: Server) -> None:
         try:
             server.sql("SELECT 1")
             return
-        except subprocess.CalledProcessError as error:
+        except subprocess.CalledProcessError:
             log = (server.folder / "log").read_text(errors="replace")[-3000:]
-            assert server.process.poll() is None, f"the server ended: {log}"
-            assert time.monotonic() < deadline, f"{error.stderr}\n{log}"
+            if server.process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"the server does not answer: {log}") from None
             time.sleep(0.1)
 
 
+def _environment(**more: str) -> dict[str, str]:
+    return {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8", **more}
+
+
+def _interactive(command: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
 def _client(command: list[str], environment: dict[str, str]) -> str:
-    whole = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", **environment}
-    done = subprocess.run(command, env=whole, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise subprocess.CalledProcessError(done.returncode, command[0], done.stdout, done.stderr)
-    return done.stdout.strip()
+    return done.stdout.rstrip("\n")
 
 
 # ------------------------------------------------------------------ PostgreSQL
 
 
-def _psql(server: Server, statement: str, database: str) -> str:
+def _psql_command(server: Server, database: str) -> tuple[list[str], dict[str, str]]:
     command = ["psql", "-X", "-q", "-A", "-t", "-F", "\t", "-v", "ON_ERROR_STOP=1"]
-    where = ["-h", "127.0.0.1", "-p", str(server.port), "-U", server.administrator, "-d", database or "postgres"]
-    return _client([*command, *where, "-c", statement], {"PGPASSWORD": PASSWORD})
+    where = ["-h", str(server.folder), "-p", str(server.port), "-U", server.administrator, "-d", database or "postgres"]
+    return [*command, *where], _environment()
+
+
+def _psql(server: Server, statement: str, database: str) -> str:
+    command, environment = _psql_command(server, database)
+    return _client([*command, "-c", statement], environment)
+
+
+def _psql_session(server: Server, database: str) -> subprocess.Popen[str]:
+    return _interactive(*_psql_command(server, database))
 
 
 def _make_cluster(programs: Path, account: Account, folder: Path, keys: Certificates) -> Path:
@@ -182,17 +217,18 @@ def _make_cluster(programs: Path, account: Account, folder: Path, keys: Certific
     (folder / "password").write_text(PASSWORD)
     _write_keys(keys, folder)
     account.owns(folder)
-    options = ["-U", "postgres", "-A", "scram-sha-256", "--pwfile", str(folder / "password"), "-E", "UTF8", "--no-sync"]
-    _run([str(programs / "initdb"), "-D", str(data), "--locale", "C", *options], account, folder)
+    access = ["-U", "postgres", "--auth-host", "scram-sha-256", "--auth-local", "trust", "--pwfile"]
+    options = [*access, str(folder / "password"), "-E", "UTF8", "--locale", "C", "--no-sync"]
+    _run([str(programs / "initdb"), "-D", str(data), *options], account, folder)
     return data
 
 
-def _postgres(programs: Path, data: Path, port: int, folder: Path) -> list[str]:
+def _postgres(programs: Path, data: Path, port: int, folder: Path, tls: bool = True) -> list[str]:
     settings = {
         "listen_addresses": "127.0.0.1",
         "unix_socket_directories": str(folder),
         "fsync": "off",
-        "ssl": "on",
+        "ssl": "on" if tls else "off",
         "ssl_cert_file": str(folder / "server.crt"),
         "ssl_key_file": str(folder / "server.key"),
         "max_connections": "40",
@@ -203,7 +239,7 @@ def _postgres(programs: Path, data: Path, port: int, folder: Path) -> list[str]:
 
 
 @contextmanager
-def postgres_server() -> Iterator[Server]:
+def postgres_server(*, tls: bool = True) -> Iterator[Server]:
     programs = real_packages.postgres_programs()
     assert programs is not None
     account = _account("postgres")
@@ -211,9 +247,9 @@ def postgres_server() -> Iterator[Server]:
         keys = certificates.make(("127.0.0.1", "database.example"))
         data = _make_cluster(programs, account, folder, keys)
         port = free_port()
-        command = _postgres(programs, data, port, folder)
-        process = stack.enter_context(_process(command, account, folder, signal.SIGINT))
-        server = Server("postgresql", port, folder, "postgres", keys, process, _psql)
+        command = _postgres(programs, data, port, folder, tls)
+        process = stack.enter_context(_process(command, account, folder, signal.SIGQUIT))
+        server = Server("postgresql", port, folder, "postgres", keys, process, _psql, _psql_session)
         _until_answering(server)
         yield server
 
@@ -227,28 +263,35 @@ def postgres_standby(primary: Server) -> Iterator[Server]:
     with _folder() as folder, ExitStack() as stack:
         _write_keys(primary.keys, folder)
         account.owns(folder)
-        source = f"host={primary.folder} port={primary.port} user=postgres password='{_conninfo(PASSWORD)}'"
+        source = f"host={primary.folder} port={primary.port} user=postgres"
         backup = [str(programs / "pg_basebackup"), "-R", "-X", "stream", "-c", "fast", "-N"]
         _run([*backup, "-D", str(folder / "data"), "-d", source], account, folder)
         port = free_port()
         command = _postgres(programs, folder / "data", port, folder)
-        process = stack.enter_context(_process(command, account, folder, signal.SIGINT))
-        server = Server("postgresql", port, folder, "postgres", primary.keys, process, _psql)
+        process = stack.enter_context(_process(command, account, folder, signal.SIGQUIT))
+        server = Server("postgresql", port, folder, "postgres", primary.keys, process, _psql, _psql_session)
         _until_answering(server)
         yield server
-
-
-def _conninfo(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
 # ------------------------------------------------------------------ MariaDB
 
 
-def _mariadb(server: Server, statement: str, database: str) -> str:
+def _mariadb_command(server: Server, database: str) -> tuple[list[str], dict[str, str]]:
     where = ["-h", "127.0.0.1", "-P", str(server.port), "-u", server.administrator]
-    command = ["mariadb", "--no-defaults", *where, "--batch", "--skip-column-names", "-e", statement]
-    return _client([*command, *([database] if database else [])], {"MYSQL_PWD": PASSWORD})
+    form = ["--batch", "--raw", "--skip-column-names", "--unbuffered", "--default-character-set=utf8mb4"]
+    return ["mariadb", "--no-defaults", *where, *form, *([database] if database else [])], _environment(
+        MYSQL_PWD=PASSWORD
+    )
+
+
+def _mariadb(server: Server, statement: str, database: str) -> str:
+    command, environment = _mariadb_command(server, database)
+    return _client([*command, "-e", statement], environment)
+
+
+def _mariadb_session(server: Server, database: str) -> subprocess.Popen[str]:
+    return _interactive(*_mariadb_command(server, database))
 
 
 @contextmanager
@@ -269,8 +312,8 @@ def mariadb_server(*, tls: bool = True) -> Iterator[Server]:
         _run([*install, "--auth-root-authentication-method=normal"], account, folder)
         port = free_port()
         command = _mariadbd(programs.server, folder, port, tls)
-        process = stack.enter_context(_process(command, account, folder, signal.SIGTERM))
-        server = Server("mysql", port, folder, "administrator", keys, process, _mariadb)
+        process = stack.enter_context(_process(command, account, folder, signal.SIGKILL))
+        server = Server("mysql", port, folder, "administrator", keys, process, _mariadb, _mariadb_session)
         _until_answering(server)
         yield server
 
