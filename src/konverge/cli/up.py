@@ -149,7 +149,7 @@ async def serve(
             cluster.release("kubelet")
         kubeconfig = _write_kubeconfig(cluster, url, arguments.kubeconfig or folder / "kubeconfig")
         new = await _install(cluster.client, operators)
-        async with _at_work(cluster.client, operators, arguments.metrics_bind_address) as manager:
+        async with _at_work(cluster, operators, arguments.metrics_bind_address) as manager:
             places = _places(arguments, url, kubeconfig, operators, manager)
             text = arguments.output == "text"
             async with _shown(cluster.client, places, operators) if text else nullcontext():
@@ -182,16 +182,17 @@ async def _install(client: Client, operators: list[Operator]) -> list[Operator]:
 
 @asynccontextmanager
 async def _at_work(
-    client: Client, operators: list[Operator], metrics: tuple[str, int] | None
+    cluster: Cluster, operators: list[Operator], metrics: tuple[str, int] | None
 ) -> AsyncIterator[Manager]:
+    from konverge.cli.surroundings import surrounded
     from konverge.runtime import Manager
 
-    manager = Manager(client, name="konverge", health_address=metrics if operators else None)
-    for operator in operators:
-        for controller in operator.controllers():
+    manager = Manager(cluster.client, name="konverge", health_address=metrics if operators else None)
+    async with surrounded(cluster, operators) as controllers:
+        for controller in controllers:
             manager.add(controller)
-    async with manager.running():
-        yield manager
+        async with manager.running():
+            yield manager
 
 
 def _places(

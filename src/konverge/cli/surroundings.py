@@ -1,0 +1,48 @@
+"""What operators find outside of Kubernetes when `konverge up` runs them: nothing is there, so it is simulated.
+
+An operator that talks to Kubernetes alone needs nothing. Another one is named in `_AROUND`, with what gives it servers
+to talk to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from konverge.operators.catalog import Operator
+from konverge.runtime import Controller
+from konverge.sim.cluster import Cluster
+
+Controllers = list[Controller[Any]]
+
+
+@asynccontextmanager
+async def surrounded(cluster: Cluster, operators: list[Operator]) -> AsyncIterator[Controllers]:
+    """The controllers of these operators, and inside the block what they talk to."""
+    async with AsyncExitStack() as stack:
+        found: Controllers = []
+        for operator in operators:
+            around = _AROUND.get(operator.name)
+            found += operator.controllers() if around is None else await stack.enter_async_context(around(cluster))
+        yield found
+
+
+@asynccontextmanager
+async def _nacos(cluster: Cluster) -> AsyncIterator[Controllers]:
+    """Servers on the pods, and the two databases that the samples speak of."""
+    from konverge.operators.nacos.operator import controllers
+    from konverge.operators.nacos.server import HttpNacosServers
+    from konverge.sim.databases import SimulatedDatabases
+    from konverge.sim.nacos import QUICK, SimulatedNacos
+
+    databases = SimulatedDatabases()
+    databases.add_server("mysql.default.svc", 3306, "mysql").add("nacos", "nacos", "change-me")
+    databases.add_server("postgres.default.svc", 5432, "postgresql").add("nacos", "nacos", "change-me")
+    async with SimulatedNacos(cluster, databases=databases, timings=QUICK) as nacos:
+        servers = HttpNacosServers(nacos.connect)
+        yield controllers(databases, servers)
+        await servers.aclose()
+
+
+_AROUND: dict[str, Callable[[Cluster], AbstractAsyncContextManager[Controllers]]] = {"nacos": _nacos}

@@ -1,0 +1,61 @@
+"""`konverge chart`: what does not need Helm. Rendering, linting and installing are in tests/real/test_chart_real.py."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from konverge.cli.charts import chart
+from konverge.cli.installation import Installation
+from konverge.cli.main import main
+from konverge.operators.catalog import SUMMARIES, find
+
+
+def sorted_rules(rules: list[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(rule, sort_keys=True) for rule in rules)
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_its_roles_are_those_of_the_manifests(name: str) -> None:
+    made = chart(find(name), "1.2.3")
+    rules = {place: yaml.safe_load(made[f"rules/{place}.yaml"]) for place in ("cluster", "namespaced", "lease")}
+    plan = Installation(operators=[find(name)], namespace="tools")
+    roles = {one["kind"]: one["rules"] for one in plan.access() if "rules" in one}
+    assert sorted_rules(rules["cluster"] + rules["namespaced"]) == sorted_rules(roles["ClusterRole"])
+    assert sorted_rules(rules["lease"]) == sorted_rules(roles["Role"])
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_it_has_the_definitions_and_its_version(name: str) -> None:
+    made = chart(find(name), "1.2.3")
+    definitions = [yaml.safe_load(text) for path, text in made.items() if path.startswith("crds/")]
+    assert definitions == find(name).definitions()
+    about = yaml.safe_load(made["Chart.yaml"])
+    assert (about["name"], about["version"], about["appVersion"]) == (f"{name}-operator", "1.2.3", "1.2.3")
+    assert not [path for path, text in made.items() if "@" in text and path.startswith("templates/")]
+
+
+def test_the_schema_knows_every_value() -> None:
+    made = chart(find("webapp"), "1.2.3")
+    values, schema = yaml.safe_load(made["values.yaml"]), json.loads(made["values.schema.json"])
+    assert set(values) <= set(schema["properties"])
+    assert schema["additionalProperties"] is False
+
+
+def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["chart", "webapp", "--dir", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "webapp-operator")
+    assert (tmp_path / "webapp-operator" / "templates" / "deployment.yaml").exists()
+    assert main(["chart", "webapp", "--dir", str(tmp_path)]) == 0, "a chart may be made again"
+
+
+def test_it_does_not_write_over_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "webapp-operator"
+    folder.mkdir()
+    (folder / "mine.txt").write_text("mine")
+    assert main(["chart", "webapp", "--dir", str(tmp_path)]) == 2
+    assert "give another --dir" in capsys.readouterr().err
