@@ -148,4 +148,9 @@ def encode_query(query: dict[str, str]) -> str:
     >>> encode_query({"labelSelector": "app=web", "limit": "5"})
     'labelSelector=app%3Dweb&limit=5'
     """
-    return "&".join([f"{key}={text if _plain(text) else quote(text, safe='')}" for key, text in query.items()])
+    return _encode_items(tuple(query.items()))
+
+
+@lru_cache(maxsize=1024)  # a program asks the same way over and over
+def _encode_items(items: tuple[tuple[str, str], ...]) -> str:
+    return "&".join([f"{key}={text if _plain(text) else quote(text, safe='')}" for key, text in items])

@@ -74,6 +74,7 @@ class Connection(asyncio.BufferedProtocol):
         "_owner",
         "_parser",
         "_phase",
+        "_poll",
         "_silence",
         "_size",
         "_status",
@@ -98,6 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         self._uses = 0
         self._idle_since = 0.0
         self._error: WireError | None = None
+        self._poll: select.poll | None = None
         self._reset(None)
 
     def _reset(self, answer: asyncio.Future[Answer] | None) -> None:
@@ -149,12 +151,13 @@ class Connection(asyncio.BufferedProtocol):
         """Whether nothing waits to be read from an idle socket: an end of stream would."""
         if self._loop.time() - self._idle_since < _JUST_NOW:
             return True
-        sock = self.socket
-        if sock is None or not hasattr(select, "poll"):
-            return True
-        poll = select.poll()
-        poll.register(sock.fileno(), select.POLLIN)
-        return not poll.poll(0)
+        if self._poll is None:
+            sock = self.socket
+            if sock is None or not hasattr(select, "poll"):
+                return True
+            self._poll = select.poll()
+            self._poll.register(sock.fileno(), select.POLLIN)
+        return not self._poll.poll(0)
 
     def close(self) -> None:
         """Close an idle connection."""
@@ -212,10 +215,6 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- httptools ------------------------------------------------------------------------------------------------
 
-    def on_message_begin(self) -> None:
-        if self._phase != HEAD:
-            raise ProtocolError("bytes after the end of the answer")
-
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._phase == HEAD:  # later ones are trailers, which nobody reads
             self._headers.append((name, value))
@@ -223,6 +222,8 @@ class Connection(asyncio.BufferedProtocol):
     def on_headers_complete(self) -> None:
         parser = self._parser
         assert parser is not None
+        if self._phase != HEAD:
+            raise ProtocolError("bytes after the end of the answer")
         status = parser.get_status_code()
         if status < 200:
             self._headers = []
