@@ -10,16 +10,19 @@ import pytest
 
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.operators.nacos.server import HttpNacosServers
-from konverge.sim.nacos import Fault, SimulatedNacos
+from konverge.sim.nacos import Fault, SimulatedNacos, Timings
 from tests.operators.nacos.world import CLUSTER, SPACE, STANDALONE, ScriptedServers, World, a_world, told
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-18")]
 VERSIONS = ["2.1.1", "2.4.3", "3.0.3"]
+BRISK = Timings(boot=(15.0, 20.0))
+"""A start of a minute is simulated elsewhere; here it would only be waited for."""
 
 
 @asynccontextmanager
 async def a_world_with_servers(**options: Any) -> AsyncIterator[tuple[World, SimulatedNacos]]:
-    async with a_world() as world, SimulatedNacos(world.cluster, databases=world.databases, **options) as nacos:
+    options = {"timings": BRISK} | options
+    async with a_world() as world, SimulatedNacos(world.cluster, **options) as nacos:
         world.servers = cast("ScriptedServers", HttpNacosServers(nacos.connect))
         async with world.operating():
             yield world, nacos
@@ -79,6 +82,17 @@ async def test_scaling_from_three_to_five() -> None:
         found = await world.until("nacos", limit=3000.0)
         assert found.status.ready_replicas == 5
         assert len(nacos.member("nacos-0").settings.members) == 5
+
+
+@pytest.mark.spec("N-08")
+async def test_scaling_from_five_to_three() -> None:
+    async with a_world_with_servers() as (world, nacos):
+        await world.create("nacos", {**CLUSTER, "replicas": 5} | image("2.4.3"))
+        await world.until("nacos")
+        await world.change("nacos", replicas=3)
+        found = await world.until("nacos", limit=6000.0)
+        assert found.status.ready_replicas == 3
+        assert len(nacos.member("nacos-0").settings.members) == 3
 
 
 @pytest.mark.spec("N-15")

@@ -8,14 +8,25 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from konverge.client import Client, MergePatch
-from konverge.objects import from_dict, from_json
+from konverge.objects import from_dict
 from konverge.objects.kinds.core_v1 import Event, Pod
 from konverge.operators.nacos.operator import Options, Report, controllers
 from konverge.operators.nacos.resource import Nacos, definition
-from konverge.operators.nacos.server import PORT, Identity, Leader, Member, NacosError, Reason, ServerState
+from konverge.operators.nacos.server import (
+    PORT,
+    HttpNacosServers,
+    Identity,
+    Leader,
+    Member,
+    NacosError,
+    NacosServers,
+    Reason,
+    ServerState,
+)
 from konverge.runtime import Manager
 from konverge.sim.cluster import Cluster
 from konverge.sim.databases import SimulatedDatabases
+from konverge.sim.nacos import SimulatedNacos
 
 SPACE = "default"
 GROUP = "naming_persistent_service_v2"
@@ -119,6 +130,8 @@ class World:
         self.cluster = cluster
         self.client: Client = cluster.client
         self.servers = ScriptedServers(cluster)
+        self.asked: NacosServers = self.servers
+        """Whom the operator asks."""
         self.databases = SimulatedDatabases()
         self.reports: list[Report] = []
         self.operator: Manager
@@ -128,7 +141,7 @@ class World:
         self, *, paused: Sequence[str] = (), client: Client | None = None, options: Options | None = None
     ) -> AsyncIterator[Manager]:
         self.operator = Manager(client or self.client, name="nacos-operator", paused=paused, shutdown_timeout=1.0)
-        for one in controllers(self.databases, self.servers, options=options, told=self.reports.append):
+        for one in controllers(self.databases, self.asked, options=options, told=self.reports.append):
             self.operator.add(one)
         async with self.operator.running():
             yield self.operator
@@ -179,6 +192,18 @@ async def a_world(**options: Any) -> AsyncIterator[World]:
         yield World(cluster)
 
 
+@asynccontextmanager
+async def a_simulated_world(**options: Any) -> AsyncIterator[tuple[World, SimulatedNacos]]:
+    """The same with servers that boot, elect, lag and split as real ones were seen to."""
+    seed = options.pop("nacos_seed", 0)
+    async with (
+        a_world(**options) as world,
+        SimulatedNacos(world.cluster, databases=world.databases, seed=seed) as simulated,
+    ):
+        world.asked = HttpNacosServers(simulated.connect)
+        yield world, simulated
+
+
 def condition(nacos: Nacos, type: str) -> tuple[str, str]:
     """Status and reason of a Kubernetes condition."""
     return next(((one.status, one.reason) for one in nacos.status.kube_conditions if one.type == type), ("", ""))
@@ -191,6 +216,3 @@ def is_ready(nacos: Nacos) -> bool:
 
 def told(nacos: Nacos) -> str:
     return "; ".join(f"{one.type}={one.status} {one.reason} {one.message}" for one in nacos.status.kube_conditions)
-
-
-__all__ = ["CLUSTER", "SPACE", "STANDALONE", "ScriptedServers", "World", "a_world", "condition", "from_json", "told"]
