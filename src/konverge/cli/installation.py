@@ -127,6 +127,7 @@ class Installation:
             f"--leader-election-namespace={self.namespace}",
             f"--metrics-bind-address=:{METRICS}",
             f"--health-probe-bind-address=:{PROBES}",
+            "--log-level=info",
             "--log-format=json",
             *(f"--watch-namespace={namespace}" for namespace in self.watched),
         ]

@@ -24,6 +24,7 @@ COMMANDS = (
     "crd",
     "rbac",
     "manifests",
+    "chart",
     "sim",
     "apiserver",
     "controllers",

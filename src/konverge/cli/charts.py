@@ -1,0 +1,101 @@
+"""A Helm chart of an operator: hand-written templates, with definitions and roles read off the operator's code.
+
+The templates lie in the folder `chartfiles` of this package. What differs from operator to operator is filled in, so
+that the chart of a version grants what the code of that version needs. `konverge manifests` says the same without Helm;
+a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any
+
+import yaml
+
+from konverge.cli.installation import GRACE, METRICS, PROBES, USER, within
+from konverge.operators.catalog import Operator
+from konverge.runtime.rbac import permissions, rules_for
+
+_ANY = "any"
+"""Stands for whatever namespace the roles will be granted in."""
+_LEASE = "lease"
+
+
+def chart(operator: Operator, version: str) -> dict[str, str]:
+    """The files of the chart, by their paths in its folder."""
+    facts = {
+        "GRACE": GRACE,
+        "USER": USER,
+        "METRICS": METRICS,
+        "PROBES": PROBES,
+        "OPERATOR": operator.name,
+    }
+    found = {path: _filled(text, facts) for path, text in _templates(files("konverge.cli") / "chartfiles")}
+    found["Chart.yaml"] = _yaml(_about(operator, version))
+    found["values.schema.json"] = json.dumps(_schema(yaml.safe_load(found["values.yaml"])), indent=1)
+    found |= {f"crds/{one['metadata']['name']}.yaml": _yaml(one) for one in operator.definitions()}
+    return found | _rules(operator)
+
+
+def _about(operator: Operator, version: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v2",
+        "name": operator.identity,
+        "description": operator.summary,
+        "type": "application",
+        "version": version,
+        "appVersion": version,
+        "kubeVersion": ">=1.29.0-0",
+        "keywords": ["operator", operator.name],
+    }
+
+
+def _rules(operator: Operator) -> dict[str, str]:
+    """What is needed for the whole cluster, in each namespace looked at, and where the Lease is."""
+    needed = permissions(within(operator.controllers(), (_ANY,)), lease_namespace=_LEASE)
+    places = {"cluster": "", "namespaced": _ANY, "lease": _LEASE}
+    return {
+        f"rules/{name}.yaml": _yaml(rules_for(one for one in needed if one.namespace == place))
+        for name, place in places.items()
+    }
+
+
+def _schema(values: Any) -> dict[str, Any]:
+    """What `helm install --set` is checked against: the types of the values there are."""
+    if isinstance(values, dict) and values:
+        return {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {name: _schema(value) for name, value in values.items()} | _always(values),
+        }
+    kinds = {bool: "boolean", int: "integer", str: "string", list: "array", dict: "object"}
+    return {"type": kinds[type(values)]}
+
+
+def _always(values: dict[str, Any]) -> dict[str, Any]:
+    """At the top Helm puts in `global`; quantities of resources may be numbers."""
+    if "resources" in values:
+        return {"global": {"type": "object"}, "resources": {"type": "object"}}
+    return {}
+
+
+def _templates(folder: Traversable, prefix: str = "") -> list[tuple[str, str]]:
+    found = []
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            found += _templates(entry, f"{prefix}{entry.name}/")
+        else:
+            found.append((prefix + entry.name, entry.read_text(encoding="utf-8")))
+    return found
+
+
+def _filled(text: str, facts: dict[str, Any]) -> str:
+    for name, value in facts.items():
+        text = text.replace(f"@{name}@", str(value))
+    return text
+
+
+def _yaml(value: Any) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120)
