@@ -12,13 +12,14 @@ from konverge.apiserver import ApiServer
 from konverge.cli.installing import install_definitions
 from konverge.cli.main import main, parser
 from konverge.cli.run import make_manager
-from konverge.client import Client, Config, Forbidden, Static
+from konverge.client import Client, Forbidden, Static
 from konverge.objects import ObjectMeta
 from konverge.objects.kinds.apps_v1 import Deployment
 from konverge.objects.kinds.core_v1 import Event, Namespace, Secret
 from konverge.objects.resource import Resource
 from konverge.operators.catalog import find
 from konverge.operators.webapp import WebApp, WebAppSpec
+from konverge.runtime.config import Configuration
 from konverge.sim.cluster import Cluster
 
 
@@ -99,8 +100,7 @@ async def test_with_just_these_roles_the_operator_works(watched: str, capsys: py
         for one in printed(capsys, "rbac", "webapp", *only):
             await admin.apply(one, field_manager="test")
         async with await as_account(cluster.server, admin) as client:
-            config = Config(server="http://unused", namespace="konverge-system")
-            manager = make_manager(arguments, [find("webapp")], client, config)
+            manager = make_manager(arguments, [find("webapp")], Configuration(), client, "default")
             async with manager.running():
                 metadata = ObjectMeta(name="web", namespace="shop")
                 await admin.create(WebApp(metadata=metadata, spec=WebAppSpec(image="nginx:1", replicas=1)))

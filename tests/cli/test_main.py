@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -33,7 +34,9 @@ def test_the_help_of_each_command_ends_with_an_example_that_is_one(name: str) ->
 
 def test_every_example_of_the_help_can_be_parsed() -> None:
     for parser in commands().values():
-        for line in (parser.epilog or "").splitlines()[1:]:
+        ours = [line for line in (parser.epilog or "").splitlines() if "konverge " in line]
+        assert ours
+        for line in ours:
             begin = line.index("konverge ")
             words = line[begin:].split("|")[0].split("&&")[0].split(">")[0].split(")")[0].split()
             main.parser().parse_args(words[1:])
@@ -81,7 +84,30 @@ def test_a_defect_is_said_to_be_one_and_shown_when_asked(
 def test_our_own_errors_speak_for_themselves() -> None:
     assert explain(CommandFailed("do that")) == ("do that", 1)
     assert explain(ExceptionGroup("two", [CommandFailed("do that"), ValueError()])) == ("do that", 1)
-    assert explain(PermissionError(13, "denied", "file")) == ("[Errno 13] denied: 'file'", 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (PermissionError(13, "denied", "file"), "file: denied; check the path, and that you may read and write there"),
+        (
+            OSError(98, "cannot listen on a:1: in use; choose another port"),
+            "cannot listen on a:1: in use; choose another port",
+        ),
+        (socket.gaierror(-2, "Name or service not known"), "Name or service not known; check the name of the host"),
+        (TimeoutError("too late"), "too late"),
+    ],
+)
+def test_errors_of_the_system_get_what_to_do(error: OSError, text: str) -> None:
+    assert explain(error) == (text, 1)
+
+
+def test_a_configuration_that_cannot_be_used_is_named_before_anything_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.yaml").write_text("workers: none")
+    assert main.main(["run", "webapp", "--config", str(tmp_path / "config.yaml")]) == 1
+    assert "workers must be a whole number" in capsys.readouterr().err
 
 
 def test_an_interrupt_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

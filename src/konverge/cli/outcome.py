@@ -6,6 +6,8 @@ package prints errors. `explain` makes such a line of what other layers raise.
 
 from __future__ import annotations
 
+from socket import gaierror
+
 FAILED = 1
 USAGE = 2
 
@@ -26,10 +28,21 @@ def explain(error: BaseException) -> tuple[str, int]:
     """One line and an exit code for anything that a command may raise."""
     error = innermost(error)
     code = error.code if isinstance(error, CommandFailed) else FAILED
-    text = " ".join(str(error).split())
+    text = " ".join(_text(error).split())
     if not isinstance(error, CommandFailed) and not _meant_for_people(error):
         text = f"{type(error).__name__}: {text} (a defect? `konverge --debug …` shows where)"
     return text, code
+
+
+def _text(error: BaseException) -> str:
+    """What an error says. Those of the operating system know what is wrong, but not what to do."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    if error.filename is not None:
+        return f"{error.filename}: {error.strerror}; check the path, and that you may read and write there"
+    if isinstance(error, gaierror):
+        return f"{error.strerror}; check the name of the host"
+    return error.strerror
 
 
 def innermost(error: BaseException) -> BaseException:

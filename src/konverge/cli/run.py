@@ -19,9 +19,10 @@ from konverge.cli.arguments import (
 )
 
 if TYPE_CHECKING:
-    from konverge.client import Client, Config
+    from konverge.client import Client
     from konverge.operators.catalog import Operator
     from konverge.runtime import Manager
+    from konverge.runtime.config import Configuration
 
 METRICS = "127.0.0.1:8080"
 PROBES = "127.0.0.1:8081"
@@ -71,16 +72,18 @@ def run(arguments: argparse.Namespace) -> int:
     import asyncio
 
     from konverge.observe import logs
+    from konverge.runtime.config import load_configuration
     from konverge.runtime.program import fast_loop
 
     operators = chosen_operators(arguments.operators)
+    settings = load_configuration(arguments.config)
     logs.set_up(arguments.log_level, arguments.log_format)
     with asyncio.Runner(loop_factory=fast_loop) as runner:
-        runner.run(serve(arguments, operators))
+        runner.run(serve(arguments, operators, settings))
     return 0
 
 
-async def serve(arguments: argparse.Namespace, operators: list[Operator]) -> None:
+async def serve(arguments: argparse.Namespace, operators: list[Operator], settings: Configuration) -> None:
     from konverge.cli.installing import check_definitions, install_definitions
     from konverge.client import Client
     from konverge.runtime.program import serve_until_signal
@@ -91,26 +94,27 @@ async def serve(arguments: argparse.Namespace, operators: list[Operator]) -> Non
             await install_definitions(client, operators)
         else:
             await check_definitions(client, operators)
-        manager = make_manager(arguments, operators, client, config)
+        manager = make_manager(arguments, operators, settings, client, config.namespace)
         async with metrics(manager, arguments.metrics_bind_address, arguments.health_probe_bind_address):
             await serve_until_signal(manager)
 
 
-def make_manager(arguments: argparse.Namespace, operators: list[Operator], client: Client, config: Config) -> Manager:
-    """One manager for all of them: what several look at is cached once."""
+def make_manager(
+    arguments: argparse.Namespace, operators: list[Operator], settings: Configuration, client: Client, namespace: str
+) -> Manager:
+    """One manager for all of them: what several look at is cached once. The Lease is in the namespace, if not said."""
     from konverge.cli.installation import within
     from konverge.runtime import Manager
-    from konverge.runtime.config import load_configuration
     from konverge.runtime.manager import LeaderElection
 
     election = None
     if arguments.leader_elect:
-        space = arguments.leader_election_namespace or config.namespace
+        space = arguments.leader_election_namespace or namespace
         election = LeaderElection(name=together(operators), namespace=space)
     manager = Manager(
         client,
         name="konverge",
-        config=load_configuration(arguments.config),
+        config=settings,
         leader_election=election,
         health_address=arguments.health_probe_bind_address,
     )
