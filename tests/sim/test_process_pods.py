@@ -103,6 +103,15 @@ async def test_the_end_of_a_process_is_the_end_of_its_container(text: str, code:
         assert (end.exit_code, end.reason, pod.status.phase) == (code, reason, phase)
 
 
+async def test_one_that_takes_more_memory_than_its_limit_is_killed_if_the_rule_says_so() -> None:
+    rule = ProcessRule(image="*", command=SCRIPT.command, enforce_memory=True)
+    greedy = "import signal; held = bytearray(200_000_000); signal.pause()"
+    async with process_cluster(rule) as cluster:
+        await cluster.client.create(script("greedy", greedy, resources={"limits": {"memory": "100Mi"}}))
+        end = terminated(await until(cluster.client, "greedy", is_over))
+        assert (end.exit_code, end.reason) == (137, "OOMKilled")
+
+
 async def test_a_process_is_asked_to_end_and_its_pod_goes_with_it() -> None:
     async with process_cluster() as cluster:
         await cluster.client.create(script("polite", ENDS_WHEN_ASKED))

@@ -54,6 +54,8 @@ class ProcessRule:
     """Replace mount paths by the folders that stand for them in the container's own command, args, env and probes."""
     host_paths: Sequence[str] = ()
     """Folders of this machine that hostPath volumes may use; none by default."""
+    enforce_memory: bool = False
+    """Kill a container whose processes hold more memory than its limit, as OOMKilled; looked at twice a second."""
     stop_signal: str = "SIGTERM"
 
     def matches(self, namespace: str, container: str, image: str) -> bool:
@@ -84,6 +86,7 @@ def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
 
 
 _LISTS = ("command", "pass_env", "host_paths")
+_SWITCHES = ("translate", "enforce_memory")
 
 
 def read_rules(document: Any) -> list[ProcessRule]:
@@ -114,9 +117,10 @@ def _read(one: dict[str, Any]) -> ProcessRule:
             raise RuleError(f"{name} of the rule for {one['image']!r} is a list, one element per argument")
         made[name] = tuple(str(part) for part in value)
     made["env"] = {str(name): str(value) for name, value in (made.get("env") or {}).items()}
-    if not isinstance(made.get("translate", False), bool):
-        raise RuleError(f"translate of the rule for {one['image']!r} is true or false")
-    for name in known - {*_LISTS, "env", "translate"}:
+    for name in _SWITCHES:
+        if not isinstance(made.get(name, False), bool):
+            raise RuleError(f"{name} of the rule for {one['image']!r} is true or false")
+    for name in known - {*_LISTS, *_SWITCHES, "env"}:
         if name in made:
             made[name] = str(made[name])
     rule = ProcessRule(**made)

@@ -140,10 +140,20 @@ class PodRunner:
             self._report(name, lambda one, t: [*one.launched(t, spec), note])
         else:
             self._report(name, lambda one, t: one.launched(t, spec))
+        watching = self._watch_memory(run, spec)
         code = await run.finish()
+        if watching is not None:
+            watching.cancel()
         message = _last_words(run, spec, code)
         self._forget_old_logs(name)
-        self._report(name, lambda one, t: one.exited(t, code, "", message))
+        reason = "OOMKilled" if run.out_of_memory else ""
+        self._report(name, lambda one, t: one.exited(t, code, reason, message))
+
+    def _watch_memory(self, run: Run, spec: Container) -> asyncio.Task[None] | None:
+        limit = spec.resources.limits.get("memory") if spec.resources is not None else None
+        if limit is None or not run.plan.rule.enforce_memory:
+            return None
+        return self._spawn(run.watch_memory(int(limit)), f"memory of {spec.name}")
 
     def _not_mounted(self, one: LiveContainer, t: float, words: str) -> list[Note]:
         one.refused("ContainerCreating", "", t + AGAIN)

@@ -10,9 +10,11 @@ from konverge.sim.processes.handlers import HandlerError, hook
 from konverge.sim.processes.logfile import LogFile
 from konverge.sim.processes.plan import Plan
 from konverge.sim.processes.process import Output, Process, Spawner, StartError
+from konverge.sim.processes.warden import resident
 
 _OUTPUT = 64 * 1024
 """Bytes of a command's output that are kept."""
+MEMORY_PERIOD = 0.5
 
 
 class Run:
@@ -22,8 +24,7 @@ class Run:
         self.plan = plan
         self.log = log
         self.process: Process | None = None
-        self.killed = False
-        """By us, with force."""
+        self.out_of_memory = False
         self.listeners: set[Output] = set()
         """Those who are attached."""
         self._spawner = spawner
@@ -63,6 +64,15 @@ class Run:
                 self._deadline.cancel()
             self.log.end()
 
+    async def watch_memory(self, limit: int) -> None:
+        """Kill it when it holds more than this; until it ends."""
+        while self.process is not None and self.process.running:
+            if resident(self.process.pid) > limit:
+                self.out_of_memory = True
+                self.process.kill()
+                return
+            await asyncio.sleep(MEMORY_PERIOD)
+
     # -------------------------------------------------------------- ending
 
     def kill_at(self, moment: float) -> None:
@@ -75,7 +85,6 @@ class Run:
 
     def _kill(self) -> None:
         if self.process is not None and self.process.running:
-            self.killed = True
             self.process.kill()
 
     async def ask_to_end(self, seconds: float) -> str:

@@ -34,6 +34,18 @@ def members(session: int) -> list[int]:
     return found
 
 
+def resident(session: int) -> int:
+    """Bytes of memory that the processes of a session hold."""
+    pages = 0
+    for pid in members(session):
+        try:
+            with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123
+                pages += int(file.read().split()[1])
+        except (OSError, IndexError):
+            continue
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
 def kill_session(session: int) -> None:
     """Kill a session's leader, its group, and all others of it."""
     for _ in range(3):  # what is killed may have just started another
