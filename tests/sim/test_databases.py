@@ -9,7 +9,15 @@ import pytest
 
 from konverge.operators.nacos.database import Engine, Tls, bcrypt_hash, is_bcrypt
 from konverge.sim.databases import simulated_hash
-from tests.operators.nacos.database.contract import HASH, OTHER_HASH, DatabaseContract, ensure, refused, rotate
+from tests.operators.nacos.database.contract import (
+    HASH,
+    OTHER_HASH,
+    DatabaseContract,
+    InputContract,
+    ensure,
+    refused,
+    rotate,
+)
 from tests.operators.nacos.database.simulated import SimulatedPlace
 
 ENGINES: list[Engine] = ["postgresql", "mysql"]
@@ -21,7 +29,7 @@ def place(request: pytest.FixtureRequest) -> SimulatedPlace:
 
 
 @pytest.mark.virtual
-class TestSimulatedDatabases(DatabaseContract):
+class TestSimulatedDatabases(DatabaseContract, InputContract):
     pass
 
 

@@ -172,12 +172,6 @@ class ConnectionContract:
             place.set_read_only(False)
         await calls(place.databases, place.target)[call]()
 
-    @pytest.mark.parametrize("field", ["host", "database", "username"])
-    @pytest.mark.parametrize("value", ["", "zero\0byte", "x" * 5000, "\ud800"])
-    async def test_what_no_server_accepts_is_not_tried(self, place: Place, field: str, value: str) -> None:
-        target = msgspec.structs.replace(place.target, **{field: value})
-        await refused(place.databases.check(target, timeout=LIMIT), "InvalidTarget", target.password)
-
 
 class SchemaContract:
     @pytest.mark.spec("N-05", "N-19")
@@ -294,9 +288,6 @@ class SchemaContract:
         assert (await ensure(place, "2.4")).performed
         assert not (await ensure(place, "2.4")).performed
 
-    async def test_an_unknown_line_is_the_callers_mistake(self, place: Place) -> None:
-        await refused(ensure(place, "latest"), "InvalidTarget")
-
 
 class AdminContract:
     @pytest.mark.spec("N-06", "N-19")
@@ -342,6 +333,35 @@ class AdminContract:
         await rotate(place, name, password_hash=HASH)
         assert (place.users(), place.admins()) == ({name: (HASH, True)}, {name})
 
+    async def test_without_tables_the_schema_is_asked_for(self, place: Place) -> None:
+        await refused(rotate(place, password_hash=HASH), "SchemaMissing")
+
+    async def test_five_rotations_at_once(self, place: Place) -> None:
+        await ensure(place)
+        outcomes = await asyncio.gather(*(rotate(place, password_hash=HASH) for _ in range(5)))
+        assert sum(outcome.performed for outcome in outcomes) == 1
+        hashes = [HASH, OTHER_HASH, await bcrypt_hash("x", cost=4)] if not _virtual() else [HASH, OTHER_HASH]
+        await asyncio.gather(*(rotate(place, password_hash=one) for one in hashes))
+        assert place.users()["nacos"][0] in hashes
+        assert place.admins() == {"nacos"}
+
+
+def _virtual() -> bool:
+    return hasattr(asyncio.get_running_loop(), "wall_time")
+
+
+class InputContract:
+    """What is refused before any server is asked: it needs no real one."""
+
+    @pytest.mark.parametrize("field", ["host", "database", "username"])
+    @pytest.mark.parametrize("value", ["", "zero\0byte", "x" * 5000, "\ud800"])
+    async def test_what_no_server_accepts_is_not_tried(self, place: Place, field: str, value: str) -> None:
+        target = msgspec.structs.replace(place.target, **{field: value})
+        await refused(place.databases.check(target, timeout=LIMIT), "InvalidTarget", target.password)
+
+    async def test_an_unknown_line_is_the_callers_mistake(self, place: Place) -> None:
+        await refused(ensure(place, "latest"), "InvalidTarget")
+
     @pytest.mark.parametrize("name", ["", "x" * 51, "zero\0"])
     async def test_names_that_do_not_fit(self, place: Place, name: str) -> None:
         await refused(rotate(place, name, password_hash=HASH), "InvalidCredentials")
@@ -362,22 +382,6 @@ class AdminContract:
         message = await refused(rotate(place, **secret), "InvalidCredentials")
         assert not any(value in message for value in secret.values() if len(value) > 1)
 
-    async def test_without_tables_the_schema_is_asked_for(self, place: Place) -> None:
-        await refused(rotate(place, password_hash=HASH), "SchemaMissing")
-
-    async def test_five_rotations_at_once(self, place: Place) -> None:
-        await ensure(place)
-        outcomes = await asyncio.gather(*(rotate(place, password_hash=HASH) for _ in range(5)))
-        assert sum(outcome.performed for outcome in outcomes) == 1
-        hashes = [HASH, OTHER_HASH, await bcrypt_hash("x", cost=4)] if not _virtual() else [HASH, OTHER_HASH]
-        await asyncio.gather(*(rotate(place, password_hash=one) for one in hashes))
-        assert place.users()["nacos"][0] in hashes
-        assert place.admins() == {"nacos"}
-
-
-def _virtual() -> bool:
-    return hasattr(asyncio.get_running_loop(), "wall_time")
-
 
 class DatabaseContract(ConnectionContract, SchemaContract, AdminContract):
-    """All of it."""
+    """All that concerns servers."""
