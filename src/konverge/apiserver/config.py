@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from konverge.apiserver.auth.settings import AuthSettings
 from konverge.apiserver.storage import HistoryLimits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchLimits:
+class WatchLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Times in seconds, sizes in bytes."""
 
     minimum: float = 1800.0
@@ -23,11 +22,10 @@ class WatchLimits:
     """Events kept for a watcher who is still taking its initial state."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    history: HistoryLimits = field(default_factory=HistoryLimits)
-    watch: WatchLimits = field(default_factory=WatchLimits)
-    auth: AuthSettings = field(default_factory=AuthSettings)
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    history: HistoryLimits = msgspec.field(default_factory=HistoryLimits)
+    watch: WatchLimits = msgspec.field(default_factory=WatchLimits)
+    auth: AuthSettings = msgspec.field(default_factory=AuthSettings)
     request_timeout: float = 60.0
     """For everything but watches; a request may ask for less by `?timeout=`."""
     service_cluster_ips: str = "10.96.0.0/16"

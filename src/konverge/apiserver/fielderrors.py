@@ -7,10 +7,11 @@ is part of the wire contract: people and tools match on it.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from typing import Any
+
+import msgspec
 
 
 class ErrorType(Enum):
@@ -68,8 +69,7 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value == int(value) and abs(value) < 1e21 else value
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(msgspec.Struct, frozen=True):
     """One thing that is wrong with one field."""
 
     type: ErrorType

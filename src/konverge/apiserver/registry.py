@@ -26,8 +26,7 @@ _DEPRECATED = {
 _SHARED_TABLES = {("events.k8s.io", "events"): "/events"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subresource:
+class Subresource(msgspec.Struct, frozen=True, kw_only=True):
     """A path below an object: its verbs, and the kind it speaks (which may be of another group)."""
 
     name: str

@@ -8,8 +8,9 @@ given, and its rules are about fields, not about classes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
+
+import msgspec
 
 from konverge.apiserver.fielderrors import FieldError
 
@@ -75,8 +76,7 @@ def _no_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusRules:
+class StatusRules(msgspec.Struct, frozen=True, kw_only=True):
     """The /status subresource, and others that are an update of a part of the object.
 
     On /status the request path keeps all but `status` and `metadata` from the store; what of the metadata may change
@@ -87,8 +87,7 @@ class StatusRules:
     validate: Callable[[Obj, Obj, Context], Iterable[FieldError]] = _valid_update
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Strategy:
+class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     """The declarations of one kind.
 
     Order on a create, as in the real server: `defaults` (on the decoded body) → managedFields → mutating admission →
@@ -107,7 +106,7 @@ class Strategy:
 
     status: StatusRules | None = None
     """Present when the kind has /status: then the main resource ignores `.status`."""
-    subresources: Mapping[str, StatusRules] = field(default_factory=dict)
+    subresources: Mapping[str, StatusRules] = msgspec.field(default_factory=dict)
     """Other subresources that update the object: finalize, approval, ephemeralcontainers, …"""
     generation: bool = False
     """metadata.generation: 1 at creation, +1 when anything but metadata and status changes."""
@@ -124,7 +123,7 @@ class Strategy:
     """Given to those who delete without a policy and so orphan dependents by an old default (jobs)."""
     grace_period: Callable[[Obj, int | None], int] | None = None
     """Graceful deletion (pods): (object, asked seconds) -> seconds; 0 removes at once."""
-    field_selectors: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict)
+    field_selectors: Mapping[str, Callable[[Obj], str]] = msgspec.field(default_factory=dict)
     """Beyond metadata.name and metadata.namespace."""
     indexed_fields: tuple[str, ...] = ()
     """Fields by which the real server has an index."""

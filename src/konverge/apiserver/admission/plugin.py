@@ -8,8 +8,9 @@ to await where it must wait for others (webhooks).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from konverge.apiserver import status
 from konverge.apiserver.strategy import Obj
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 Step = Callable[["AdmissionRequest"], Awaitable[None] | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """A sort of write: the resource with its subresource ("" for the object itself), and the operation."""
 
     group: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -37,14 +36,12 @@ class Refused(Exception):
     """A token that is not believed; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Authenticated:
+class Authenticated(msgspec.Struct, frozen=True):
     user: User
     audiences: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(msgspec.Struct, frozen=True):
     """What a token is bound to besides its account: pod, secret or node (pods bring their node along)."""
 
     kind: str

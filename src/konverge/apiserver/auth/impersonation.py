@@ -8,8 +8,9 @@ worked for the requestor; if none allows it, the first refusal is the answer. ht
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from urllib.parse import unquote
+
+from msgspec.structs import replace
 
 from konverge.apiserver import fielderrors, status
 from konverge.apiserver.auth.authorization import Authorization, forbidden

@@ -66,9 +66,7 @@ class Keys:
 
         async with self._making:
             if self._is_missing():
-                # A simulated loop has no threads: there nobody waits for the time that this takes.
-                simulated = hasattr(asyncio.get_running_loop(), "wall_time")
-                self._made = pemkeys.make() if simulated else await asyncio.to_thread(pemkeys.make)
+                self._made = await asyncio.to_thread(pemkeys.make)
                 self._keep(self._made)
 
     def _is_missing(self) -> bool:

@@ -8,8 +8,9 @@ The index is made on the first question: most servers only ever meet their admin
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from konverge.apiserver.auth.names import account_user
 from konverge.apiserver.auth.rules import Ask, Rule
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 GROUP = "rbac.authorization.k8s.io"
 
 
-@dataclass(frozen=True, slots=True)
-class RoleRef:
+class RoleRef(msgspec.Struct, frozen=True):
     """A role that is referred to: `namespace` is "" for a ClusterRole."""
 
     kind: str
@@ -34,8 +34,7 @@ class RoleRef:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(msgspec.Struct, frozen=True):
     """A binding with one of its subjects."""
 
     order: tuple[str, int]
@@ -48,8 +47,7 @@ class MissingRole(Exception):
     """A binding refers to a role that is not there."""
 
 
-@dataclass(slots=True)
-class Decision:
+class Decision(msgspec.Struct):
     allowed: bool
     reason: str = ""
 

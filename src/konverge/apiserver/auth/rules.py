@@ -7,8 +7,9 @@ and refusals show them as they were written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from konverge.apiserver.fielderrors import quote
 from konverge.objects import fields
@@ -23,8 +24,7 @@ _SHOWN = (
 )
 
 
-@dataclass(slots=True)
-class Ask:
+class Ask(msgspec.Struct):
     """What somebody wants to do: a verb on a resource, or (without a resource) on a path."""
 
     verb: str

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthSettings:
+class AuthSettings(msgspec.Struct, frozen=True, kw_only=True):
     issuer: str = ISSUER
     """Of the tokens of service accounts. The default is what most clusters use."""
     audiences: tuple[str, ...] = ()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from konverge import clock
 from konverge.apiserver import status

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from konverge.apiserver import status
 from konverge.apiserver.http import bodies, respond, writes

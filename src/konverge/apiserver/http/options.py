@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+import msgspec
 
 from konverge.apiserver import fielderrors, status
 from konverge.apiserver.fielderrors import FieldError
@@ -43,8 +44,7 @@ def text(query: Query, name: str) -> str:
     return values[0] if values else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
+class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Of a create, an update or a patch."""
 
     kind: str
@@ -115,8 +115,7 @@ def dry_run_errors(values: list[str]) -> list[FieldError]:
     return [fielderrors.not_supported("dryRun", values, ["All"])]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOptions:
+class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Of a list, a watch or a deletecollection."""
 
     label_selector: str = ""
@@ -150,7 +149,9 @@ def list_options(query: Query, *, watch: bool) -> ListOptions:
         send_initial_events=optional_flag(query, "sendInitialEvents"),
     )
     if watch and options.send_initial_events is None and not options.match and options.resource_version in ("", "0"):
-        options = replace(options, send_initial_events=True, match="NotOlderThan")  # what such a watch always meant
+        options = msgspec.structs.replace(
+            options, send_initial_events=True, match="NotOlderThan"
+        )  # what such a watch always meant
     errors = _watch_errors(options) if watch else _list_errors(options)
     if errors:
         raise status.invalid("meta.k8s.io", "ListOptions", "", errors)
@@ -194,8 +195,7 @@ def _watch_errors(options: ListOptions) -> list[FieldError]:
     return errors
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteOptions:
+class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Of a delete or a deletecollection."""
 
     dry_run: bool = False

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import posixpath
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -35,8 +34,7 @@ CONTINUE_TOO_OLD = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     records: list[Record]
     revision: int
     next_key: str = ""

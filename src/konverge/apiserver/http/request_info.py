@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote
+
+import msgspec
 
 Query = dict[str, list[str]]
 
@@ -11,8 +12,7 @@ _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH
 _NAMESPACE_SUBRESOURCES = {"status", "finalize"}
 
 
-@dataclass(slots=True)
-class RequestInfo:
+class RequestInfo(msgspec.Struct):
     """A request as authorization sees it. `parts` is the path from the resource on."""
 
     method: str

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
+
+import msgspec
 
 from konverge.apiserver.http.request_info import RequestInfo
 from konverge.apiserver.strategy import Obj
@@ -18,14 +19,13 @@ if TYPE_CHECKING:
     from konverge.apiserver.registry import Served
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(msgspec.Struct, frozen=True):
     """Who makes a request."""
 
     name: str
     uid: str = ""
     groups: tuple[str, ...] = ()
-    extra: dict[str, list[str]] = field(default_factory=dict)
+    extra: dict[str, list[str]] = msgspec.field(default_factory=dict)
 
 
 ANONYMOUS = User("system:anonymous", groups=("system:unauthenticated",))
@@ -42,20 +42,18 @@ class Gate(Protocol):
         """Raises 403 unless the user may do this."""
 
 
-@dataclass(slots=True)
-class Rounds:
+class Rounds(msgspec.Struct):
     """A second round of mutating admission, and what the webhooks of the first one leave for it."""
 
     wanted: bool = False
     again: bool = False
     """This is the second round."""
-    reinvocable: set[str] = field(default_factory=set)
-    due: set[str] = field(default_factory=set)
+    reinvocable: set[str] = msgspec.field(default_factory=set)
+    due: set[str] = msgspec.field(default_factory=set)
     last_seen: Obj | None = None
 
 
-@dataclass(slots=True)
-class AdmissionRequest:
+class AdmissionRequest(msgspec.Struct):
     """What admission sees of a write. `obj` may be changed or replaced by `admit`; it is None for a deletion."""
 
     call: Call

@@ -6,7 +6,8 @@ A selector on labels, names and namespaces is answered from the record; only oth
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from konverge.apiserver import status
 from konverge.apiserver.fielderrors import quote
@@ -19,8 +20,7 @@ from konverge.objects import fields, labels
 Test = Callable[[Record], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True):
     """`scope` is "" (all), "namespace/" or one key; `test` is None when everything in it is selected.
 
     `indexed`: the real server finds these objects by an index, and so knows whether any is left after a page. All

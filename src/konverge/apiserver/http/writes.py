@@ -7,8 +7,9 @@ the store tells, and the write begins again with what is there now.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from konverge.apiserver import fielderrors, status
 from konverge.apiserver.fielderrors import FieldError
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 _NAME_TRIES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     record: Record
     created: bool = False
 

@@ -19,14 +19,14 @@ them alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
+
+import msgspec
 
 from konverge.apiserver.strategy import Obj
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conversion:
+class Conversion(msgspec.Struct, frozen=True, kw_only=True):
     """One served form of a kind that is stored in another."""
 
     table: str
@@ -39,7 +39,7 @@ class Conversion:
     from_storage: Callable[[Obj], Obj]
     reported_group: str
     """The group that refusals name: the real server validates the stored kind and says so."""
-    field_labels: Mapping[str, str] = field(default_factory=dict)
+    field_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Field selectors of this form that have another name in the stored form."""
 
 

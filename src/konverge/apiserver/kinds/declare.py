@@ -27,8 +27,9 @@ Updates are checked by *transitions*: `transition(new, old, path, report)`, see 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from konverge.apiserver import fielderrors
 from konverge.apiserver.fielderrors import ErrorType, FieldError
@@ -83,8 +84,7 @@ Rule = Callable[[Any, str, Report], bool]
 Transition = Callable[[Obj, Obj, str, Report], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """One member of a struct, with the chain of rules for it."""
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from konverge.apiserver.merge.fieldset import FieldSet
 from konverge.apiserver.schema.node import TypeNode
@@ -17,8 +18,7 @@ def _all(fields: FieldSet) -> FieldSet:
     return fields
 
 
-@dataclass(slots=True, kw_only=True)
-class Owner:
+class Owner(msgspec.Struct, kw_only=True):
     node: TypeNode
     manager: str
     api_version: str

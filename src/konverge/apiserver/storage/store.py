@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from konverge import clock
 from konverge.apiserver.storage.records import Event, Obj, Record, record_of
@@ -32,8 +33,7 @@ class Compacted(Exception):
     """The history does not reach back so far."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryLimits:
+class HistoryLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How far back old revisions are kept; whichever is reached first."""
 
     seconds: float = 300.0  # the real server compacts every five minutes

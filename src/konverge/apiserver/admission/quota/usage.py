@@ -7,7 +7,8 @@ a kind's objects use, which of the names in a quota are about it, and when a wri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from konverge import clock
 from konverge.apiserver.admission.amounts import Amounts, amounts, of_pod
@@ -31,8 +32,7 @@ _ALIASED = frozenset({"configmaps", "resourcequotas", "replicationcontrollers", 
 """Core kinds that are also counted by their plain name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Meter:
+class Meter(msgspec.Struct, frozen=True):
     usage: Callable[[Obj], Amounts]
     counts: Callable[[str], bool]
     """Whether a name in a quota is about this kind."""

@@ -7,8 +7,9 @@ the standards: a control of `restricted` may take the place of one of `baseline`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from konverge.apiserver.fielderrors import quote
 from konverge.apiserver.strategy import Obj
@@ -332,8 +333,7 @@ def _not_user_namespaces(look: Look) -> Look:
 # --- the table
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """`versions`: from which minor version on which look holds, ascending."""
 
     id: str

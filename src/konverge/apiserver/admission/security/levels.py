@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from konverge.apiserver import fielderrors
 from konverge.apiserver.fielderrors import FieldError
@@ -15,8 +16,7 @@ LATEST = 1 << 30
 _VERSION = re.compile(r"v1\.([0-9]|[1-9][0-9]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Standard:
+class Standard(msgspec.Struct, frozen=True):
     level: str = "privileged"
     minor: int = LATEST
 
@@ -28,8 +28,7 @@ class Standard:
         return LEVELS.index(self.level)
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(msgspec.Struct, frozen=True):
     """What is refused, and what is warned of. Audits go to a log that this server does not keep."""
 
     enforce: Standard
