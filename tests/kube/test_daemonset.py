@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
 from konverge.kube import daemonset
-from konverge.kube.daemonset.fit import bound_to, matches, should_run, target_of, tolerates, tolerations
+from konverge.kube.daemonset.fit import bound_to, should_run, target_of, tolerations
+from konverge.kube.placement import node_matches, tolerates
 from konverge.kube.daemonset.plan import bounds, look_at, manage, roll
 from konverge.objects import LabelSelector
 from konverge.objects.codec import from_dict
@@ -216,7 +217,7 @@ def test_a_node_is_chosen_by_labels_and_name() -> None:
     def fits(**term: Any) -> bool:
         required = {"nodeSelectorTerms": [term]}
         affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-        return matches(from_dict(PodSpec, {"containers": [], "affinity": affinity}), big)
+        return node_matches(from_dict(PodSpec, {"containers": [], "affinity": affinity}), big)
 
     def rule(key: str, operator: str, *values: str) -> list[dict[str, Any]]:
         return [{"key": key, "operator": operator, "values": list(values)}]

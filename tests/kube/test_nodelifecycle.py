@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from konverge.client import Client, MergePatch, NotFound
 from konverge.kube import nodelifecycle
 from konverge.kube.nodelifecycle import health, taints
-from konverge.kube.nodelifecycle.eviction import tolerates
+from konverge.kube.placement import tolerates
 from konverge.objects.kinds.core_v1 import Node, NodeCondition, NodeStatus, Pod, Taint, Toleration
 from konverge.objects.meta import ObjectMeta
 from konverge.objects.times import micro_now, now

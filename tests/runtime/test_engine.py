@@ -11,6 +11,8 @@ import pytest
 
 from konverge.client import Client, MergePatch, NotFound
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
+from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
+from konverge.objects.meta import ObjectMeta
 from konverge.runtime import (
     Changed,
     Context,
@@ -408,3 +410,23 @@ async def test_shutdown_ends_what_does_not_finish_in_time(client: Client) -> Non
 def test_reasons_tell_what_happened() -> None:
     assert str(Retry(2, "timed out")) == "retry 2 after: timed out"
     assert Changed.__doc__
+
+
+async def test_the_status_of_an_object_that_has_just_gone_is_no_failure(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    saved: list[bool] = []
+
+    async def reconcile(ctx: Context[PodDisruptionBudget]) -> None:
+        await ctx.client.delete(PodDisruptionBudget, ctx.request.name, ctx.request.namespace)
+        ctx.obj.status.current_healthy = 3
+        saved.append(await ctx.save_status())
+
+    manager = Manager(client)
+    manager.add(Controller(PodDisruptionBudget, reconcile))
+    with caplog.at_level(logging.INFO):
+        async with manager.running():
+            await client.create(PodDisruptionBudget(metadata=ObjectMeta(name="one", namespace=SPACE)))
+            await asyncio.sleep(60)
+    assert saved == [False]
+    assert "not found" not in caplog.text

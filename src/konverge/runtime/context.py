@@ -165,7 +165,10 @@ class Context(Generic[T]):
         return True
 
     async def save_status(self) -> bool:
-        """Write what changed in `ctx.obj.status`, as a merge patch; no request when nothing did. True when written."""
+        """Write what changed in `ctx.obj.status`, as a merge patch; no request when nothing did. True when written.
+
+        An object that has just gone needs no status any more: that is no failure.
+        """
         before = self._status_before()
         status: Any = getattr(self.obj, "status", None)
         if status == before:
@@ -173,7 +176,12 @@ class Context(Generic[T]):
         changed = difference(to_dict(before), to_dict(status))
         if not changed:
             return False
-        await self._patch(MergePatch({"status": changed}), "status")
+        try:
+            await self._patch(MergePatch({"status": changed}), "status")
+        except NotFound as error:
+            if error.details.name != self.request.name:
+                raise  # not the object is missing, but the subresource
+            return False
         return True
 
     def _status_before(self) -> Any:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from konverge.kube.placement import NAME, node_matches, required_nodes, tolerates
 from konverge.objects.codec import from_dict, to_dict
 from konverge.objects.kinds.apps_v1 import DaemonSet
 from konverge.objects.kinds.core_v1 import (
@@ -15,11 +14,9 @@ from konverge.objects.kinds.core_v1 import (
     NodeSelectorTerm,
     Pod,
     PodSpec,
-    Taint,
     Toleration,
 )
 
-_NAME = "metadata.name"
 # A daemon stays on a node in trouble: it may be what gets the node out of it.
 _STAYS = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
@@ -50,18 +47,10 @@ def _same(one: Toleration, other: Toleration) -> bool:
     return all((getattr(one, name) or "") == (getattr(other, name) or "") for name in fields)
 
 
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    return toleration.operator == "Exists" or (toleration.value or "") == (taint.value or "")
-
-
 def should_run(daemonset: DaemonSet, node: Node) -> tuple[bool, bool]:
     """(a pod belongs there, a pod that is there may stay)"""
     spec = daemonset.spec.template.spec
-    if (spec.node_name and spec.node_name != node.metadata.name) or not matches(spec, node):
+    if (spec.node_name and spec.node_name != node.metadata.name) or not node_matches(spec, node):
         return False, False
     tolerated = tolerations(spec)
     refused = {
@@ -70,55 +59,10 @@ def should_run(daemonset: DaemonSet, node: Node) -> tuple[bool, bool]:
     return not refused & {"NoSchedule", "NoExecute"}, "NoExecute" not in refused
 
 
-def matches(spec: PodSpec, node: Node) -> bool:
-    """Node selector and required affinity, regardless of taints."""
-    labels = node.metadata.labels
-    if any(labels.get(name) != value for name, value in spec.node_selector.items()):
-        return False
-    required = _required(spec.affinity)
-    return required is None or any(_term_matches(term, node) for term in required.node_selector_terms)
-
-
-def _required(affinity: Affinity | None) -> NodeSelector | None:
-    node = affinity.node_affinity if affinity is not None else None
-    return node.required_during_scheduling_ignored_during_execution if node is not None else None
-
-
-def _term_matches(term: NodeSelectorTerm, node: Node) -> bool:
-    if not term.match_expressions and not term.match_fields:
-        return False  # an empty term selects nothing
-    return all(_meets(node.metadata.labels.get(rule.key), rule) for rule in term.match_expressions) and all(
-        _meets(node.metadata.name if rule.key == _NAME else None, rule) for rule in term.match_fields
-    )
-
-
-def _meets(value: str | None, rule: NodeSelectorRequirement) -> bool:
-    test = _TESTS.get(rule.operator)
-    return test is not None and test(value, rule.values)
-
-
-def _ordered(value: str | None, values: list[str], after: bool) -> bool:
-    try:
-        number, bound = int(value or ""), int(values[0])
-    except (ValueError, IndexError):
-        return False
-    return number > bound if after else number < bound
-
-
-_TESTS: dict[str, Callable[[str | None, list[str]], bool]] = {
-    "In": lambda value, values: value is not None and value in values,
-    "NotIn": lambda value, values: value not in values,
-    "Exists": lambda value, values: value is not None,
-    "DoesNotExist": lambda value, values: value is None,
-    "Gt": lambda value, values: _ordered(value, values, after=True),
-    "Lt": lambda value, values: _ordered(value, values, after=False),
-}
-
-
 def bound_to(affinity: Affinity | None, node: str) -> Affinity:
     """An affinity that lets the scheduler choose this node only; preferences and pod affinities are kept."""
     made = from_dict(Affinity, to_dict(affinity)) if affinity is not None else Affinity()
-    rule = NodeSelectorRequirement(key=_NAME, operator="In", values=[node])
+    rule = NodeSelectorRequirement(key=NAME, operator="In", values=[node])
     if made.node_affinity is None:
         made.node_affinity = NodeAffinity()
     made.node_affinity.required_during_scheduling_ignored_during_execution = NodeSelector(
@@ -131,9 +75,9 @@ def target_of(pod: Pod) -> str | None:
     """The node of a daemon pod: where it runs, or where its affinity sends it."""
     if pod.spec.node_name:
         return pod.spec.node_name
-    required = _required(pod.spec.affinity)
+    required = required_nodes(pod.spec.affinity)
     for term in required.node_selector_terms if required is not None else []:
         for rule in term.match_fields:
-            if rule.key == _NAME and rule.operator == "In":
+            if rule.key == NAME and rule.operator == "In":
                 return rule.values[0] if len(rule.values) == 1 else None
     return None

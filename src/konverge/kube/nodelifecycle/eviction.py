@@ -14,6 +14,7 @@ import msgspec
 from konverge import clock
 from konverge.cache import Change
 from konverge.client import NotFound, StrategicPatch
+from konverge.kube.placement import tolerates
 from konverge.kube.podgc import disruption_target
 from konverge.kube.podnews import by_node
 from konverge.objects.kinds.core_v1 import Node, Pod, Taint, Toleration
@@ -78,30 +79,6 @@ class EvictionReconciler(Reconciler[Pod]):
         live = nodes.get(node.metadata.name) if nodes else None
         self.forget(live or Node(metadata=node.metadata))
         return lister.informer.keys_by_index(ON_NODE, node.metadata.name) if lister else []
-
-
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """
-    >>> tolerates(Toleration(operator="Exists"), Taint(key="a", effect="NoExecute"))
-    True
-    """
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    value, other = toleration.value or "", taint.value or ""
-    match toleration.operator or "Equal":
-        case "Exists":
-            return True
-        case "Equal":
-            return bool(toleration.key) and value == other
-        case "Gt" | "Lt" as operator if _is_number(value) and _is_number(other):
-            return int(other) > int(value) if operator == "Gt" else int(other) < int(value)
-    return False
-
-
-def _is_number(text: str) -> bool:
-    return text.removeprefix("-").isdecimal() and len(text) < 20
 
 
 async def _evict(ctx: Context[Pod]) -> None:

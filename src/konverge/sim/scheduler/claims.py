@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from konverge.cache import Lister
+from konverge.kube.placement import selector_matches
 from konverge.objects.kinds.core_v1 import NodeSelector, PersistentVolume, PersistentVolumeClaim, Pod
 from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.sim.scheduler.state import NodeInfo
-from konverge.sim.scheduler.terms import selector_matches
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 BOUND = "pv.kubernetes.io/bind-completed"

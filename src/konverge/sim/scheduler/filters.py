@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from konverge.kube.placement import UNSCHEDULABLE, node_matches, term_matches, untolerated
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.sim.scheduler.spreading import Neighbours
 from konverge.sim.scheduler.state import ClusterState, NodeInfo, PodInfo
-from konverge.sim.scheduler.terms import UNSCHEDULABLE, node_matches, term_matches, untolerated
 
 _UNUSABLE = "node(s) were unschedulable"
 _TAINTED = "node(s) had untolerated taint(s)"
@@ -25,11 +25,11 @@ HOPELESS = frozenset((_UNUSABLE, _TAINTED, _SELECTED))
 def complaints(pod: Pod, info: PodInfo, node: NodeInfo, neighbours: Neighbours) -> list[str]:
     """Why a node will not do, in the order in which kube-scheduler asks; nothing: it will."""
     spec = node.node.spec
-    if spec.unschedulable and untolerated(pod, [UNSCHEDULABLE], ("NoSchedule",)) is not None:
+    if spec.unschedulable and untolerated(pod.spec, [UNSCHEDULABLE], ("NoSchedule",)) is not None:
         return [_UNUSABLE]
-    if untolerated(pod, spec.taints, ("NoSchedule", "NoExecute")) is not None:
+    if untolerated(pod.spec, spec.taints, ("NoSchedule", "NoExecute")) is not None:
         return [_TAINTED]
-    if not node_matches(pod, node.node):
+    if not node_matches(pod.spec, node.node):
         return [_SELECTED]
     if info.ports and _ports_taken(info, node):
         return [_PORTS]
@@ -67,7 +67,7 @@ def _score(pod: Pod, node: NodeInfo, neighbours: Neighbours) -> float:
     preferred = affinity.preferred_during_scheduling_ignored_during_execution if affinity else []
     score = sum(one.weight for one in preferred if term_matches(one.preference, node.node))
     score += neighbours.preference(node) - sum(one.crowding(node) for one in neighbours.soft)
-    if untolerated(pod, node.node.spec.taints, ("PreferNoSchedule",)) is not None:
+    if untolerated(pod.spec, node.node.spec.taints, ("PreferNoSchedule",)) is not None:
         score -= 1000
     return score
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+from konverge.kube.placement import UNSCHEDULABLE, node_matches, untolerated
 from konverge.objects.kinds.core_v1 import Node, Pod, PodAffinityTerm, TopologySpreadConstraint
 from konverge.objects.labels import from_selector
 from konverge.objects.meta import ObjectMeta
 from konverge.sim.scheduler.state import ClusterState, NodeInfo
-from konverge.sim.scheduler.terms import UNSCHEDULABLE, node_matches, untolerated
 
 AFFINITY = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -134,12 +134,12 @@ class _Spread:
 
     def _counts(self, pod: Pod, node: Node) -> bool:
         """Whether a node is among those that are spread over."""
-        if (self._constraint.node_affinity_policy or "Honor") == "Honor" and not node_matches(pod, node):
+        if (self._constraint.node_affinity_policy or "Honor") == "Honor" and not node_matches(pod.spec, node):
             return False
         if (self._constraint.node_taints_policy or "Ignore") == "Ignore":
             return True
         taints = [*node.spec.taints, *([UNSCHEDULABLE] if node.spec.unschedulable else [])]
-        return untolerated(pod, taints, ("NoSchedule", "NoExecute")) is None
+        return untolerated(pod.spec, taints, ("NoSchedule", "NoExecute")) is None
 
     def complaints(self, node: Node) -> list[str]:
         value = node.metadata.labels.get(self._constraint.topology_key)
