@@ -69,3 +69,13 @@ def test_waiting_for_ever_is_told_with_the_names_of_those_who_wait() -> None:
 def test_outside_of_a_simulation_time_is_the_systems() -> None:
     assert clock.now() > EPOCH - 10**8
     assert clock.new_uid() != clock.new_uid()
+
+
+@pytest.mark.virtual
+async def test_what_would_take_a_thread_is_done_at_once() -> None:
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    assert await asyncio.to_thread(sum, [1, 2, 3]) == 6
+    with pytest.raises(ZeroDivisionError):
+        await loop.run_in_executor(None, divmod, 1, 0)
+    assert loop.time() == began

@@ -7,13 +7,19 @@ program that draws its time and randomness from its loop (see `konverge.clock`) 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
 from math import inf
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
 
 from konverge import clock
 
 EPOCH = 1_767_225_600.0
 """Where simulated wall time begins: 2026-01-01T00:00:00Z."""
+
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Deadlock(RuntimeError):
@@ -82,6 +88,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _deadlock(self) -> NoReturn:
         waiting = sorted(task.get_name() for task in asyncio.all_tasks(self))
         raise Deadlock(f"nothing will ever wake {', '.join(waiting) or 'anybody'}: virtual time has no next event")
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
+    ) -> asyncio.Future[T]:
+        """Done here and now: a thread would end at a moment that no seed decides."""
+        done: asyncio.Future[T] = self.create_future()
+        try:
+            done.set_result(func(*args))
+        except Exception as error:
+            done.set_exception(error)
+        return done
 
     def _process_events(self, event_list: list[Any]) -> None:
         """There are no file descriptors, hence no events of theirs."""
