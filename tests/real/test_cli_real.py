@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from konverge.operators.catalog import SUMMARIES
 from tests.real.embedded import Tool
 from tools.control_plane import ControlPlane
 
@@ -69,9 +70,10 @@ def running(kubeconfig: Path, log: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("scope", [(), ("--watch-namespace", "default")], ids=["all", "one namespace"])
-def test_the_manifests_are_accepted(tool: Tool, scope: tuple[str, ...]) -> None:
-    text = konverge("manifests", "webapp", "--namespace", SPACE, *scope)
-    tool("apply", "-f", "-", stdin=konverge("crd", "webapp"))
+@pytest.mark.parametrize("names", [*([name] for name in SUMMARIES), [*SUMMARIES]], ids="+".join)
+def test_the_manifests_are_accepted(tool: Tool, names: list[str], scope: tuple[str, ...]) -> None:
+    text = konverge("manifests", *names, "--namespace", SPACE, *scope)
+    tool("apply", "-f", "-", stdin=konverge("crd", *names))
     if tool.run("get", "namespace", SPACE).returncode != 0:
         tool("create", "namespace", SPACE)
     tool("apply", "--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts", "-f", "-", stdin=text)
