@@ -128,6 +128,29 @@ async def test_a_process_is_asked_to_end_and_its_pod_goes_with_it() -> None:
         assert not alive(pid)
 
 
+async def test_a_pod_that_is_deleted_while_it_starts_leaves_no_process() -> None:
+    async with process_cluster() as cluster:
+        for number in range(4):
+            made = await cluster.client.create(script(f"brief-{number}", WAITS))
+            await until(cluster.client, f"brief-{number}", lambda pod: pod.status.start_time)
+            await cluster.client.delete(Pod, f"brief-{number}", SPACE, grace_period=number % 2)
+            await until_gone(cluster.client, f"brief-{number}")
+            assert cluster.processes is not None
+            while made.metadata.uid in cluster.processes.runners or cluster.processes._closing:
+                await asyncio.sleep(0.001)  # the kubelet hears of it when it does
+            assert marked(made.metadata.uid) == []
+
+
+def marked(uid: str) -> list[str]:
+    """The processes of a pod."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdigit() and f"KONVERGE_CONTAINER={uid}/".encode() in (entry / "environ").read_bytes():
+                found.append(entry.name)
+    return found
+
+
 async def test_one_that_does_not_listen_is_killed_when_its_time_is_over() -> None:
     deaf = "import signal; signal.signal(15, signal.SIG_IGN); print('deaf'); signal.pause()"
     async with process_cluster() as cluster:
@@ -527,16 +550,19 @@ async def test_a_deadline_ends_a_process() -> None:
 
 async def test_after_a_restart_of_the_cluster_processes_run_again_with_their_files(tmp_path: Path) -> None:
     rule = ProcessRule(image="*", command=SCRIPT.command, env={"COUNT": "{mount:/data/count}"})
-    text = lines("import os, signal", "print('x', file=open(os.environ['COUNT'], 'a'))", "signal.pause()")
+    text = lines(
+        "import os, signal",
+        "with open(os.environ['COUNT'], 'a') as file: file.write('x')",
+        "print(open(os.environ['COUNT']).read())",
+        "signal.pause()",
+    )
     volumes = {"volumes": [{"name": "data", "emptyDir": {}}], "restartPolicy": "Always"}
     mounts = [{"name": "data", "mountPath": "/data"}]
     async with process_cluster(rule, data_dir=tmp_path) as cluster:
         await cluster.client.create(script("kept", text, volumeMounts=mounts, pod=volumes))
         before = await until(cluster.client, "kept", is_running)
+        assert await first_line(cluster, "kept") == "x"
     async with process_cluster(rule, data_dir=tmp_path) as cluster:
         pod = await until(cluster.client, "kept", lambda pod: is_running(pod) and restarts(pod) == 1)
         assert pod.status.pod_ip == before.status.pod_ip
-        assert cluster.processes is not None
-        count = cluster.processes._root / "pods" / pod.metadata.uid / "volumes" / "data" / "count"
-        while count.read_text() != "x\nx\n":
-            await asyncio.sleep(0.01)
+        assert await first_line(cluster, "kept") == "xx"

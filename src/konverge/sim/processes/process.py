@@ -155,9 +155,17 @@ class Spawner:
         streams = plain if terminal is None else dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
         words = [*_PYTHON, str(_HERE / "trampoline.py"), str(os.getpid()), "tty" if terminal is not None else "-"]
         loop = asyncio.get_running_loop()
-        await loop.subprocess_exec(
-            lambda: process, *words, program, *command, env=dict(env), cwd=cwd, start_new_session=True, **streams
+        starting = asyncio.ensure_future(
+            loop.subprocess_exec(
+                lambda: process, *words, program, *command, env=dict(env), cwd=cwd, start_new_session=True, **streams
+            )
         )
+        try:
+            await asyncio.shield(starting)
+        except asyncio.CancelledError:  # half a start is none: a process that nobody knows would be left
+            await starting
+            await process.end()
+            raise
         self._tell(b"+%d\n" % process.pid)
         process.on_end = lambda session: self._tell(b"-%d\n" % session)
         if not process.running:

@@ -7,6 +7,7 @@ with the pod.
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -26,6 +27,8 @@ from konverge.sim.processes.logfile import LogFile, entries
 from konverge.sim.processes.plan import Plan
 from konverge.sim.processes.process import Spawner, StartError
 from konverge.sim.processes.running import Run
+
+log = logging.getLogger("konverge.sim.processes")
 
 AGAIN = 2.0
 """Seconds until a container that could not be prepared is tried again."""
@@ -62,6 +65,8 @@ class PodRunner:
         self._preparing = preparing
         self._spawner = spawner
         self._lives: dict[str, asyncio.Task[None]] = {}
+        self._preparations: set[str] = set()
+        """Containers whose next run has no process yet."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping: set[Run] = set()
         self._complaints: dict[str, str] = {}
@@ -77,6 +82,7 @@ class PodRunner:
         for order in self.machine.orders():
             match order:
                 case Start(name):
+                    self._preparations.add(name)
                     self._lives[name] = self._spawn(self._live(name), f"container {name}")
                 case Stop(name, deadline):
                     self._stop(name, deadline)
@@ -87,8 +93,13 @@ class PodRunner:
         meta = self.pod.metadata
         task = asyncio.create_task(work, name=f"{meta.namespace}/{meta.name}: {what}")
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._over)
         return task
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("%s failed", task.get_name(), exc_info=error)
 
     async def close(self, seconds: float) -> None:
         """End all processes, by force after so many seconds, and all tasks."""
@@ -119,6 +130,7 @@ class PodRunner:
             self._report(name, lambda one, t: one.refused("CreateContainerConfigError", words, t + AGAIN))
             return
         run = self.runs[name] = Run(plan, self.log(name, self.machine.live[name].runs + 1), self._spawner, self.pod_ip)
+        self._preparations.discard(name)
         try:
             await self._through(run, name, spec)
         finally:
@@ -179,7 +191,7 @@ class PodRunner:
         run, life = self.runs.get(name), self._lives.get(name)
         if life is None or life.done():
             return
-        if run is None or run.process is None:
+        if name in self._preparations or run is None or run.process is None:
             life.cancel()  # not begun yet
             return
         left = max(deadline - self._kubelet.now(), 0.0)

@@ -31,7 +31,7 @@ from konverge.sim.kubelet.sessions import Talk, Wish
 from konverge.sim.loop import VirtualLoop
 from konverge.sim.processes import access, disk, hosts, logs, mounts, plan, remote
 from konverge.sim.processes.downward import Self
-from konverge.sim.processes.environment import container_env, service_env
+from konverge.sim.processes.environment import ConfigError, container_env, service_env
 from konverge.sim.processes.lookup import Lookup
 from konverge.sim.processes.process import Spawner
 from konverge.sim.processes.rules import ProcessRule, find
@@ -142,7 +142,10 @@ class Processes:
         client, home = self._client, self._root / "pods" / pod.metadata.uid
         spec = next(one for one in (*pod.spec.init_containers, *pod.spec.containers) if one.name == name)
         rule = self._ruled(pod)[name]
-        assert rule is not None
+        if rule is None:
+            raise ConfigError(
+                f"no process rule matches image {spec.image!r} any more; give it one, or recreate the pod"
+            )
         itself = await self._self(pod, pod_ip, host_ip)
         volumes, lookup = self._volumes_of(pod)
         folders = await volumes.prepare(itself, lookup)
