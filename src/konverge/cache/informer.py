@@ -123,6 +123,7 @@ class Informer:
                 caller, scope, watching, self._deliver, list_timeout=spec.list_timeout, streaming=spec.streaming
             )
             self._parts[scope.namespace] = _Part(store, reflector)
+        self._everywhere = self._parts.get("")
 
     # -------------------------------------------------------------- life
 
@@ -215,7 +216,7 @@ class Informer:
     # -------------------------------------------------------------- reading
 
     def get(self, key: Key) -> Record | None:
-        part = self._part(key.namespace)
+        part = self._everywhere or self._parts.get(key.namespace)
         return None if part is None else part.store.get(key)
 
     def items(self, namespace: str | None = None) -> Iterator[tuple[Key, Record]]:
@@ -235,4 +236,4 @@ class Informer:
         return "" in self._parts or all(namespace in self._parts for namespace in namespaces)
 
     def _part(self, namespace: str) -> _Part | None:
-        return self._parts.get("") or self._parts.get(namespace)
+        return self._everywhere or self._parts.get(namespace)

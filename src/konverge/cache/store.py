@@ -117,8 +117,9 @@ class Store:
     # -------------------------------------------------------------- reading
 
     def get(self, key: Key) -> Record | None:
-        space = self._spaces.get(key.namespace)
-        return None if space is None else space.get(key.name)
+        namespace, name = key
+        space = self._spaces.get(namespace)
+        return None if space is None else space.get(name)
 
     def items(self, namespace: str | None = None) -> Iterator[tuple[Key, Record]]:
         """All objects, or those of one namespace. Safe while the store changes: it walks a copy of the names."""

@@ -125,7 +125,10 @@ class Engine(Generic[T]):
             name = self.controller.name
             helpers = [group.create_task(self._resync(), name=f"{name} resync")]
             helpers += [group.create_task(self._listen_to(s), name=f"{name} {s.name}") for s in self.controller.sources]
-            await self._employ()
+            try:
+                await self._employ()
+            finally:
+                self._watchdog.rest()
             for helper in helpers:
                 helper.cancel()
 
@@ -149,15 +152,16 @@ class Engine(Generic[T]):
             self.queue.add(request, reason=External(source.name, request))
 
     async def _work(self) -> None:
+        queue, task = self.queue, asyncio.current_task()
         for count in itertools.count(1):
             try:
-                item = await self.queue.get()
+                item = await queue.get()
             except ShutDown:
                 return
             try:
-                await self._process(item)
+                await self._process(item, task)
             finally:
-                self.queue.done(item.key)
+                queue.done(item.key)
             if count % AT_A_STRETCH == 0:
                 await asyncio.sleep(0)
 
@@ -168,37 +172,36 @@ class Engine(Generic[T]):
         item = self.queue.take()
         if item is not None:
             try:
-                await self._process(item)
+                await self._process(item, asyncio.current_task())
             finally:
                 self.queue.done(item.key)
         return item
 
-    async def _process(self, item: Item[Request]) -> None:
-        key = item.key
+    async def _process(self, item: Item[Request], task: asyncio.Task[Any] | None) -> None:
+        key, numbers, watchdog = item.key, self.numbers, self._watchdog
         if self._writes.has_written(key):
             await self._catch_up(key)
-        began = self._loop.time()
-        self.numbers.running[key] = began
-        self.numbers.event_to_reconcile.observe(item.waited)
+        began = numbers.running[key] = self._loop.time()
+        numbers.event_to_reconcile.observe(item.waited)
         error: BaseException | None = None
         result: Result | None = None
-        self._watchdog.begin(key, began)
+        watchdog.begin(task, began)
         try:
             result = await self._attempt(item)
         except asyncio.CancelledError as cancelled:
-            if self._watchdog.barked(key):
-                self.numbers.timeouts += 1
+            if watchdog.barked(task):
+                numbers.timeouts += 1
                 error = TransientError(f"not finished within {self.settings.timeout:g} s")
-            elif _cancelled_from_outside():
+            elif task is not None and task.cancelling() > 0:  # the worker itself is being ended
                 raise
             else:
                 error = cancelled
         except Exception as raised:
             error = raised
         finally:
-            self._watchdog.end(key)
-            del self.numbers.running[key]
-            self.numbers.time.observe(self._loop.time() - began)
+            watchdog.end(task)
+            del numbers.running[key]
+            numbers.time.observe(self._loop.time() - began)
         self._follow(item, result or DONE, error)
 
     async def _attempt(self, item: Item[Request]) -> Result | None:
@@ -313,9 +316,3 @@ def _reconcile_function(controller: Controller[T]) -> Callable[[Context[T]], Awa
     if controller.finalizer:
         return with_finalizer(reconciler, controller.finalizer)
     return reconciler.reconcile
-
-
-def _cancelled_from_outside() -> bool:
-    """Whether the worker itself is being ended, rather than something that the reconciler awaited."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

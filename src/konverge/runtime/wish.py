@@ -85,7 +85,7 @@ def _map_difference(wish: dict[str, Any], live: dict[str, Any], fields: Fields |
         if value is None or name not in live or (inside is not None and owned is None):
             if value is not None or owned is not None:
                 return f"{path}.{name}"
-        elif found := _difference(value, live[name], owned, f"{path}.{name}"):
+        elif (owned or value != live[name]) and (found := _difference(value, live[name], owned, f"{path}.{name}")):
             return found
     for name in inside or ():
         if name.startswith("f:") and name[2:] not in wish:

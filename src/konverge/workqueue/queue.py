@@ -149,7 +149,7 @@ class WorkQueue(Generic[K]):
 
     def __len__(self) -> int:
         """Keys that wait for a worker (not those in work, nor those delayed)."""
-        return len(self._ready)
+        return len(self._entries)
 
     # -------------------------------------------------------------- adding
 
@@ -201,7 +201,7 @@ class WorkQueue(Generic[K]):
 
     async def get(self) -> Item[K]:
         """Wait for the next key. Raises ShutDown when there will be none. Every item must be given back by `done`."""
-        while self._paused or not self._ready:
+        while self._paused or not self._entries:
             if self._closing:
                 raise ShutDown
             await self._wait()
@@ -216,7 +216,7 @@ class WorkQueue(Generic[K]):
 
     def take(self) -> Item[K] | None:
         """The next key at once, also while paused; None when none waits. To be given back by `done` as well."""
-        return self._hand_out() if self._ready else None
+        return self._hand_out() if self._entries else None
 
     def _hand_out(self) -> Item[K]:
         key, priority = self._ready.pop()
@@ -224,7 +224,7 @@ class WorkQueue(Generic[K]):
         now = self._loop.time()
         self._working[key] = now
         waited = now - entry.since
-        self._metrics.handed_out(waited, len(self._ready))
+        self._metrics.handed_out(waited, len(self._entries))
         return Item(key, priority, tuple(entry.reasons), waited)
 
     def done(self, key: K) -> None:
@@ -287,9 +287,8 @@ class WorkQueue(Generic[K]):
     # -------------------------------------------------------------- inside
 
     def _let_wait(self, key: K, priority: int) -> None:
-        ready = self._ready
-        ready.push(key, priority)
-        self._metrics.added(len(ready))
+        self._ready.push(key, priority)
+        self._metrics.added(len(self._entries))
         self._wake_one()
 
     async def _wait(self) -> None:
