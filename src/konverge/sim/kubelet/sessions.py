@@ -7,7 +7,8 @@ need a process, so they are for process pods alone. All but logs are WebSockets.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -135,7 +136,9 @@ def _phase(pod: Obj) -> str:
 def _pod(call: Call) -> Obj:
     """The pod, if the user may connect to it. A GET that becomes a WebSocket needs what a POST needs: create."""
     if call.info.verb == "get":
-        call.server.gate.authorize(call.user, replace(call.info, verb="create"))
+        info = copy(call.info)
+        info.verb = "create"
+        call.server.gate.authorize(call.user, info)
     pod = call.lookup("", "pods", call.info.namespace, call.info.name)
     if pod is None:
         raise status.not_found("", "pods", call.info.name)

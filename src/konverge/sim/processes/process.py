@@ -135,6 +135,7 @@ class Spawner:
 
     def __init__(self) -> None:
         self.temporary = ""
+        self._abandoned: set[asyncio.Task[None]] = set()
         self._warden: subprocess.Popen[bytes] | None = None
 
     async def start(
@@ -155,16 +156,19 @@ class Spawner:
         streams = plain if terminal is None else dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
         words = [*_PYTHON, str(_HERE / "trampoline.py"), str(os.getpid()), "tty" if terminal is not None else "-"]
         loop = asyncio.get_running_loop()
-        starting = asyncio.ensure_future(
+        starting: asyncio.Future[Any] = asyncio.ensure_future(
             loop.subprocess_exec(
                 lambda: process, *words, program, *command, env=dict(env), cwd=cwd, start_new_session=True, **streams
             )
         )
         try:
             await asyncio.shield(starting)
-        except asyncio.CancelledError:  # half a start is none: a process that nobody knows would be left
-            await starting
-            await process.end()
+        except asyncio.CancelledError:  # a process that nobody knows must not be left
+            abandoned = asyncio.create_task(
+                _abandon(starting, process), name=f"end of {command[0]}, not wanted any more"
+            )
+            self._abandoned.add(abandoned)
+            abandoned.add_done_callback(self._abandoned.discard)
             raise
         self._tell(b"+%d\n" % process.pid)
         process.on_end = lambda session: self._tell(b"-%d\n" % session)
@@ -185,10 +189,18 @@ class Spawner:
 
     async def aclose(self) -> None:
         """End the warden; all processes have ended before."""
+        if self._abandoned:
+            await asyncio.wait(self._abandoned)
         one, self._warden = self._warden, None
         if one is not None and one.stdin is not None:
             one.stdin.close()
             await asyncio.to_thread(one.wait)
+
+
+async def _abandon(starting: asyncio.Future[Any], process: Process) -> None:
+    with suppress(OSError):
+        await starting
+        await process.end()
 
 
 def resolved(command: Sequence[str], env: Mapping[str, str], cwd: Path) -> str:
