@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum
 
 import msgspec
@@ -53,8 +52,7 @@ class Restart(Enum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """What a reflector watches."""
 
     resource: Resource
@@ -72,13 +70,12 @@ class Scope:
         return query
 
 
-@dataclass(slots=True)
-class Health:
+class Health(msgspec.Struct):
     """What a reflector tells about itself: for readiness messages, metrics and the console."""
 
     last_event: float = 0.0
     """Loop time of the last sign of life."""
-    restarts: dict[Restart, int] = field(default_factory=lambda: dict.fromkeys(Restart, 0))
+    restarts: dict[Restart, int] = msgspec.field(default_factory=lambda: dict.fromkeys(Restart, 0))
     lists: int = 0
     failures: int = 0
     """In a row."""

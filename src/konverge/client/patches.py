@@ -12,8 +12,9 @@ object without dropping what its class does not know.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
+
+import msgspec
 
 from konverge.client.call import APPLY
 from konverge.objects.codec import to_dict, to_json
@@ -27,8 +28,7 @@ class Patch(Protocol):
     def encode(self) -> bytes: ...
 
 
-@dataclass(frozen=True, slots=True)
-class JsonPatch:
+class JsonPatch(msgspec.Struct, frozen=True):
     """RFC 6902: a list of operations; with a `test` operation also a precondition."""
 
     content_type: ClassVar[str] = "application/json-patch+json"
@@ -38,8 +38,7 @@ class JsonPatch:
         return to_json(self.operations)
 
 
-@dataclass(frozen=True, slots=True)
-class MergePatch:
+class MergePatch(msgspec.Struct, frozen=True):
     """RFC 7386. Give `metadata.resourceVersion` in it to have it refused when the object changed meanwhile."""
 
     content_type: ClassVar[str] = "application/merge-patch+json"
@@ -53,8 +52,7 @@ class MergePatch:
         return bool(self.body)
 
 
-@dataclass(frozen=True, slots=True)
-class StrategicPatch:
+class StrategicPatch(msgspec.Struct, frozen=True):
     """Kubernetes' own merge patch, which merges lists by key. Custom resources do not take it."""
 
     content_type: ClassVar[str] = "application/strategic-merge-patch+json"
@@ -64,8 +62,7 @@ class StrategicPatch:
         return to_json(self.body)
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyPatch:
+class ApplyPatch(msgspec.Struct, frozen=True):
     """Server-side apply: a whole wish, of a class or a dict. JSON is YAML, so the media type is honoured."""
 
     content_type: ClassVar[str] = APPLY

@@ -8,8 +8,9 @@ Pure: it is told the time.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import TypeVar
+
+import msgspec
 
 SIMILAR = 10
 WINDOW = 600.0
@@ -21,8 +22,7 @@ REMEMBERED = 4096
 COMBINED = "(combined from similar events): "
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(msgspec.Struct, frozen=True):
     """The object that an event is about."""
 
     api_version: str
@@ -33,8 +33,7 @@ class About:
     resource_version: str = ""
 
 
-@dataclass(slots=True)
-class Occurrence:
+class Occurrence(msgspec.Struct):
     """What to write: a new event (`count` 1) or the count of one that is there."""
 
     about: About
@@ -50,14 +49,12 @@ class Occurrence:
     """Who says it."""
 
 
-@dataclass(slots=True)
-class _Similar:
+class _Similar(msgspec.Struct):
     since: float
-    messages: set[str] = field(default_factory=set)
+    messages: set[str] = msgspec.field(default_factory=set)
 
 
-@dataclass(slots=True)
-class _Bucket:
+class _Bucket(msgspec.Struct):
     tokens: float = float(BURST)
     updated: float = 0.0
 

@@ -7,7 +7,8 @@ names, labels and texts of Prometheus are put on when somebody scrapes (`konverg
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
+
+import msgspec
 
 from konverge import clock
 
@@ -38,15 +39,14 @@ class Histogram:
         return sum(self.counts)
 
 
-@dataclass(slots=True)
-class QueueNumbers:
+class QueueNumbers(msgspec.Struct):
     """A work queue's numbers; this is the queue's `QueueMetrics`."""
 
     depth: int = 0
     adds: int = 0
     retries: int = 0
-    waiting: Histogram = field(default_factory=lambda: Histogram(QUEUE_BUCKETS))
-    working: Histogram = field(default_factory=lambda: Histogram(QUEUE_BUCKETS))
+    waiting: Histogram = msgspec.field(default_factory=lambda: Histogram(QUEUE_BUCKETS))
+    working: Histogram = msgspec.field(default_factory=lambda: Histogram(QUEUE_BUCKETS))
 
     def added(self, depth: int) -> None:
         self.adds += 1
@@ -63,13 +63,12 @@ class QueueNumbers:
         self.retries += 1
 
 
-@dataclass(slots=True)
-class ControllerNumbers:
+class ControllerNumbers(msgspec.Struct):
     """A controller's numbers."""
 
     name: str
     workers: int = 0
-    results: dict[str, int] = field(
+    results: dict[str, int] = msgspec.field(
         default_factory=lambda: {"success": 0, "error": 0, "requeue": 0, "requeue_after": 0}
     )
     errors: int = 0
@@ -80,10 +79,10 @@ class ControllerNumbers:
     given_up: int = 0
     echoes: int = 0
     """Own writes that came back and woke nobody."""
-    time: Histogram = field(default_factory=lambda: Histogram(RECONCILE_BUCKETS))
-    event_to_reconcile: Histogram = field(default_factory=lambda: Histogram(RECONCILE_BUCKETS))
-    queue: QueueNumbers = field(default_factory=QueueNumbers)
-    running: dict[object, float] = field(default_factory=dict)
+    time: Histogram = msgspec.field(default_factory=lambda: Histogram(RECONCILE_BUCKETS))
+    event_to_reconcile: Histogram = msgspec.field(default_factory=lambda: Histogram(RECONCILE_BUCKETS))
+    queue: QueueNumbers = msgspec.field(default_factory=QueueNumbers)
+    running: dict[object, float] = msgspec.field(default_factory=dict)
     """Key -> when its reconcile began: who is at work now, and for how long."""
 
     @property

@@ -13,12 +13,12 @@ Times are seconds of `clock.elapsed`; only the texts in the Lease are wall time,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """client-go's defaults."""
 
     lease_duration: float = 15.0
@@ -33,8 +33,7 @@ class Timing:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseRecord:
+class LeaseRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The spec of a Lease, as electors use it."""
 
     holder: str = ""
@@ -63,8 +62,7 @@ class LeaseRecord:
         }
 
 
-@dataclass(slots=True)
-class Election:
+class Election(msgspec.Struct):
     """One candidate's view of one Lease."""
 
     identity: str

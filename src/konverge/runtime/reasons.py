@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -53,8 +52,7 @@ class Changed(msgspec.Struct, frozen=True, gc=False):
         return f"{what}: {', '.join(fields[:MAX_FIELDS])}{more}"
 
 
-@dataclass(frozen=True, slots=True)
-class Timer:
+class Timer(msgspec.Struct, frozen=True):
     """The reconciler asked to come back."""
 
     after: float
@@ -63,16 +61,14 @@ class Timer:
         return f"asked to come back after {self.after:g} s"
 
 
-@dataclass(frozen=True, slots=True)
-class Resync:
+class Resync(msgspec.Struct, frozen=True):
     """The periodic look at everything."""
 
     def __str__(self) -> str:
         return "resync"
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(msgspec.Struct, frozen=True):
     """The attempt before failed, or asked for another."""
 
     attempt: int
@@ -82,8 +78,7 @@ class Retry:
         return f"retry {self.attempt} after: {self.error}" if self.error else f"retry {self.attempt}"
 
 
-@dataclass(frozen=True, slots=True)
-class External:
+class External(msgspec.Struct, frozen=True):
     """A source outside of Kubernetes asked for it."""
 
     source: str
