@@ -1,4 +1,4 @@
-"""Every block of docs/runtime.md runs, in order, and every public name has one."""
+"""Every block of Python in the documentation runs, page by page and in order; docs/runtime.md has every public name."""
 
 from __future__ import annotations
 
@@ -15,14 +15,23 @@ import konverge
 from konverge import ApiServer, Client
 from konverge.client import Static
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "runtime.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+REAL_TIME = {"process-pods.md"}
+PAGES = [
+    pytest.param(page.name, marks=[] if page.name in REAL_TIME else pytest.mark.virtual, id=page.name)
+    for page in sorted(DOCS.glob("*.md"))
+    if "```python\n" in page.read_text(encoding="utf-8")
+]
+
+
+def blocks(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
 
 
 def test_every_public_name_has_an_example() -> None:
     shown = {
         alias.name
-        for block in BLOCKS
+        for block in blocks("runtime.md")
         for node in ast.walk(ast.parse(block))
         if isinstance(node, ast.ImportFrom) and node.module == "konverge"
         for alias in node.names
@@ -30,14 +39,15 @@ def test_every_public_name_has_an_example() -> None:
     assert sorted(set(konverge.__all__) - shown) == []
 
 
-@pytest.mark.virtual
-async def test_the_page_runs() -> None:
-    module = ModuleType("docs_runtime")
-    sys.modules["docs_runtime"] = module
+@pytest.mark.limit(60)
+@pytest.mark.parametrize("page", PAGES)
+async def test_the_page_runs(page: str) -> None:
+    module = ModuleType(f"docs_{page.removesuffix('.md').replace('-', '_')}")
+    sys.modules[module.__name__] = module
     async with ApiServer() as server, Client(server.transport, credentials=Static.bearer(server.token)) as client:
         module.__dict__["client"] = client
-        for number, block in enumerate(BLOCKS, 1):
-            code = compile(block, f"docs/runtime.md block {number}", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        for number, block in enumerate(blocks(page), 1):
+            code = compile(block, f"docs/{page} block {number}", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
             result = eval(code, module.__dict__)
             if inspect.isawaitable(result):
                 await result

@@ -34,7 +34,8 @@ from konverge.runtime import (
     set_controller_reference,
 )
 from konverge.runtime.manager import MissingPermissions
-from konverge.runtime.rbac import Permission, permissions, rules_for
+from konverge.runtime.rbac import Permission, missing_permissions, permissions, rules_for
+from konverge.sim.faults import Faulty, Plan
 
 # ------------------------------------------------------------------ conditions
 
@@ -174,3 +175,12 @@ async def test_a_missing_permission_is_one_line_before_anything_starts(server: A
     assert text.startswith("missing permissions: create events in all namespaces; ")
     assert "list secrets in all namespaces" in text
     assert "\n" not in text
+
+
+@pytest.mark.virtual
+async def test_the_check_of_permissions_outlasts_a_server_that_is_away() -> None:
+    async with ApiServer() as server:
+        troubled = Faulty(server.transport, Plan.read("lost-after@0 lost-before@1 503@2").faults)
+        async with Client(troubled, credentials=Static.bearer(server.token)) as client:
+            assert await missing_permissions(client, [Permission("", "pods", "get")]) == []
+    assert len(troubled.happened) == 3

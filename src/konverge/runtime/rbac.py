@@ -12,12 +12,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from konverge.client import Client
+from konverge.client import Client, ConnectionFailed, ConnectionLost, InternalError, TooManyRequests, Unavailable
 from konverge.objects.resource import Resource
 from konverge.runtime.declare import Controller
 
 READ = ("get", "list", "watch")
 WRITE = ("create", "delete", "patch")
+
+PATIENCE = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds before the next try, when the API server is away at the start."""
 
 _REVIEWS = Resource("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
 
@@ -121,8 +124,22 @@ async def missing_permissions(client: Client, needed: Iterable[Permission]) -> l
             "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
         }
         async with gate:
-            answer = await client.create(review, resource=_REVIEWS)
-        return bool(answer["status"]["allowed"])
+            return await _ask(client, review)
 
     answers = await asyncio.gather(*(allowed(permission) for permission in wanted))
     return [permission for permission, yes in zip(wanted, answers, strict=True) if not yes]
+
+
+async def _ask(client: Client, review: dict[str, Any]) -> bool:
+    """Asking twice does no harm, so an answer that was lost is asked for again."""
+    for patience in PATIENCE:
+        try:
+            return await _asked(client, review)
+        except (ConnectionFailed, ConnectionLost, TooManyRequests, Unavailable, InternalError):
+            await asyncio.sleep(patience)
+    return await _asked(client, review)
+
+
+async def _asked(client: Client, review: dict[str, Any]) -> bool:
+    answer = await client.create(review, resource=_REVIEWS)
+    return bool(answer["status"]["allowed"])
