@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 
@@ -246,6 +248,27 @@ class TestSlowServers:
         assert place.tables() == {}
         assert (await ensure(place)).performed
 
+    async def test_a_client_that_gave_up_leaves_no_session(self, place: RealPlace) -> None:
+        await ensure(place)
+        lock = {"postgresql": "BEGIN; LOCK TABLE users", "mysql": "LOCK TABLES users WRITE"}[place.target.engine]
+        with place.server.session(lock, place.name):
+            await refused(rotate(place, password_hash=HASH, timeout=SHORT), "Timeout")
+            await asyncio.to_thread(_until_alone, place)
+
+    async def test_a_server_that_stops_half_way(self, place: RealPlace) -> None:
+        """Not even an answer to a farewell is to be had."""
+        async with place.held():
+            work = asyncio.create_task(ensure(place, timeout=5), name="ensure")
+            await asyncio.to_thread(_until_waiting, place)
+            stopped = _processes(place)
+            for number in stopped:
+                os.kill(number, signal.SIGSTOP)
+            try:
+                await refused(work, "Timeout")
+            finally:
+                for number in stopped:
+                    os.kill(number, signal.SIGCONT)
+
     async def test_the_server_ends_the_session(self, place: RealPlace) -> None:
         async with place.held():
             work = asyncio.create_task(ensure(place), name="ensure")
@@ -268,6 +291,20 @@ def _sessions(place: RealPlace) -> list[str]:
 def _until_waiting(place: RealPlace) -> None:
     while not _sessions(place):
         pass
+
+
+def _until_alone(place: RealPlace) -> None:
+    query = {
+        "postgresql": f"SELECT pid FROM pg_stat_activity WHERE usename = '{place.target.username}'",
+        "mysql": f"SELECT id FROM information_schema.processlist WHERE user = '{place.target.username}'",
+    }[place.target.engine]
+    while place.server.sql(query):
+        pass
+
+
+def _processes(place: RealPlace) -> list[int]:
+    """PostgreSQL has a process per session, MariaDB one for all."""
+    return [int(pid) for pid in _sessions(place)] if place.target.engine == "postgresql" else [place.server.process.pid]
 
 
 def _end_sessions(place: RealPlace) -> None:

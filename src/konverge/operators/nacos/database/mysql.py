@@ -57,7 +57,9 @@ class MysqlConnector:
     async def connect(self, target: Target, *, timeout: float) -> AsyncIterator[SqlStore]:
         line = await self._line(target, timeout)
         try:
-            yield SqlStore(MysqlSession(line, target, timeout))
+            session = MysqlSession(line, target, timeout)
+            await session.begin()
+            yield SqlStore(session)
             await line.call(line.driver.close)
         finally:
             line.abort()
@@ -214,6 +216,11 @@ class MysqlSession(Session):
             cursor.execute(query, values or None)
             return list(cursor.fetchall())
 
+    async def begin(self) -> None:
+        """The server does not notice that a client which waits for a lock has gone: it must not wait for long."""
+        limits = f"SET SESSION lock_wait_timeout = {self._seconds}, innodb_lock_wait_timeout = {self._seconds}"
+        await self.execute(limits)
+
     async def refuse_unless_writable(self) -> None:
         state = {str(name).lower(): str(value) for name, value in await self.fetch(_STATE)}
         _refuse_old(state.get("version", ""), self._target)
@@ -223,8 +230,6 @@ class MysqlSession(Session):
 
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[None]:
-        limits = f"SET SESSION lock_wait_timeout = {self._seconds}, innodb_lock_wait_timeout = {self._seconds}"
-        await self.execute(limits)
         name = lock_name(self._target.database)
         ((got,),) = await self.fetch("SELECT GET_LOCK(?, ?)", name, self._seconds)
         if got != 1:

@@ -1,8 +1,9 @@
 """PostgreSQL, by asyncpg.
 
-Everything that changes runs in one transaction behind an advisory lock that ends with it, so that it also holds behind
-a pooler, and so that a process that dies leaves nothing behind. The server is told the time limit as well: a client
-that is gone must not leave a statement waiting for a lock.
+A connection is one transaction (read committed: each statement sees what others have committed before it). What changes
+stands behind an advisory lock that ends with it, so that it also holds behind a pooler, and so that a process that dies
+leaves nothing behind. The server is told the time limit as well: a client that gave up must not leave a session there
+that waits for a lock.
 """
 
 from __future__ import annotations
@@ -46,14 +47,17 @@ current_setting('transaction_read_only')
 async def connect(target: Target, *, timeout: float) -> AsyncIterator[SqlStore]:
     connection = await _connection(target, timeout)
     try:
-        yield SqlStore(PostgresSession(connection, target, timeout))
+        session = PostgresSession(connection, target, timeout)
+        await session.begin()
+        yield SqlStore(session)
+        await session.execute("COMMIT")
+        with _faults(target):
+            await connection.close(timeout=_GOODBYE)
     except BaseException:
+        # No ROLLBACK: a server that does not answer would not answer that either, and it rolls back by itself.
         connection.terminate()
         await asyncio.sleep(0)  # the driver's own tasks see that they were cancelled before the caller goes on
         raise
-    else:
-        with _faults(target):
-            await connection.close(timeout=_GOODBYE)
 
 
 async def _connection(target: Target, timeout: float) -> Any:
@@ -136,14 +140,16 @@ class PostgresSession(Session):
         if read_only == "on":
             raise faults.read_only_transactions(self._target)
 
+    async def begin(self) -> None:
+        """Settings that end with the transaction, because a pooler may give the session to others after it."""
+        await self.execute("BEGIN")
+        limits = "SELECT set_config('lock_timeout', ?, true), set_config('statement_timeout', ?, true)"
+        await self.fetch(limits, self._limit, self._limit)
+
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[None]:
-        with _faults(self._target):
-            async with self._connection.transaction():
-                limits = "SELECT set_config('lock_timeout', ?, true), set_config('statement_timeout', ?, true)"
-                await self.fetch(limits, self._limit, self._limit)
-                await self.fetch("SELECT pg_advisory_xact_lock(?)", LOCK)
-                yield
+        await self.fetch("SELECT pg_advisory_xact_lock(?)", LOCK)
+        yield
 
 
 def _numbered(text: str) -> str:

@@ -32,7 +32,7 @@ class Store(Protocol):
         ...
 
     def exclusive(self) -> AbstractAsyncContextManager[None]:
-        """No other operator is inside for the same database. Changes are kept when the block ends well.
+        """No other operator is inside for the same database. Changes are kept when block and connection end well.
 
         In PostgreSQL nothing is kept otherwise; MySQL keeps what CREATE TABLE made, because it commits by itself.
         """
