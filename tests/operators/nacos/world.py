@@ -116,6 +116,11 @@ class ScriptedServers:
     async def bootstrap_admin(self, address: str, *, port: int = PORT, password: str, timeout: float = 5.0) -> bool:
         return False
 
+    async def remove_peer(
+        self, address: str, *, port: int = PORT, peer: str, identity: Identity | None = None, timeout: float = 5.0
+    ) -> None:
+        """There are no raft groups."""
+
     async def aclose(self) -> None:
         """There is nothing to close."""
 
@@ -138,9 +143,20 @@ class World:
 
     @asynccontextmanager
     async def operating(
-        self, *, paused: Sequence[str] = (), client: Client | None = None, options: Options | None = None
+        self,
+        *,
+        paused: Sequence[str] = (),
+        client: Client | None = None,
+        options: Options | None = None,
+        check_permissions: bool = True,
     ) -> AsyncIterator[Manager]:
-        self.operator = Manager(client or self.client, name="nacos-operator", paused=paused, shutdown_timeout=1.0)
+        self.operator = Manager(
+            client or self.client,
+            name="nacos-operator",
+            paused=paused,
+            shutdown_timeout=1.0,
+            check_permissions=check_permissions,
+        )
         for one in controllers(self.databases, self.asked, options=options, told=self.reports.append):
             self.operator.add(one)
         async with self.operator.running():

@@ -76,13 +76,13 @@ async def mysql_target(round: Round) -> Target:
 
 
 async def identity_of(round: Round) -> Identity | None:
-    """The header that opens the servers' API, where they have one."""
+    """The header that opens the servers' API, where they have one.
+
+    A Secret that is there is used even where the wish needs none: servers of the version before may.
+    """
     ref = round.wish.spec.identity_secret_ref
     if ref is not None and ref.name:
-        secret, key, value = await read_secret(round, ref.name), ref.key_key, ref.value_key
-    elif round.wish.needs_auth_secret:
-        secret = await read_secret(round, names.auth_secret(round.wish.name))
-        key, value = IDENTITY_KEY, IDENTITY_VALUE
-    else:
-        return None
-    return Identity(value_of(secret, key), value_of(secret, value))
+        secret = await read_secret(round, ref.name)
+        return Identity(value_of(secret, ref.key_key), value_of(secret, ref.value_key))
+    made = await round.ctx.get(Secret, names.auth_secret(round.wish.name))
+    return None if made is None else Identity(value_of(made, IDENTITY_KEY), value_of(made, IDENTITY_VALUE))
