@@ -8,13 +8,14 @@ Writes are committed in groups: everything that has queued up while the group be
 statements of a group run on the loop's thread (they only touch memory, and a second Python thread that works through
 them would wait for the interpreter's lock after each); the commit, which waits for the disk, runs in a thread of its
 own. A group is one row of the log. Checkpoints of the write-ahead log are done by that thread between two groups, a few
-megabytes at a time; old rows of the log are deleted a few at a time.
+megabytes at a time; the write-ahead log has its full size from the start. Old rows of `log` are deleted a few at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import queue
 import sqlite3
 import threading
@@ -39,6 +40,8 @@ _STATE = "INSERT INTO state (name, value) VALUES (?, ?) ON CONFLICT (name) DO UP
 _FORGET = "DELETE FROM log WHERE revision IN (SELECT revision FROM log WHERE revision <= ? ORDER BY revision LIMIT ?)"
 
 CHECKPOINT_BYTES = 4 * 1024 * 1024
+LOG_BYTES = 12 * 1024 * 1024
+"""What the write-ahead log grows to between two checkpoints, with its pages that are not full."""
 GROUP = 256
 """Changes that are committed at once, at most: their statements must not hold the loop for long."""
 FORGET_GROUPS = 4
@@ -73,6 +76,7 @@ class SqliteJournal:
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute("PRAGMA wal_autocheckpoint = 0")
         self._connection.executescript(_SCHEMA)
+        _make_room(path)
 
     # --- start
 
@@ -203,6 +207,16 @@ class SqliteJournal:
         assert self._loop is not None
         with contextlib.suppress(RuntimeError):  # the loop has gone; what is written is written
             self._loop.call_soon_threadsafe(callback, *arguments)
+
+
+def _make_room(path: Path) -> None:
+    """Write the space that the write-ahead log will need: a sync of a file that does not grow costs half as much.
+
+    Zeros are no frames, so they change nothing about what is found after a crash.
+    """
+    with path.with_name(f"{path.name}-wal").open("r+b") as log:
+        log.seek(0, os.SEEK_END)
+        log.write(bytes(max(0, LOG_BYTES - log.tell())))
 
 
 def _change(table: str, event: Event) -> Change:
