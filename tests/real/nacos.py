@@ -11,14 +11,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from konverge.operators.nacos.server import HttpNacosServers, NacosError, Verdict, View, judge
 
+T = TypeVar("T")
 PATIENCE = 420.0
 """Seconds for a cluster to get somewhere, on a machine that is busy with other things."""
 _OPENED = (
@@ -120,17 +122,31 @@ class RealCluster:
 
     async def until(self, holds: Callable[[Verdict], bool]) -> Verdict:
         """The first verdict of which it holds. A server that ended by itself is started again, as kubelets do."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + PATIENCE
-        while True:
-            verdict = await self.verdict()
-            if holds(verdict):
-                return verdict
+
+        async def look() -> Verdict:
             for pod in [pod for pod, process in self._running.items() if process.poll() is not None]:
                 self.start(pod)
+            return await self.verdict()
+
+        return await self._poll(look, holds)
+
+    async def until_peers(self, pod: str, count: int) -> None:
+        """Until the raft groups of a server are so large, as it says itself."""
+
+        async def own() -> int:
+            members = await self.servers.nodes(self.addresses[pod], timeout=10)
+            return next(len(one.peers) for one in members if one.host == self.addresses[pod])
+
+        await self._poll(own, lambda found: found == count)
+
+    async def _poll(self, look: Callable[[], Awaitable[T]], holds: Callable[[T], bool]) -> T:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + PATIENCE
+        while not holds(seen := await look()):
             if loop.time() > deadline:
-                raise AssertionError(f"it did not come to be; the last verdict was {verdict}\n{self.said()}")
+                raise AssertionError(f"it did not come to be; the last that was seen is {seen}\n{self.said()}")
             await asyncio.sleep(1)
+        return seen
 
     def said(self) -> str:
         """The last lines of every server."""

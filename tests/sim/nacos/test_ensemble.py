@@ -265,3 +265,21 @@ def test_times_can_be_chosen() -> None:
     member = ensemble.start(_settings(0, MODE="standalone"), 0.0)
     ensemble.advance(1.5)
     assert member.open
+
+
+def test_a_server_that_left_counts_until_it_is_removed() -> None:
+    """Seen on a real 2.1.1: shorter lists alone do not make the raft groups smaller."""
+    play = Play(size=3)
+    play.up()
+    play.settings = [_settings(number, 2) for number in range(2)]
+    for pod in ("nacos-0", "nacos-1"):
+        play.kill(pod)
+        play.start(pod)
+        play.after(120)
+    play.kill("nacos-2")
+    verdict = play.after(30)
+    assert verdict.healthy, verdict.problems
+    assert verdict.surplus == ("nacos-2.nacos-headless.default.svc.cluster.local:7848",)
+    gone = verdict.surplus[0].replace(":7848", ":8848")
+    assert play.ensemble.remove_peer(play.members["nacos-0"], gone, play.now)
+    assert play.after(1).surplus == ()

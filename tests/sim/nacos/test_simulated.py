@@ -330,6 +330,19 @@ async def test_another_image_is_another_server_at_the_next_start() -> None:
         assert (await play.verdict()).version == "3.0.3"
 
 
+@pytest.mark.parametrize("version", ["2.4.3", "3.0.3"])
+async def test_a_peer_is_removed_over_http(version: str) -> None:
+    async with playing(f"nacos/nacos-server:v{version}", env={"NACOS_AUTH_ENABLE": "true"}) as play:
+        await play.after(90)
+        address, peer = await play.address(), play.nacos.member("nacos-2").settings.raft_address
+        with pytest.raises(NacosError):
+            await play.servers.remove_peer(address, peer=peer)
+        await play.servers.remove_peer(address, peer=peer, identity=IDENTITY)
+        own = (await play.servers.nodes(address, identity=IDENTITY))[0]
+        assert len(own.peers) == 2
+        assert peer not in own.peers
+
+
 async def test_other_pods_are_left_alone() -> None:
     async with playing("registry.example/web:1") as play:
         await play.cluster.settle()

@@ -28,7 +28,7 @@ def entry(ensemble: Ensemble, member: Member, address: str) -> dict[str, Any]:
         "ip": host,
         "port": int(port),
         "state": state,
-        "extendInfo": _extended(member.settings, address, version, leaders),
+        "extendInfo": _extended(ensemble.members.get(address, member), address, version, leaders),
         "address": address,
         "failAccessCnt": failures,
         "abilities": {
@@ -42,25 +42,23 @@ def entry(ensemble: Ensemble, member: Member, address: str) -> dict[str, Any]:
     return made
 
 
-def _extended(
-    settings: Settings, address: str, version: str | None, leaders: dict[str, Leader] | None
-) -> dict[str, Any]:
+def _extended(member: Member, address: str, version: str | None, leaders: dict[str, Leader] | None) -> dict[str, Any]:
     port = raft(address).rpartition(":")[2]
     made: dict[str, Any] = {"raftPort": port, "readyToUpgrade": True}
     if version is None:
         return made
     made |= {"lastRefreshTime": int(clock.now() * 1000), "version": version}
-    if settings.line >= (2, 5):
+    if member.settings.line >= (2, 5):
         made["supportGrayModel"] = True
     if leaders is not None:
-        made["raftMetaData"] = {"metaDataMap": {group: _group(settings, one) for group, one in leaders.items()}}
+        made["raftMetaData"] = {"metaDataMap": {group: _group(member, one) for group, one in leaders.items()}}
     return made
 
 
-def _group(settings: Settings, leader: Leader) -> dict[str, Any]:
+def _group(member: Member, leader: Leader) -> dict[str, Any]:
     return {
         "leader": leader.address,
-        "raftGroupMember": [raft(address) for address in settings.members],
+        "raftGroupMember": [raft(address) for address in sorted(member.peers)],
         "term": leader.term,
     }
 

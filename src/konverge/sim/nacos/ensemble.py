@@ -5,8 +5,8 @@ says of a peer is worked out when it is asked, from the moment since which that 
 
 A candidate needs the votes of a majority of its raft peers, from members that can be reached, know it and follow no
 leader that is at work: so splits and one-sided lists go wrong in the ways they really do. The list of members that a
-server shows is static; raft groups take in a newcomer that finds their leader, as real ones do, so a cluster can grow.
-Terms survive restarts, as they do on disk.
+server shows is static, and first of all what its raft groups consist of. But those are kept on disk like the terms: a
+newcomer that finds their leader is taken in, and one that left counts until it is removed, as seen on real servers.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ class Ensemble:
         self._rng = rng
         self._terms: dict[tuple[str, str], int] = {}
         """By address and group: what is on disk."""
+        self._peers: dict[str, set[str]] = {}
+        """By address, the same."""
         self._cuts: set[frozenset[str]] = set()
         """Pairs of addresses between which nothing gets through."""
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -70,7 +72,8 @@ class Ensemble:
         before = self.members.get(settings.address)
         if before is not None:
             self.stop(before, now)
-        member = self.members[settings.address] = Member(settings, now)
+        peers = self._peers.setdefault(settings.address, set(settings.members))
+        member = self.members[settings.address] = Member(settings, now, peers=peers)
         if settings.refusal:
             self._after(1.0, lambda: self._exit(member, 255))
             return member
@@ -98,6 +101,17 @@ class Ensemble:
         far = list(others)
         self._cuts |= {frozenset((one, other)) for one in some for other in far}
         self._reconsider()
+
+    def remove_peer(self, member: Member, address: str, now: float) -> bool:
+        """Take an address out of the raft groups that this member belongs to. False: there is no leader to do it."""
+        self.advance(now)
+        leaders = [self.leader_of(member, group) for group in member.settings.groups]
+        for leader in leaders:
+            if leader is not None:
+                for one in self._voters(leader):
+                    one.peers.discard(address)
+        self._reconsider()
+        return None not in leaders
 
     def heal(self, now: float) -> None:
         self.advance(now)
@@ -147,8 +161,12 @@ class Ensemble:
         return [one for one in self._within_reach(candidate) if candidate.address in one.peers]
 
     def _within_reach(self, member: Member) -> list[Member]:
-        peers = (self.members.get(address) for address in sorted(member.peers))
-        return [one for one in peers if one is not None and self.reach(member, one)]
+        """Those that it knows or that know it: a leader speaks to all of its peers, whatever is in their lists."""
+        return [
+            one
+            for one in self.members.values()
+            if (one.address in member.peers or member.address in one.peers) and self.reach(member, one)
+        ]
 
     def _majority(self, member: Member, votes: int) -> bool:
         return votes >= len(member.peers) // 2 + 1
@@ -167,8 +185,8 @@ class Ensemble:
         belief = member.beliefs.get(group)
         if belief is None or not member.alive:
             return None
-        for one in self._voters(member):
-            if one.settings.raft_address == belief.address and self._leads(one, group):
+        for one in self._within_reach(member):
+            if one.settings.raft_address == belief.address and member.address in one.peers and self._leads(one, group):
                 return one if one.beliefs[group].term == belief.term else None
         return None
 
@@ -201,8 +219,10 @@ class Ensemble:
         news = leader.beliefs[group]
 
         def hear() -> None:
-            known = member.beliefs.get(group)
-            if member.alive and self.reach(member, leader) and (known is None or known.term <= news.term):
+            # Who has voted in a later term does not listen to the leader of an older one.
+            if self._terms.get((member.address, group), 0) <= news.term and self.reach(member, leader):
+                member.peers.clear()
+                member.peers.update(leader.peers)
                 self._believe(member, group, news)
                 self._open_what_may()
 

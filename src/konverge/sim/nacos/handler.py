@@ -23,6 +23,11 @@ Check = Callable[[str, str], bool]
 """Whether a password fits a hash."""
 
 
+class _Operation(msgspec.Struct):
+    command: str = ""
+    value: str = ""
+
+
 class NacosHandler:
     """Answers for one member. Whoever asks has let the ensemble catch up with the time."""
 
@@ -72,6 +77,7 @@ class NacosHandler:
                     "GET /nacos/v3/admin/core/state": self._state_v3,
                     "GET /nacos/v3/admin/core/state/liveness": self._alive_v2,
                     "GET /nacos/v3/admin/core/state/readiness": self._ready_v2,
+                    "POST /nacos/v3/admin/core/ops/raft": self._raft,
                     "POST /nacos/v3/auth/user/login": self._login,
                     "POST /nacos/v3/auth/user/admin": self._admin_v3,
                 }
@@ -79,6 +85,7 @@ class NacosHandler:
         routes |= {
             "GET /nacos/v1/core/cluster/nodes": self._nodes_v1,
             "GET /nacos/v1/core/cluster/self": self._self_v1,
+            "POST /nacos/v1/core/ops/raft": self._raft,
             "GET /nacos/v1/console/server/state": self._state_v1,
             "GET /nacos/v1/console/health/liveness": self._alive_v1,
             "GET /nacos/v1/console/health/readiness": self._ready_v1,
@@ -157,6 +164,21 @@ class NacosHandler:
     def _no_such_api(self, request: Request, query: dict[str, str]) -> Response:
         path = urlsplit(request.target).path
         return _error(501, "Not Implemented", f"no such api:{request.method}:{path}", path)
+
+    def _raft(self, request: Request, query: dict[str, str]) -> Response:
+        """Of the operations on raft groups, the one that an operator needs."""
+        if not self._may(request, query):
+            return self._forbidden(request)
+        try:
+            asked = msgspec.json.decode(request.body, type=_Operation)
+        except msgspec.MsgspecError:
+            return _error(400, "Bad Request", "Required request body is missing", urlsplit(request.target).path)
+        host, _, port = asked.value.rpartition(":")
+        if asked.command != "removePeer" or not port.isdecimal():
+            return _json(200, bodies.result(None, code=500, message=f"Not support command: {asked.command}"))
+        known = self.ensemble.remove_peer(self.member, f"{host}:{int(port) + 1000}", self.ensemble.now)
+        good = 0 if self.settings.line >= _NEW else 200
+        return _json(200, bodies.result(None, code=good if known else 500, message=None if known else "no leader"))
 
     # -------------------------------------------------------------- state and health
 

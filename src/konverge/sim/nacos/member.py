@@ -48,14 +48,11 @@ class Member:
     serving_since: float = 0.0
     exit_code: int | None = None
     peers: set[str] = field(default_factory=set)
-    """The members of its raft groups: its list, and whoever joined them since."""
+    """The addresses of those that its raft groups consist of; they are kept on disk."""
     beliefs: dict[str, Leader] = field(default_factory=dict)
     """Its own raft metadata: by group, and never cleared."""
     history: list[tuple[float, dict[str, Leader]]] = field(default_factory=list)
     contacts: dict[str, Contact] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.peers.update(self.settings.members)
 
     @property
     def address(self) -> str:

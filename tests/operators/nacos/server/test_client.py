@@ -149,6 +149,26 @@ async def test_readiness_looks_into_the_body() -> None:
     assert not await _constant(Response(500, body=b"naming not in readiness")).ready("127.0.0.1")
 
 
+@pytest.mark.parametrize(("path", "code"), [("/nacos/v1/core/ops/raft", 200), ("/nacos/v3/admin/core/ops/raft", 0)])
+async def test_a_peer_is_removed_with_the_identity(path: str, code: int) -> None:
+    asked: list[tuple[str, str, object]] = []
+
+    async def handler(request: Request) -> Response:
+        if request.target != path:
+            return Response(410)
+        asked.append((request.method, request.headers.get("serverIdentity"), json.loads(request.body)))
+        return Response(200, body=json.dumps({"code": code, "message": None, "data": None}).encode())
+
+    await _servers(handler).remove_peer("127.0.0.1", peer="nacos-2.h:7848", identity=IDENTITY)
+    assert asked == [("POST", "security", {"command": "removePeer", "value": "nacos-2.h:7848"})]
+
+
+async def test_a_peer_that_cannot_be_removed() -> None:
+    body = json.dumps({"code": 500, "message": "no leader"}).encode()
+    with pytest.raises(NacosError, match=r"a:7848 was not removed from the raft groups: no leader"):
+        await _constant(Response(200, body=body)).remove_peer("127.0.0.1", peer="a:7848")
+
+
 async def test_a_failed_bootstrap_tells_no_password() -> None:
     body = json.dumps({"code": 500, "message": f"could not store {SECRET}"}).encode()
     with pytest.raises(NacosError) as caught:

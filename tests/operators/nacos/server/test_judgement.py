@@ -106,6 +106,15 @@ def test_growing_needs_the_larger_majority() -> None:
     assert not judge(views, 5).quorum
 
 
+def test_raft_groups_that_are_larger_than_the_cluster_have_the_larger_majority() -> None:
+    peers = frozenset(f"{host}:7848" for host in HOSTS)
+    views = everybody(peers=peers)
+    whole = judge(views, 3)
+    assert whole.healthy
+    assert whole.surplus == tuple(sorted(f"{host}:7848" for host in HOSTS[3:]))
+    assert not judge([*views[:2], failed(2)], 3).quorum
+
+
 def test_the_lowest_version_of_an_upgrade() -> None:
     views = everybody()
     views[0] = view(0, *(replace(member(i), version="2.10.0") for i in range(3)))
@@ -142,6 +151,7 @@ members = st.builds(
     version=st.sampled_from([None, "2.4.3", "3.0.3", "x-y.²"]),
     leaders=leaders,
     raft_port=st.none() | st.just(7848),
+    peers=st.frozensets(st.sampled_from([f"{host}:7848" for host in HOSTS])),
 )
 views = st.lists(
     st.builds(

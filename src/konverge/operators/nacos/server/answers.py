@@ -27,9 +27,10 @@ _EXCERPT = 160
 T = TypeVar("T")
 
 
-class _Group(msgspec.Struct):
+class _Group(msgspec.Struct, rename="camel"):
     leader: str | None = None
     term: int | None = 0
+    raft_group_member: list[str] | None = None
 
 
 class _Raft(msgspec.Struct, rename="camel"):
@@ -92,6 +93,7 @@ def _member(raw: _Member) -> Member:
         state=state,
         version=version,
         leaders=_leaders(extended.raft_meta_data),
+        peers=_peers(extended.raft_meta_data),
         raft_port=_port(extended.raft_port),
         failures=raw.fail_access_cnt,
     )
@@ -118,6 +120,14 @@ def _leaders(raft: _Raft | None) -> dict[str, Leader] | None:
     return {
         group: Leader(_raft_address(data.leader or ""), data.term or 0) for group, data in raft.meta_data_map.items()
     }
+
+
+def _peers(raft: _Raft | None) -> frozenset[str]:
+    groups = (raft.meta_data_map or {}).values() if raft is not None else ()
+    found = frozenset(_raft_address(peer) for group in groups for peer in group.raft_group_member or ()) - {""}
+    if len(found) > MAX_MEMBERS:
+        raise NacosError("BadAnswer", f"a member has {len(found)} raft peers; more than {MAX_MEMBERS} are not read")
+    return found
 
 
 def _raft_address(text: str) -> str:

@@ -18,6 +18,8 @@ from types import TracebackType
 from typing import Protocol, Self
 from urllib.parse import urlencode
 
+import msgspec
+
 from konverge.operators.nacos.server import answers
 from konverge.operators.nacos.server.errors import NacosError, Reason
 from konverge.operators.nacos.server.model import PORT, Identity, Member, ServerState, join
@@ -111,6 +113,21 @@ class HttpNacosServers:
         # What the server says is not repeated: it may hold the password.
         words = f"{join(address, port)}: the administrator was not made (HTTP {answer.status}); is there a leader?"
         raise NacosError("ServerError", words)
+
+    async def remove_peer(
+        self, address: str, *, port: int = PORT, peer: str, identity: Identity | None = None, timeout: float = 5.0
+    ) -> None:
+        headers = _headers(identity)
+        headers.add("content-type", "application/json")
+        body = msgspec.json.encode({"command": "removePeer", "value": peer})
+        answer = await self._ask(address, port, timeout, "raft", lambda path: Request("POST", path, headers, body))
+        with _about(address, port):
+            _must_be_good(answer, identity)
+            if answers.code(answer.body) not in answers.GOOD:
+                said = answers.complaint(answer.body)
+                raise NacosError(
+                    "ServerError", f"{peer} was not removed from the raft groups: {said or 'no reason given'}"
+                )
 
     # --- how ------------------------------------------------------------------------------------------------------
 

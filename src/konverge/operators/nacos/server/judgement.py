@@ -45,6 +45,7 @@ def judge(views: Sequence[View], replicas: int) -> Verdict:
         leader=evidence.leading_pod(leader),
         leaders=leaders,
         standings=tuple(_standing(evidence, address, leaders, leader) for address in sorted(evidence.addresses)),
+        surplus=_surplus(evidence),
         problems=tuple(dict.fromkeys(problems)),
     )
 
@@ -179,8 +180,17 @@ def _leading(leaders: Mapping[str, Leader]) -> Leader | None:
 
 
 def _needed(evidence: _Evidence, replicas: int) -> int:
-    """While a cluster grows or shrinks, lists and wish differ: the larger number is the safe one."""
-    return max([replicas, *(len(view.members) for view in evidence.views)]) // 2 + 1
+    """While a cluster grows or shrinks, wish, lists and raft groups differ: the largest number is the safe one."""
+    listed = (len(view.members) for view in evidence.views)
+    grouped = (len(one.peers) for one in evidence.verified.values())
+    return max([replicas, *listed, *grouped]) // 2 + 1
+
+
+def _surplus(evidence: _Evidence) -> tuple[str, ...]:
+    pods = {evidence.pods[address] for address in evidence.verified}
+    listed = {one.raft_address for view in evidence.views if view.asked in pods for one in view.members}
+    grouped = {peer for one in evidence.verified.values() for peer in one.peers}
+    return tuple(sorted(grouped - listed))
 
 
 def _quorum(evidence: _Evidence, replicas: int) -> bool:

@@ -48,6 +48,8 @@ class Member:
     """None until the member has reported once: then `UP` is only the first guess."""
     leaders: Mapping[str, Leader] | None = None
     """By raft group, each with a leader of its own; None where no raft metadata is known."""
+    peers: frozenset[str] = frozenset()
+    """The raft addresses that its groups consist of. Whoever leaves stays there until it is removed."""
     raft_port: int | None = None
     failures: int = 0
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Question = Literal["nodes", "state", "readiness", "login", "admin"]
+Question = Literal["nodes", "state", "readiness", "login", "admin", "raft"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,8 @@ class Api:
     """One that tells by the HTTP status or by the code in its body, on the main port."""
     login: str = ""
     admin: str = ""
+    raft: str = ""
+    """Operations on raft groups."""
 
     def path(self, question: Question) -> str:
         path: str = getattr(self, question)
@@ -38,6 +40,7 @@ V1 = Api(
     readiness="/nacos/v1/console/health/readiness",
     login="/nacos/v1/auth/login",
     admin="/nacos/v1/auth/users/admin",
+    raft="/nacos/v1/core/ops/raft",
 )
 V2 = Api(name="v2", nodes="/nacos/v2/core/cluster/node/list", readiness="/nacos/v2/console/health/readiness")
 V3 = Api(
@@ -47,6 +50,7 @@ V3 = Api(
     readiness="/nacos/v3/admin/core/state/readiness",
     login="/nacos/v3/auth/user/login",
     admin="/nacos/v3/auth/user/admin",
+    raft="/nacos/v3/admin/core/ops/raft",
 )
 ALL = (V1, V2, V3)
 ABSENT = frozenset((404, 405, 410, 501))

@@ -29,5 +29,14 @@ class NacosServers(Protocol):
     async def bootstrap_admin(self, address: str, *, port: int = PORT, password: str, timeout: float = 5.0) -> bool:
         """Make the first administrator, `nacos` (2.4 and later). False: there is one already."""
 
+    async def remove_peer(
+        self, address: str, *, port: int = PORT, peer: str, identity: Identity | None = None, timeout: float = 5.0
+    ) -> None:
+        """Take a server that left out of all raft groups: by its raft address, as in `Verdict.surplus`.
+
+        Needed after a cluster shrank: its groups keep counting the server, whatever the servers' lists say (seen on a
+        real 2.1.1). Asking again does no harm.
+        """
+
     async def aclose(self) -> None:
         """Close what is open."""

@@ -47,6 +47,9 @@ class Verdict:
     """By raft group: the claim with the highest term among verified members."""
     standings: tuple[Standing, ...]
     """By address."""
+    surplus: tuple[str, ...]
+    """Raft addresses that still count for a majority, though no verified member lists them any more: a server that left
+    and has to be removed (`NacosServers.remove_peer`), or the majority of a shrunk cluster is that of the old one."""
     problems: tuple[str, ...]
     """Readable sentences; empty exactly when healthy."""
 
