@@ -7,6 +7,7 @@ and UpdateStatus acts on the verdict of the round before, if that is fresh, with
 from __future__ import annotations
 
 from konverge.operators.nacos.pods import seconds_since
+from konverge.operators.nacos.steps.bootstrap import bootstrap_admin
 from konverge.operators.nacos.steps.check_kind import check_kind
 from konverge.operators.nacos.steps.check_nacos import check_nacos, question
 from konverge.operators.nacos.steps.heal import heal_pods, heal_split
@@ -35,6 +36,7 @@ async def check_and_make_heal(round: Round) -> None:
         await heal_split(round, workload, views, verdict, stop)
         await heal_pods(round, workload, verdict, stop)
         raise
+    await bootstrap_admin(round, workload)
 
 
 def _is_fresh(round: Round) -> bool:

@@ -1,0 +1,126 @@
+"""The operator as a whole: what it may do, what it counts, what it comes with."""
+
+from __future__ import annotations
+
+import pytest
+
+from konverge.client import Client, MergePatch, Static
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod
+from konverge.observe.exposition import render
+from konverge.operators.catalog import find
+from konverge.operators.nacos.operator import controllers
+from konverge.operators.nacos.resource import Nacos
+from konverge.runtime.rbac import permissions, rules_for
+from konverge.sim.cluster import Cluster
+from tests.operators.nacos.world import CLUSTER, SPACE, STANDALONE, World, a_simulated_world, a_world, condition
+
+pytestmark = [pytest.mark.virtual]
+
+
+async def service_account(cluster: Cluster) -> Client:
+    """The operator's own, with nothing but what the declaration says."""
+    rules = rules_for(permissions(controllers()))
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "op"}}
+    await cluster.client.create({**role, "rules": rules})
+    subject = {"kind": "ServiceAccount", "name": "op", "namespace": SPACE}
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "op"}
+    binding = {**role, "kind": "ClusterRoleBinding", "subjects": [subject], "roleRef": ref}
+    await cluster.client.create(binding)
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "op", "namespace": SPACE}}
+    await cluster.client.create(account)
+    token = await cluster.client.request_token("op", SPACE)
+    return Client(cluster.server.transport, credentials=Static.bearer(token.token))
+
+
+@pytest.mark.spec("N-14", "N-15", "N-16")
+async def test_the_declared_permissions_are_enough_for_a_whole_life() -> None:
+    async with (
+        a_world(nodes=4) as world,
+        await service_account(world.cluster) as client,
+        world.operating(client=client),
+    ):
+        volume = {"enabled": True, "requests": {"storage": "1Gi"}}
+        image = "nacos/nacos-server:v3.0.3"
+        world.servers.version = "3.0.3"
+        await world.create("nacos", {**CLUSTER, "image": image, "volume": volume})
+        await world.until("nacos")
+        await world.advance(60.0)
+        await world.change("nacos", replicas=4, config="a=1\n")
+        await world.advance(2.0)
+        await world.until("nacos")
+        await world.change("nacos", volume={"requests": {"storage": "2Gi"}})
+        await world.advance(10.0)
+        await world.until("nacos")
+        claims = await world.client.list(PersistentVolumeClaim, SPACE)
+        assert {str(one.spec.resources.requests["storage"]) for one in claims} == {"2Gi"}  # type: ignore[union-attr]
+        await world.client.delete(Nacos, "nacos", SPACE)
+        await world.advance(120.0)
+        assert not await world.client.list(Pod, SPACE)
+
+
+@pytest.mark.spec("N-17")
+async def test_numbers_of_each_resource_are_shown_and_forgotten_with_it() -> None:
+    async with a_world() as world, world.operating() as operator:
+        await world.create("nacos", STANDALONE)
+        await world.until("nacos")
+        await world.advance(60.0)
+        text = render(operator.numbers).decode()
+        assert 'nacos_phase{name="nacos",namespace="default",phase="Running"} 1.0' in text
+        assert 'nacos_verified{name="nacos",namespace="default"} 1.0' in text
+        assert 'nacos_rounds_interrupted_total{code="200",name="nacos",namespace="default"}' in text
+        await world.client.delete(Nacos, "nacos", SPACE)
+        await world.advance(60.0)
+        assert 'name="nacos",namespace="default"' not in render(operator.numbers).decode()
+
+
+@pytest.mark.spec("N-01")
+async def test_the_samples_come_up() -> None:
+    async with a_simulated_world(nodes=4) as (world, _), world.operating():
+        world.databases.add_server("mysql.default.svc", 3306, "mysql").add("nacos", "nacos", "change-me")
+        world.databases.add_server("postgres.default.svc", 5432, "postgresql").add("nacos", "nacos", "change-me")
+        for sample in find("nacos").sample_objects():
+            await world.client.create(sample, resource=Nacos.resource if sample["kind"] == "Nacos" else None)
+        for name in ("nacos-single", "nacos-cluster", "nacos-pg"):
+            await world.until(name)
+
+
+@pytest.mark.spec("N-06")
+async def test_embedded_servers_get_their_first_administrator() -> None:
+    async with a_simulated_world() as (world, _), world.operating():
+        await world.secret("admin", username="nacos", password="mine")
+        spec = {**CLUSTER, "image": "nacos/nacos-server:v2.4.3", "certification": {"enabled": True}}
+        await world.create("nacos", {**spec, "adminCredentialsSecretRef": {"name": "admin"}})
+        await world.until("nacos")
+        await world.advance(60.0)
+        found = await world.nacos("nacos")
+        assert condition(found, "AdminRotated") == ("True", "Bootstrapped")
+        address = found.status.conditions[0].instance
+        assert await world.asked.login(address, username="nacos", password="mine")
+
+
+@pytest.mark.spec("N-08")
+async def test_two_clusters_in_one_namespace_do_not_meet() -> None:
+    async with a_world(nodes=6) as world, world.operating():
+        for name in ("one", "one-client"):
+            await world.create(name, CLUSTER)
+        for name in ("one", "one-client"):
+            found = await world.until(name)
+            assert {node.pod_name for node in found.status.conditions} == {f"{name}-{number}" for number in range(3)}
+
+
+async def made_by(world: World, kind: str, name: str) -> list[str]:
+    found = await world.client.get(kind, name, SPACE)
+    return [entry["manager"] for entry in found["metadata"]["managedFields"]]
+
+
+@pytest.mark.spec("N-14")
+async def test_fields_that_others_add_are_left_to_them() -> None:
+    async with a_world() as world, world.operating():
+        await world.create("nacos", CLUSTER)
+        await world.until("nacos")
+        note = MergePatch({"metadata": {"annotations": {"theirs": "kept"}}})
+        await world.client.patch("services", "nacos-client", note, SPACE)
+        await world.advance(60.0)
+        found = await world.client.get("services", "nacos-client", SPACE)
+        assert found["metadata"]["annotations"]["theirs"] == "kept"
+        assert "nacos-operator" in await made_by(world, "services", "nacos-client")
