@@ -13,8 +13,8 @@ from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
 from konverge.kube import daemonset
 from konverge.kube.daemonset.fit import bound_to, should_run, target_of, tolerations
-from konverge.kube.placement import node_matches, tolerates
 from konverge.kube.daemonset.plan import bounds, look_at, manage, roll
+from konverge.kube.placement import node_matches, tolerates
 from konverge.objects import LabelSelector
 from konverge.objects.codec import from_dict
 from konverge.objects.kinds.apps_v1 import (

@@ -140,7 +140,7 @@ class Faulty:
         for fault in faults:
             if fault.kind not in WORLD:
                 self._due.setdefault(int(fault.at), []).append(fault)
-        self._streams: set[_FaultyStream] = set()
+        self._streams: dict[_FaultyStream, None] = {}  # no set: who is cut first must not depend on addresses
         self.exchanges = 0
         self.away = False
         """The API server cannot be reached at all."""
@@ -230,17 +230,25 @@ class _Refusal:
 class _FaultyStream:
     """A stream whose chunks come late, twice, or not any more."""
 
-    def __init__(self, inner: Stream, fault: Fault | None, streams: set[_FaultyStream]) -> None:
+    def __init__(self, inner: Stream, fault: Fault | None, streams: dict[_FaultyStream, None]) -> None:
         self.status, self.headers = inner.status, inner.headers
         self._inner = inner
         self._fault = fault
         self._streams = streams
-        self._broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        streams.add(self)
+        self._cut = False
+        self._reader: asyncio.Task[Any] | None = None
+        """Who waits for the next chunk."""
+        streams[self] = None
 
     def cut(self) -> None:
-        if not self._broken.done():
-            self._broken.set_result(None)
+        """Break off, also in the middle of somebody's waiting."""
+        if not self._cut:
+            self._cut = True
+            if self._reader is not None:
+                self._reader.cancel()
+
+    def _is_cut(self) -> bool:
+        return self._cut
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._chunks()
@@ -262,27 +270,21 @@ class _FaultyStream:
 
     async def _next_chunk(self, chunks: AsyncIterator[bytes]) -> bytes | None:
         """The next chunk, None at the end; raises when the stream is cut meanwhile."""
-        reading: asyncio.Task[bytes | None] = asyncio.create_task(_first(chunks), name="faulty stream")
-        waiting: list[asyncio.Future[Any]] = [reading, self._broken]
-        try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            if reading.done():
-                return reading.result()
-            raise ConnectionLost("an injected fault: the connection was lost")
-        finally:
-            if not reading.done():
-                reading.cancel()
-                await asyncio.wait([reading])
+        reader = asyncio.current_task()
+        if not self._cut and reader is not None:
+            self._reader = reader
+            try:
+                return await anext(chunks, None)
+            except asyncio.CancelledError:
+                if not self._is_cut() or reader.uncancel():
+                    raise  # somebody else has ended the reader
+            finally:
+                self._reader = None
+        raise ConnectionLost("an injected fault: the connection was lost")
 
     async def read(self) -> bytes:
         return await self._inner.read()
 
     async def aclose(self) -> None:
-        self._streams.discard(self)
-        if not self._broken.done():
-            self._broken.cancel()
+        self._streams.pop(self, None)
         await self._inner.aclose()
-
-
-async def _first(chunks: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(chunks, None)
