@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 SEEDS ?= 1000
 
-.PHONY: help venv up test seeds real lint bench bench-venv bench-peers clean
+.PHONY: help venv up test seeds real lint bench bench-venv bench-peers docs clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -57,6 +57,9 @@ bench-peers: bench-venv ## build the other frameworks' operators for the runtime
 
 bench: bench-venv ## run every benchmark, side by side with the peers
 	$(BENCH_VENV)/bin/python -m bench all
+
+docs: venv ## write a reference of all public names and commands to build/reference.md
+	$(BIN)/python -m tools.reference build/reference.md
 
 clean: ## remove what these commands made
 	rm -rf $(VENV) $(BENCH_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -14,6 +14,7 @@ import pytest
 import konverge
 from konverge import ApiServer, Client
 from konverge.client import Static
+from tools.reference import reference
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 REAL_TIME = {"process-pods.md"}
@@ -51,3 +52,21 @@ async def test_the_page_runs(page: str) -> None:
             result = eval(code, module.__dict__)
             if inspect.isawaitable(result):
                 await result
+
+
+PEOPLE = [*DOCS.glob("*.md"), *DOCS.parent.glob("*.md")]
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in PEOPLE])
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_reference_has_every_public_name_with_its_words() -> None:
+    text = "\n".join(reference())
+    for name in konverge.__all__:
+        assert f"### `konverge.{name}`\n" in text
+        value = getattr(konverge, name)
+        assert inspect.getdoc(value) or not (inspect.isclass(value) or inspect.isroutine(value)), name
+    assert "### `konverge up`" in text

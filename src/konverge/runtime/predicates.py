@@ -26,11 +26,13 @@ def resource_version_changed(change: Change) -> bool:
 
 
 def labels_changed(change: Change) -> bool:
+    """Labels were added, removed or given other values."""
     old, new = change.old, change.new
     return old is None or new is None or old.meta.labels != new.meta.labels
 
 
 def annotations_changed(change: Change) -> bool:
+    """Annotations were added, removed or given other values."""
     old, new = change.old, change.new
     return old is None or new is None or old.annotations != new.annotations
 
@@ -44,11 +46,13 @@ def deleted(change: Change) -> bool:
 
 
 def all_of(*predicates: Predicate) -> Predicate:
+    """A change counts when it does for each of these."""
     return lambda change: all(predicate(change) for predicate in predicates)
 
 
 def any_of(*predicates: Predicate) -> Predicate:
-    """
+    """A change counts when it does for one of these.
+
     >>> any_of(generation_changed, labels_changed)  # doctest: +ELLIPSIS
     <function any_of...>
     """
@@ -56,4 +60,5 @@ def any_of(*predicates: Predicate) -> Predicate:
 
 
 def not_(predicate: Predicate) -> Predicate:
+    """A change counts when it does not for this one."""
     return lambda change: not predicate(change)
