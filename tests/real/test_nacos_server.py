@@ -65,9 +65,10 @@ async def test_three_servers_lose_and_find_each_other(nacos: Path, tmp_path: Pat
         assert again.leaders[LEADING_GROUP].term >= led.leaders[LEADING_GROUP].term
 
         last = next(one.pod for one in again.standings if one.role == "follower")
+        gone = f"{cluster.addresses[last]}:7848"
         cluster.kill(last)
-        await cluster.until(lambda verdict: verdict.quorum and verdict.leader != "")
-        await cluster.servers.remove_peer(
-            cluster.addresses[again.leader], peer=f"{cluster.addresses[last]}:7848", timeout=60
+        await cluster.until(
+            lambda verdict: verdict.quorum and all(one.address != gone for one in verdict.leaders.values())
         )
+        await cluster.servers.remove_peer(cluster.addresses[again.leader], peer=gone, timeout=60)
         await cluster.until_peers(again.leader, 2)

@@ -35,7 +35,7 @@ class NacosServers(Protocol):
         """Take a server that left out of all raft groups: by its raft address, as in `Verdict.surplus`.
 
         Needed after a cluster shrank: its groups keep counting the server, whatever the servers' lists say (seen on a
-        real 2.1.1). Asking again does no harm.
+        real 2.1.1). It takes a leader in every group: ask again when it fails, which does no harm.
         """
 
     async def aclose(self) -> None:
