@@ -113,14 +113,20 @@ class Informer:
     def __init__(self, caller: Caller, spec: CacheSpec, indexes: Mapping[str, IndexFunction] | None = None) -> None:
         self.spec = spec
         self.synced = asyncio.Event()
-        self._handlers: list[Handler] = []
+        self._handlers: list[tuple[Handler, Callable[[], bool]]] = []
         self._waiters: list[_Waiter] = []
         self._parts: dict[str, _Part] = {}
         for scope in spec.scopes():
             store = Store(indexes)
             watching = Watching(store, _receiver(spec))
             reflector = Reflector(
-                caller, scope, watching, self._deliver, list_timeout=spec.list_timeout, streaming=spec.streaming
+                caller,
+                scope,
+                watching,
+                self._deliver,
+                list_timeout=spec.list_timeout,
+                streaming=spec.streaming,
+                plenty=self._plenty,
             )
             self._parts[scope.namespace] = _Part(store, reflector)
         self._everywhere = self._parts.get("")
@@ -134,20 +140,25 @@ class Informer:
                 name = f"reflector {self.spec.resource.group_resource}"
                 group.create_task(part.reflector.run(), name=f"{name} in {namespace}" if namespace else name)
 
-    def add_handler(self, handler: Handler) -> Callable[[], None]:
+    def add_handler(self, handler: Handler, plenty: Callable[[], bool] = lambda: False) -> Callable[[], None]:
         """Be told of every change from now on; what is cached already is told at once as initial.
 
-        Returns the function that ends it.
+        `plenty` says that the handler has enough to do for now: as long as all of them say so, changes are fetched in
+        batches. Returns the function that ends it.
         """
         for key, record in list(self.items()):
             handler(Change(ChangeType.ADDED, key, None, record, initial=True))
-        self._handlers.append(handler)
-        return functools.partial(self._handlers.remove, handler)
+        entry = (handler, plenty)
+        self._handlers.append(entry)
+        return functools.partial(self._handlers.remove, entry)
+
+    def _plenty(self) -> bool:
+        return self._handlers != [] and all(plenty() for _, plenty in self._handlers)
 
     def _deliver(self, changes: list[Change]) -> None:
         self._check_size()
         for change in changes:
-            for handler in self._handlers:
+            for handler, _ in self._handlers:
                 handler(change)
             change.forget_meta()
         self._after_progress()

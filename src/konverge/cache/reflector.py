@@ -22,6 +22,7 @@ from konverge.client.errors import ApiStatusError, BadRequest, ClientError, Expi
 from konverge.objects.resource import Resource
 from konverge.wire.errors import WireError
 from konverge.wire.message import Stream
+from konverge.wire.stream import ResponseStream
 
 # client-go's numbers: at worst one list per 30 s and reflector when a server is down; a watch that held for two
 # minutes counts as healthy and starts from the first delay again.
@@ -37,6 +38,9 @@ GRACE = 5.0
 """A stream that outlives the server's own limit by this much is dead."""
 BOOKMARK_SILENCE = 150.0
 """Servers that send bookmarks do so every minute: two missing ones mean that nobody is there."""
+LULL = 0.05
+"""Seconds between two reads while those who are told have plenty to do: news would only wait in their queues, and a
+packet for each change costs several times what the change itself does."""
 PAGE = 500
 
 PARTIAL_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
@@ -108,6 +112,7 @@ class Reflector:
         *,
         list_timeout: float = 60.0,
         streaming: bool = True,
+        plenty: Callable[[], bool] = lambda: False,
     ) -> None:
         self.scope = scope
         self.watching = watching
@@ -116,6 +121,7 @@ class Reflector:
         self._on_changes = on_changes
         self._list_timeout = list_timeout
         self._streaming = streaming
+        self._plenty = plenty
         self._list_version = "0"  # any state the server has at hand will do; after a 410, only the newest
 
     async def run(self) -> None:
@@ -201,6 +207,7 @@ class Reflector:
 
     async def _read(self, stream: Stream, limit: float, *, state_only: bool) -> None:
         loop = asyncio.get_running_loop()
+        far = stream if isinstance(stream, ResponseStream) and not self._caller.near else None
         end = loop.time() + limit
         async with asyncio.timeout_at(end) as alarm:
             async for chunk in stream:
@@ -211,6 +218,8 @@ class Reflector:
                     return
                 if self.watching.bookmarks:
                     alarm.reschedule(min(end, loop.time() + BOOKMARK_SILENCE))
+                if far is not None and self._plenty():
+                    await far.rest(LULL)
 
     async def _take(self, chunk: bytes) -> None:
         first = True

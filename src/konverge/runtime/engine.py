@@ -102,12 +102,16 @@ class Engine(Generic[T]):
     def _listen(
         self, informer: Informer, kind: type[Object], deliver: Callable[[Change, Request | None], None]
     ) -> None:
-        informer.add_handler(self._writes.router(kind.resource, deliver))
+        informer.add_handler(self._writes.router(kind.resource, deliver), self._has_plenty)
 
     def _primary_changed(self, change: Change, writer: Request | None) -> None:
         predicate = self.controller.predicate
         if predicate is None or predicate(change):
             self.want(change.key, self.controller.kind.__name__, change, writer)
+
+    def _has_plenty(self) -> bool:
+        """Every worker is busy, and as many keys wait as there are workers."""
+        return len(self.queue) > self.numbers.workers
 
     def want(self, request: Request, kind: str, change: Change, writer: Request | None) -> None:
         """Queue a request for a change of an object, unless it is the echo of its own write."""

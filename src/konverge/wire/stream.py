@@ -128,6 +128,15 @@ class ResponseStream:
                 raise too_large(self._body_limit)
         return b"".join(pieces)
 
+    async def rest(self, seconds: float) -> None:
+        """Bring nothing for a while, unless something is here already: what comes meanwhile is then read at once."""
+        if self._source is None or self._chunks or self._paused:
+            return
+        self._paused = True
+        self._source.pause()
+        await asyncio.sleep(seconds)
+        self._go_on()
+
     async def aclose(self) -> None:
         """Give the rest up. Before the end of the body this closes the connection. Idempotent."""
         source, self._source = self._source, None
@@ -146,10 +155,13 @@ class ResponseStream:
         chunks.clear()
         self._size = 0
         if self._paused:
-            self._paused = False
-            if self._source is not None:
-                self._source.resume()
+            self._go_on()
         return data
+
+    def _go_on(self) -> None:
+        self._paused = False
+        if self._source is not None:
+            self._source.resume()
 
     def _finish(self) -> None:
         if self._error is not None:

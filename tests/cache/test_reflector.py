@@ -1,0 +1,95 @@
+"""How a reflector reads: at once, or in batches while those who are told have plenty to do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import pytest
+
+from konverge.cache import CacheSpec, Informer
+from konverge.cache.reflector import LULL
+from konverge.cache.store import Change
+from konverge.client.call import Call
+from konverge.objects.resource import Resource
+from konverge.wire.message import Headers, Response
+from konverge.wire.stream import ResponseStream
+
+CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps")
+
+
+def line(kind: str, name: str, version: int, **metadata: object) -> bytes:
+    meta = {"name": name, "namespace": "shop", "uid": name, "resourceVersion": str(version), **metadata}
+    return json.dumps({"type": kind, "object": {"metadata": meta}}).encode() + b"\n"
+
+
+END = line("BOOKMARK", "", 1, annotations={"k8s.io/initial-events-end": "true"})
+
+
+class Wire:
+    """A far server: the state, then a stream that the test fills; notes when its source was told to stop and go on."""
+
+    near = False
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, float]] = []
+        self.changes: asyncio.Future[ResponseStream] = asyncio.get_running_loop().create_future()
+
+    async def call(self, call: Call) -> Response:
+        raise AssertionError("nothing but streams is asked for")
+
+    async def stream(self, call: Call) -> ResponseStream:
+        stream = ResponseStream(self, 200, Headers(), high=1 << 20, gzip=False, body_limit=None)
+        if "sendInitialEvents" in call.query:
+            stream.push(END)
+        else:
+            self.changes.set_result(stream)
+        return stream
+
+    def _note(self, what: str) -> None:
+        self.told.append((what, asyncio.get_running_loop().time()))
+
+    def pause(self) -> None:
+        self._note("pause")
+
+    def resume(self) -> None:
+        self._note("resume")
+
+    def reader_waits(self) -> None: ...
+
+    async def discard(self, stream: ResponseStream) -> None: ...
+
+
+async def follow(wire: Wire, plenty: Callable[[], bool], *kinds: bytes) -> list[str]:
+    """The names of what a handler is told, after these lines came one by one."""
+    informer = Informer(wire, CacheSpec(resource=CONFIG_MAPS))
+    names: list[str] = []
+
+    def handler(change: Change) -> None:
+        names.append(change.key.name)
+
+    informer.add_handler(handler, plenty)
+    running = asyncio.create_task(informer.run())
+    stream = await wire.changes
+    for data in kinds:
+        stream.push(data)
+        await asyncio.sleep(LULL * 2)
+    running.cancel()
+    await asyncio.wait([running])
+    return names
+
+
+@pytest.mark.virtual
+async def test_a_handler_with_plenty_to_do_is_told_in_batches() -> None:
+    wire = Wire()
+    assert await follow(wire, lambda: True, line("ADDED", "a", 2), line("ADDED", "b", 3)) == ["a", "b"]
+    assert [what for what, _ in wire.told] == ["pause", "resume"] * 2
+    assert wire.told[1][1] - wire.told[0][1] == pytest.approx(LULL)
+
+
+@pytest.mark.virtual
+async def test_a_handler_with_little_to_do_is_told_at_once() -> None:
+    wire = Wire()
+    assert await follow(wire, lambda: False, line("ADDED", "a", 2), line("ADDED", "b", 3)) == ["a", "b"]
+    assert wire.told == []
