@@ -106,7 +106,7 @@ async def remove(call: Call, served: Served, key: str, options: DeleteOptions, *
 
 async def _admit(call: Call, served: Served, record: Record, options: DeleteOptions) -> None:
     """The deletion of a collection has no name in the eyes of admission, though each object of it is shown."""
-    _check_preconditions(served, record, record.decode(), options)
+    check_preconditions(served, record, record.decode(), options)
     name = "" if call.info.verb == "deletecollection" else record.name
     request = writes.admission_request(call, served, None, render.restored(served, record), options.body(), name)
     request.namespace = record.namespace
@@ -116,7 +116,7 @@ async def _admit(call: Call, served: Served, record: Record, options: DeleteOpti
 
 async def _remove_once(call: Call, served: Served, record: Record, options: DeleteOptions) -> Deleted:
     obj = record.decode()
-    _check_preconditions(served, record, obj, options)
+    check_preconditions(served, record, obj, options)
     if options.grace_period is not None and options.grace_period < 0:
         options = replace(options, grace_period=1)
     grace = _grace(served, obj, options)
@@ -136,7 +136,7 @@ async def _remove_once(call: Call, served: Served, record: Record, options: Dele
     return await _keep(call, served, record, obj)
 
 
-def _check_preconditions(served: Served, record: Record, obj: Obj, options: DeleteOptions) -> None:
+def check_preconditions(served: Served, record: Record, obj: Obj, options: DeleteOptions) -> None:
     resource, group = served.resource, served.reported_group
     uid, version = obj["metadata"].get("uid", ""), str(record.revision)
     if options.uid is not None and options.uid != uid:

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from konverge.apiserver import status
 from konverge.apiserver.http import bodies, respond, writes
 from konverge.apiserver.http.binding import SUCCESS, set_condition
-from konverge.apiserver.http.delete import remove
+from konverge.apiserver.http.delete import check_preconditions, remove
+from konverge.apiserver.http.fields import track_own_status
 from konverge.apiserver.http.options import DeleteOptions, delete_options, write_options
 from konverge.apiserver.registry import kind_alone
 from konverge.apiserver.strategy import Obj
@@ -55,6 +56,9 @@ async def _evict(call: Call, deletion: DeleteOptions) -> Response:
             return call.answer(500, status.ApiError(500, "", words).status())
         if budgets and not _spare(budgets[0], pod):
             _take_one(call, budgets[0], name, deletion.dry_run)
+    record = call.server.store.get("/pods", f"{namespace}/{name}")
+    if record is not None:
+        check_preconditions(call.resource, record, record.decode(), deletion)
     if not deletion.dry_run:
         condition = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
         condition["message"] = "Eviction API: evicting"
@@ -107,8 +111,15 @@ def _take_one(call: Call, budget: Obj, pod: str, dry_run: bool) -> None:
         raise _refusal(_why_not(name, found))
     if dry_run:
         return
-    namespace = budget["metadata"]["namespace"]
-    call.server.objects.update("policy", "poddisruptionbudgets", namespace, name, lambda b: _count(b, pod))
+    served = call.server.registry.find("policy", "v1", "poddisruptionbudgets")
+
+    def count(old: Obj) -> Obj:
+        new = {**old, "metadata": dict(old["metadata"]), "status": dict(old["status"])}
+        _count(new, pod)
+        track_own_status(served, old, new)
+        return new
+
+    call.server.objects.update("policy", "poddisruptionbudgets", budget["metadata"]["namespace"], name, count)
 
 
 def _count(budget: Obj, pod: str) -> None:

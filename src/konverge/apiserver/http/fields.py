@@ -56,6 +56,24 @@ def _converter(call: Call, served: Served) -> Callable[[Obj, str], tuple[TypeNod
     return convert
 
 
+def track_own_status(served: Served | None, live: Obj, new: Obj) -> None:
+    """Record a change of the status that the server itself makes."""
+    if served is None or served.typing is None:
+        return
+    resource = served.resource
+    owner = Owner(
+        node=served.typing,
+        manager="kube-apiserver",
+        api_version=resource.api_version,
+        kind=resource.kind,
+        now=timestamp(),
+        subresource="status",
+        may_own=may_own(resource.group, resource.plural, "status", has_status=True),
+        convert=None,
+    )
+    update(live, new, owner)
+
+
 def _copied(obj: Obj) -> Obj:
     copy: Obj = msgspec.json.decode(msgspec.json.encode(obj))
     return copy

@@ -120,6 +120,8 @@ class StrategicPatch:
 
     def __init__(self, body: bytes, node: TypeNode, checked: bool) -> None:
         patch = parsed(body)
+        if patch is None:
+            patch = {}
         if not isinstance(patch, dict):
             raise status.bad_request(_wrong(patch, "map[string]interface {}"))
         self._patch, self._node = patch, node

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from konverge.apiserver import fielderrors, status
-from konverge.apiserver.http import bodies, fields, patch, reads, render, writes
+from konverge.apiserver.http import bodies, fields, negotiate, patch, reads, render, writes
 from konverge.apiserver.http.options import WriteOptions, write_options
 from konverge.apiserver.merge import apply as applying
 from konverge.apiserver.merge.scale import replicas_path, to_parent, to_scale
@@ -107,7 +107,21 @@ async def get(call: Call) -> Response:
     call.negotiate(custom=served.custom)
     view, record = view_of(call, served), reads.find(call)
     await call.server.store.settled(record.revision)
-    return call.answer(200, view.get(render.restored(served, record)))
+    scale = view.get(render.restored(served, record))
+    if not call.accepted.form or served.custom:
+        return call.answer(200, scale)
+    return call.answer(200, _in_form(call, scale))
+
+
+def _in_form(call: Call, scale: Obj) -> Obj:
+    """A Scale as a table, or its metadata alone."""
+    accepted, kind = call.accepted, kind_alone("autoscaling", "v1", "Scale")
+    negotiate.for_object(accepted, kind.go_type)
+    if accepted.form != "Table":
+        return render.partial(scale, accepted.version)
+    metadata = {"resourceVersion": scale["metadata"]["resourceVersion"]}
+    include = render.include_object(call)
+    return render.table(call.server.tables, kind, [scale], metadata, accepted.version, include)
 
 
 async def update(call: Call) -> Response:
@@ -172,8 +186,8 @@ async def _write(call: Call, served: Served, change: patch.ChangeOne, options: W
         assert live is not None
         old = view.read(live)[0]
         entries = live["metadata"].get("managedFields")
-        if entries:
-            old["metadata"]["managedFields"] = to_scale(entries, path)
+        if entries and (own := to_scale(entries, path)):
+            old["metadata"]["managedFields"] = own
         new = change(old)
         _check(call, served, new, live)
         view.write(live, (new.get("spec") or {}).get("replicas", 0))

@@ -258,13 +258,26 @@ def _preconditions(call: Call, served: Served, record: Record, obj: Obj, live: O
         raise status.conflict(resource.group, resource.plural, name, status.MODIFIED)
 
 
+_PLACES = {
+    "/replicationcontrollers": "controllers",
+    "/nodes": "minions",
+    "/services": "services/specs",
+    "/endpoints": "services/endpoints",
+    "networking.k8s.io/ingresses": "ingress",
+    "apiextensions.k8s.io/customresourcedefinitions": "apiextensions.k8s.io/customresourcedefinitions",
+    "apiregistration.k8s.io/apiservices": "apiregistration.k8s.io/apiservices",
+}
+"""Where the real server keeps kinds that have not always had their present names."""
+
+
 def uid_conflict(call: Call, served: Served, wanted: str, found: str) -> status.ApiError:
     """409: the object of this name is another one than the client means."""
     group, _, plural = served.table.rpartition("/")
-    inside = f"/{group}" if served.custom else ""
+    place = f"{group}/{plural}" if served.custom else _PLACES.get(served.table, plural)
     key = f"{call.info.namespace}/{call.info.name}" if served.resource.namespaced else call.info.name
+    root = "" if call.dry_run else "/registry"
     why = (
-        f"StorageError: invalid object, Code: 4, Key: /registry{inside}/{plural}/{key}, ResourceVersion: 0, "
+        f"StorageError: invalid object, Code: 4, Key: {root}/{place}/{key}, ResourceVersion: 0, "
         f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
     )
     return status.conflict(served.resource.group, served.resource.plural, call.info.name, why)
@@ -272,7 +285,6 @@ def uid_conflict(call: Call, served: Served, wanted: str, found: str) -> status.
 
 def _prepare_changed(call: Call, served: Served, obj: Obj, old: Obj, rules: StatusRules | None) -> None:
     strategy, metadata, before = served.strategy, obj["metadata"], old["metadata"]
-    metadata.pop("selfLink", None)
     system.match_namespace(metadata, before.get("namespace", ""))
     system.set_generation(metadata, before.get("generation", 0))
     if rules is None:

@@ -57,10 +57,11 @@ def opened_by_operations(operations: list[Any]) -> Opened:
 
 
 def opened_by_merge(live: Any, patch: Any) -> Opened:
-    """What a merge patch goes into: objects on both sides. New objects are gone through for their nulls."""
+    """What a merge patch goes into: objects on both sides. What is new, lists too, is gone through for its nulls."""
     found: Opened = {}
-    for name, value in patch.items():
-        if isinstance(value, dict):
+    members = patch.items() if isinstance(patch, dict) else ((str(index), item) for index, item in enumerate(patch))
+    for name, value in members:
+        if isinstance(value, (dict, list)):
             before = live.get(name) if isinstance(live, dict) else None
             found[name] = opened_by_merge(before, value)
     return found

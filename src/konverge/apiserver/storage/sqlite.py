@@ -8,7 +8,7 @@ Writes are committed in groups: everything that has queued up while the group be
 statements of a group run on the loop's thread (they only touch memory, and a second Python thread that works through
 them would wait for the interpreter's lock after each); the commit, which waits for the disk, runs in a thread of its
 own. A group is one row of the log. Checkpoints of the write-ahead log are done by that thread between two groups, a few
-megabytes at a time; the write-ahead log has its full size from the start. Old rows of `log` are deleted a few at a time.
+megabytes at a time; that log has its full size from the start. Old rows of `log` are deleted a few at a time.
 """
 
 from __future__ import annotations

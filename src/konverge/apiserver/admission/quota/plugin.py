@@ -12,11 +12,8 @@ from konverge.apiserver.admission.amounts import Amounts, amounts, texts
 from konverge.apiserver.admission.plugin import Kind, Step, Validating, refusal
 from konverge.apiserver.admission.quota.scopes import scopes_of
 from konverge.apiserver.admission.quota.usage import Meter, meter
-from konverge.apiserver.http.respond import timestamp
+from konverge.apiserver.http.fields import track_own_status
 from konverge.apiserver.http.seams import AdmissionRequest
-from konverge.apiserver.merge.managed import update
-from konverge.apiserver.merge.owner import Owner
-from konverge.apiserver.merge.reset import may_own
 from konverge.apiserver.strategy import Obj
 from konverge.objects.quantity import Quantity
 
@@ -133,19 +130,7 @@ def _book(request: AdmissionRequest, quota: Obj, used: Amounts) -> None:
 
     def change(obj: Obj) -> Obj:
         new = {**obj, "metadata": dict(obj["metadata"]), "status": {**(obj.get("status") or {}), "used": texts(used)}}
-        served = server.registry.find("", "v1", "resourcequotas")
-        if served is not None and served.typing is not None:
-            owner = Owner(
-                node=served.typing,
-                manager="kube-apiserver",
-                api_version="v1",
-                kind="ResourceQuota",
-                now=timestamp(),
-                subresource="status",
-                may_own=may_own("", "resourcequotas", "status", has_status=True),
-                convert=None,
-            )
-            update(obj, new, owner)
+        track_own_status(server.registry.find("", "v1", "resourcequotas"), obj, new)
         return new
 
     server.objects.update("", "resourcequotas", metadata["namespace"], metadata["name"], change)
