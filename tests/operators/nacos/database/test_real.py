@@ -32,11 +32,11 @@ async def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch, engine
 
 @pytest.mark.parametrize(("engine", "package"), DRIVERS)
 async def test_a_server_that_says_nothing(engine: Engine, package: str) -> None:
-    accepted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
-    server = await asyncio.start_server(lambda reader, writer: accepted.put_nowait(writer), "127.0.0.1", 0)
+    accepted: list[asyncio.StreamWriter] = []
+    server = await asyncio.start_server(lambda reader, writer: accepted.append(writer), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     await refused(RealDatabases().check(target(engine, port), timeout=0.2), "Timeout", "a password")
-    await _end(server, [await accepted.get()])
+    await _end(server, accepted)
 
 
 @pytest.mark.parametrize("mode", ["disable", "prefer", "require"])
@@ -74,7 +74,11 @@ async def test_a_host_without_address(engine: Engine, package: str) -> None:
 
 
 async def _end(server: asyncio.Server, accepted: list[asyncio.StreamWriter]) -> None:
+    """Connections are accepted in their order: when one of our own is, no other is still on its way."""
+    _, own = await asyncio.open_connection(*server.sockets[0].getsockname())
+    while not any(writer.get_extra_info("peername") == own.get_extra_info("sockname") for writer in accepted):
+        await asyncio.sleep(0)
     server.close()
-    for writer in accepted:
+    for writer in (own, *accepted):
         writer.transport.abort()
     await server.wait_closed()
