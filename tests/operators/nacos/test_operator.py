@@ -124,3 +124,52 @@ async def test_fields_that_others_add_are_left_to_them() -> None:
         found = await world.client.get("services", "nacos-client", SPACE)
         assert found["metadata"]["annotations"]["theirs"] == "kept"
         assert "nacos-operator" in await made_by(world, "services", "nacos-client")
+
+
+def inherited(name: str, owner: dict[str, str]) -> dict[str, object]:
+    """A StatefulSet as the older operators made it, with the hook that wipes the raft data."""
+    labels = {"app": name, "middleware": "nacos", "component": "nacos"}
+    wipe = {"preStop": {"exec": {"command": ["rm", "-rf", "/home/nacos/data/protocol/raft"]}}}
+    servers = " ".join(f"{name}-{number}.{name}-headless.{SPACE}.svc.cluster.local:8848" for number in range(3))
+    env = [{"name": "NACOS_SERVERS", "value": servers}]
+    command = ["sh", "-c", "ping"]
+    container = {"name": name, "image": CLUSTER["image"], "command": command, "lifecycle": wipe, "env": env}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": name, "namespace": SPACE, "ownerReferences": [owner]},
+        "spec": {
+            "replicas": 3,
+            "serviceName": f"{name}-headless",
+            "podManagementPolicy": "Parallel",
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+@pytest.mark.spec("N-01", "N-14")
+async def test_what_an_older_operator_made_is_taken_over() -> None:
+    async with a_world() as world:
+        made = await world.create("nacos", CLUSTER)
+        owner = {"apiVersion": "nacos.io/v1alpha1", "kind": "Nacos", "name": "nacos", "uid": made.metadata.uid}
+        await world.client.create(inherited("nacos", {**owner, "controller": True}))  # type: ignore[dict-item]
+        await world.cluster.settle()
+        async with world.operating():
+            await world.until("nacos")
+        for pod in await world.client.list(Pod, SPACE):
+            assert pod.spec.containers[0].lifecycle is None
+            assert not pod.spec.containers[0].command
+
+
+@pytest.mark.spec("N-12")
+async def test_somebody_elses_set_is_left_alone() -> None:
+    async with a_world() as world, world.operating():
+        node = (await world.client.list("nodes"))[0]["metadata"]
+        owner = {"apiVersion": "v1", "kind": "Node", "name": node["name"], "uid": node["uid"], "controller": True}
+        await world.client.create(inherited("nacos", owner))  # type: ignore[arg-type]
+        await world.create("nacos", CLUSTER)
+        found = await world.until("nacos", "Failed", limit=400.0)
+        assert "choose another name" in found.status.event[-1].message
+        live = await world.client.get("statefulsets", "nacos", SPACE)
+        assert live["spec"]["template"]["spec"]["containers"][0]["command"]

@@ -16,6 +16,7 @@ from konverge.operators.nacos.pods import is_ready
 from konverge.operators.nacos.steps.members import Workload, pods_of
 from konverge.operators.nacos.steps.round import MEMBERS_VERIFIED, Round
 from konverge.operators.nacos.steps.stop import NORMAL, PARAMETER, Stop
+from konverge.runtime import controller_of
 
 
 async def next_size(round: Round) -> tuple[int, int]:
@@ -65,6 +66,7 @@ async def ensure_stateful_set(round: Round, wanted: Object) -> bool:
     if live is not None:
         if live.metadata.deletion_timestamp is not None:
             raise Stop(NORMAL, "Recreating", f"StatefulSet {live.metadata.name} is being made anew")
+        _refuse_strangers(round, live)
         await _grow_volumes(round, live, wanted)
         if difference := _unchangeable(live, wanted):
             await _make_anew(round, live, difference)
@@ -75,9 +77,19 @@ async def ensure_stateful_set(round: Round, wanted: Object) -> bool:
     return True
 
 
+def _refuse_strangers(round: Round, live: StatefulSet) -> None:
+    owner = controller_of(live)
+    if owner is not None and owner.uid != round.ctx.obj.metadata.uid:
+        message = f"StatefulSet {live.metadata.name} belongs to {owner.kind} {owner.name}: choose another name"
+        raise Stop(PARAMETER, "NameTaken", message)
+
+
 def _unchangeable(live: StatefulSet, wanted: StatefulSet) -> str:
     """The first field that differs and that the API server would not let change."""
     old, new = live.spec, wanted.spec
+    if not any(entry.operation == "Apply" for entry in live.metadata.managed_fields):
+        # Of an earlier operator's set an apply would leave whatever it does not name: commands, hooks that wipe data.
+        return "what another operator has put into it"
     if (old.service_name or "") != (new.service_name or ""):
         return "serviceName"
     if old.selector.match_labels != new.selector.match_labels:
