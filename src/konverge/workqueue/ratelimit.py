@@ -6,16 +6,16 @@ Both are pure: they are told the time. Numbers and meaning are those of client-g
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(slots=True)
-class Backoff:
+class Backoff(msgspec.Struct):
     """base · 2ⁿ for the n-th failure of a key in a row, at most `maximum`."""
 
     base: float = 0.005
     maximum: float = 1000.0
-    _failures: dict[Hashable, int] = field(default_factory=dict)
+    _failures: dict[Hashable, int] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 0 < self.base <= self.maximum:
@@ -36,14 +36,13 @@ class Backoff:
             self._failures.pop(key, None)
 
 
-@dataclass(slots=True)
-class TokenBucket:
+class TokenBucket(msgspec.Struct):
     """At most `rate` per second on average and `burst` at once. `reserve` never refuses: it says how long to wait."""
 
     rate: float = 10.0
     burst: int = 100
-    _tokens: float = field(init=False)
-    _updated: float = field(default=0.0, init=False)
+    _tokens: float = 0.0
+    _updated: float = 0.0
 
     def __post_init__(self) -> None:
         if self.rate <= 0 or self.burst < 1:
@@ -59,12 +58,11 @@ class TokenBucket:
         return max(0.0, -self._tokens / self.rate)
 
 
-@dataclass(slots=True)
-class RateLimiter:
+class RateLimiter(msgspec.Struct):
     """The pair that controllers use; `bucket=None` leaves the overall limit out."""
 
-    backoff: Backoff = field(default_factory=Backoff)
-    bucket: TokenBucket | None = field(default_factory=TokenBucket)
+    backoff: Backoff = msgspec.field(default_factory=Backoff)
+    bucket: TokenBucket | None = msgspec.field(default_factory=TokenBucket)
 
     def when(self, key: Hashable, now: float) -> float:
         own = self.backoff.delay(key)
