@@ -306,6 +306,20 @@ def unchanged(*names: str, detail: str = IMMUTABLE, absent: Any = None) -> Trans
     return check
 
 
+def pointers_unchanged(*names: str) -> Transition:
+    """`unchanged` for pointers in Go: nothing is something else than a zero or an empty text."""
+    places = tuple((name, tuple(name.split("."))) for name in names)
+
+    def check(new: Obj, old: Obj, path: str, report: Report) -> bool:
+        for name, keys in places:
+            value = dig(new, keys)
+            if value != dig(old, keys):
+                report.invalid(f"{path}.{name}" if path else name, value, IMMUTABLE)
+        return True
+
+    return check
+
+
 def dig(obj: Any, keys: Iterable[str]) -> Any:
     """The value at a path of keys, or None."""
     for key in keys:

@@ -121,10 +121,10 @@ def _webhook_url(value: str, path: str, report: Report) -> bool:
 
 
 def webhook_service(service: Obj, path: str, report: Report) -> bool:
-    """The service that a webhook is reached by."""
-    for name in ("name", "namespace"):
+    """The service that a webhook is reached by. The real server has the two names the wrong way round."""
+    for name, shown in (("namespace", "name"), ("name", "namespace")):
         if not service.get(name):
-            report.required(f"{path}.{name}")
+            report.required(f"{path}.{shown}")
     port = service.get("port") or 0
     if not 0 < port < 65536:
         report.invalid(f"{path}.port", port, f"port is not valid: {inclusive(1, 65535)}")

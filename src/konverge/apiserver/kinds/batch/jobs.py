@@ -25,6 +25,7 @@ from konverge.apiserver.kinds.declare import (
     field,
     given,
     one_of,
+    pointers_unchanged,
     required,
     section,
     struct,
@@ -99,6 +100,11 @@ def _prepare_create(obj: Obj, context: Context) -> None:
         _generate_selector(spec, metadata.get("name") or "", metadata.get("uid") or "")
     _own_labels(obj)
     _clear_status(obj, context)
+
+
+def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
+    obj["spec"].pop("scheduling", None)
+    status_kept(obj, old, context)
 
 
 def _own_labels(obj: Obj) -> None:
@@ -355,7 +361,7 @@ def spec_warnings(spec: Obj, path: str) -> list[str]:
 JOB = Strategy(
     defaults=_defaults,
     prepare_create=_prepare_create,
-    prepare_update=status_kept,
+    prepare_update=_prepare_update,
     validate_create=creation(_generated_selector, *_JOB),
     validate_update=update(
         as_created(_JOB[0]),
@@ -364,7 +370,7 @@ JOB = Strategy(
         _template_kept,
         unchanged("spec.completionMode"),
         kept("spec.podFailurePolicy", "*batch.PodFailurePolicy"),
-        unchanged("spec.backoffLimitPerIndex", "spec.managedBy"),
+        pointers_unchanged("spec.backoffLimitPerIndex", "spec.managedBy"),
         kept("spec.successPolicy", "*batch.SuccessPolicy"),
         as_created(_JOB[1]),
     ),
