@@ -77,6 +77,7 @@ def _count(text: str) -> int:
 def run(arguments: argparse.Namespace) -> int:
     from konverge.apiserver.lifetime import run as run_until_told
     from konverge.sim.kubelet.behaviour import BehaviourError
+    from konverge.sim.network import claimed_block
 
     operators = wanted_operators(arguments.operators)
     try:
@@ -86,7 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.processes = _process_rules(arguments.processes)
     with ExitStack() as stack:
         folder = arguments.data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="konverge-")))
-        run_until_told(lambda stopping: serve(arguments, rules, operators, folder, stopping))
+        pods_from = stack.enter_context(claimed_block())
+        run_until_told(lambda stopping: serve(arguments, rules, operators, folder, pods_from, stopping))
     return 0
 
 
@@ -128,6 +130,7 @@ async def serve(
     rules: list[Rule],
     operators: list[Operator],
     folder: Path,
+    pods_from: str,
     stopping: asyncio.Event,
 ) -> None:
     from konverge.apiserver.certificates import kept
@@ -141,6 +144,7 @@ async def serve(
         processes=arguments.processes,
         hold=("kubelet",) if arguments.processes else (),  # processes are told where the API server listens
         pod_address=arguments.pod_address,
+        pods_from=pods_from,
         certificates=kept(arguments.data_dir, (arguments.host,)) if arguments.tls else None,
     )
     async with cluster:

@@ -58,6 +58,7 @@ class Cluster:
         hold: Collection[str] = (),
         faults: Plan | None = None,
         pod_address: str = "",
+        pods_from: str = PODS,
         events: bool = True,
         seed: int | None = None,
         data_dir: Path | None = None,
@@ -68,13 +69,14 @@ class Cluster:
 
         `rules` script pods (see `konverge.sim.kubelet.behaviour`); `processes` are images whose containers run as
         real processes of this machine (see docs/process-pods.md); `faults` is what goes wrong, and when;
-        `pod_address` is given to all pods instead of an address of their own; `seed` is for the randomness of a
-        virtual loop; `certificates` are for `listen(tls=True)`, and their authority is what pods are told to trust.
+        `pod_address` is given to all pods instead of addresses of their own, which are counted from `pods_from`; `seed`
+        is for the randomness of a virtual loop; `certificates` are for `listen(tls=True)`, and their authority is what
+        pods are told to trust.
         """
         self.clock = Clock()
         self.server = ApiServer(config=config or _config(controllers), data_dir=data_dir)
         self.client: Client
-        self.kubelet = Kubelet(rules, addresses=Addresses(PODS, shared=pod_address), events=events)
+        self.kubelet = Kubelet(rules, addresses=Addresses(pods_from, shared=pod_address), events=events)
         self.processes = _process_pods(processes, self.kubelet, data_dir)
         self._parts = Parts(
             self.kubelet if kubelet else None, controllers=controllers, scheduler=scheduler, hold=hold, events=events

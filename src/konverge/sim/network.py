@@ -1,17 +1,40 @@
 """Addresses: every pod and node has one of its own in the loopback range, so that a simulated server can really listen.
 
 Nodes are 127.0.1.0 and up, pods 127.1.0.1 and up, load balancers 127.255.0.1 and up. Systems that have 127.0.0.1 alone
-(macOS) give all pods that one: `Addresses(shared="127.0.0.1")`.
+(macOS) give all pods that one: `Addresses(shared="127.0.0.1")`. Clusters that run beside each other on one machine and
+listen take different blocks of pods: `claimed_block`.
 """
 
 from __future__ import annotations
 
+import errno
 import ipaddress
-from collections.abc import Iterable
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 NODES = "127.0.1.0"
 PODS = "127.1.0.1"
 BALANCERS = "127.255.0.1"
+BLOCKS = range(1, 255)
+"""The second numbers of the blocks that pods can be in: 127.1.0.0/16 and so on."""
+CLAIM = 10250
+"""A block is taken by whoever holds this port of its last address. It is the port of kubelets."""
+
+
+@contextmanager
+def claimed_block() -> Iterator[str]:
+    """The first address of a block that no other process of this machine has, until the end of the `with` block."""
+    with socket.socket() as claim:
+        for number in BLOCKS:
+            try:
+                claim.bind((f"127.{number}.255.254", CLAIM))
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    continue
+            yield f"127.{number}.0.1"
+            return
+        yield PODS  # all are taken: whoever listens will find out
 
 
 class Addresses:
