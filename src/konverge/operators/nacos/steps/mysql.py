@@ -17,7 +17,7 @@ from konverge.operators.nacos.steps.stop import NORMAL, PARAMETER, SYSTEM, Stop
 from konverge.runtime import set_controller_reference
 
 _CHECK_TIMEOUT = 10.0
-_AGAIN_AFTER = 60.0
+_AGAIN_AFTER = 300.0
 """How long a Job that failed is left to be looked at before the next try."""
 
 
