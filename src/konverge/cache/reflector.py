@@ -207,7 +207,8 @@ class Reflector:
 
     async def _read(self, stream: Stream, limit: float, *, state_only: bool) -> None:
         loop = asyncio.get_running_loop()
-        far = stream if isinstance(stream, ResponseStream) and not self._caller.near else None
+        # The state is read as fast as it comes: nobody works before it is complete.
+        changes = None if state_only or self._caller.near or not isinstance(stream, ResponseStream) else stream
         end = loop.time() + limit
         async with asyncio.timeout_at(end) as alarm:
             async for chunk in stream:
@@ -218,8 +219,8 @@ class Reflector:
                     return
                 if self.watching.bookmarks:
                     alarm.reschedule(min(end, loop.time() + BOOKMARK_SILENCE))
-                if far is not None and self._plenty():
-                    await far.rest(LULL)
+                if changes is not None and self._plenty():
+                    await changes.rest(LULL)
 
     async def _take(self, chunk: bytes) -> None:
         first = True
