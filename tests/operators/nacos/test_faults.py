@@ -17,7 +17,7 @@ from konverge.sim.databases import SimulatedServer
 from konverge.sim.kubelet.behaviour import Rule
 from tests.operators.nacos.world import CLUSTER, SPACE, STANDALONE, World, a_world, condition
 
-pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-12", "N-20")]
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-12", "N-20"), pytest.mark.limit(180)]
 
 POSTGRES: dict[str, Any] = {
     **CLUSTER,
@@ -378,6 +378,21 @@ async def test_a_server_that_is_of_no_use_is_restarted_and_its_quorum_is_not() -
         ]
         assert changed == ["nacos-1"]
         assert await world.events("Healing")
+        world.servers.faults.clear()
+        await world.until("nacos")
+
+
+@pytest.mark.spec("N-14")
+async def test_an_operator_that_hears_nobody_restarts_nobody() -> None:
+    async with a_world() as world, world.operating():
+        await world.create("nacos", CLUSTER)
+        await world.until("nacos")
+        uids = {one.metadata.name: one.metadata.uid for one in await world.client.list(Pod, SPACE)}
+        for number in range(3):
+            world.servers.fail(f"nacos-{number}", "Unreachable")
+        await world.until("nacos", "Failed", limit=400.0)
+        await world.advance(1800.0)
+        assert {one.metadata.name: one.metadata.uid for one in await world.client.list(Pod, SPACE)} == uids
         world.servers.faults.clear()
         await world.until("nacos")
 

@@ -14,7 +14,7 @@ from konverge.runtime.rbac import permissions, rules_for
 from konverge.sim.cluster import Cluster
 from tests.operators.nacos.world import CLUSTER, SPACE, STANDALONE, World, a_simulated_world, a_world, condition
 
-pytestmark = [pytest.mark.virtual]
+pytestmark = [pytest.mark.virtual, pytest.mark.limit(180)]
 
 
 async def service_account(cluster: Cluster) -> Client:

@@ -14,7 +14,7 @@ from konverge.sim.nacos import Fault
 from tests.operators.nacos.test_faults import POSTGRES, replace_secret, with_postgres
 from tests.operators.nacos.world import CLUSTER, SPACE, STANDALONE, World, a_simulated_world, condition
 
-pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-18"), pytest.mark.limit(120)]
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-18"), pytest.mark.limit(180)]
 
 EMBEDDED: dict[str, Any] = {**CLUSTER, "image": "nacos/nacos-server:v2.4.3"}
 
@@ -169,3 +169,13 @@ async def test_a_cluster_that_has_failed_finds_its_way_back() -> None:
         await world.until("nacos", "Failed", limit=400.0)
         simulated.mend()
         await watch_until(world)
+
+
+@pytest.mark.spec("N-14", "N-15")
+async def test_another_identity_reaches_servers_that_do_not_know_it_yet() -> None:
+    async with a_simulated_world() as (world, _), world.operating():
+        await world.create("nacos", {**EMBEDDED, "image": "nacos/nacos-server:v3.0.3"})
+        await world.until("nacos")
+        await world.secret("identity", identity_key="who", identity_value="me")
+        await world.change("nacos", identitySecretRef={"name": "identity"})
+        assert await watch_until(world) >= 2

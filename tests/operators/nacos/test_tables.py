@@ -8,7 +8,11 @@ import pytest
 
 from tests.operators.nacos.world import CLUSTER, STANDALONE, World, a_world
 
-pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-04", "N-07", "N-08", "N-09", "N-10", "N-11", "N-13")]
+pytestmark = [
+    pytest.mark.virtual,
+    pytest.mark.limit(180),
+    pytest.mark.spec("N-04", "N-07", "N-08", "N-09", "N-10", "N-11", "N-13"),
+]
 
 LOOK = ("GET StatefulSet nacos", "LIST Pod app=nacos")
 

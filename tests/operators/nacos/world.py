@@ -188,8 +188,8 @@ class World:
             if found.status.phase == phase and (phase != "Running" or is_ready(found)):
                 return found
             assert waited < limit, f"{name} is {found.status.phase}, not {phase}: {told(found)}"
-            await self.advance(1.0)
-            waited += 1.0
+            await self.advance(2.0)
+            waited += 2.0
 
     async def events(self, reason: str) -> list[str]:
         found = await self.client.list(Event, SPACE)

@@ -29,7 +29,8 @@ async def heal_pods(round: Round, workload: Workload, verdict: Verdict | None, s
     for pod in reversed(workload.pods):
         found = verdict.of_pod(pod.metadata.name)
         mute = is_ready(pod) and (found is None or not found.verified)
-        if mute and _old_enough(round, pod):
+        # Where the others do not answer either, it may be us who cannot hear.
+        if mute and verdict.verified >= round.now.quorum and _old_enough(round, pod):
             await _restart(round, pod, f"ready, but of no use to its cluster ({stop.reason})")
             return
 

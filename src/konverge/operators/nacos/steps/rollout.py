@@ -33,7 +33,7 @@ async def replace_useless(round: Round, workload: Workload) -> None:
 
 async def replace_next(round: Round, workload: Workload, verdict: Verdict) -> None:
     """The next outdated pod, when all others can be trusted with the load."""
-    chosen = next_to_replace(workload, verdict, round.now)
+    chosen = next_to_replace(workload, verdict, round.now, last_hope=round.status.phase == "Failed")
     if chosen is None:
         return
     left = len(workload.outdated) - 1
@@ -43,16 +43,17 @@ async def replace_next(round: Round, workload: Workload, verdict: Verdict) -> No
     raise Stop(NORMAL, "RollingUpdate", f"{name} is being replaced, {left} after it", progress=True)
 
 
-def next_to_replace(workload: Workload, verdict: Verdict, wish: Wish) -> Pod | None:
+def next_to_replace(workload: Workload, verdict: Verdict, wish: Wish, *, last_hope: bool) -> Pod | None:
     """Which pod may go now; None when none should.
 
     Every pod must be ready and every server up by its own word. Their lists of members need not agree: those of an
-    older template do not know of a cluster that has grown since.
+    older template do not know of a cluster that has grown since. When nothing else has helped (`last_hope`), the new
+    template may be the remedy, say for an identity that no server knows yet: then ready pods are enough.
     """
     outdated = [pod for pod in workload.outdated if ordinal(pod) < wish.listed]  # the others are about to leave
-    if not outdated or len(workload.ready) != wish.replicas or verdict.verified < wish.replicas or verdict.split:
+    if not outdated or len(workload.ready) != wish.replicas:
         return None
-    if wish.replicas >= 3 and verdict.verified - 1 < wish.quorum:
+    if not last_hope and (verdict.verified < wish.replicas or verdict.split):
         return None
     followers = [pod for pod in outdated if pod.metadata.name != verdict.leader]
     return max(followers or outdated, key=ordinal)
