@@ -40,8 +40,8 @@ _STATE = "INSERT INTO state (name, value) VALUES (?, ?) ON CONFLICT (name) DO UP
 _FORGET = "DELETE FROM log WHERE revision IN (SELECT revision FROM log WHERE revision <= ? ORDER BY revision LIMIT ?)"
 
 CHECKPOINT_BYTES = 4 * 1024 * 1024
-LOG_BYTES = 12 * 1024 * 1024
-"""What the write-ahead log grows to between two checkpoints, with its pages that are not full."""
+LOG_BYTES = 8 * 1024 * 1024
+"""About what the write-ahead log grows to between two checkpoints, with its pages that are not full."""
 GROUP = 256
 """Changes that are committed at once, at most: their statements must not hold the loop for long."""
 FORGET_GROUPS = 4
@@ -76,7 +76,8 @@ class SqliteJournal:
         self._connection.execute("PRAGMA synchronous = FULL")
         self._connection.execute("PRAGMA wal_autocheckpoint = 0")
         self._connection.executescript(_SCHEMA)
-        _make_room(path)
+        self._log = path.with_name(f"{path.name}-wal")
+        _make_room(self._log)
 
     # --- start
 
@@ -190,6 +191,7 @@ class SqliteJournal:
     # --- in the journal's thread, which has the connection to itself between an order and its answer
 
     def _commit_all(self) -> None:
+        _sync(self._log)  # the room that was made for it; while the server starts, nobody waits for that
         while self._commits.get():
             try:
                 self._connection.execute("COMMIT")
@@ -209,14 +211,19 @@ class SqliteJournal:
             self._loop.call_soon_threadsafe(callback, *arguments)
 
 
-def _make_room(path: Path) -> None:
+def _make_room(log: Path) -> None:
     """Write the space that the write-ahead log will need: a sync of a file that does not grow costs half as much.
 
     Zeros are no frames, so they change nothing about what is found after a crash.
     """
-    with path.with_name(f"{path.name}-wal").open("r+b") as log:
-        log.seek(0, os.SEEK_END)
-        log.write(bytes(max(0, LOG_BYTES - log.tell())))
+    with log.open("r+b") as file:
+        file.seek(0, os.SEEK_END)
+        file.write(bytes(max(0, LOG_BYTES - file.tell())))
+
+
+def _sync(path: Path) -> None:
+    with path.open("r+b") as file:
+        os.fsync(file.fileno())
 
 
 def _change(table: str, event: Event) -> Change:
