@@ -107,7 +107,7 @@ def rules_for(needed: Iterable[Permission]) -> list[dict[str, Any]]:
 async def missing_permissions(client: Client, needed: Iterable[Permission]) -> list[Permission]:
     """Those that the API server would refuse us."""
     wanted = list(needed)
-    gate = asyncio.Semaphore(16)
+    gate = asyncio.Semaphore(4)  # each at the same time needs a connection, and a handshake costs more than an answer
 
     async def allowed(permission: Permission) -> bool:
         resource, _, subresource = permission.resource.partition("/")
