@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from konverge.apiserver import status
 from konverge.apiserver.crd.columns import Cell, columns
@@ -126,7 +128,7 @@ def _closed(resource: Resource, strategy: Strategy) -> Strategy:
         why = "create not allowed while custom resource definition is terminating"
         raise status.forbidden(resource.group, resource.plural, obj["metadata"].get("name") or "", why)
 
-    return replace(strategy, prepare_create=refuse)
+    return msgspec.structs.replace(strategy, prepare_create=refuse)
 
 
 def _warning(definition: Obj, version: Obj) -> str:

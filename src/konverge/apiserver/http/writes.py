@@ -285,6 +285,8 @@ def uid_conflict(call: Call, served: Served, wanted: str, found: str) -> status.
 
 def _prepare_changed(call: Call, served: Served, obj: Obj, old: Obj, rules: StatusRules | None) -> None:
     strategy, metadata, before = served.strategy, obj["metadata"], old["metadata"]
+    if not call.dry_run:  # what is stored has none
+        metadata.pop("selfLink", None)
     system.match_namespace(metadata, before.get("namespace", ""))
     system.set_generation(metadata, before.get("generation", 0))
     if rules is None:
