@@ -1,0 +1,100 @@
+"""What the operator puts right by itself, and what it leaves alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from konverge.client import MergePatch
+from konverge.objects.kinds.apps_v1 import StatefulSet
+from konverge.objects.kinds.core_v1 import ConfigMap, Pod, Service
+from konverge.operators.nacos.server import Leader
+from tests.operators.nacos.world import CLUSTER, SPACE, a_world, condition
+
+pytestmark = [pytest.mark.virtual, pytest.mark.limit(180)]
+
+
+@pytest.mark.spec("N-14")
+@pytest.mark.parametrize("kind", [StatefulSet, Service, ConfigMap])
+async def test_a_missing_child_comes_back(kind: Any) -> None:
+    name = "nacos-client" if kind is Service else "nacos"
+    async with a_world() as world, world.operating():
+        await world.create("nacos", CLUSTER)
+        await world.until("nacos")
+        await world.client.delete(kind, name, SPACE, propagation="Orphan")
+        await world.advance(20.0)
+        assert await world.client.get(kind, name, SPACE)
+        await world.until("nacos")
+        assert any(name in text for text in await world.events("Restored"))
+
+
+@pytest.mark.spec("N-14")
+async def test_a_changed_child_is_put_right() -> None:
+    async with a_world() as world, world.operating():
+        await world.create("nacos", CLUSTER)
+        await world.until("nacos")
+        await world.client.patch(StatefulSet, "nacos", MergePatch({"spec": {"replicas": 1}}), SPACE)
+        patch = MergePatch({"spec": {"ports": [{"name": "client", "port": 1, "targetPort": 1}]}})
+        await world.client.patch(Service, "nacos-client", patch, SPACE)
+        await world.advance(20.0)
+        await world.until("nacos")
+        service = await world.client.get(Service, "nacos-client", SPACE)
+        assert [port.port for port in service.spec.ports if port.name == "client"] == [8848]
+        assert (await world.client.get(StatefulSet, "nacos", SPACE)).spec.replicas == 3
+
+
+@pytest.mark.spec("N-14")
+async def test_a_server_that_is_of_no_use_is_restarted_and_its_quorum_is_not() -> None:
+    async with a_world() as world, world.operating():
+        await world.create("nacos", CLUSTER)
+        await world.until("nacos")
+        uids = {one.metadata.name: one.metadata.uid for one in await world.client.list(Pod, SPACE)}
+        world.servers.fail("nacos-1", "Timeout")
+        await world.until("nacos", "Failed", limit=400.0)
+        await world.advance(400.0)
+        changed = [
+            one.metadata.name
+            for one in await world.client.list(Pod, SPACE)
+            if one.metadata.uid != uids[one.metadata.name]
+        ]
+        assert changed == ["nacos-1"]
+        assert await world.events("Healing")
+        world.servers.faults.clear()
+        await world.until("nacos")
+
+
+@pytest.mark.spec("N-14")
+async def test_an_operator_that_hears_nobody_restarts_nobody() -> None:
+    async with a_world() as world, world.operating():
+        await world.create("nacos", CLUSTER)
+        await world.until("nacos")
+        uids = {one.metadata.name: one.metadata.uid for one in await world.client.list(Pod, SPACE)}
+        for number in range(3):
+            world.servers.fail(f"nacos-{number}", "Unreachable")
+        await world.until("nacos", "Failed", limit=400.0)
+        await world.advance(1800.0)
+        assert {one.metadata.name: one.metadata.uid for one in await world.client.list(Pod, SPACE)} == uids
+        world.servers.faults.clear()
+        await world.until("nacos")
+
+
+@pytest.mark.spec("N-14")
+async def test_of_two_leaders_the_older_term_begins_anew() -> None:
+    async with a_world() as world, world.operating():
+        await world.create("nacos", {**CLUSTER, "replicas": 3})
+        await world.until("nacos")
+        uids = {one.metadata.name: one.metadata.uid for one in await world.client.list(Pod, SPACE)}
+        itself = "nacos-2.nacos-headless.default.svc.cluster.local:7848"
+        world.servers.claims["nacos-2"] = Leader(itself, 2)
+        found = await world.until("nacos", "Failed", limit=400.0)
+        assert condition(found, "MembersVerified") == ("False", "LeaderSplit")
+        await world.advance(330.0)
+        changed = [
+            one.metadata.name
+            for one in await world.client.list(Pod, SPACE)
+            if one.metadata.uid != uids[one.metadata.name]
+        ]
+        assert changed == ["nacos-2"]
+        world.servers.claims.clear()
+        await world.until("nacos")
