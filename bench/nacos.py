@@ -29,7 +29,7 @@ from konverge.sim.databases import SimulatedDatabases
 from konverge.wire.message import Headers, Request, Response
 
 PODS_OF_A_NODE = 100
-MINUTES = 10
+MINUTES = 4
 _GROUPS = ("naming_persistent_service", "naming_persistent_service_v2", "naming_service_metadata", "nacos_config")
 _JSON = Headers([(b"content-type", b"application/json")])
 
