@@ -34,7 +34,7 @@ seeds: venv ## the fault suite: the simulated cluster under the faults of a thou
 
 real: venv ## the suite against real parts (kube-apiserver, kubectl, helm …); says what it skips and why
 	@$(BIN)/python -m tools.real_packages
-	$(BIN)/python -m pytest -m real
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m real
 
 lint: venv ## format, lint, types, layers
 	$(BIN)/ruff format --check .

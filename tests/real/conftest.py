@@ -30,9 +30,9 @@ def binaries() -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def real_server(binaries: Path) -> Iterator[ControlPlane]:
-    """A real kube-apiserver with etcd, shared by the session: give your objects names or namespaces of their own.
+    """A real kube-apiserver with etcd, shared by a module: give your objects names or namespaces of their own.
 
     `.kubeconfig` (client certificate of system:masters), `.url`, `.token`, `.ca_file`.
     """
@@ -48,9 +48,9 @@ def kubectl(binaries: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def embedded_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The kubeconfig of a `konverge apiserver` with TLS, shared by the session: as `real_server`."""
+    """The kubeconfig of a `konverge apiserver` with TLS, shared by a module: as `real_server`."""
     with embedded_process(tmp_path_factory.mktemp("embedded")) as kubeconfig:
         yield kubeconfig
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 
 import pytest
@@ -236,3 +237,11 @@ async def test_who_only_stands_by_ends_at_once_when_asked(client: Client) -> Non
         began = asyncio.get_running_loop().time()
         await serving
         assert asyncio.get_running_loop().time() == began
+
+
+@pytest.mark.virtual
+async def test_small_managers_leave_nothing_that_is_never_collected(client: Client) -> None:
+    before = gc.get_freeze_count()
+    async with Manager(client).add(Controller(Secret, nothing)).running():
+        await asyncio.sleep(1)
+    assert gc.get_freeze_count() == before

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -69,6 +69,11 @@ class SharedCaches:
             raise CacheNotSynced(f"not synced within {limit:g} s: {reasons}") from None
 
     @property
+    def size(self) -> int:
+        """How many objects all caches hold."""
+        return sum(informer.count for informer in self.informers.values())
+
+    @property
     def unsynced(self) -> list[str]:
         return [str(informer.spec) for informer in self.informers.values() if not informer.synced.is_set()]
 
@@ -108,16 +113,18 @@ def _indexes(controller: Controller[Any], kind: type[Object]) -> dict[str, Index
 
 
 @contextmanager
-def bulk_load() -> Iterator[None]:
-    """No cyclic collection inside; what was made inside is frozen at the end.
+def bulk_load(freeze: Callable[[], bool]) -> Iterator[None]:
+    """No cyclic collection inside; what was made inside is frozen at the end, if `freeze` says so.
 
-    Without a collection before: it would look at everything that has just been made, in vain.
+    Without a collection before: it would look at everything that has just been made, in vain. What is frozen is never
+    collected, so a process that runs many managers one after the other, as tests do, must not do this each time.
     """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.freeze()
+        if freeze():
+            gc.freeze()
         if enabled:
             gc.enable()

@@ -31,6 +31,9 @@ from konverge.runtime.rbac import missing_permissions, permissions
 from konverge.runtime.writes import Tracked
 from konverge.wire.server import Server
 
+MANY = 5_000
+"""Cached objects from which on a collection that looks at all of them would be felt."""
+
 _log = logging.getLogger("konverge.manager")
 
 
@@ -86,6 +89,8 @@ class Manager:
         self.caches: SharedCaches
         self.health_port = 0
         """Where health is served, once it is."""
+        self.alone = False
+        """Whether this process is there for nothing else: then its memory is arranged for that."""
         self._client = client
         self._recorder = recorder
         self._election = leader_election
@@ -156,7 +161,7 @@ class Manager:
         async with asyncio.TaskGroup() as group:
             telling = [group.create_task(recorder.run(), name="events")] if isinstance(recorder, EventRecorder) else []
             watching = [group.create_task(i.run(), name=f"cache {i.spec}") for i in self.caches.informers.values()]
-            with bulk_load():
+            with bulk_load(lambda: self.alone or self.caches.size >= MANY):
                 go_on = await _unless(stop, self.caches.wait_synced(self.config.cache.sync_timeout))
             if go_on and elector is not None:
                 go_on = await _unless(stop, elector.acquire())

@@ -52,6 +52,7 @@ async def serve_until_signal(manager: Manager) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal, number.name)
+    manager.alone = True
     await manager.serve(stop)
 
 
