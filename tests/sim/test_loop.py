@@ -79,3 +79,18 @@ async def test_what_would_take_a_thread_is_done_at_once() -> None:
     with pytest.raises(ZeroDivisionError):
         await loop.run_in_executor(None, divmod, 1, 0)
     assert loop.time() == began
+
+
+@pytest.mark.virtual
+async def test_nobody_wakes_a_hair_too_early_so_time_never_stands_still() -> None:
+    loop = asyncio.get_running_loop()
+    await asyncio.sleep(169.9999999995956)
+
+    async def until_the_interval_is_over() -> float:
+        while loop.time() < 170:
+            await asyncio.sleep(170 - loop.time())
+        return loop.time()
+
+    async with asyncio.TaskGroup() as group:
+        sleepers = [group.create_task(until_the_interval_is_over()) for _ in range(3)]
+    assert {one.result() for one in sleepers} == {170.0}

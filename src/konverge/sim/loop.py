@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
-from math import inf
+from math import inf, ulp
 from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
 
 from konverge import clock
@@ -41,7 +41,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def __init__(self, seed: int = 0, *, epoch: float = EPOCH) -> None:
         super().__init__()
-        self._now = 0.0
+        self._set_time(0.0)
         self._epoch = epoch
         self._clock_resolution = 1e-9
         self._selector = self  # BaseEventLoop asks its selector how long to wait; here that is ourselves
@@ -70,6 +70,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
             if idler in self._idlers:
                 self._idlers.remove(idler)
 
+    def _set_time(self, now: float) -> None:
+        """And how exact it is: to the last digit.
+
+        asyncio runs timers that are due within the clock's resolution. Somebody who sleeps for the rest of an interval
+        would wake a hair too early, sleep again, and with another such sleeper beside him time would stand still.
+        """
+        self._now = now
+        self._clock_resolution = ulp(now)
+
     def select(self, timeout: float | None) -> list[Any]:
         """Called by the loop when it would sleep: time passes at once, unless somebody waits for just this moment."""
         if self._idlers and timeout != 0:
@@ -82,7 +91,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self._deadlock()
         if timeout > 0:
             # The exact time of the timer, not now + timeout: sums of floats drift.
-            self._now = max(self._now, self._scheduled[0].when())
+            self._set_time(max(self._now, self._scheduled[0].when()))
         return []
 
     def _deadlock(self) -> NoReturn:
