@@ -35,6 +35,8 @@ class Change(msgspec.Struct, gc=False):
     new: Record | None
     initial: bool = False
     """Part of a first list: nothing happened to the object, we only came to know it."""
+    listed: bool = False
+    """Found by comparing with a later list: there may have been states between the two that nobody told of."""
     _meta: Meta | None = None
 
     @property
@@ -159,8 +161,8 @@ class Store:
             index.put(key, record, meta)
         if old is None:
             self.count += 1
-            return Change(ChangeType.ADDED, key, None, record, initial, meta)
-        return Change(ChangeType.UPDATED, key, old, record, initial, meta)
+            return Change(ChangeType.ADDED, key, None, record, initial, _meta=meta)
+        return Change(ChangeType.UPDATED, key, old, record, initial, _meta=meta)
 
     def delete(self, key: Key) -> Change | None:
         space = self._spaces.get(key.namespace)
@@ -218,7 +220,7 @@ class Replacement:
         change = self.store.apply(key, record, record.meta)
         if change is None or known is None:
             return change
-        return Change(ChangeType.UPDATED, key, known, record)
+        return Change(ChangeType.UPDATED, key, known, record, listed=True)
 
     def _is_gone(self, key: Key, record: Record) -> bool:
         found = self.seen.get(key)

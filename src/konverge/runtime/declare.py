@@ -94,7 +94,7 @@ class Settings:
     max_delay: float = 1000.0
     rate_limiter_qps: float = 10.0
     rate_limiter_burst: int = 100
-    catch_up: float = 5.0
+    catch_up: float = 30.0
     """Seconds to wait for the cache to show one's own writes; past that the cache is trusted as it is."""
 
 

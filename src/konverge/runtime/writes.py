@@ -6,8 +6,9 @@ Two rules for a controller that writes:
   reconcile of that request waits until the caches concerned have reached them.
 - *Its own echo does not wake it.* The event of a write comes back through the watch; for the request that wrote, it is
   no news. It is dropped only when nothing foreign can hide behind it: the object went from the state we knew to the
-  state we wrote, with no other version between (the rules that java-operator-sdk 5.5 arrived at). Other requests that
-  look at the same object are told as ever.
+  state we wrote, with no other version between (the rules that java-operator-sdk 5.5 arrived at). A difference that a
+  list brought to light may hide anything, and is always told. Other requests that look at the same object are told
+  as ever.
 
 An event may arrive before the answer to the write that caused it. So events of an object with a write under way are
 held back until the answer is there.
@@ -154,7 +155,7 @@ def _deliver(state: _Object, change: Change, deliver: Deliver) -> None:
     before = change.old.version if change.old else 0
     now = change.new.version if change.new else 0
     writer = state.written.pop(now, None) if now else None
-    echo = writer is not None and before == state.base
+    echo = writer is not None and before == state.base and not change.listed
     state.base = now
     deliver(change, writer if echo else None)
 

@@ -84,7 +84,8 @@ class Supervised:
         manager = Manager(
             self._client,
             name=MANAGER,
-            settings=Settings(max_retries=0),  # a cluster's own controllers never give up, as kube-controller-manager
+            # As kube-controller-manager: they never give up, and nobody counts pods by a cache that is behind.
+            settings=Settings(max_retries=0, catch_up=300),
             check_permissions=False,
             paused=self._paused,
             leader_election=election,

@@ -53,15 +53,23 @@ def scale_down(deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet]) -
     sizes: Sizes = {rs.metadata.name: count(rs) for rs in old}
     total = sum(sizes.values()) + count(new)
     least = replicas_of(deployment) - unavailable_allowed(deployment)
-    new_unavailable = count(new) - (new.status.available_replicas or 0)
+    new_unavailable = count(new) - available_in(new)
     spare = total - least - new_unavailable
     if spare <= 0 or not any(sizes.values()):
         return {}
     cleaned = _clean_unhealthy(old, sizes, spare)
-    available = sum(rs.status.available_replicas or 0 for rs in [*old, new])
+    available = sum(available_in(rs) for rs in [*old, new])
     _shrink(old, sizes, available - least)
     changed = {rs.metadata.name: sizes[rs.metadata.name] for rs in old if sizes[rs.metadata.name] != count(rs)}
     return changed if cleaned or changed else {}
+
+
+def available_in(rs: ReplicaSet) -> int:
+    """Pods of a set that are available and will stay: a set that was just made smaller still counts those that go.
+
+    (kube-controller-manager trusts the status, and can fall below what must be available when a rollout is scaled.)
+    """
+    return min(rs.status.available_replicas or 0, count(rs))
 
 
 def _clean_unhealthy(old: list[ReplicaSet], sizes: Sizes, most: int) -> int:
