@@ -7,6 +7,8 @@ each pod that asks for it; a pod that asks for nothing pays for nothing, unless 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import cached_property
 
 from konverge.kube.placement import UNSCHEDULABLE, node_matches, untolerated
 from konverge.objects.kinds.core_v1 import Node, Pod, PodAffinityTerm, TopologySpreadConstraint
@@ -23,13 +25,20 @@ NO_LABEL = SPREAD + " (missing required label)"
 Domain = tuple[str, str]
 
 
+def those_concerned(term: PodAffinityTerm, owner: ObjectMeta) -> Callable[[ObjectMeta], bool]:
+    """Which pods a term of one pod speaks of. Made once for a term: it is asked about every pod there is."""
+    if term.label_selector is None:
+        return lambda other: False
+    matches = from_selector(term.label_selector).matches
+    if term.namespace_selector is not None:
+        return lambda other: matches(other.labels)
+    spaces = term.namespaces or [owner.namespace]
+    return lambda other: other.namespace in spaces and matches(other.labels)
+
+
 def concerns(term: PodAffinityTerm, owner: ObjectMeta, other: ObjectMeta) -> bool:
     """Whether a term of one pod speaks of another."""
-    if term.namespace_selector is None:
-        spaces = term.namespaces or [owner.namespace]
-        if other.namespace not in spaces:
-            return False
-    return term.label_selector is not None and from_selector(term.label_selector).matches(other.labels)
+    return those_concerned(term, owner)(other)
 
 
 class Neighbours:
@@ -70,10 +79,11 @@ class Neighbours:
     def _domains(self, term: PodAffinityTerm) -> Counter[str]:
         """The domains with pods that the term speaks of, and how many."""
         found: Counter[str] = Counter()
+        concerned = those_concerned(term, self._pod.metadata)
         for node in self._state.nodes.values():
             value = node.node.metadata.labels.get(term.topology_key)
             if value is not None:
-                count = sum(concerns(term, self._pod.metadata, one.meta) for one in node.pods.values())
+                count = sum(concerned(one.meta) for one in node.pods.values())
                 if count:
                     found[value] += count
         return found
@@ -91,24 +101,23 @@ class Neighbours:
 
     def preference(self, node: NodeInfo) -> int:
         """Preferred terms, summed: for and against this node."""
+        labels = node.node.metadata.labels
+        return sum(weight * domains[labels.get(key, "")] for weight, key, domains in self._preferred)
+
+    @cached_property
+    def _preferred(self) -> list[tuple[int, str, Counter[str]]]:
+        """The weight of each preferred term (negative where it repels), its topology key, and its domains."""
         affinity = self._pod.spec.affinity
         if affinity is None:
-            return 0
-        near = (
-            affinity.pod_affinity.preferred_during_scheduling_ignored_during_execution if affinity.pod_affinity else []
-        )
-        far = (
-            affinity.pod_anti_affinity.preferred_during_scheduling_ignored_during_execution
-            if affinity.pod_anti_affinity
-            else []
-        )
-        labels = node.node.metadata.labels
-        score = 0
-        for sign, terms in ((1, near), (-1, far)):
-            for weighted in terms:
-                term = weighted.pod_affinity_term
-                score += sign * weighted.weight * self._domains(term)[labels.get(term.topology_key, "")]
-        return score
+            return []
+        near, far = affinity.pod_affinity, affinity.pod_anti_affinity
+        wanted = near.preferred_during_scheduling_ignored_during_execution if near else []
+        unwanted = far.preferred_during_scheduling_ignored_during_execution if far else []
+        return [
+            (sign * one.weight, one.pod_affinity_term.topology_key, self._domains(one.pod_affinity_term))
+            for sign, terms in ((1, wanted), (-1, unwanted))
+            for one in terms
+        ]
 
 
 class _Spread:
