@@ -36,11 +36,17 @@ class _Set:
     before: int = 0
 
 
+LAG = 30.0
+"""Seconds by which a controller may learn later that a pod is not ready any more; until then it counts on it."""
+
+
 @dataclass(slots=True)
 class _Pod:
     owner: str
     ready: bool
     alive: bool
+    was_ready: float = -LAG
+    """When it was last seen ready."""
 
 
 @dataclass(slots=True)
@@ -50,6 +56,7 @@ class Rollouts:
     _deployments: dict[str, _Deployment] = field(default_factory=dict)
     _sets: dict[str, _Set] = field(default_factory=dict)
     _pods: dict[str, _Pod] = field(default_factory=dict)
+    _now: float = 0.0
 
     def changed(self, table: str, event: Event) -> str:
         """Take a change in; the answer is what it violates."""
@@ -57,6 +64,7 @@ class Rollouts:
         if take is None:
             return ""
         obj: Obj = event.shown.decode()
+        self._now = event.time
         return take(obj["metadata"]["uid"], obj, gone=event.record is None)
 
     def _deployment(self, uid: str, obj: Obj, *, gone: bool) -> str:
@@ -102,7 +110,10 @@ class Rollouts:
         meta, status = obj["metadata"], obj.get("status") or {}
         alive = not meta.get("deletionTimestamp") and status.get("phase") not in ("Succeeded", "Failed")
         ready = any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or ())
-        now = self._pods[uid] = _Pod(_controller(obj), ready, alive)
+        seen_ready = self._now if ready or (before is not None and before.ready) else -LAG
+        now = self._pods[uid] = _Pod(
+            _controller(obj), ready, alive, max(seen_ready, before.was_ready if before else -LAG)
+        )
         if before is None:
             return self._surplus(now.owner, meta["name"])
         if before.alive and before.ready and meta.get("deletionTimestamp"):
@@ -125,7 +136,11 @@ class Rollouts:
         if owner is None or whole is None or whole.ending or not whole.rolling:
             return ""
         sets = {key for key, one in self._sets.items() if one.owner == owner.owner}
-        left = sum(one.alive and one.ready for one in self._pods.values() if one.owner in sets)
+        left = sum(
+            one.alive and (one.ready or self._now - one.was_ready < LAG)
+            for one in self._pods.values()
+            if one.owner in sets
+        )
         needed = min(whole.replicas, whole.before or whole.replicas) - whole.unavailable
         if left + 1 < needed or left >= needed:
             return ""
