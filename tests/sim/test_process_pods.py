@@ -38,7 +38,7 @@ from tests.sim.processes import (
     waits_for,
 )
 
-pytestmark = pytest.mark.spec("S-16")
+pytestmark = [pytest.mark.long, pytest.mark.spec("S-16")]
 
 
 def terminated(pod: Pod) -> Any:

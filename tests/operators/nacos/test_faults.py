@@ -16,7 +16,7 @@ from konverge.sim.databases import SimulatedServer
 from konverge.sim.kubelet.behaviour import Rule
 from tests.operators.nacos.world import CLUSTER, SPACE, STANDALONE, World, a_world, condition
 
-pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-12", "N-20"), pytest.mark.limit(180)]
+pytestmark = [pytest.mark.long, pytest.mark.virtual, pytest.mark.spec("N-12", "N-20"), pytest.mark.limit(180)]
 
 POSTGRES: dict[str, Any] = {
     **CLUSTER,

@@ -20,7 +20,7 @@ from konverge.wire.message import Response
 from tests.operators.nacos.test_faults import POSTGRES, replace_secret, with_postgres
 from tests.operators.nacos.world import CLUSTER, SPACE, World, a_world, is_ready
 
-pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-14", "N-20")]
+pytestmark = [pytest.mark.long, pytest.mark.virtual, pytest.mark.spec("N-14", "N-20")]
 SLOW = [Rule(image="*nacos-server*", behave="ready after 4s")]
 
 

@@ -22,6 +22,7 @@ def unheard() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
+@pytest.mark.long
 @pytest.mark.limit(600)
 @pytest.mark.spec("N-14", "N-15", "N-18", "N-20")
 @pytest.mark.usefixtures("unheard")

@@ -14,7 +14,7 @@ from konverge.sim.nacos import Fault
 from tests.operators.nacos.test_faults import POSTGRES, replace_secret, with_postgres
 from tests.operators.nacos.world import CLUSTER, SPACE, STANDALONE, World, a_simulated_world, condition
 
-pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-18"), pytest.mark.limit(180)]
+pytestmark = [pytest.mark.long, pytest.mark.virtual, pytest.mark.spec("N-18"), pytest.mark.limit(180)]
 
 EMBEDDED: dict[str, Any] = {**CLUSTER, "image": "nacos/nacos-server:v2.4.3"}
 
