@@ -52,7 +52,8 @@ def script(page: Path) -> str:
 
 def made(command: str) -> str:
     """What make would run, once everything is installed; the suites are run by whoever runs this one."""
-    done = subprocess.run([*shlex.split(command), "-n"], cwd=ROOT, capture_output=True, text=True, check=True)
+    dry = [*shlex.split(command), "-n", "--no-print-directory"]  # this may itself be run by make
+    done = subprocess.run(dry, cwd=ROOT, capture_output=True, text=True, check=True)
     recipe = done.stdout.strip().splitlines()[-1]
     return recipe.replace(".venv/bin/", "") if "konverge up" in recipe else f": {shlex.quote(recipe)}"
 
