@@ -68,12 +68,13 @@ class Invariants:
             self._report(event.revision, problem)
 
     def _removed(self, table: str, event: Event, last: Record) -> None:
-        """The last state is the stored one. Whoever takes the last finalizer from an object that is being deleted ends
-        it with that write, so there they are still to be seen.
+        """The last state is the stored one. Whoever takes the last finalizer from an object whose grace period is over
+        ends it with that write, so there they are still to be seen.
         """
         metadata = msgspec.json.decode(last.data)["metadata"]
         held = metadata.get("finalizers")
-        if held and not metadata.get("deletionTimestamp"):
+        over = metadata.get("deletionTimestamp") and not metadata.get("deletionGracePeriodSeconds")
+        if held and not over:
             self._report(event.revision, f"{table} {event.key} went although {', '.join(held)} held it")
 
     def _one_of_a_name(self, event: Event) -> None:
