@@ -29,11 +29,11 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from konverge.sim.loop import VirtualLoop
+from tests.holds import Holds
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 60.0
 REAL_LIMIT = 600.0
-HOLD_LIMIT = 0.5
 
 # A run of the suite says the same twice, and nothing about the speed of the machine. To look for new examples:
 # HYPOTHESIS_PROFILE=explore make test
@@ -74,31 +74,6 @@ sys.addaudithook(_refuse_blocking)
 time.sleep = _refuse_sleep
 
 
-class Holds:
-    """Measures how long single callbacks hold the loop, in CPU time, so that a busy machine changes nothing."""
-
-    def __init__(self) -> None:
-        self.worst = 0.0
-        self.what = ""
-        self._run = asyncio.Handle._run
-
-    def __enter__(self) -> Holds:
-        original = self._run
-
-        def timed(handle: asyncio.Handle) -> None:
-            start = time.thread_time()
-            original(handle)
-            spent = time.thread_time() - start
-            if spent > self.worst:
-                self.worst, self.what = spent, repr(handle)
-
-        asyncio.Handle._run = timed  # type: ignore[method-assign]
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        asyncio.Handle._run = self._run  # type: ignore[method-assign]
-
-
 def _open_sockets() -> set[str]:
     folder = Path("/proc/self/fd")
     if not folder.is_dir():
@@ -132,7 +107,8 @@ def runner(request: pytest.FixtureRequest) -> Iterator[asyncio.Runner]:
     after = _open_sockets() - before
     assert not after, f"{len(after)} sockets left open"
     if request.node.get_closest_marker("blocking") is None:
-        assert holds.worst < HOLD_LIMIT, f"the loop was held for {holds.worst:.2f} s of CPU time by {holds.what}"
+        complaint = holds.complaint()
+        assert not complaint, complaint
 
 
 def _inner(function: Any) -> Any:

@@ -188,7 +188,14 @@ def order(element: str) -> tuple[Any, ...]:
         return (1, content)
     if kind == "k":
         return (2, [(name, _rank(value)) for name, value in msgspec.json.decode(content).items()])
-    return (3, _rank(msgspec.json.decode(content))) if kind == "v" else (4, int(content))
+    if kind != "v":
+        return (4, int(content))
+    return (3, _rank(content[1:-1] if _is_plain_text(content) else msgspec.json.decode(content)))
+
+
+def _is_plain_text(content: str) -> bool:
+    """A JSON string without escapes: what is between the quotes is the text."""
+    return content[:1] == '"' and "\\" not in content
 
 
 def _rank(value: Any) -> tuple[int, Any]:

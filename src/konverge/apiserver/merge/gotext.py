@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from konverge.apiserver.fielderrors import quote
 
 # Go's encoder writes these as escapes so that JSON may stand inside HTML and JavaScript.
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+
+_plain = re.compile(r"[ !#-%'-;=?-\[\]-~]*").fullmatch
+"""Texts that are written as they are: nothing in them is escaped."""
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def html_safe(text: str) -> str:
@@ -19,11 +24,13 @@ def html_safe(text: str) -> str:
 def go_json(value: Any) -> str:
     """A scalar as Go's JSON encoder writes it."""
     if isinstance(value, str):
-        text = html_safe(json.dumps(value, ensure_ascii=False))
+        if _plain(value):
+            return f'"{value}"'
+        text = html_safe(_encode(value))
         return text.replace("\\b", "\\u0008").replace("\\f", "\\u000c") if "\\" in text else text
     if isinstance(value, float):
         return go_float(value, fixed_below=21)
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _encode(value)
 
 
 def go_scalar(value: Any) -> str:

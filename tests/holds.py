@@ -1,0 +1,72 @@
+"""How long single callbacks hold the loop: the check that nothing blocks it.
+
+Measured in CPU time, so that waiting for a core counts for nothing. The collector's time is left out: it walks over
+all that a worker of the suite has loaded, which is not the product's. What remains depends on how fast the machine is
+at that moment, so a hold over the limit is set against a fixed piece of work that is timed right then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import time
+
+LIMIT = 0.5
+"""Seconds of CPU time, on a machine that does `_reference_work` in `REFERENCE`."""
+REFERENCE = 0.025
+
+
+class Holds:
+    """The longest hold among the callbacks that run inside the `with` block."""
+
+    def __init__(self) -> None:
+        self.worst = 0.0
+        self.what = ""
+        self._collecting = 0.0
+        self._collected = 0.0
+        self._run = asyncio.Handle._run
+
+    def __enter__(self) -> Holds:
+        original = self._run
+
+        def timed(handle: asyncio.Handle) -> None:
+            collected, start = self._collected, time.thread_time()
+            original(handle)
+            spent = time.thread_time() - start - (self._collected - collected)
+            if spent > self.worst:
+                self.worst, self.what = spent, repr(handle)
+
+        asyncio.Handle._run = timed  # type: ignore[method-assign,assignment]
+        gc.callbacks.append(self._collector)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        asyncio.Handle._run = self._run  # type: ignore[method-assign]
+        gc.callbacks.remove(self._collector)
+
+    def _collector(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            self._collecting = time.thread_time()
+        else:
+            self._collected += time.thread_time() - self._collecting
+
+    def complaint(self) -> str:
+        """What is wrong, or nothing."""
+        if self.worst < LIMIT or self.worst < LIMIT * _slowness():
+            return ""
+        return f"the loop was held for {self.worst:.2f} s of CPU time by {self.what}"
+
+
+def _slowness() -> float:
+    """How many times slower this machine is now than the one that the limit was set on."""
+    start = time.thread_time()
+    _reference_work()
+    return (time.thread_time() - start) / REFERENCE
+
+
+def _reference_work() -> None:
+    found: dict[str, object] = {}
+    for number in range(10_000):
+        found[f"key {number}"] = json.loads(f'{{"a": [{number}, "x"]}}')
+    sorted(found, reverse=True)
