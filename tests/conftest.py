@@ -1,6 +1,6 @@
 """How tests run here.
 
-- `async def` tests and async-generator fixtures run on one asyncio loop per test, in debug mode.
+- `async def` tests and async-generator fixtures run on one asyncio loop per test, with the checks of debug mode.
 - After a test no task and no socket may be left behind, and no single callback may have used the loop's thread for
   longer than half a second of CPU time; a call that blocks the loop (sleep, name lookup, a blocking connect) is an
   error at the place where it happens.
@@ -28,8 +28,8 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from konverge.sim.loop import VirtualLoop
 from tests.holds import Holds
+from tests.loops import RealTimeLoop, VirtualTimeLoop
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 60.0
@@ -94,8 +94,8 @@ def runner(request: pytest.FixtureRequest) -> Iterator[asyncio.Runner]:
     """The loop of this test; async fixtures and the test itself run on it."""
     before = _open_sockets()
     virtual = request.node.get_closest_marker("virtual")
-    factory = functools.partial(VirtualLoop, *virtual.args) if virtual else None
-    with asyncio.Runner(debug=True, loop_factory=factory) as runner:
+    factory = functools.partial(VirtualTimeLoop, *virtual.args) if virtual else RealTimeLoop
+    with asyncio.Runner(loop_factory=factory) as runner:
         loop = runner.get_loop()
         loop.slow_callback_duration = 10.0  # wall time says nothing on a busy machine; `Holds` measures CPU time
         with Holds() as holds:

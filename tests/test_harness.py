@@ -102,3 +102,19 @@ def test_async_property_tests_run_every_example(pytester: pytest.Pytester) -> No
     )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*n=1000*"])
+
+
+def test_a_call_from_another_thread_is_an_error(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+        import asyncio, pytest
+        @pytest.mark.parametrize("call", ["call_soon", "call_later"])
+        async def test_calls(call):
+            loop = asyncio.get_running_loop()
+            arguments = (0, int) if call == "call_later" else (int,)
+            await asyncio.to_thread(getattr(loop, call), *arguments)
+        """,
+    )
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["*Non-thread-safe operation*"])
