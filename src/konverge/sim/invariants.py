@@ -2,7 +2,7 @@
 
 At every change:
 - resourceVersions rise;
-- nothing disappears while a finalizer holds it;
+- nothing disappears while a finalizer holds it, unless by the very write that takes the last one off;
 - no two pods of one name run at the same time, which for a StatefulSet means two of one ordinal;
 - a Deployment has no more pods than its surge allows, and no deletion of a pod takes it below what must be available.
 
@@ -59,23 +59,24 @@ class Invariants:
         if event.revision <= self._last:
             self._report(event.revision, f"{table} {event.key}: revision {event.revision} after {self._last}")
         self._last = max(self._last, event.revision)
-        if event.record is None and event.final is not None:
-            self._removed(table, event, event.final)
+        if event.record is None:
+            self._removed(table, event)
         if table == "/pods":
             self._one_of_a_name(event)
         problem = self._rollouts.changed(table, event)
         if problem:
             self._report(event.revision, problem)
 
-    def _removed(self, table: str, event: Event, last: Record) -> None:
-        """The last state is the stored one. Whoever takes the last finalizer from an object whose grace period is over
-        ends it with that write, so there they are still to be seen.
-        """
-        metadata = msgspec.json.decode(last.data)["metadata"]
-        held = metadata.get("finalizers")
+    def _removed(self, table: str, event: Event) -> None:
+        """Watchers see an object go in the state that was stored before; the release tells what the last write did."""
+        metadata = event.old.decode()["metadata"] if event.old is not None else {}
+        held, release = metadata.get("finalizers") or (), event.release
+        left = [name for name in held if release is None or name not in release.dropped]
+        if left:
+            self._report(event.revision, f"{table} {event.key} went although {', '.join(left)} held it")
         over = metadata.get("deletionTimestamp") and not metadata.get("deletionGracePeriodSeconds")
-        if held and not over:
-            self._report(event.revision, f"{table} {event.key} went although {', '.join(held)} held it")
+        if release is not None and release.by_update and not over:
+            self._report(event.revision, f"{table} {event.key} went by an update before its deletion was due")
 
     def _one_of_a_name(self, event: Event) -> None:
         if event.record is None or event.old is not None:

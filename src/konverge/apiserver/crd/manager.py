@@ -17,7 +17,7 @@ from konverge.apiserver.crd import naming, termination
 from konverge.apiserver.crd.versions import rank
 from konverge.apiserver.http.respond import timestamp
 from konverge.apiserver.registry import Registry, Served
-from konverge.apiserver.storage import Event, Mismatch, Missing, Store
+from konverge.apiserver.storage import Event, Mismatch, Missing, Release, Store
 from konverge.apiserver.storage.records import encode
 from konverge.apiserver.strategy import Obj
 
@@ -183,7 +183,9 @@ class Manager:
         if final["metadata"].get("finalizers"):
             self._write(final, revision)
         else:
-            self._store.remove(self._store.table(TABLE), definition["metadata"]["name"], expected=revision, final=final)
+            release = Release((naming.FINALIZER,), by_update=True)
+            name = definition["metadata"]["name"]
+            self._store.remove(self._store.table(TABLE), name, expected=revision, final=final, release=release)
 
     def _watch_instances(self, name: str, table: str) -> None:
         if name in self._watched:

@@ -15,7 +15,7 @@ from konverge.apiserver.http.options import DeleteOptions, delete_options
 from konverge.apiserver.registry import Served
 from konverge.apiserver.schema import lookup
 from konverge.apiserver.schema.decode import DecodeError, from_json
-from konverge.apiserver.storage import Mismatch, Missing, Record
+from konverge.apiserver.storage import Mismatch, Missing, Record, Release
 from konverge.apiserver.strategy import Obj
 from konverge.objects.resource import Resource
 from konverge.wire.message import Response
@@ -123,13 +123,15 @@ async def _remove_once(call: Call, served: Served, record: Record, options: Dele
     if grace is None:
         return Deleted(record, gone=False)
     metadata = obj["metadata"]
-    metadata["finalizers"] = _finalizers(served, metadata.get("finalizers") or [], options)
+    before = {"finalizers": metadata.get("finalizers") or []}
+    metadata["finalizers"] = _finalizers(served, before["finalizers"], options)
     if not metadata["finalizers"]:
         del metadata["finalizers"]
     graceful = served.strategy.grace_period is not None and _is_first_or_shorter(obj)
     if grace == 0 and not metadata.get("finalizers") and not writes.held(served, obj):
-        take_out = _mark_and_take_out if graceful else _take_out
-        return await take_out(call, served, record, obj)
+        if graceful:
+            return await _mark_and_take_out(call, served, record, obj)
+        return await _take_out(call, served, record, obj, writes.dropped(before, metadata))
     _mark(obj, grace, graceful=graceful)
     if served.strategy.on_marked is not None:
         served.strategy.on_marked(obj, call)
@@ -224,11 +226,13 @@ async def _mark_and_take_out(call: Call, served: Served, record: Record, obj: Ob
     return await _take_out(call, served, marked, obj)
 
 
-async def _take_out(call: Call, served: Served, record: Record, obj: Obj) -> Deleted:
+async def _take_out(call: Call, served: Served, record: Record, obj: Obj, dropped: tuple[str, ...] = ()) -> Deleted:
+    """`dropped`: finalizers of the stored object that the deletion's own policy takes off."""
     if call.dry_run:
         return Deleted(record, gone=True)
     store = call.server.store
-    last = store.remove(store.table(served.table), record.key, expected=record.revision)
+    release = Release(dropped, by_update=False)
+    last = store.remove(store.table(served.table), record.key, expected=record.revision, release=release)
     writes.released(call, served, obj)
     await store.settled(last.revision)
     return Deleted(last, gone=True)

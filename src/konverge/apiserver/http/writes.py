@@ -20,7 +20,7 @@ from konverge.apiserver.http.seams import AdmissionRequest
 from konverge.apiserver.merge.entries import keep_times
 from konverge.apiserver.meta import system, validate
 from konverge.apiserver.registry import Served
-from konverge.apiserver.storage import Exists, Mismatch, Missing, Record
+from konverge.apiserver.storage import Exists, Mismatch, Missing, Record, Release
 from konverge.apiserver.storage.records import encode
 from konverge.apiserver.strategy import Obj, StatusRules
 
@@ -314,6 +314,12 @@ def finished(metadata: Obj, before: Obj) -> bool:
     )
 
 
+def dropped(before: Obj, after: Obj) -> tuple[str, ...]:
+    """The finalizers that a write takes off."""
+    left = after.get("finalizers") or ()
+    return tuple(name for name in before.get("finalizers") or () if name not in left)
+
+
 async def _store_changed(call: Call, served: Served, record: Record, obj: Obj, old: Obj) -> Record:
     store = call.server.store
     table = store.table(served.table)
@@ -321,7 +327,8 @@ async def _store_changed(call: Call, served: Served, record: Record, obj: Obj, o
     deleting = finished(obj["metadata"], old["metadata"]) and not held(served, obj)
     if deleting:
         if not call.dry_run:
-            last = store.remove(table, record.key, expected=record.revision)
+            release = Release(dropped(old["metadata"], obj["metadata"]), by_update=True)
+            last = store.remove(table, record.key, expected=record.revision, release=release)
             await store.settled(last.revision)
             released(call, served, obj)
         return unstored(await _settled(served, obj))

@@ -5,8 +5,19 @@ behind it. What has not yet reached the disk is not shown to anybody: answers wa
 told after the commit.
 """
 
-from konverge.apiserver.storage.records import Event, Record
+from konverge.apiserver.storage.records import Event, Record, Release
 from konverge.apiserver.storage.store import Compacted, Exists, HistoryLimits, Mismatch, Missing, Store
 from konverge.apiserver.storage.table import Table
 
-__all__ = ["Compacted", "Event", "Exists", "HistoryLimits", "Mismatch", "Missing", "Record", "Store", "Table"]
+__all__ = [
+    "Compacted",
+    "Event",
+    "Exists",
+    "HistoryLimits",
+    "Mismatch",
+    "Missing",
+    "Record",
+    "Release",
+    "Store",
+    "Table",
+]

@@ -37,6 +37,15 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         return obj
 
 
+class Release(msgspec.Struct, frozen=True, gc=False):
+    """What the write that took an object out did to its finalizers: watchers see the object as it was stored before."""
+
+    dropped: tuple[str, ...]
+    """Finalizers that this very write took off."""
+    by_update: bool
+    """No deletion was asked for by it: it ended one that had been asked for before."""
+
+
 class Event(msgspec.Struct, gc=False):
     """One change: `record` is None after a deletion, `old` is None before a creation.
 
@@ -51,6 +60,8 @@ class Event(msgspec.Struct, gc=False):
     old: Record | None
     final: Record | None = None
     frames: dict[Any, bytes] | None = None
+    release: Release | None = None
+    """Of a removal: what the removing write did; None when it took the object as it was."""
 
     @property
     def shown(self) -> Record:

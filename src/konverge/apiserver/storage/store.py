@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from konverge import clock
-from konverge.apiserver.storage.records import Event, Obj, Record, record_of
+from konverge.apiserver.storage.records import Event, Obj, Record, Release, record_of
 from konverge.apiserver.storage.table import Table
 
 
@@ -98,15 +98,20 @@ class Store:
         self._commit(table, Event(revision, key, clock.now(), record, old))
         return record
 
-    def remove(self, table: Table, key: str, *, expected: int | None, final: Obj | None = None) -> Record:
-        """Take an object out; the result is its last state (`final`, if it changed on the way out)."""
+    def remove(
+        self, table: Table, key: str, *, expected: int | None, final: Obj | None = None, release: Release | None = None
+    ) -> Record:
+        """Take an object out; the result is its last state (`final`, if it changed on the way out).
+
+        `release` tells what the write that does so took from it, which its last state does not show.
+        """
         old = table.records.get(key)
         if old is None:
             raise Missing(key)
         _guard(old, expected)
         revision = self.revision + 1
         last = record_of(old.decode() if final is None else final, revision)
-        self._commit(table, Event(revision, key, clock.now(), None, old, last))
+        self._commit(table, Event(revision, key, clock.now(), None, old, last, release=release))
         return last
 
     def _commit(self, table: Table, event: Event) -> None:
