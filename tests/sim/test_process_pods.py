@@ -8,18 +8,18 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from konverge.apiserver.certificates import make as make_certificates
-from konverge.client import MergePatch, NotFound
+from konverge.client import MergePatch
 from konverge.objects.kinds.core_v1 import Event, PersistentVolume, PersistentVolumeClaim, Pod
 from konverge.sim.clock import RealTime
 from konverge.sim.cluster import Cluster
-from konverge.sim.processes import ProcessRule
+from konverge.sim.processes import ProcessRule, disk
 from tests.sim.conftest import SPACE
 from tests.sim.processes import (
     ENDS_WHEN_ASKED,
@@ -133,11 +133,27 @@ async def test_a_pod_that_is_deleted_while_it_starts_leaves_no_process() -> None
         for number in range(4):
             made = await cluster.client.create(script(f"brief-{number}", WAITS))
             await until(cluster.client, f"brief-{number}", lambda pod: pod.status.start_time)
+            forgotten = when_forgotten(cluster, made.metadata.uid)
             await cluster.client.delete(Pod, f"brief-{number}", SPACE, grace_period=number % 2)
             await until_gone(cluster.client, f"brief-{number}")
+            await forgotten.wait()  # the kubelet hears of it when it does
             assert cluster.processes is not None
-            while made.metadata.uid in cluster.processes.runners or marked(made.metadata.uid):
-                await asyncio.sleep(0.01)  # the kubelet hears of it when it does
+            await asyncio.gather(*cluster.processes._closing)
+            assert not marked(made.metadata.uid)
+
+
+def when_forgotten(cluster: Cluster, uid: str) -> asyncio.Event:
+    """Set when the kubelet gives up the processes of a pod."""
+    assert cluster.processes is not None
+    forgotten, forget = asyncio.Event(), cluster.processes.forget
+
+    def noted(one: str) -> None:
+        forget(one)
+        if one == uid:
+            forgotten.set()
+
+    cluster.processes.forget = noted  # type: ignore[method-assign]
+    return forgotten
 
 
 def marked(uid: str) -> list[str]:
@@ -217,7 +233,8 @@ async def test_a_cluster_that_is_killed_leaves_nothing_behind(tmp_path: Path) ->
         "        pod = await until(cluster.client, 'web', is_running)",
         "        async for line in cluster.client.log_lines('web', 'default'): break",
         "        run = cluster.processes.runners[pod.metadata.uid].runs['main']",
-        "        print(line, run.process.pid, cluster.processes._root, flush=True)",
+        "        warden = cluster.processes.spawner._warden",
+        "        print(line, run.process.pid, warden.pid, cluster.processes._root, flush=True)",
         "        await asyncio.Event().wait()",
         "asyncio.run(main())",
     )
@@ -226,8 +243,8 @@ async def test_a_cluster_that_is_killed_leaves_nothing_behind(tmp_path: Path) ->
         sys.executable, "-c", program, cwd=root, stdout=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
     )
     assert child.stdout is not None
-    grandchild, pid, folder = (await child.stdout.readline()).decode().split()
-    ends = [os.pidfd_open(int(one)) for one in (grandchild, pid)]
+    *pids, folder = (await child.stdout.readline()).decode().split()
+    ends = [os.pidfd_open(int(pid)) for pid in pids]
     child.kill()
     await child.wait()
     loop = asyncio.get_running_loop()
@@ -238,8 +255,7 @@ async def test_a_cluster_that_is_killed_leaves_nothing_behind(tmp_path: Path) ->
         loop.remove_reader(descriptor)
         os.close(descriptor)
     assert await child.stdout.read() == b""
-    while Path(folder).exists():  # the warden removes it after the last process
-        await asyncio.sleep(0.01)
+    assert not Path(folder).exists()
 
 
 # ------------------------------------------------------------------ what cannot be
@@ -371,7 +387,7 @@ async def test_files_of_a_config_map_follow_it_but_not_through_a_sub_path() -> N
         assert (await cluster.client.log("reader", SPACE)).splitlines() == ["old old", "new old"]
 
 
-async def test_a_claim_is_a_folder_that_outlives_pods_and_goes_with_its_volume() -> None:
+async def test_a_claim_is_a_folder_that_outlives_pods_and_goes_with_its_volume(monkeypatch: pytest.MonkeyPatch) -> None:
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -389,13 +405,19 @@ async def test_a_claim_is_a_folder_that_outlives_pods_and_goes_with_its_volume()
         assert await output(cluster, script("second", read, volumeMounts=mount, pod=volumes)) == ["kept"]
         assert cluster.processes is not None
         [folder] = (cluster.processes._root / "volumes").iterdir()
+        removed, remove = asyncio.Queue[Path](), disk.remove
+        monkeypatch.setattr(disk, "remove", lambda path: removed.put_nowait(path) or remove(path))
         await cluster.client.delete(PersistentVolumeClaim, "data", SPACE)
         await cluster.client.patch(PersistentVolumeClaim, "data", no_finalizers(), SPACE)
-        while folder.exists():
-            for volume in await cluster.client.list(PersistentVolume):
-                with suppress(NotFound):
-                    await cluster.client.patch(PersistentVolume, volume.metadata.name, no_finalizers())
-            await asyncio.sleep(0.01)
+        async with aclosing(cluster.client.watch(PersistentVolume)) as volumes:
+            async for change in volumes:
+                if change.type == "DELETED":
+                    break
+                if change.object.metadata.deletion_timestamp:
+                    await cluster.client.patch(PersistentVolume, change.object.metadata.name, no_finalizers())
+        while await removed.get() != folder:
+            pass
+        assert not folder.exists()
 
 
 def no_finalizers() -> Any:
@@ -415,13 +437,9 @@ async def test_an_operator_in_a_process_is_in_cluster() -> None:
     )
     async with process_cluster(controllers=True, certificates=make_certificates(("127.0.0.1",))) as cluster:
         await cluster.listen(tls=True)
-        while True:
-            try:
-                await cluster.client.get("serviceaccounts", "default", SPACE)
-                await cluster.client.get("configmaps", "kube-root-ca.crt", SPACE)
-                break
-            except NotFound:
-                await asyncio.sleep(0.01)
+        for plural, name in (("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")):
+            async with aclosing(cluster.client.watch(plural, SPACE, field_selector=f"metadata.name={name}")) as made:
+                await anext(made)
         [line] = await output(cluster, script("operator", text))
         assert line == "system:serviceaccount:default:default"
 
