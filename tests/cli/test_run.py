@@ -49,12 +49,10 @@ async def heard(process: asyncio.subprocess.Process, wanted: str) -> str:
     raise AssertionError(f"ended without saying {wanted!r}")
 
 
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+async def served_at(process: asyncio.subprocess.Process, what: str) -> str:
+    """The URL of what it says it serves: a free port that it chose itself."""
+    said: str = json.loads(await heard(process, f"{what} served at "))["msg"]
+    return "http://" + said.rpartition(" ")[2]
 
 
 @pytest.mark.blocking
@@ -71,18 +69,18 @@ async def test_missing_definitions_are_one_line_that_says_what_to_do(tmp_path: P
 
 @pytest.mark.blocking
 async def test_it_works_as_in_a_pod_and_ends_in_order(tmp_path: Path) -> None:
-    probes, metrics = free_port(), free_port()
     (tmp_path / "config.yaml").write_text("workers: 3\n")
     async with served(tmp_path) as (client, kubeconfig):
         process = await begin(
             kubeconfig, "--install-crds", "--config", str(tmp_path / "config.yaml"), "--log-format", "json",
-            f"--health-probe-bind-address=127.0.0.1:{probes}", f"--metrics-bind-address=127.0.0.1:{metrics}",
+            "--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address=127.0.0.1:0",
         )  # fmt: skip
         try:
+            metrics, probes = await served_at(process, "metrics are"), await served_at(process, "health is")
             assert json.loads(await heard(process, "leads default/webapp-operator"))["level"] == "info"
-            async with ConnectionPool(f"http://127.0.0.1:{probes}") as pool:
+            async with ConnectionPool(probes) as pool:
                 assert (await pool.send(Request("GET", "/readyz"))).body == b"ok"
-            async with ConnectionPool(f"http://127.0.0.1:{metrics}") as pool:
+            async with ConnectionPool(metrics) as pool:
                 text = (await pool.send(Request("GET", "/metrics"))).body
             assert b'leader_election_master_status{name="webapp-operator"} 1.0' in text
             assert b'controller_runtime_max_concurrent_reconciles{controller="webapp"} 3.0' in text

@@ -129,11 +129,14 @@ async def metrics(
     manager: Manager, where: tuple[str, int] | None, probes: tuple[str, int] | None
 ) -> AsyncIterator[None]:
     """Serve the metrics, unless they are to be where the probes are: there they are anyway."""
+    import logging
+
     from konverge.wire.server import Server
 
-    if where is None or where == probes:
+    if where is None or (where == probes and where[1] != 0):
         yield
         return
     async with Server(manager.health.handle) as server:
         await server.start(*where)
+        logging.getLogger("konverge.run").info("metrics are served at %s:%d", *server.addresses[0])
         yield

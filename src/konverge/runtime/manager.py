@@ -267,6 +267,7 @@ class Manager:
         server = await stack.enter_async_context(Server(self.health.handle))
         await server.start(*self._health_address)
         self.health_port = server.port
+        _log.info("health is served at %s:%d", *server.addresses[0])
 
     def _declare_health(self) -> None:
         self.health.live["shutdown"] = lambda: "stopping" if self._stopping else ""
