@@ -25,11 +25,13 @@ class Peer:
     environment: tuple[tuple[str, str], ...] = ()
 
 
-KONVERGE = Peer("konverge", (sys.executable, str(PEERS / "konverge" / "op.py")), PEERS / "konverge" / "op.py")
+_OURS = PEERS / "konverge" / "op.py"
+KONVERGE = Peer("konverge", (sys.executable, str(_OURS)), _OURS)
 _GO = PEERS / "go-controller-runtime" / "bin" / "typed"
 _RUST = PEERS / "kube-rs" / "target" / "release" / "bench"
 _KOPF = PEERS / "kopf" / "v" / "bin" / "kopf"
 OTHERS = (
+    Peer("konverge apply", (sys.executable, str(_OURS)), _OURS, (("BENCH_APPLY", "1"),)),
     Peer("controller-runtime", (str(_GO),), _GO),
     Peer("kube-rs", (str(_RUST),), _RUST),
     Peer("kube-rs tuned", (str(_RUST),), _RUST, (("BENCH_STRIP", "1"), ("BENCH_STREAMING", "1"))),

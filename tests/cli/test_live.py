@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import logging
+import os
 from typing import Any
 
 import pytest
@@ -67,6 +68,25 @@ async def test_a_table_is_redrawn_with_the_news_above(monkeypatch: pytest.Monkey
     assert first.splitlines()[-2] == "… and 2 more"
     assert second.splitlines()[0] == "something drifted"
     assert "p0" not in second
+
+
+def test_a_pipe_that_nobody_reads_does_not_stop_the_cluster() -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb", buffering=0) as read, os.fdopen(writer, "w") as stream:
+        view, row = PlainView(stream), Row("Pod", "x" * 100, "Running", "1/1")
+        for _ in range(2000):
+            view.changed(row)
+        unread = 2000 - read.read(1 << 20).count(b"\n")
+        view.changed(row)
+        assert 0 < unread < 2000
+        assert read.read(1 << 20).decode().splitlines()[0] == f"  … {unread} changes that nobody was there to read"
+
+
+def test_a_reader_that_has_gone_is_no_failure() -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "w") as stream:
+        os.close(reader)
+        PlainView(stream).changed(Row("Pod", "x", "Running", "1/1"))
 
 
 def test_what_is_deleted_says_so() -> None:

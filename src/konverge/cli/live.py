@@ -1,7 +1,8 @@
 """What converges, as it does: a table that is redrawn on a terminal, plain lines elsewhere.
 
 `state_of` is pure: what an object says of itself, in a word and a fraction. `watching` keeps the rows current by the
-runtime's own informers and hands every change to a view.
+runtime's own informers and hands every change to a view. A view never waits for its reader: the cluster lives on the
+same loop, and a paused terminal or an unread pipe must not stop it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import msgspec
 
 from konverge.cache.informer import CacheSpec, Informer
 from konverge.cache.store import Change
-from konverge.cli.terminal import Paint, Redrawn, table
+from konverge.cli.terminal import Paint, Redrawn, has_room, table
 from konverge.client import Client
 from konverge.objects.resource import Resource
 
@@ -68,9 +69,15 @@ class PlainView:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._unread = 0
 
     def changed(self, row: Row) -> None:
-        print(f"  {row}", file=self._stream, flush=True)
+        if not has_room(self._stream):
+            self._unread += 1
+            return
+        missed = f"  … {self._unread} changes that nobody was there to read\n" if self._unread else ""
+        self._unread = 0
+        print(f"{missed}  {row}", file=self._stream, flush=True)
 
     def gone(self, row: Row) -> None:
         self.changed(row._replace(state="gone", ready=""))
@@ -84,6 +91,7 @@ class TableView(logging.Handler):
 
     def __init__(self, stream: TextIO, paint: Paint) -> None:
         super().__init__(logging.WARNING)
+        self._stream = stream
         self._rows: dict[tuple[str, str], Row] = {}
         self._above: list[str] = []
         self._block = Redrawn(stream)
@@ -106,9 +114,10 @@ class TableView(logging.Handler):
         """Draw when something changed, but not more often than eyes can see."""
         while True:
             await self._news.wait()
-            self._news.clear()
-            above, self._above = self._above, []
-            self._block.draw(self._lines(), above=above)
+            if has_room(self._stream):
+                self._news.clear()
+                above, self._above = self._above, []
+                self._block.draw(self._lines(), above=above)
             await asyncio.sleep(REDRAW_EVERY)
 
     def _lines(self) -> list[str]:

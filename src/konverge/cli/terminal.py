@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TextIO
@@ -12,6 +13,18 @@ _CODES = {"ok": 32, "warn": 33, "fail": 31, "dim": 2, "bold": 1}
 
 def is_terminal(stream: TextIO) -> bool:
     return stream.isatty()
+
+
+def has_room(stream: TextIO) -> bool:
+    """A short text can be written without waiting. Not so in a paused terminal, or a pipe that nobody reads."""
+    try:
+        file = stream.fileno()
+    except (OSError, ValueError):  # it is in memory
+        return True
+    poll = select.poll()
+    poll.register(file, select.POLLOUT)
+    # Neither with a hint that the reader has gone; where terminals cannot be asked, the answer is POLLNVAL.
+    return any(happened in (select.POLLOUT, select.POLLNVAL) for _, happened in poll.poll(0))
 
 
 class Paint:
