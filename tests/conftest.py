@@ -5,6 +5,7 @@
   longer than half a second of CPU time; a call that blocks the loop (sleep, name lookup, a blocking connect) is an
   error at the place where it happens.
 - `@pytest.mark.virtual` (with a seed, if wanted) runs it in virtual time: hours pass in microseconds.
+- A run that leaves files in the repository fails.
 - Every test has a time limit. `@pytest.mark.spec("R-07")` names what it proves; the run ends with the lines of the
   specification that no passing test names.
 """
@@ -197,6 +198,30 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
+
+
+# ------------------------------------------------------------------ the repository
+
+_AT_START = pytest.StashKey[set[str]]()
+
+
+def _entries() -> set[str]:
+    """What is at the top of the repository, where a program that writes to its working directory leaves its files."""
+    return {entry.name for entry in ROOT.iterdir() if not entry.name.startswith(".")} - {"__pycache__", "build"}
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.stash[_AT_START] = _entries()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workerinput"):
+        return  # the process that started the workers looks for all of them
+    left = _entries() - session.config.stash[_AT_START]
+    if left:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        told = session.config.get_terminal_writer()
+        told.line(f"\ntests left behind in the repository: {', '.join(sorted(left))}", red=True)
 
 
 # ------------------------------------------------------------------ the specification

@@ -118,3 +118,19 @@ def test_a_call_from_another_thread_is_an_error(pytester: pytest.Pytester) -> No
     )
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(["*Non-thread-safe operation*"])
+
+
+def test_a_file_left_in_the_repository_is_an_error(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+        import tests.conftest
+        def test_leaves(tmp_path):
+            (tmp_path / "docs").symlink_to(tests.conftest.ROOT / "docs")
+            (tmp_path / "derby.log").touch()
+            tests.conftest.ROOT = tmp_path
+        """,
+    )
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*left behind in the repository: derby.log"])
