@@ -199,20 +199,38 @@ class Informer:
     def reflectors(self) -> list[Reflector]:
         return [part.reflector for part in self._parts.values()]
 
-    async def wait_for_version(self, key: Key, version: int) -> None:
-        """Until the cache shows the object at this version or a later state of the world."""
+    def mark(self, namespace: str) -> int:
+        """The present moment, for those who write now and wait later: lists from here on show what was written."""
+        part = self._part(namespace)
+        return 0 if part is None else part.reflector.watching.lists
+
+    async def wait_for_version(self, key: Key, version: int, mark: int | None = None) -> None:
+        """Until the cache shows the object at this version or a later state of the world.
+
+        That is any state that was listed after the write (by default: from now on), also when versions have gone back
+        since (a restored backup).
+        """
         part = self._part(key.namespace)
         if part is not None:
-            await self._wait_until(lambda: version <= part.store.version)
+            watching = part.reflector.watching
+            mark = watching.lists if mark is None else mark
+            await self._wait_until(lambda: version <= part.store.version or watching.listed > mark)
 
-    async def wait_for_deletion(self, key: Key, uid: str) -> None:
+    async def wait_for_deletion(self, key: Key, uid: str, mark: int) -> None:
         """Until the cache shows that this very object is gone, or about to go."""
 
         def going() -> bool:
-            record = self.get(key)
-            return record is None or record.uid != uid or bool(record.meta.deletion_timestamp)
+            record, part = self.get(key), self._part(key.namespace)
+            gone = record is None or record.uid != uid or bool(record.meta.deletion_timestamp)
+            return gone or part is None or part.reflector.watching.listed > mark
 
         await self._wait_until(going)
+
+    def doubt(self, namespace: str) -> None:
+        """What somebody waits for must have come long ago: the watch is to prove that it lives."""
+        part = self._part(namespace)
+        if part is not None:
+            part.reflector.doubt()
 
     async def _wait_until(self, condition: Callable[[], bool]) -> None:
         if condition():

@@ -1,8 +1,9 @@
 """The reflector: keeps one `Watching` fed, for as long as it runs.
 
 It never goes quiet. Every watch has a server-side time limit with jitter, so that a fleet does not reconnect at once,
-and a client-side one, so that a connection that died without a word is noticed. Whatever goes wrong leads to one of
-three next steps: resume from the last version, list again, or wait and try the same. Nothing but cancellation ends it.
+and a client-side one, so that a connection that died without a word is noticed; who misses something that must have
+come can `doubt` it at once. Whatever goes wrong leads to one of three next steps: resume from the last version, list
+again, or wait and try the same. Nothing but cancellation ends it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import msgspec
 
 from konverge import clock
 from konverge.cache.record import number
-from konverge.cache.store import Change
+from konverge.cache.store import SLICE, Change
 from konverge.cache.watching import WatchError, Watching
 from konverge.client.call import Call, Caller
 from konverge.client.errors import ApiStatusError, BadRequest, ClientError, Expired, Invalid, TimedOut, TooManyRequests
@@ -38,6 +39,8 @@ GRACE = 5.0
 """A stream that outlives the server's own limit by this much is dead."""
 BOOKMARK_SILENCE = 150.0
 """Servers that send bookmarks do so every minute: two missing ones mean that nobody is there."""
+PROOF = 3.0
+"""Seconds that a connection is given to show what is missed, before a doubt about it counts."""
 LULL = 0.05
 """Seconds between two reads while those who are told have plenty to do: news would only wait in their queues, and a
 packet for each change costs several times what the change itself does."""
@@ -123,6 +126,11 @@ class Reflector:
         self._streaming = streaming
         self._plenty = plenty
         self._list_version = "0"  # any state the server has at hand will do; after a 410, only the newest
+        self._alarm: asyncio.Timeout | None = None
+        """Ends the watch that is being read."""
+        self._opened = 0.0
+        self._doubted = False
+        """The watch was begun because the one before was doubted."""
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -131,6 +139,7 @@ class Reflector:
             began = loop.time()
             try:
                 await self._once()
+                self._doubted = False
                 self._well(Restart.TIMEOUT)
             except (WatchError, Expired) as error:
                 if isinstance(error, Expired) or error.expired:
@@ -147,6 +156,21 @@ class Reflector:
             elif self.health.failures == 0 and loop.time() - began < 1.0:
                 # A server that ends every watch at once must not be asked a thousand times a second.
                 await asyncio.sleep(FIRST_DELAY)
+
+    def doubt(self) -> None:
+        """Something that must have been told is missing: the connection may have died without a word.
+
+        The watch is begun anew from where it stands. If that connection is doubted as well, the state is read anew, and
+        then everything is known that was there before the doubt.
+        """
+        now = asyncio.get_running_loop().time()
+        if self._alarm is None or now - self._opened < PROOF:
+            return  # the state is being read, or a failure waited out; or it is too early to tell
+        if self._doubted:
+            self._forget_position()
+        self._doubted = not self._doubted
+        self._alarm.reschedule(now)
+        self._alarm = None
 
     # -------------------------------------------------------------- one round
 
@@ -211,24 +235,28 @@ class Reflector:
         changes = None if state_only or self._caller.near or not isinstance(stream, ResponseStream) else stream
         end = loop.time() + limit
         async with asyncio.timeout_at(end) as alarm:
-            async for chunk in stream:
-                self.health.last_event = loop.time()
-                self.health.error = ""
-                await self._take(chunk)
-                if state_only and not self.watching.listing:
-                    return
-                if self.watching.bookmarks:
-                    alarm.reschedule(min(end, loop.time() + BOOKMARK_SILENCE))
-                if changes is not None and self._plenty():
-                    await changes.rest(LULL)
+            if not state_only:
+                self._alarm, self._opened = alarm, loop.time()
+            try:
+                async for chunk in stream:
+                    self.health.last_event = loop.time()
+                    self.health.error = ""
+                    await self._take(chunk)
+                    if state_only and not self.watching.listing:
+                        return
+                    if self.watching.bookmarks and (state_only or self._alarm is not None):
+                        alarm.reschedule(min(end, loop.time() + BOOKMARK_SILENCE))
+                    if changes is not None and self._plenty():
+                        await changes.rest(LULL)
+            finally:
+                self._alarm = None
 
     async def _take(self, chunk: bytes) -> None:
-        first = True
+        """Changes are told as soon as they are in the store: what ends a watch can only come between two slices."""
         for changes in self.watching.feed(chunk):
-            if not first:
-                await asyncio.sleep(0)
-            first = False
             self._on_changes(changes)
+            if len(changes) >= SLICE or self.watching.listing:
+                await asyncio.sleep(0)
 
     async def _list_in_time(self) -> None:
         try:

@@ -75,6 +75,10 @@ class Watching:
     """The first list is complete: from now on the store has been the truth of some moment."""
     position: int = 0
     """The newest version seen on the stream; 0 means that a list is needed."""
+    lists: int = 0
+    """Lists that were begun."""
+    listed: int = 0
+    """The number of the last one that was completed."""
     bookmarks: int = 0
     """Bookmarks seen on this connection: a server that sends them is never silent for long."""
     _listing: bool = False
@@ -90,6 +94,7 @@ class Watching:
         thousand objects need not exist twice. Any later one is compared with what is known.
         """
         self._listing = True
+        self.lists += 1
         self._list = None if self.store.count == 0 and not self.synced else self.store.replacement()
         self.position = 0
 
@@ -108,6 +113,7 @@ class Watching:
         self._listing = False
         self._list = None
         self.synced = True
+        self.listed = self.lists
         self.position = self.store.version = version
 
     @property

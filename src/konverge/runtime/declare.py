@@ -94,8 +94,10 @@ class Settings:
     max_delay: float = 1000.0
     rate_limiter_qps: float = 10.0
     rate_limiter_burst: int = 100
-    catch_up: float = 30.0
-    """Seconds to wait for the cache to show one's own writes; past that the cache is trusted as it is."""
+    catch_up: float = 5.0
+    """Seconds that a worker waits for the cache to show the key's own writes; past that the key is put off, and the
+    watch has to prove that it is alive. No reconcile ever sees a cache without them.
+    """
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,8 @@ class Controller(Generic[T]):
     """Kinds that are read from a cache, but whose changes lead to nothing."""
     writes: Sequence[type[Object]] = ()
     """Kinds that it changes or deletes without having made them; declare them as watched or read as well."""
+    makes: Sequence[type[Object]] = ()
+    """Kinds that it writes without looking at them: such as a cluster may not have, which no cache could be of."""
     sources: Sequence[Source] = ()
     predicate: Predicate | None = None
     """Which changes of the kind itself matter."""

@@ -41,7 +41,7 @@ from konverge.runtime.reasons import Changed, External, Reason, Resync, Retry, T
 from konverge.runtime.result import DONE, Request, Result, TerminalError, TransientError
 from konverge.runtime.watchdog import Watchdog
 from konverge.runtime.writes import Writes, attribute_to
-from konverge.workqueue import Backoff, Item, RateLimiter, ShutDown, TokenBucket, WorkQueue
+from konverge.workqueue import MAX_REASONS, Backoff, Item, RateLimiter, ShutDown, TokenBucket, WorkQueue
 
 T = TypeVar("T", bound=Object)
 K = TypeVar("K", bound=Object)
@@ -52,6 +52,9 @@ LOW = -100
 AT_A_STRETCH = 8
 """Keys that a worker takes before it lets others run: a reconcile with nothing to do waits for nothing by itself, and
 twenty thousand of them would hold the loop for a second."""
+
+PUT_OFF = 1.0
+"""Seconds after which a key comes again whose own writes the cache had not shown."""
 
 _log = logging.getLogger("konverge.controller")
 
@@ -87,6 +90,8 @@ class Engine(Generic[T]):
         self._loop = asyncio.get_running_loop()
         self._watchdog = Watchdog(settings.timeout)
         self._count = 0
+        self._late: dict[Request, tuple[Reason, ...]] = {}
+        """The reasons of keys that were put off."""
         self._attach()
 
     # -------------------------------------------------------------- events in
@@ -183,8 +188,9 @@ class Engine(Generic[T]):
 
     async def _process(self, item: Item[Request], task: asyncio.Task[Any] | None) -> None:
         key, numbers, watchdog = item.key, self.numbers, self._watchdog
-        if self._writes.has_written(key):
-            await self._catch_up(key)
+        if self._writes.has_written(key) and not await self._caught_up(key):
+            self._put_off(item)
+            return
         began = numbers.running[key] = self._loop.time()
         numbers.event_to_reconcile.observe(item.waited)
         error: BaseException | None = None
@@ -211,11 +217,14 @@ class Engine(Generic[T]):
     async def _attempt(self, item: Item[Request]) -> Result | None:
         record = self._primary.get(item.key)
         if record is None:
+            self._late.pop(item.key, None)
             return None  # gone: nothing to do, and no error
         attribute_to(self._writes, item.key)
         self._count += 1
         logs.scope.set(logs.Scope(self.controller.name, item.key, self._count))
         reasons: tuple[Reason, ...] = item.reasons  # type: ignore[assignment]
+        if self._late:
+            reasons = (*self._late.pop(item.key, ()), *reasons)
         context = Context(
             item.key,
             self.controller.kind,
@@ -229,15 +238,24 @@ class Engine(Generic[T]):
         )
         return await self._reconcile(context)
 
-    async def _catch_up(self, request: Request) -> None:
+    async def _caught_up(self, request: Request) -> bool:
         try:
             async with asyncio.timeout(self.settings.catch_up):
                 await self._writes.caught_up(request)
         except TimeoutError:
             _log.warning(
-                "%s %s: the cache has not shown our last write within %g s; going on with what it has",
+                "%s %s: the cache has not shown our last write within %g s; its watch is begun anew",
                 self.controller.name, request, self.settings.catch_up,
             )  # fmt: skip
+            self._writes.doubt(request)
+            return False
+        return True
+
+    def _put_off(self, item: Item[Request]) -> None:
+        """A worker is not to be held by a cache that is behind, and nobody acts on one: the key comes again."""
+        reasons: tuple[Reason, ...] = item.reasons  # type: ignore[assignment]
+        self._late[item.key] = (*self._late.get(item.key, ()), *reasons)[:MAX_REASONS]
+        self.queue.add_after(item.key, PUT_OFF, priority=item.priority)
 
     # -------------------------------------------------------------- what follows
 

@@ -3,7 +3,8 @@
 Two rules for a controller that writes:
 
 - *It never acts on a cache older than its own last write.* The versions of its writes are kept per request; the next
-  reconcile of that request waits until the caches concerned have reached them.
+  reconcile of that request waits until the caches concerned have reached them, however long that takes. A watch that
+  does not show them in time is begun anew, and in the end read anew, so it does not take long.
 - *Its own echo does not wake it.* The event of a write comes back through the watch; for the request that wrote, it is
   no news. It is dropped only when nothing foreign can hide behind it: the object went from the state we knew to the
   state we wrote, with no other version between (the rules that java-operator-sdk 5.5 arrived at). A difference that a
@@ -70,8 +71,9 @@ class Writes:
 
     def __init__(self, informers: Mapping[Resource, Informer]) -> None:
         self._cached = {resource: _Cached(informer) for resource, informer in informers.items()}
-        self._versions: dict[Request, dict[tuple[_Cached, Key], int]] = {}
-        self._deleted: dict[Request, dict[tuple[_Cached, Key], str]] = {}
+        self._versions: dict[Request, dict[tuple[_Cached, Key], tuple[int, int]]] = {}
+        """Version of a write, and when that was, by the cache's own mark."""
+        self._deleted: dict[Request, dict[tuple[_Cached, Key], tuple[str, int]]] = {}
 
     # -------------------------------------------------------------- writing
 
@@ -91,7 +93,7 @@ class Writes:
         state = cached.objects[key]
         state.under_way -= 1
         if version:
-            self._versions.setdefault(request, {})[cached, key] = version
+            self._wrote(cached, key, request, version)
             if version > state.base:  # a write that changed nothing has no echo
                 state.written[version] = request
         if state.under_way == 0:
@@ -100,12 +102,15 @@ class Writes:
                 _deliver(state, change, deliver)
             cached.tidy(key, state)
 
+    def _wrote(self, cached: _Cached, key: Key, request: Request, version: int) -> None:
+        self._versions.setdefault(request, {})[cached, key] = version, cached.informer.mark(key.namespace)
+
     def created(self, resource: Resource, key: Key, request: Request, version: int) -> None:
         """A create whose name only the answer told. Its event may have come before: then it was no echo to anybody."""
         cached = self._cached.get(resource)
         if cached is None:
             return
-        self._versions.setdefault(request, {})[cached, key] = version
+        self._wrote(cached, key, request, version)
         known = cached.version(key)
         if known < version:
             state = cached.objects.setdefault(key, _Object(known))
@@ -116,7 +121,7 @@ class Writes:
         cached = self._cached.get(resource)
         known = cached.informer.get(key) if cached is not None else None
         if cached is not None and known is not None:
-            self._deleted.setdefault(request, {})[cached, key] = known.uid
+            self._deleted.setdefault(request, {})[cached, key] = known.uid, cached.informer.mark(key.namespace)
 
     # -------------------------------------------------------------- events
 
@@ -144,11 +149,24 @@ class Writes:
         return bool(versions and request in versions) or bool(deleted and request in deleted)
 
     async def caught_up(self, request: Request) -> None:
-        """Until every cache shows what the last reconcile of this request wrote."""
-        for (cached, key), version in self._versions.pop(request, {}).items():
-            await cached.informer.wait_for_version(key, version)
-        for (cached, key), uid in self._deleted.pop(request, {}).items():
-            await cached.informer.wait_for_deletion(key, uid)
+        """Until every cache shows what the last reconcile of this request wrote. If cancelled, it can begin anew."""
+        versions = self._versions.get(request, {})
+        while versions:
+            (cached, key), (version, mark) = next(iter(versions.items()))
+            await cached.informer.wait_for_version(key, version, mark)
+            versions.pop((cached, key), None)
+        self._versions.pop(request, None)
+        deleted = self._deleted.get(request, {})
+        while deleted:
+            (cached, key), (uid, mark) = next(iter(deleted.items()))
+            await cached.informer.wait_for_deletion(key, uid, mark)
+            deleted.pop((cached, key), None)
+        self._deleted.pop(request, None)
+
+    def doubt(self, request: Request) -> None:
+        """It takes too long: the caches that should show these writes are to prove that they are alive."""
+        for cached, key in (*self._versions.get(request, ()), *self._deleted.get(request, ())):
+            cached.informer.doubt(key.namespace)
 
 
 def _deliver(state: _Object, change: Change, deliver: Deliver) -> None:

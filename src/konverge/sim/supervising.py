@@ -84,8 +84,7 @@ class Supervised:
         manager = Manager(
             self._client,
             name=MANAGER,
-            # As kube-controller-manager: they never give up, and nobody counts pods by a cache that is behind.
-            settings=Settings(max_retries=0, catch_up=300),
+            settings=Settings(max_retries=0),  # a cluster's own controllers never give up, as kube-controller-manager
             check_permissions=False,
             paused=self._paused,
             leader_election=election,

@@ -1,10 +1,11 @@
 """Work queues: FIFO with dedup, delays, rate limits, priority with ageing, fairness between tenants."""
 
 from konverge.workqueue.fair import PATIENCE, FairQueue
-from konverge.workqueue.queue import Item, QueueMetrics, ShutDown, WorkQueue
+from konverge.workqueue.queue import MAX_REASONS, Item, QueueMetrics, ShutDown, WorkQueue
 from konverge.workqueue.ratelimit import Backoff, RateLimiter, TokenBucket
 
 __all__ = [
+    "MAX_REASONS",
     "PATIENCE",
     "Backoff",
     "FairQueue",
