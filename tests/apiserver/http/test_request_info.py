@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qsl
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from konverge.apiserver.http.request_info import request_info, split_target
 
@@ -34,3 +38,11 @@ def test_other_paths(path: str) -> None:
     info = request_info("GET", *split_target(path))
     assert not info.is_resource
     assert info.verb == "get"
+
+
+@given(st.text(alphabet="a%=&+;20bé", max_size=14))
+def test_queries_are_read_as_forms_are(raw: str) -> None:
+    wanted: dict[str, list[str]] = {}
+    for key, value in parse_qsl(raw, keep_blank_values=True):
+        wanted.setdefault(key, []).append(value)
+    assert split_target(f"/x?{raw}") == ("/x", wanted)

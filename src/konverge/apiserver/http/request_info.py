@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import unquote, unquote_plus
 
 import msgspec
 
@@ -43,7 +43,11 @@ def split_target(target: str) -> tuple[str, Query]:
         path = unquote(path)
     query: Query = {}
     if raw:
-        for key, value in parse_qsl(raw, keep_blank_values=True):
+        escaped = "%" in raw or "+" in raw
+        for pair in filter(None, raw.split("&")):
+            key, _, value = pair.partition("=")
+            if escaped:
+                key, value = unquote_plus(key), unquote_plus(value)
             query.setdefault(key, []).append(value)
     return path, query
 
