@@ -157,6 +157,9 @@ def test_rules_come_from_the_declaration_with_nothing_to_spare() -> None:
     assert granted["", ("secrets",)] == "get list patch watch"
     assert granted["", ("secrets/finalizers",)] == "update"
     assert granted["coordination.k8s.io", ("leases",)] == "create get update"
+    owner = permissions([Controller(Secret, nothing, owns=[ConfigMap])])
+    assert Permission("", "secrets/finalizers", "update") in owner, "for blockOwnerDeletion of its children"
+    assert not [one for one in permissions([Controller(Secret, nothing)]) if one.resource == "secrets/finalizers"]
     assert Permission("", "nodes", "list") in permissions([controller])
     assert Permission("", "secrets", "list", "shop") in permissions([controller])
 

@@ -58,11 +58,16 @@ def _of_controller(controller: Controller[Any]) -> set[Permission]:
     needed |= set(_on(kind, ("patch",), controller.namespaces, "/status"))
     if controller.finalizer:
         needed |= set(_on(kind, ("patch",), controller.namespaces))
+    if controller.finalizer or controller.owns:
+        # Children hold up their owner's deletion (blockOwnerDeletion), which clusters with the admission plugin
+        # OwnerReferencesPermissionEnforcement let only those ask for who may change its finalizers.
         needed |= set(_on(kind, ("update",), controller.namespaces, "/finalizers"))
     for owned in controller.owns:
         needed |= set(_on(owned.resource, READ + WRITE, controller.namespaces))
     for written in controller.writes:
         needed |= set(_on(written.resource, ("delete", "patch"), controller.namespaces))
+    for made in controller.makes:
+        needed |= set(_on(made.resource, WRITE, controller.namespaces))
     for watch in controller.watches:
         space = controller.namespaces if watch.namespaces is None else watch.namespaces
         needed |= set(_on(watch.kind.resource, READ, space))
