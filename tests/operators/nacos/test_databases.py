@@ -37,6 +37,17 @@ async def test_the_job_makes_the_tables_once_and_again_for_another_line() -> Non
         assert "config_info_gray" in script
 
 
+@pytest.mark.spec("N-07")
+@pytest.mark.parametrize(("tag", "seeded"), [("v2.3.2", True), ("v2.4.0", False)])
+async def test_the_default_user_is_there_for_servers_that_cannot_make_one(tag: str, seeded: bool) -> None:
+    async with a_world() as world, world.operating():
+        world.databases.add_server("my", 3306, "mysql").add("nacos", "nacos", "word")
+        await world.create("nacos", {**WITH_JOB, "image": f"nacos/nacos-server:{tag}"})
+        await world.advance(15.0)
+        script = (await world.client.get(ConfigMap, "nacos-mysql-sql-init", SPACE)).data["SQL_SCRIPT"]
+        assert ("INSERT INTO users" in script) is seeded
+
+
 @pytest.mark.spec("N-12", "N-20")
 async def test_a_job_that_fails_is_told_of_and_tried_again() -> None:
     rules = [Rule(image="mysql:broken", container="mysql-sql-init", behave="exit 1")]

@@ -60,6 +60,8 @@ async def test_scaling_with_real_manners() -> None:
         assert await watch_until(world) >= 3
         found = await world.nacos("nacos")
         assert len(found.status.conditions) == 3
+        sizes = {len(one.peers) for one in simulated.ensemble.members.values()}
+        assert sizes == {3}, "the raft groups have forgotten who left"
         assert found.status.leader == simulated.leader()
 
 
@@ -179,3 +181,4 @@ async def test_another_identity_reaches_servers_that_do_not_know_it_yet() -> Non
         await world.secret("identity", identity_key="who", identity_value="me")
         await world.change("nacos", identitySecretRef={"name": "identity"})
         assert await watch_until(world) >= 2
+        assert not await world.events("Failed")

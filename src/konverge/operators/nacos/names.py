@@ -5,6 +5,8 @@ from __future__ import annotations
 MANAGED_BY = "nacos-operator"
 CONFIG_DIGEST = "nacos.io/config-digest"
 """The annotation of a pod template that changes with the configuration, and so restarts the pods."""
+SECRETS_DIGEST = "nacos.io/secrets-digest"
+"""The same for what the pods' environment takes from Secrets."""
 DATA_VOLUME = "db"
 
 CLIENT, RPC, NEW_RPC, CLUSTER_RPC, CONSOLE = "client", "rpc", "new-rpc", "cluster-rpc", "console"
@@ -22,6 +24,11 @@ def headless(name: str) -> str:
 
 def client(name: str) -> str:
     return f"{name}-client"
+
+
+def front(name: str, cluster: bool) -> str:
+    """The Service that programs and people use."""
+    return client(name) if cluster else name
 
 
 def auth_secret(name: str) -> str:

@@ -16,8 +16,10 @@ from konverge.objects import Object, from_dict, from_json
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Pod, Secret, Service
+from konverge.objects.kinds.networking_v1 import Ingress
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.operators.catalog import Operator
+from konverge.operators.nacos.children.monitoring import ServiceMonitor
 from konverge.operators.nacos.database import Databases, RealDatabases
 from konverge.operators.nacos.resource import PAUSE, AnyNacos, Nacos
 from konverge.operators.nacos.server import HttpNacosServers, NacosServers
@@ -141,6 +143,7 @@ def _refers_to(record: Record, meta: Meta) -> Iterable[str]:
             spec.database.mysql_credentials_secret_ref,
             spec.admin_credentials_secret_ref,
             spec.identity_secret_ref,
+            spec.certification.token_secret_ref,
         )
         if ref is not None
     }
@@ -189,7 +192,8 @@ def controllers(
             AnyNacos,
             NacosReconciler(tools, told),
             name="nacos",
-            owns=[ConfigMap, StatefulSet, Service, PodDisruptionBudget, Job, Secret],
+            owns=[ConfigMap, StatefulSet, Service, PodDisruptionBudget, Job, Secret, Ingress],
+            makes=[ServiceMonitor],
             watches=[
                 Watch(kind=Pod, requests=_of_pod, label_selector=_OURS),
                 Watch(kind=PersistentVolumeClaim, label_selector=_OURS),

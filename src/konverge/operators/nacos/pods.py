@@ -24,8 +24,13 @@ def is_outdated(pod: Pod, revision: str | None) -> bool:
 
 
 def ordinal(pod: Pod) -> int:
-    number = pod.metadata.name.rpartition("-")[2]
-    return int(number) if number.isdigit() else -1
+    return ordinal_of(pod.metadata.name)
+
+
+def ordinal_of(name: str) -> int:
+    """Which pod of its StatefulSet one of this name is; -1: none."""
+    number = name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else -1
 
 
 def seconds_since(time: str | None) -> float:

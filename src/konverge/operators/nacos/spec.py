@@ -170,6 +170,35 @@ class ServiceOptions(Model):
     load_balancer_class: str | None = None
 
 
+class IngressOptions(Model):
+    """A way from outside to the console."""
+
+    enabled: bool = False
+    class_name: str | None = None
+    host: str = ""
+    """Empty: every host."""
+    path: Annotated[str, Pattern(r"^(/.*)?$")] = ""
+    """Empty: where the console of this version is."""
+    annotations: dict[str, str] = {}
+    tls_secret_name: str = ""
+
+
+class ServiceMonitorOptions(Model):
+    """A ServiceMonitor, for clusters with the Prometheus operator."""
+
+    enabled: bool = False
+    interval: Annotated[str, Pattern(r"^[0-9]+(ms|s|m|h)$")] = "30s"
+    labels: dict[str, str] = {}
+    """Beside those of all children: by them a Prometheus chooses what it looks at."""
+
+
+class Metrics(Model):
+    """The servers' own numbers, in the form of Prometheus."""
+
+    enabled: bool = False
+    service_monitor: ServiceMonitorOptions = field(default_factory=ServiceMonitorOptions)
+
+
 class Budget(Model):
     """The PodDisruptionBudget of a cluster."""
 
@@ -261,5 +290,7 @@ class NacosSpec(
     admin_secret_checksum: str = ""
     identity_secret_ref: IdentityRef | None = None
     service: ServiceOptions = field(default_factory=ServiceOptions)
+    ingress: IngressOptions = field(default_factory=IngressOptions)
+    metrics: Metrics = field(default_factory=Metrics)
     pod_disruption_budget: Budget = field(default_factory=Budget)
     k8s_wrapper: K8sWrapper = field(default_factory=K8sWrapper)

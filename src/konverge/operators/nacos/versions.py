@@ -33,6 +33,8 @@ class NacosVersion(NamedTuple):
 
 
 UNKNOWN = NacosVersion()
+FIRST_WITHOUT_DEFAULT_USER = NacosVersion(2, 4, 0)
+"""Earlier servers expect the user nacos in their tables; from here on somebody has to make an administrator."""
 
 
 def read_version(text: str) -> NacosVersion:

@@ -115,6 +115,18 @@ def test_raft_groups_that_are_larger_than_the_cluster_have_the_larger_majority()
     assert not judge([*views[:2], failed(2)], 3).quorum
 
 
+def test_lists_that_differ_while_a_cluster_shrinks_do_not_part_its_raft_groups() -> None:
+    peers = frozenset(f"{host}:7848" for host in HOSTS[:4])
+    short = [view(asked, *(member(i, peers=peers) for i in range(3))) for asked in range(2)]
+    last = view(3, *(member(i, peers=peers) for i in range(4)))
+    rolling = judge([*short, failed(2), last], 4)
+    assert rolling.quorum, "three of four peers, though two of them no longer list the third"
+    apart = view(3, *(member(i, peers=peers, state="UP" if i == 3 else "DOWN") for i in range(4)))
+    assert not judge([*short, failed(2), apart], 4).quorum
+    strangers = [view(asked, member(asked, peers=peers)) for asked in range(3)]
+    assert not judge(strangers, 4).quorum, "nobody says that it sees anybody"
+
+
 def test_the_lowest_version_of_an_upgrade() -> None:
     views = everybody()
     views[0] = view(0, *(replace(member(i), version="2.10.0") for i in range(3)))

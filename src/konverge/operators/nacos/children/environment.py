@@ -10,6 +10,8 @@ from konverge.operators.nacos.wish import Wish
 
 # What the operator's own work rests on: whoever sets them otherwise gets no cluster, so they are not up for choice.
 _OURS = frozenset(("MODE", "NACOS_SERVERS", "NACOS_REPLICAS", "PREFER_HOST_MODE"))
+EXPOSED = "MANAGEMENT_ENDPOINTS_WEB_EXPOSURE_INCLUDE"
+"""What Spring shows under /actuator; images of 2.x leave the numbers out. The environment goes before their files."""
 _S = "MYSQL_SERVICE_"
 SERVER_VARIABLES = (f"{_S}HOST", f"{_S}PORT", f"{_S}DB_NAME", f"{_S}USER", f"{_S}PASSWORD")
 JOB_VARIABLES = ("MYSQL_HOST", "MYSQL_PORT", "MYSQL_DB", "MYSQL_USER", "MYSQL_PASS")
@@ -21,8 +23,17 @@ def environment(wish: Wish) -> list[EnvVar]:
     ours = [_plain("PREFER_HOST_MODE", "hostname"), *_mode(wish), *_database(wish), *_authentication(wish)]
     if wish.spec.function_mode:
         ours.append(_plain("FUNCTION_MODE", wish.spec.function_mode))
+    if wish.spec.metrics.enabled:
+        ours.append(_plain(EXPOSED, "prometheus,health"))
     given = {one.name: one for one in wish.spec.env if one.name not in _OURS}
     return [*given.values(), *(one for one in ours if one.name not in given)]
+
+
+def from_secrets(wish: Wish) -> list[tuple[str, str]]:
+    """The Secrets and keys that the servers' variables come from; those that only the user names are the user's."""
+    given = {one.name for one in wish.spec.env} - _OURS
+    sources = (one.value_from.secret_key_ref for one in environment(wish) if one.value_from and one.name not in given)
+    return [(ref.name or "", ref.key) for ref in sources if ref is not None]
 
 
 def _mode(wish: Wish) -> list[EnvVar]:

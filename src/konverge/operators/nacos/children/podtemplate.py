@@ -34,8 +34,8 @@ _CUSTOM = f"/home/nacos/init.d/{CUSTOM_KEY}"
 _FINAL = f"/home/nacos/conf/{FINAL_KEY}"
 
 
-def pod_template(wish: Wish, config_digest: str) -> PodTemplateSpec:
-    """The template; the digest of the configuration is in it, so that a new configuration is a new revision."""
+def pod_template(wish: Wish, config_digest: str, secrets_digest: str) -> PodTemplateSpec:
+    """The template; digests of configuration and Secrets are in it, so that new ones are a new revision."""
     spec = wish.spec
     pod = PodSpec(
         containers=[_container(wish)],
@@ -50,7 +50,8 @@ def pod_template(wish: Wish, config_digest: str) -> PodTemplateSpec:
         automount_service_account_token=False,
         enable_service_links=False,
     )
-    annotations = {names.CONFIG_DIGEST: config_digest} if config_digest else {}
+    digests = {names.CONFIG_DIGEST: config_digest, names.SECRETS_DIGEST: secrets_digest}
+    annotations = {name: value for name, value in digests.items() if value}
     return PodTemplateSpec(
         metadata=ObjectMeta(labels=labels(wish), annotations=annotations),
         spec=overlaid(pod, spec.k8s_wrapper.pod_spec),

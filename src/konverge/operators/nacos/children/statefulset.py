@@ -24,7 +24,7 @@ from konverge.operators.nacos.children.podtemplate import has_claim, pod_templat
 from konverge.operators.nacos.wish import Wish
 
 
-def stateful_set(wish: Wish, config_digest: str = "") -> StatefulSet:
+def stateful_set(wish: Wish, config_digest: str = "", secrets_digest: str = "") -> StatefulSet:
     return StatefulSet(
         metadata=metadata(wish, wish.name),
         spec=StatefulSetSpec(
@@ -34,7 +34,7 @@ def stateful_set(wish: Wish, config_digest: str = "") -> StatefulSet:
             pod_management_policy="Parallel",
             update_strategy=StatefulSetUpdateStrategy(type="OnDelete"),
             persistent_volume_claim_retention_policy=_retention(wish),
-            template=pod_template(wish, config_digest),
+            template=pod_template(wish, config_digest, secrets_digest),
             volume_claim_templates=[claim_template(wish)] if has_claim(wish) else [],
         ),
     )

@@ -195,14 +195,31 @@ def _surplus(evidence: _Evidence) -> tuple[str, ...]:
 
 def _quorum(evidence: _Evidence, replicas: int) -> bool:
     sees = {address: _seen_by(evidence, address) for address in evidence.verified}
-    companies = (sum(other in seen and address in sees[other] for other in sees) for address, seen in sees.items())
+    companies = (sum(_together(evidence, sees, address, other) for other in sees) for address in sees)
     return max(companies, default=0) >= _needed(evidence, replicas)
 
 
-def _seen_by(evidence: _Evidence, address: str) -> set[str]:
+def _seen_by(evidence: _Evidence, address: str) -> dict[str, bool]:
+    """Those in a member's list, and whether it reaches them."""
     pod = evidence.pods[address]
     view = next(view for view in evidence.views if view.asked == pod and view.members)
-    return {one.address for one in view.members if one.state not in _UNSEEN}
+    return {one.address: one.state not in _UNSEEN for one in view.members}
+
+
+def _together(evidence: _Evidence, sees: Mapping[str, Mapping[str, bool]], one: str, other: str) -> bool:
+    """Whether two members see each other.
+
+    Lists are static, and while a cluster grows or shrinks they differ. Of a peer in its raft groups that is not in its
+    list a member says nothing: then the other's word has to do.
+    """
+    words = [sees[at].get(about) for at, about in ((one, other), (other, one))]
+    if None not in words:
+        return all(words)
+    known = all(
+        evidence.verified[about].raft_address in evidence.verified[at].peers
+        for at, about in ((one, other), (other, one))
+    )
+    return known and True in words and False not in words
 
 
 # --- what is wrong with members -----------------------------------------------------------------------------------

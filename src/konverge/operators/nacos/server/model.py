@@ -74,6 +74,8 @@ class View:
     members: tuple[Member, ...] = ()
     error: str = ""
     """Why there are no members: a NacosError's text, or that the pod is not ready."""
+    forbidden: bool = False
+    """The server is there, but does not know our identity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

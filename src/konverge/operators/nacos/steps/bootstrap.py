@@ -12,8 +12,8 @@ from konverge.operators.nacos.steps.members import Workload
 from konverge.operators.nacos.steps.rotate_admin import ROTATED
 from konverge.operators.nacos.steps.round import Round
 from konverge.operators.nacos.steps.secrets import optional_value, read_secret
+from konverge.operators.nacos.versions import FIRST_WITHOUT_DEFAULT_USER
 
-_FIRST_WITHOUT_DEFAULT_USER = (2, 4, 0)
 _NAME = "nacos"
 
 
@@ -22,7 +22,7 @@ async def bootstrap_admin(round: Round, workload: Workload) -> None:
     ref = round.wish.spec.admin_credentials_secret_ref
     if ref is None or not ref.name or round.wish.engine == "postgresql" or round.is_true(ROTATED):
         return
-    if round.wish.version < _FIRST_WITHOUT_DEFAULT_USER or not workload.ready:
+    if round.wish.version < FIRST_WITHOUT_DEFAULT_USER or not workload.ready:
         return
     password = optional_value(await read_secret(round, ref.name), ref.password_key)
     address = workload.ready[0].status.pod_ip or ""

@@ -12,6 +12,7 @@ from konverge.operators.nacos.steps.check_kind import check_kind
 from konverge.operators.nacos.steps.check_nacos import check_nacos, question
 from konverge.operators.nacos.steps.heal import heal_pods, heal_split
 from konverge.operators.nacos.steps.members import look
+from konverge.operators.nacos.steps.peers import forget_departed
 from konverge.operators.nacos.steps.rollout import replace_next, replace_useless
 from konverge.operators.nacos.steps.round import MEMBERS_VERIFIED, Round
 from konverge.operators.nacos.steps.stop import Stop
@@ -28,10 +29,13 @@ async def check_and_make_heal(round: Round) -> None:
     except Stop as stop:
         await heal_pods(round, workload, None, stop)
         raise
+    led_before = round.status.leader
     views, verdict = await question(round, workload)
-    await replace_next(round, workload, verdict)
+    left_behind = await forget_departed(round, workload, verdict)
+    if not left_behind:
+        await replace_next(round, workload, views, verdict, led_before)
     try:
-        check_nacos(round, verdict)
+        check_nacos(round, verdict, left_behind)
     except Stop as stop:
         await heal_split(round, workload, views, verdict, stop)
         await heal_pods(round, workload, verdict, stop)

@@ -31,13 +31,16 @@ async def question(round: Round, workload: Workload) -> tuple[list[View], Verdic
     return views, verdict
 
 
-def check_nacos(round: Round, verdict: Verdict) -> None:
-    """401 unless all is well."""
-    if not verdict.healthy:
-        shown = verdict.problems[:_MOST_PROBLEMS]
-        more = f"; and {len(verdict.problems) - len(shown)} more" if len(verdict.problems) > len(shown) else ""
+def check_nacos(round: Round, verdict: Verdict, left_behind: str = "") -> None:
+    """401 unless all is well, and nobody who left still counts."""
+    problems = [*verdict.problems, left_behind] if left_behind else verdict.problems
+    if problems:
+        shown = problems[:_MOST_PROBLEMS]
+        more = f"; and {len(problems) - len(shown)} more" if len(problems) > len(shown) else ""
         message = "; ".join(shown) + more
         reason = "LeaderSplit" if verdict.split else "MembersNotUp" if verdict.quorum else "QuorumLost"
+        if verdict.healthy:
+            reason = "PeersLeft"
         round.condition(MEMBERS_VERIFIED, False, reason, message)
         raise Stop(CLUSTER, reason, message)
     if not round.is_true(MEMBERS_VERIFIED):

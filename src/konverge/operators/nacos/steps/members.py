@@ -40,6 +40,15 @@ class Workload:
         seen = found.status.observed_generation if found is not None else None
         return found is not None and (seen is None or seen >= found.metadata.generation)
 
+    @property
+    def with_older_secrets(self) -> set[str]:
+        """The pods that were made from other Secrets than those of now."""
+        if self.stateful_set is None:
+            return set()
+        wanted = self.stateful_set.spec.template.metadata.annotations.get(names.SECRETS_DIGEST)
+        had = {pod.metadata.name: pod.metadata.annotations.get(names.SECRETS_DIGEST) for pod in self.outdated}
+        return {name for name, digest in had.items() if digest != wanted}
+
     def pod(self, name: str) -> Pod | None:
         return next((pod for pod in self.pods if pod.metadata.name == name), None)
 
@@ -87,5 +96,5 @@ async def _ask(round: Round, pod: Pod, identity: Identity | None) -> View:
                 address, port=PORT, identity=identity, timeout=round.options.call_timeout
             )
     except NacosError as error:
-        return View(asked=name, address=address, error=str(error))
+        return View(asked=name, address=address, error=str(error), forbidden=error.reason == "Forbidden")
     return View(asked=name, address=address, members=members)

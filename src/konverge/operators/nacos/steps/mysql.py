@@ -14,6 +14,7 @@ from konverge.operators.nacos.steps.pg_ensure import DATABASE_READY, failed, fin
 from konverge.operators.nacos.steps.round import Round
 from konverge.operators.nacos.steps.secrets import mysql_target
 from konverge.operators.nacos.steps.stop import NORMAL, PARAMETER, SYSTEM, Stop
+from konverge.operators.nacos.versions import FIRST_WITHOUT_DEFAULT_USER
 from konverge.runtime import set_controller_reference
 
 _CHECK_TIMEOUT = 10.0
@@ -26,7 +27,8 @@ async def ensure_mysql_job(round: Round) -> bool:
     if not round.wish.version.known:
         message = f"the tag of {round.wish.spec.image} does not tell the version of Nacos: set spec.version"
         raise Stop(PARAMETER, "VersionUnknown", message)
-    script = mysql_script(round.wish.version.line)
+    version = round.wish.version
+    script = mysql_script(version.line, default_admin=version < FIRST_WITHOUT_DEFAULT_USER)
     wrote = await round.ensure(mysql_config_map(round.wish, script))
     wanted = mysql_init_job(round.wish, "")
     digest = hashlib.sha256(script.encode() + to_json(wanted.spec)).hexdigest()[:16]

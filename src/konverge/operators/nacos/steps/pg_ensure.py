@@ -11,9 +11,9 @@ from konverge.operators.nacos.database import WRONG_INPUT, DatabaseError, Target
 from konverge.operators.nacos.steps.round import Round
 from konverge.operators.nacos.steps.secrets import postgres_target
 from konverge.operators.nacos.steps.stop import PARAMETER, SYSTEM, Stop
+from konverge.operators.nacos.versions import FIRST_WITHOUT_DEFAULT_USER
 
 DATABASE_READY = "DatabaseReady"
-_FIRST_WITHOUT_DEFAULT_USER = (2, 4, 0)
 
 
 async def pg_ensure(round: Round) -> None:
@@ -50,7 +50,7 @@ async def _initialise(round: Round, target: Target) -> None:
         policy=wanted.policy,
         schema_version=wanted.schema_version,
         timeout=wanted.timeout_seconds,
-        default_admin=wish.version < _FIRST_WITHOUT_DEFAULT_USER and not (admin and admin.name),
+        default_admin=wish.version < FIRST_WITHOUT_DEFAULT_USER and not (admin and admin.name),
     )
     pg = round.status.pg
     if outcome.performed or not pg.initialized:

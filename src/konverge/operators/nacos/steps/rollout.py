@@ -6,9 +6,11 @@ Nothing is remembered: which pods are of an older template is written on them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.operators.nacos.pods import is_going, is_ready, ordinal
-from konverge.operators.nacos.server import Verdict
+from konverge.operators.nacos.server import LEADING_GROUP, Verdict, View
 from konverge.operators.nacos.steps.members import Workload
 from konverge.operators.nacos.steps.round import Round
 from konverge.operators.nacos.steps.stop import NORMAL, Stop
@@ -31,9 +33,14 @@ async def replace_useless(round: Round, workload: Workload) -> None:
     raise Stop(NORMAL, "Replacing", f"{names} replaced", progress=True)
 
 
-async def replace_next(round: Round, workload: Workload, verdict: Verdict) -> None:
+async def replace_next(
+    round: Round, workload: Workload, views: Sequence[View], verdict: Verdict, led_before: str
+) -> None:
     """The next outdated pod, when all others can be trusted with the load."""
-    chosen = next_to_replace(workload, verdict, round.now, last_hope=round.status.phase == "Failed")
+    strangers = {view.asked for view in views if view.forbidden} & workload.with_older_secrets
+    if not may_go_on(workload, verdict, round.now, len(strangers), last_hope=round.status.phase == "Failed"):
+        return
+    chosen = next_to_replace(workload, round.now, verdict.leader or _named_leader(verdict) or led_before)
     if chosen is None:
         return
     left = len(workload.outdated) - 1
@@ -43,17 +50,27 @@ async def replace_next(round: Round, workload: Workload, verdict: Verdict) -> No
     raise Stop(NORMAL, "RollingUpdate", f"{name} is being replaced, {left} after it", progress=True)
 
 
-def next_to_replace(workload: Workload, verdict: Verdict, wish: Wish, *, last_hope: bool) -> Pod | None:
-    """Which pod may go now; None when none should.
+def may_go_on(workload: Workload, verdict: Verdict, wish: Wish, strangers: int, *, last_hope: bool) -> bool:
+    """Whether a pod may go now.
 
-    Every pod must be ready and every server up by its own word. Their lists of members need not agree: those of an
-    older template do not know of a cluster that has grown since. When nothing else has helped (`last_hope`), the new
-    template may be the remedy, say for an identity that no server knows yet: then ready pods are enough.
+    Every pod must be ready and every server up by its own word; one that refuses to answer because it was started with
+    an older identity (a stranger) is taken to be. Their lists of members need not agree: those of an older template do
+    not know of a cluster that has grown since. When nothing else has helped (`last_hope`), the new template may be the
+    remedy: then ready pods are enough.
     """
+    if len(workload.ready) != wish.replicas:
+        return False
+    return last_hope or (verdict.verified + strangers >= wish.replicas and not verdict.split)
+
+
+def next_to_replace(workload: Workload, wish: Wish, leader: str) -> Pod | None:
+    """Which pod goes next, if any: followers from the last to the first, then the leader."""
     outdated = [pod for pod in workload.outdated if ordinal(pod) < wish.listed]  # the others are about to leave
-    if not outdated or len(workload.ready) != wish.replicas:
-        return None
-    if not last_hope and (verdict.verified < wish.replicas or verdict.split):
-        return None
-    followers = [pod for pod in outdated if pod.metadata.name != verdict.leader]
-    return max(followers or outdated, key=ordinal)
+    followers = [pod for pod in outdated if pod.metadata.name != leader]
+    return max(followers or outdated, key=ordinal, default=None)
+
+
+def _named_leader(verdict: Verdict) -> str:
+    """Whom the servers that answer call their leader, though it does not answer itself."""
+    found = verdict.leaders.get(LEADING_GROUP)
+    return found.address.partition(".")[0] if found is not None else ""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 
+from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.operators.nacos import names
+from konverge.operators.nacos.children.environment import from_secrets
 from konverge.operators.nacos.children.properties import CA_KEY
 from konverge.operators.nacos.children.secrets import IDENTITY_KEY, IDENTITY_VALUE
 from konverge.operators.nacos.database import Target, Tls
@@ -36,6 +39,25 @@ def optional_value(secret: Secret, key: str) -> str:
     except (binascii.Error, UnicodeDecodeError):
         message = f"secret {secret.metadata.name} key {key} is not text"
         raise Stop(PARAMETER, "SecretMalformed", message) from None
+
+
+async def secrets_digest(round: Round) -> str:
+    """Of what the pods take from Secrets; a Secret that is missing changes nothing, pods go on with what they have.
+
+    The Secret's uid is in it, which only those know who may read the Secret: so no password can be guessed from it.
+    """
+    found = hashlib.sha256()
+    for name, key in from_secrets(round.wish):
+        secret = await round.ctx.get(Secret, name)
+        if secret is None or key not in secret.data:
+            return await _digest_in_use(round)
+        found.update("\0".join((secret.metadata.uid, key, secret.data[key], "")).encode())
+    return found.hexdigest()[:16] if from_secrets(round.wish) else ""
+
+
+async def _digest_in_use(round: Round) -> str:
+    live = await round.ctx.get(StatefulSet, round.wish.name)
+    return live.spec.template.metadata.annotations.get(names.SECRETS_DIGEST, "") if live is not None else ""
 
 
 async def postgres_target(round: Round) -> Target:

@@ -42,7 +42,7 @@ class Options:
 
 @dataclass(slots=True)
 class Memory:
-    """When which database was last found well, and which wish it was asked with."""
+    """When something of a resource (its database) was last found well, and by which wish."""
 
     _seen: dict[Request, tuple[str, float]] = field(default_factory=dict)
 
@@ -72,12 +72,15 @@ class Tools:
     servers: NacosServers
     options: Options = field(default_factory=Options)
     memory: Memory = field(default_factory=Memory)
+    monitors: Memory = field(default_factory=Memory)
+    """Which ServiceMonitors were applied, and when."""
     numbers: NacosNumbers = field(default_factory=NacosNumbers)
     gate: asyncio.Semaphore = field(init=False)
 
     def forget(self, key: Request) -> None:
         """The resource is gone."""
         self.memory.forget(key)
+        self.monitors.forget(key)
         self.numbers.forget(key)
 
     def __post_init__(self) -> None:

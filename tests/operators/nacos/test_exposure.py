@@ -1,0 +1,120 @@
+"""How a Nacos is reached and watched: an Ingress to the console, numbers for Prometheus."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from konverge.client import NotFound
+from konverge.objects.kinds.core_v1 import Pod
+from konverge.objects.kinds.networking_v1 import Ingress
+from konverge.operators.nacos.children.environment import EXPOSED
+from konverge.operators.nacos.children.monitoring import ServiceMonitor
+from tests.operators.nacos.test_operator import service_account
+from tests.operators.nacos.world import CLUSTER, SPACE, STANDALONE, World, a_world, condition
+
+pytestmark = [pytest.mark.virtual, pytest.mark.limit(120), pytest.mark.spec("N-17")]
+MONITORED: dict[str, Any] = {"enabled": True, "serviceMonitor": {"enabled": True, "labels": {"release": "prom"}}}
+
+
+async def install_service_monitors(world: World) -> None:
+    """As much of the Prometheus operator as there has to be."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": "ServiceMonitor", "plural": "servicemonitors", "singular": "servicemonitor"}
+    await world.client.create(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
+            "spec": {"group": "monitoring.coreos.com", "scope": "Namespaced", "names": names, "versions": [version]},
+        }
+    )
+    await world.advance(5.0)
+
+
+async def ingress_of(world: World, name: str) -> tuple[str, str, str, str]:
+    """Class, path, Service and port."""
+    spec = (await world.client.get(Ingress, name, SPACE)).spec
+    http = spec.rules[0].http
+    assert http is not None
+    backend = http.paths[0].backend.service
+    assert backend is not None
+    assert backend.port is not None
+    return spec.ingress_class_name or "", http.paths[0].path or "", backend.name, backend.port.name or ""
+
+
+async def test_an_ingress_leads_to_the_console_of_each_line() -> None:
+    async with a_world() as world, world.operating():
+        options = {"enabled": True, "className": "nginx", "host": "nacos.example.com", "tlsSecretName": "cert"}
+        await world.create("old", {**STANDALONE, "ingress": options})
+        await world.until("old")
+        assert await ingress_of(world, "old") == ("nginx", "/nacos", "old", "client")
+        world.servers.version = "3.0.3"
+        await world.create("new", {**CLUSTER, "image": "nacos/nacos-server:v3.0.3", "ingress": options})
+        await world.until("new")
+        assert await ingress_of(world, "new") == ("nginx", "/", "new-client", "console")
+        found = await world.client.get(Ingress, "new", SPACE)
+        assert (found.spec.rules[0].host, found.spec.tls[0].secret_name) == ("nacos.example.com", "cert")
+
+
+async def test_an_ingress_is_put_right_and_goes_when_it_is_not_wished_any_more() -> None:
+    async with a_world() as world, world.operating():
+        await world.create("nacos", {**STANDALONE, "ingress": {"enabled": True}})
+        await world.until("nacos")
+        await world.client.delete(Ingress, "nacos", SPACE)
+        await world.advance(10.0)
+        assert await ingress_of(world, "nacos") == ("", "/nacos", "nacos", "client")
+        await world.change("nacos", ingress={"enabled": False})
+        await world.advance(10.0)
+        with pytest.raises(NotFound):
+            await world.client.get(Ingress, "nacos", SPACE)
+
+
+async def test_numbers_are_shown_and_prometheus_is_told_where() -> None:
+    async with a_world() as world:
+        await install_service_monitors(world)
+        async with await service_account(world.cluster) as client, world.operating(client=client):
+            await world.create("nacos", {**CLUSTER, "metrics": MONITORED})
+            found = await world.until("nacos")
+            assert condition(found, "Monitored") == ("True", "ServiceMonitor")
+            monitor = await world.client.get(ServiceMonitor, "nacos", SPACE)
+            assert monitor.metadata.labels["release"] == "prom"
+            assert monitor.metadata.owner_references[0].name == "nacos"
+            (endpoint,) = monitor.spec["endpoints"]
+            assert (endpoint["port"], endpoint["path"]) == ("client", "/nacos/actuator/prometheus")
+            assert endpoint["relabelings"][0]["regex"] == "nacos-client", "one of the two Services is enough"
+            pods = await world.client.list(Pod, SPACE, label_selector="app=nacos")
+            env = {one.name: one.value for one in pods.items[0].spec.containers[0].env}
+            assert env[EXPOSED] == "prometheus,health"
+            await world.change("nacos", metrics={"serviceMonitor": {"enabled": False}})
+            await world.advance(10.0)
+            with pytest.raises(NotFound):
+                await world.client.get(ServiceMonitor, "nacos", SPACE)
+            await world.until("nacos")
+            assert condition(await world.nacos("nacos"), "Monitored") == ("False", "NotWished")
+
+
+async def test_one_that_was_deleted_comes_back_and_one_that_is_there_costs_nothing() -> None:
+    async with a_world() as world, world.operating():
+        await install_service_monitors(world)
+        await world.create("nacos", {**STANDALONE, "metrics": MONITORED})
+        await world.until("nacos")
+        version = (await world.client.get(ServiceMonitor, "nacos", SPACE)).metadata.resource_version
+        await world.advance(1300.0)
+        assert (await world.client.get(ServiceMonitor, "nacos", SPACE)).metadata.resource_version == version
+        await world.client.delete(ServiceMonitor, "nacos", SPACE)
+        await world.advance(700.0)
+        assert (await world.client.get(ServiceMonitor, "nacos", SPACE)).metadata.resource_version != version
+
+
+async def test_without_the_prometheus_operator_nacos_runs_and_says_what_is_missing() -> None:
+    async with a_world() as world, world.operating():
+        await world.create("nacos", {**STANDALONE, "metrics": MONITORED})
+        found = await world.until("nacos")
+        assert condition(found, "Monitored") == ("False", "KindMissing")
+        assert len(await world.events("KindMissing")) == 1
+        await install_service_monitors(world)
+        await world.advance(700.0)
+        assert condition(await world.nacos("nacos"), "Monitored") == ("True", "ServiceMonitor")
