@@ -90,9 +90,38 @@ def _open_sockets() -> set[str]:
     return found
 
 
+class Heap:
+    """Collects what a test has left open, without walking each time over all that a worker has loaded since its start.
+
+    Modules, schemas and caches that came in the course of the run are set aside like those of the start. That is done
+    between two tests, when nothing of a test is alive.
+    """
+
+    SLOW = 0.01
+    """Seconds of CPU time for a collection after which it is time to set things aside."""
+
+    def __init__(self) -> None:
+        self._grown = True
+
+    def collect(self) -> None:
+        start = time.thread_time()
+        gc.collect()
+        self._grown = time.thread_time() - start > self.SLOW
+
+    def set_aside(self) -> None:
+        if self._grown:
+            gc.collect()
+            gc.freeze()
+            self._grown = False
+
+
+_heap = Heap()
+
+
 @pytest.fixture
 def runner(request: pytest.FixtureRequest) -> Iterator[asyncio.Runner]:
     """The loop of this test; async fixtures and the test itself run on it."""
+    _heap.set_aside()
     before = _open_sockets()
     virtual = request.node.get_closest_marker("virtual")
     factory = functools.partial(VirtualTimeLoop, *virtual.args) if virtual else RealTimeLoop
@@ -104,7 +133,7 @@ def runner(request: pytest.FixtureRequest) -> Iterator[asyncio.Runner]:
             left = [task for task in asyncio.all_tasks(loop) if not task.done()]
             runner.run(asyncio.sleep(0))
     assert not left, f"tasks left behind: {left}"
-    gc.collect()
+    _heap.collect()
     after = _open_sockets() - before
     assert not after, f"{len(after)} sockets left open"
     if request.node.get_closest_marker("blocking") is None:
@@ -132,12 +161,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.obj.hypothesis.inner_test = _each_on_its_own_loop(_inner(item.obj))
         elif inspect.iscoroutinefunction(item.obj):
             item.fixturenames.insert(0, "runner")
-
-
-def pytest_collection_finish() -> None:
-    # Each test ends with a collection that finds what it left open; modules and items need not be looked at each time.
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
