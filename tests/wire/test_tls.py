@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import ssl
 import tempfile
 from pathlib import Path
@@ -10,7 +11,18 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from konverge.wire import ClientLimits, Request, Response, ServerLimits, Sink, TlsFailed, TlsOptions, server_context
+from konverge.wire import (
+    ClientLimits,
+    Headers,
+    ProtocolError,
+    Request,
+    Response,
+    ServerLimits,
+    Sink,
+    TlsFailed,
+    TlsOptions,
+    server_context,
+)
 
 from .certificates import authority
 from .support import echo, pool_to, raw_client, serving, until
@@ -63,6 +75,23 @@ async def test_a_servers_own_certificate_may_be_trusted() -> None:
         async with pool_to(server, scheme="https", tls=TlsOptions(ca_data=another)) as pool:
             with pytest.raises(TlsFailed):
                 await pool.send(GET)
+
+
+async def test_the_checksum_of_gzip_is_computed_only_in_the_clear() -> None:
+    packed = gzip.compress(b"content")
+    wrong = packed[:-8] + bytes(4) + packed[-4:]
+
+    async def handler(request: Request) -> Response:
+        return Response(200, Headers.of({"content-encoding": "gzip"}), wrong)
+
+    async with serving(handler, ssl=server_tls()) as server, pool_to(server, scheme="https", tls=TRUSTING) as pool:
+        assert (await pool.send(GET)).body == b"content"
+        assert await (await pool.stream(GET)).read() == b"content"
+    async with serving(handler) as server, pool_to(server) as pool:
+        with pytest.raises(ProtocolError):
+            await pool.send(GET)
+        with pytest.raises(ProtocolError):
+            await (await pool.stream(GET)).read()
 
 
 async def test_a_name_of_its_own_and_files(tmp_path: Path) -> None:

@@ -144,6 +144,7 @@ class Reading(Verbs):
             while (events := await reader.events(binding)) is not None:
                 for event in events:
                     yield event
+                events = ()  # gone before the next are made, so that these are made in memory that the cache still has
         finally:
             await stream.aclose()
 

@@ -75,6 +75,7 @@ class Connection(asyncio.BufferedProtocol):
         "_parser",
         "_phase",
         "_poll",
+        "_sealed",
         "_silence",
         "_size",
         "_status",
@@ -100,6 +101,7 @@ class Connection(asyncio.BufferedProtocol):
         self._idle_since = 0.0
         self._error: WireError | None = None
         self._poll: select.poll | None = None
+        self._sealed = False
         self._reset(None)
 
     def _reset(self, answer: asyncio.Future[Answer] | None) -> None:
@@ -174,6 +176,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._sealed = transport.get_extra_info("ssl_object") is not None
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._owner.arrivals
@@ -333,6 +336,7 @@ class Connection(asyncio.BufferedProtocol):
             high=limits.stream_buffer,
             gzip=self._gzip,
             body_limit=limits.body,
+            sealed=self._sealed,
         )
         self._stream = stream
         self._expect_bytes()
@@ -369,7 +373,7 @@ class Connection(asyncio.BufferedProtocol):
         self._body = []  # an idle connection must not keep its last answer in memory
         try:
             if self._gzip:
-                body = inflate(body, self._limits.body)
+                body = inflate(body, self._limits.body, sealed=self._sealed)
         except WireError as error:
             answer.set_exception(error)
         else:

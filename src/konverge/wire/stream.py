@@ -49,14 +49,22 @@ class ResponseStream:
     )
 
     def __init__(
-        self, source: Source, status: int, headers: Headers, *, high: int, gzip: bool, body_limit: int | None
+        self,
+        source: Source,
+        status: int,
+        headers: Headers,
+        *,
+        high: int,
+        gzip: bool,
+        body_limit: int | None,
+        sealed: bool = False,
     ) -> None:
         self.status = status
         self.headers = headers
         self._source: Source | None = source
         self._high = high
         self._body_limit = body_limit
-        self._inflater = Inflater() if gzip else None
+        self._inflater = Inflater(sealed=sealed) if gzip else None
         self._chunks: list[bytes] = []
         self._size = 0
         self._paused = False
