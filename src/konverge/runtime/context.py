@@ -76,6 +76,11 @@ class Context(Generic[T]):
         """Deletion of the object has been asked for."""
         return self.obj.metadata.deletion_timestamp is not None
 
+    @property
+    def caches(self) -> Caches:
+        """The declared caches of the controller, for those who want records rather than objects."""
+        return self._caches
+
     # -------------------------------------------------------------- reading
 
     async def get(self, kind: type[K], name: str, namespace: str | None = None) -> K | None:

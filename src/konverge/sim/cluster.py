@@ -33,6 +33,7 @@ from konverge.sim.loop import VirtualLoop
 from konverge.sim.network import PODS, Addresses
 from konverge.sim.parts import Parts, unheard
 from konverge.sim.settling import settle
+from konverge.sim.sights import Sights
 from konverge.sim.stepping import Observed, Round, noting, stateful_set_pods
 from konverge.sim.supervising import MANAGER, Supervised, running
 from konverge.wire.message import Transport
@@ -84,6 +85,8 @@ class Cluster:
         self.nodes = self._parts.nodes
         self.scheduler = self._parts.scheduler
         self.faulty = Faulty(self.server.transport, faults.faults) if faults is not None else None
+        self.sights = Sights() if faults is not None else None
+        """What controllers saw, where faults make that differ from what is."""
         self.chaos = Chaos(self, self.faulty, faults) if self.faulty is not None and faults is not None else None
         self._certificates = certificates
         self._wanted = nodes
@@ -123,7 +126,9 @@ class Cluster:
                 self.nodes.heartbeats.be_lazy(self.server, self.client)
         if self.processes is not None:
             await stack.enter_async_context(self.processes.at_work(self.client))
-        at_work = self._parts.at_work(client, nodes=self._wanted, setup=self.client, elected=self.faulty is not None)
+        at_work = self._parts.at_work(
+            client, nodes=self._wanted, setup=self.client, elected=self.faulty is not None, sights=self.sights
+        )
         self._managers = await stack.enter_async_context(at_work)
         if self.chaos is not None:
             await stack.enter_async_context(running([(self.chaos.name, self.chaos.run())]))

@@ -19,6 +19,7 @@ import msgspec
 from konverge.apiserver.storage import Event, Record, Store
 from konverge.sim.kubelet.containers import Mode
 from konverge.sim.rollouts import Rollouts
+from konverge.sim.sights import Sight
 
 if TYPE_CHECKING:
     from konverge.sim.cluster import Cluster
@@ -44,6 +45,8 @@ class Invariants:
         store = self._cluster.server.store
         for name in {*store.tables, *OWNED, "apps/deployments", "apps/statefulsets"}:
             store.subscribe(name, self._follower(name))
+        if self._cluster.sights is not None:
+            self._cluster.sights.ended.append(self._reconciled)
 
     def _follower(self, table: str) -> Callable[[Event], None]:
         return lambda event: self._changed(table, event)
@@ -66,6 +69,11 @@ class Invariants:
         problem = self._rollouts.changed(table, event)
         if problem:
             self._report(event.revision, problem)
+
+    def _reconciled(self, sight: Sight) -> None:
+        problem = self._rollouts.ended(sight)
+        if problem:
+            self._report(self._last, problem)
 
     def _removed(self, table: str, event: Event) -> None:
         """Watchers see an object go in the state that was stored before; the release tells what the last write did."""

@@ -22,6 +22,7 @@ from konverge.sim.kubelet.agent import Kubelet
 from konverge.sim.nodes import Nodes
 from konverge.sim.nodes import make as make_nodes
 from konverge.sim.scheduler import Scheduler
+from konverge.sim.sights import Sights
 from konverge.sim.supervising import Supervised, running
 from konverge.sim.volumes import Volumes, create_classes
 
@@ -49,11 +50,18 @@ class Parts:
 
     @asynccontextmanager
     async def at_work(
-        self, client: Client, *, nodes: int | Sequence[Node] = (), setup: Client | None = None, elected: bool = False
+        self,
+        client: Client,
+        *,
+        nodes: int | Sequence[Node] = (),
+        setup: Client | None = None,
+        elected: bool = False,
+        sights: Sights | None = None,
     ) -> AsyncIterator[Supervised]:
         """Register `nodes` and run everything inside the block; gives the keeper of the controllers' manager.
 
-        `setup` makes what has to be there before anything runs, where `client` is one that may fail on purpose.
+        `setup` makes what has to be there before anything runs, where `client` is one that may fail on purpose;
+        `sights` remember what the controllers see.
         """
         if self.kubelet is not None:
             await self.nodes.register(setup or client, make_nodes(nodes) if isinstance(nodes, int) else nodes)
@@ -63,7 +71,7 @@ class Parts:
             recorder = EventRecorder(client, "kubelet")
             self.kubelet.record_with(recorder)
             work.append(("kubelet events", recorder.run()))
-        managers = Supervised(client, self._declared, paused=self._hold, elected=elected)
+        managers = Supervised(client, self._declared, paused=self._hold, elected=elected, sights=sights)
         async with running(work), managers.running():
             yield managers
 

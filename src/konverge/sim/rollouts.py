@@ -1,29 +1,64 @@
 """The arithmetic that every rollout must keep: how many pods there may be, and how many must be available.
 
-Kept from the store's own events, so it sees each change and no cache stands between. Wishes change while controllers
-act on the ones before, so bounds are those of the present wish or of the one before it, whichever allows more.
+Kept from the store's own events, so it sees each change and no cache stands between. Controllers have nothing but their
+caches, so each of their writes is judged by what its writer saw (`sights`), with nothing forgiven beyond that:
+
+- A ReplicaSet controller makes no pod beyond the size that it saw, whatever else there is in the store. It deletes no
+  more than it saw to be too much, and nobody who is ready before those who are not; it never takes a pod for alive that
+  it has deleted itself; and it reports no more pods as available than it saw.
+- A Deployment controller lets its sets ask for no more pods than the wish that it saw allows.
+- When it makes a set smaller, it counts on pods that the sets have reported. What the set then deletes must leave
+  enough of them: those that are ready, and those that were in these reports and have been lost since by other hands,
+  which the controllers could not know.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import ceil, floor
 from typing import Any
 
 from konverge.apiserver.storage import Event
+from konverge.objects.kinds.apps_v1 import Deployment, ReplicaSet
+from konverge.sim import sights
+from konverge.sim.sights import Sight
 
 Obj = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What a Deployment asks for."""
+
+    replicas: int
+    surge: int
+    unavailable: int
+    rolling: bool
+    ending: bool
+
+    @property
+    def needed(self) -> int:
+        """Pods that must be available."""
+        return self.replicas - self.unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """A set was made smaller, because these pods were counted on and so many are needed."""
+
+    version: int
+    replicas: int
+    counted: frozenset[str]
+    needed: int
+
+
 @dataclass(slots=True)
-class _Deployment:
-    name: str
-    replicas: int = 0
-    before: int = 0
-    surge: int = 0
-    unavailable: int = 0
-    rolling: bool = True
-    ending: bool = False
+class _Report:
+    """The status of a set, from this version on, and the available pods that were last seen behind it."""
+
+    version: int
+    pods: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -31,32 +66,34 @@ class _Set:
     """A ReplicaSet."""
 
     name: str
-    owner: str
+    owner: str = ""
     replicas: int = 0
-    before: int = 0
+    orders: list[_Order] = field(default_factory=list)
+    reports: list[_Report] = field(default_factory=list)
 
 
-LAG = 30.0
-"""Seconds by which a controller may learn later that a pod is not ready any more; until then it counts on it."""
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Pod:
     owner: str
     ready: bool
     alive: bool
-    was_ready: float = -LAG
-    """When it was last seen ready."""
+    marked: bool
+
+    @property
+    def available(self) -> bool:
+        return self.alive and self.ready
 
 
-@dataclass(slots=True)
 class Rollouts:
     """By uid: what there is."""
 
-    _deployments: dict[str, _Deployment] = field(default_factory=dict)
-    _sets: dict[str, _Set] = field(default_factory=dict)
-    _pods: dict[str, _Pod] = field(default_factory=dict)
-    _now: float = 0.0
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._deployments: dict[str, _Wish] = {}
+        self._sets: dict[str, _Set] = {}
+        self._pods: dict[str, _Pod] = {}
+        self._dismissed: set[str] = set()
+        """Pods that were deleted by the controller of their set."""
 
     def changed(self, table: str, event: Event) -> str:
         """Take a change in; the answer is what it violates."""
@@ -64,87 +101,162 @@ class Rollouts:
         if take is None:
             return ""
         obj: Obj = event.shown.decode()
-        self._now = event.time
-        return take(obj["metadata"]["uid"], obj, gone=event.record is None)
+        return take(obj["metadata"]["uid"], obj, event, sights.current())
 
-    def _deployment(self, uid: str, obj: Obj, *, gone: bool) -> str:
-        if gone:
-            self._deployments.pop(uid, None)
+    def ended(self, sight: Sight) -> str:
+        """A reconcile is over: the status of its set stands, by what it saw. The answer is what that violates."""
+        known = self._sets.get(sight.uid)
+        if sight.kind is not ReplicaSet or sight.reported or known is None or not known.reports:
             return ""
-        spec = obj["spec"]
-        known = self._deployments.setdefault(uid, _Deployment(obj["metadata"]["name"]))
-        replicas = spec.get("replicas", 1)
-        if replicas != known.replicas:
-            known.before, known.replicas = known.replicas, replicas
-        rolling = (spec.get("strategy") or {}).get("rollingUpdate") or {}
-        known.rolling = (spec.get("strategy") or {}).get("type") == "RollingUpdate"
-        known.surge = _amount(rolling.get("maxSurge", 0), replicas, up=True)
-        known.unavailable = _amount(rolling.get("maxUnavailable", 0), replicas, up=False)
-        if known.surge == known.unavailable == 0:
-            known.unavailable = 1
-        known.ending = bool(obj["metadata"].get("deletionTimestamp"))
+        report = known.reports[-1]
+        report.pods = _seen_available(sight)
+        return self._overstated(known, sight.obj(), report)
+
+    # -------------------------------------------------------------- Deployments and their sets
+
+    def _deployment(self, uid: str, obj: Obj, event: Event, sight: Sight | None) -> str:
+        if event.record is None:
+            self._deployments.pop(uid, None)
+        else:
+            self._deployments[uid] = _wish(obj)
+            self._names[uid] = obj["metadata"]["name"]
         return ""
 
-    def _set(self, uid: str, obj: Obj, *, gone: bool) -> str:
-        if gone:
+    def _set(self, uid: str, obj: Obj, event: Event, sight: Sight | None) -> str:
+        if event.record is None:
             self._sets.pop(uid, None)
             return ""
-        known = self._sets.setdefault(uid, _Set(obj["metadata"]["name"], ""))
+        known = self._sets.setdefault(uid, _Set(obj["metadata"]["name"]))
         known.owner = _controller(obj)
-        replicas = obj["spec"].get("replicas", 1)
-        grown = replicas > known.replicas
-        if replicas != known.replicas:
-            known.before, known.replicas = known.replicas, replicas
-        owner = self._deployments.get(known.owner)
-        if owner is None or not grown or not owner.rolling:
+        before, known.replicas = known.replicas, obj["spec"].get("replicas", 1)
+        if sight is None:
             return ""
-        total = sum(one.replicas for one in self._sets.values() if one.owner == known.owner)
-        allowed = max(owner.replicas, owner.before) + owner.surge
-        return f"Deployment {owner.name} asks for {total} pods, {allowed} are allowed" if total > allowed else ""
-
-    def _pod(self, uid: str, obj: Obj, *, gone: bool) -> str:
-        before = self._pods.get(uid)
-        if gone:
-            self._pods.pop(uid, None)
-            return ""
-        meta, status = obj["metadata"], obj.get("status") or {}
-        alive = not meta.get("deletionTimestamp") and status.get("phase") not in ("Succeeded", "Failed")
-        ready = any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or ())
-        seen_ready = self._now if ready or (before is not None and before.ready) else -LAG
-        now = self._pods[uid] = _Pod(
-            _controller(obj), ready, alive, max(seen_ready, before.was_ready if before else -LAG)
-        )
-        if before is None:
-            return self._surplus(now.owner, meta["name"])
-        if before.alive and before.ready and meta.get("deletionTimestamp"):
-            return self._missed(now.owner, meta["name"])
+        if sight.kind is ReplicaSet and sight.uid == uid:
+            sight.reported = True
+            known.reports.append(_Report(event.revision, _seen_available(sight)))
+            return self._overstated(known, obj, known.reports[-1])
+        if sight.kind is Deployment and sight.uid == known.owner:
+            if known.replicas < before:
+                order = _Order(event.revision, known.replicas, self._counted(sight), _wish(sight.obj()).needed)
+                known.orders.append(order)
+            elif known.replicas > before:
+                return self._surge(sight)
         return ""
 
-    def _surplus(self, uid: str, name: str) -> str:
-        owner = self._sets.get(uid)
-        if owner is None:
+    def _surge(self, sight: Sight) -> str:
+        wish = _wish(sight.obj())
+        total = sum(one.replicas for one in self._sets.values() if one.owner == sight.uid)
+        allowed = wish.replicas + wish.surge
+        if not wish.rolling or total <= allowed:
             return ""
-        count = sum(one.alive for one in self._pods.values() if one.owner == uid)
-        allowed = max(owner.replicas, owner.before)
-        return (
-            f"pod {name} is one too many: ReplicaSet {owner.name} has {count} of {allowed}" if count > allowed else ""
-        )
+        return f"Deployment {self._names[sight.uid]} asks for {total} pods, {allowed} are allowed"
 
-    def _missed(self, uid: str, name: str) -> str:
-        owner = self._sets.get(uid)
-        whole = self._deployments.get(owner.owner) if owner is not None else None
-        if owner is None or whole is None or whole.ending or not whole.rolling:
+    def _counted(self, sight: Sight) -> frozenset[str]:
+        """The pods behind the reports that a Deployment's controller saw."""
+        found: set[str] = set()
+        for uid, record in sight.owned(ReplicaSet):
+            known = self._sets.get(uid)
+            seen = [one for one in known.reports if one.version <= record.version] if known else []
+            found |= seen[-1].pods if seen else frozenset()
+        return frozenset(found)
+
+    @staticmethod
+    def _overstated(known: _Set, obj: Obj, report: _Report) -> str:
+        claimed = (obj.get("status") or {}).get("availableReplicas", 0)
+        if claimed <= len(report.pods):
             return ""
-        sets = {key for key, one in self._sets.items() if one.owner == owner.owner}
-        left = sum(
-            one.alive and (one.ready or self._now - one.was_ready < LAG)
-            for one in self._pods.values()
-            if one.owner in sets
-        )
-        needed = min(whole.replicas, whole.before or whole.replicas) - whole.unavailable
-        if left + 1 < needed or left >= needed:
+        return f"ReplicaSet {known.name} reports {claimed} available pods, its controller saw {len(report.pods)}"
+
+    # -------------------------------------------------------------- pods
+
+    def _pod(self, uid: str, obj: Obj, event: Event, sight: Sight | None) -> str:
+        before = self._pods.pop(uid, None)
+        if event.record is None:
             return ""
-        return f"without pod {name} Deployment {whole.name} has {left} pods ready, {needed} are needed"
+        now = self._pods[uid] = _pod(obj)
+        self._names[uid] = obj["metadata"]["name"]
+        if sight is None or sight.kind is not ReplicaSet or sight.uid != now.owner:
+            return ""
+        if before is None:
+            return self._surplus(uid, sight)
+        return self._dismiss(uid, sight) if now.marked and not before.marked else ""
+
+    def _surplus(self, uid: str, sight: Sight) -> str:
+        count = sum(one.alive for one in self._pods.values() if one.owner == sight.uid)
+        wished = _replicas(sight.obj())
+        if count <= wished:
+            return ""
+        name = sight.obj()["metadata"]["name"]
+        return f"pod {self._names[uid]} is one too many: ReplicaSet {name} has {count} of {wished}"
+
+    def _dismiss(self, uid: str, sight: Sight) -> str:
+        """The controller of a set deletes one of its pods."""
+        seen = {key: pod for key, one in sight.pods().items() if (pod := _pod(one)).alive}
+        forgotten = [key for key in seen if key in self._dismissed and key not in sight.dismissed]
+        sight.dismissed.add(uid)
+        self._dismissed.add(uid)
+        name = self._names[uid]
+        if forgotten:
+            return f"pod {name} is deleted by one who has not yet seen that he deleted {self._named(forgotten)}"
+        surplus = len(seen) - _replicas(sight.obj())
+        if len(sight.dismissed) > surplus:
+            return f"pod {name} is deleted although only {surplus} were seen to be too much"
+        ready = {key for key, pod in seen.items() if pod.ready}
+        if len(sight.dismissed & ready) > max(0, surplus - (len(seen) - len(ready))):
+            return f"pod {name}, which is ready, is deleted before {self._named(seen.keys() - ready)}, which is not"
+        return self._missed(uid, sight) if uid in ready else ""
+
+    def _missed(self, uid: str, sight: Sight) -> str:
+        known, wished = self._sets.get(sight.uid), _replicas(sight.obj())
+        whole = self._deployments.get(known.owner) if known is not None else None
+        if known is None or whole is None or whole.ending or not whole.rolling:
+            return ""
+        orders = [one for one in known.orders if one.version <= sight.version]
+        if not orders or orders[-1].replicas != wished:
+            return ""  # nobody made the set smaller: it had one too many
+        sets = {key for key, one in self._sets.items() if one.owner == known.owner}
+        there = {key for key, pod in self._pods.items() if pod.available and pod.owner in sets}
+        left = len(there | (orders[-1].counted - self._dismissed))
+        needed = min(orders[-1].needed, whole.needed)
+        if left >= needed:
+            return ""
+        name = self._names[known.owner]
+        return f"without pod {self._names[uid]} Deployment {name} has {left} pods ready, {needed} are needed"
+
+    def _named(self, uids: Iterable[str]) -> str:
+        return ", ".join(sorted(self._names[uid] for uid in uids))
+
+
+def _pod(obj: Obj) -> _Pod:
+    meta, status = obj["metadata"], obj.get("status") or {}
+    marked = bool(meta.get("deletionTimestamp"))
+    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or ())
+    alive = not marked and status.get("phase") not in ("Succeeded", "Failed")
+    return _Pod(_controller(obj), ready, alive, marked)
+
+
+def _seen_available(sight: Sight) -> frozenset[str]:
+    return frozenset(uid for uid, pod in sight.pods().items() if _pod(pod).available and uid not in sight.dismissed)
+
+
+def _wish(obj: Obj) -> _Wish:
+    spec = obj["spec"]
+    strategy = spec.get("strategy") or {}
+    rolling, replicas = strategy.get("rollingUpdate") or {}, _replicas(obj)
+    surge = _amount(rolling.get("maxSurge", 0), replicas, up=True)
+    unavailable = _amount(rolling.get("maxUnavailable", 0), replicas, up=False)
+    return _Wish(
+        replicas=replicas,
+        surge=surge,
+        unavailable=min(replicas, unavailable if surge or unavailable else 1),
+        rolling=strategy.get("type") == "RollingUpdate",
+        ending=bool(obj["metadata"].get("deletionTimestamp")),
+    )
+
+
+def _replicas(obj: Obj) -> int:
+    found: int = obj["spec"].get("replicas", 1)
+    return found
 
 
 def _controller(obj: Obj) -> str:

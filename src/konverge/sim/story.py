@@ -21,7 +21,7 @@ from konverge.sim.faults import Plan
 from konverge.sim.invariants import Invariants
 
 SPACE = "default"
-QUIET = 60.0
+QUIET = 120.0
 """Simulated seconds without a change after which nothing more is to be expected: longer than any pause of a client."""
 PATIENCE = 3600.0
 """Simulated seconds within which a cluster must have come to rest after the last fault."""

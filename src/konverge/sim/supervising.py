@@ -9,12 +9,10 @@ from typing import Any
 
 from konverge.client import Client
 from konverge.runtime import Controller, LeadershipLost, Manager, Settings
-from konverge.runtime.election import Timing
 from konverge.runtime.manager import LeaderElection
+from konverge.sim.sights import Sights
 
 MANAGER = "kube-controller-manager"
-TERMS = Timing(lease_duration=30.0, renew_deadline=20.0, retry_period=8.0)
-"""Longer than the usual: a simulation passes minutes in which nothing else is written."""
 
 
 @asynccontextmanager
@@ -45,11 +43,13 @@ class Supervised:
         *,
         paused: Collection[str],
         elected: bool,
+        sights: Sights | None = None,
     ) -> None:
         self._client = client
         self._controllers = controllers
         self._paused = paused
         self._elected = elected
+        self._sights = sights
         self._terms = 0
         self.manager: Manager
 
@@ -78,9 +78,7 @@ class Supervised:
         self._terms += 1
         election = None
         if self._elected:
-            election = LeaderElection(
-                name=MANAGER, namespace="kube-system", identity=f"{MANAGER}-{self._terms}", timing=TERMS
-            )
+            election = LeaderElection(name=MANAGER, namespace="kube-system", identity=f"{MANAGER}-{self._terms}")
         manager = Manager(
             self._client,
             name=MANAGER,
@@ -90,5 +88,5 @@ class Supervised:
             leader_election=election,
         )
         for controller in self._controllers():
-            manager.add(controller)
+            manager.add(controller if self._sights is None else self._sights.through(controller))
         return manager

@@ -1,0 +1,97 @@
+"""Controllers that do what they must not are found out, each by the rule that it breaks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from konverge.client import Client, MergePatch
+from konverge.kube import pods as podlib
+from konverge.kube import replicaset
+from konverge.kube.deployment import rolling
+from konverge.objects.kinds.apps_v1 import Deployment
+from konverge.sim.cluster import Cluster
+from konverge.sim.faults import Plan
+from konverge.sim.invariants import Invariants, Violation
+from konverge.sim.kubelet.behaviour import ANNOTATION
+from tests.sim.conftest import SPACE
+
+pytestmark = [pytest.mark.spec("S-20", "R-32", "R-33"), pytest.mark.virtual]
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    async with Cluster(faults=Plan()) as cluster:
+        yield cluster
+
+
+async def made(client: Client) -> None:
+    """A Deployment of four pods that take their time to become ready."""
+    template = {
+        "metadata": {"labels": {"app": "web"}, "annotations": {ANNOTATION: "ready after 10s"}},
+        "spec": {"containers": [{"name": "main", "image": "app:1"}]},
+    }
+    spec = {"replicas": 4, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    meta = {"name": "web", "namespace": SPACE}
+    await client.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec})
+    await asyncio.sleep(60)
+
+
+async def change(client: Client, seconds: float = 120, **spec: Any) -> None:
+    await client.patch(Deployment, "web", MergePatch({"spec": spec}), SPACE)
+    await asyncio.sleep(seconds)
+
+
+async def tell(cluster: Cluster) -> Invariants:
+    """A rollout, a scale-up, and a scale-down before all of it is ready."""
+    watching = Invariants(cluster)
+    watching.follow()
+    await made(cluster.client)
+    await change(cluster.client, template={"spec": {"containers": [{"name": "main", "image": "app:2"}]}})
+    await change(cluster.client, 5, replicas=6)
+    await change(cluster.client, replicas=4)
+    return watching
+
+
+async def test_controllers_that_do_it_right_are_left_alone(cluster: Cluster) -> None:
+    watching = await tell(cluster)
+    watching.at_rest()
+    web = await cluster.client.get(Deployment, "web", SPACE)
+    assert web.status.ready_replicas == web.status.updated_replicas == 4
+
+
+def _one_more(real: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda ctx, active, count: real(ctx, active, count + 1)
+
+
+def _backwards(real: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args: real(*args)[::-1]
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "wrong", "rule"),
+    [
+        (rolling, "bounds", lambda real: lambda deployment: (3, 0), r"asks for 7 pods, 5 are allowed"),
+        (rolling, "unavailable_allowed", lambda real: lambda deployment: 2, r"has 2 pods ready, 3 are needed"),
+        (replicaset, "_delete", _one_more, r"is deleted although only 1 were seen to be too much"),
+        (podlib, "deletion_order", _backwards, r"which is ready, is deleted before .*, which is not"),
+        (podlib, "available_in", lambda real: lambda pod, seconds: 0.0, r"reports 4 available pods, .* saw 0"),
+        (replicaset, "_create", _one_more, r"is one too many: ReplicaSet .* has 5 of 4"),
+    ],
+    ids=["surge", "availability", "too much", "order", "report", "surplus"],
+)
+async def test_one_that_does_not_is_found_out(
+    cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    where: Any,
+    name: str,
+    wrong: Callable[[Callable[..., Any]], Callable[..., Any]],
+    rule: str,
+) -> None:
+    monkeypatch.setattr(where, name, wrong(getattr(where, name)))
+    watching = await tell(cluster)
+    with pytest.raises(Violation, match=rule):
+        watching.check()
