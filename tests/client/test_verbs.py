@@ -76,6 +76,16 @@ async def test_delete_options_are_a_body() -> None:
     assert dying is not None
     assert dying.metadata.name == "p"
     assert server.lines[1].endswith("pods/p?dryRun=All")
+    assert json.loads(server.requests[1].body)["dryRun"] == ["All"]
+
+
+async def test_a_dry_run_of_a_deletion_is_said_in_the_body_because_the_query_is_not_looked_at() -> None:
+    server = Script(ok({"kind": "Status", "status": "Success"}))
+    client = DryRun(server.client())
+    await client.delete(ConfigMap, "a", "shop", uid="u")
+    await client.delete_collection(ConfigMap, "shop")
+    assert [json.loads(one.body)["dryRun"] for one in server.requests] == [["All"], ["All"]]
+    assert json.loads(server.requests[0].body)["preconditions"] == {"uid": "u"}
 
 
 async def test_what_is_refused_before_it_is_sent() -> None:

@@ -79,6 +79,7 @@ class DeleteCollectionOptions(SelectOptions, total=False):
     propagation: Propagation
 
 
+DRY_RUN = ["All"]
 _QUERY = {
     "resource_version": "resourceVersion",
     "resource_version_match": "resourceVersionMatch",
@@ -121,8 +122,10 @@ def _of_flag(name: str, value: bool) -> str:
 
 
 def delete_body(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The DeleteOptions object: everything that has no place in a query."""
+    """The DeleteOptions object. Where there is one, the server does not look at the query: so all of it is here."""
     body: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
+    if options.get("dry_run"):
+        body["dryRun"] = DRY_RUN
     if (grace := options.get("grace_period")) is not None:
         body["gracePeriodSeconds"] = grace
     if propagation := options.get("propagation"):

@@ -8,8 +8,12 @@ connections of the one inside, which stays the owner of them.
 
 from __future__ import annotations
 
+from typing import Any
+
 from konverge.client.call import Call, Caller
 from konverge.client.client import Client
+from konverge.client.options import DRY_RUN
+from konverge.objects.codec import from_json, to_json
 from konverge.wire.message import Response, Stream
 
 
@@ -41,6 +45,8 @@ class DryRunCalls(Wrapper):
     def adjust(self, call: Call) -> None:
         if call.writes:
             call.query["dryRun"] = "All"
+        if call.verb in ("delete", "deletecollection"):  # these have their options in the body
+            call.body = to_json({**from_json(dict[str, Any], call.body), "dryRun": DRY_RUN})
 
 
 class FieldOwnerCalls(Wrapper):
