@@ -1,0 +1,177 @@
+"""What travels between the service and its callers.
+
+Answers always have all their fields. Requests are strict: a field that nobody knows is an error, not a silence. The
+`spec` of a request is that of the custom resource and is judged by the API server, whose refusals name the field by
+the same path that the caller wrote.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from konverge.objects import MaxLength, Model, Pattern
+from konverge.operators.nacos.resource import LONGEST_NAME, NAME
+
+MOST_LABELS = 64
+
+
+class Answer(Model, omit_defaults=False):
+    """The base of everything that is answered."""
+
+
+class Offer(Answer):
+    """A version of Nacos that can be created."""
+
+    version: str
+    image: str
+    default: bool
+
+
+class Offers(Answer):
+    """The versions of Nacos that can be created, newest first."""
+
+    items: list[Offer]
+
+
+class Identity(Answer):
+    """Whom the cluster takes the caller for."""
+
+    username: str
+    groups: list[str]
+
+
+class Server(Answer):
+    """One server of an instance."""
+
+    pod: str = ""
+    role: str = ""
+    """leader, follower, or empty while it is not known."""
+    ready: bool = False
+    address: str = ""
+    node: str = ""
+    message: str = ""
+
+
+class State(Answer):
+    """One of the conditions of an instance, as Kubernetes has them."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    since: str = ""
+
+
+class Happening(Answer):
+    """Something that happened to an instance."""
+
+    type: str = ""
+    """Normal or Warning."""
+    reason: str = ""
+    message: str = ""
+    count: int = 1
+    first: str = ""
+    last: str = ""
+
+
+class Happenings(Answer):
+    """What happened to an instance, the latest first."""
+
+    items: list[Happening]
+
+
+class Storage(Answer):
+    """Where an instance keeps its data."""
+
+    database: str = "embedded"
+    """embedded, mysql or postgresql."""
+    volume: bool = False
+    size: str = ""
+    storage_class: str = ""
+
+
+class Instance(Answer):
+    """A Nacos server or cluster, and its state."""
+
+    name: str
+    namespace: str
+    uid: str = ""
+    resource_version: str = ""
+    created: str = ""
+    deleting: bool = False
+    paused: bool = False
+    """Whether the operator has been told to leave it alone."""
+    labels: dict[str, str] = {}
+    type: str = "standalone"
+    image: str = ""
+    version: str = ""
+    """What the servers say they are; until they do, what the image's tag says."""
+    replicas: int = 1
+    ready_replicas: int = 0
+    phase: str = "Pending"
+    """Pending until the operator has seen it; then Creating, Running, Scaling or Failed."""
+    healthy: bool = False
+    up_to_date: bool = False
+    """Whether the state is that of the present wish."""
+    leader: str = ""
+    message: str = ""
+    """Why it is not ready; empty when it is."""
+    resources: dict[str, Any] = {}
+    storage: Storage
+    servers: list[Server] = []
+    conditions: list[State] = []
+
+
+class Instances(Answer):
+    """A page of instances. All pages of one list show the same moment."""
+
+    items: list[Instance]
+    continue_token: str = ""
+    """Ask for the next page with it; empty on the last."""
+    remaining: int = 0
+    """How many come after this page, where the server counts them."""
+    resource_version: str = ""
+
+
+class NewInstance(Model, forbid_unknown_fields=True):
+    """A wish for an instance: its name, and what the custom resource's spec can say."""
+
+    name: Annotated[str, Pattern(NAME), MaxLength(LONGEST_NAME)]
+    """Becomes that of Services: lower-case letters, digits and '-', beginning with a letter."""
+    version: Annotated[str, MaxLength(32)] = ""
+    """One of those offered; instead of `spec.image`. Without both, the default of those offered."""
+    labels: dict[str, str] = {}
+    spec: dict[str, Any] = {}
+    """Deployment type, replicas, quota (`resources`), storage (`database`, `postgres`, `volume`) and the rest."""
+
+
+class Change(Model, forbid_unknown_fields=True):
+    """What should be different: quota, size, version. What is left out stays as it is."""
+
+    replicas: int | None = None
+    version: Annotated[str, MaxLength(32)] = ""
+    """One of those offered; the servers are replaced one after the other."""
+    resources: dict[str, Any] | None = None
+    """The quota of each server: requests and limits of cpu and memory, merged into the present ones; null removes."""
+
+
+class FieldProblem(Answer):
+    """What is wrong with one field of the request."""
+
+    field: str
+    pointer: str
+    """The same as a JSON pointer (RFC 6901)."""
+    reason: str
+    message: str
+
+
+class ProblemDetails(Answer):
+    """Why a request was refused (RFC 9457)."""
+
+    type: str = "about:blank"
+    title: str = ""
+    status: int = 500
+    detail: str = ""
+    reason: str = ""
+    """The API server's word for it, such as NotFound or Invalid."""
+    errors: list[FieldProblem] = []

@@ -1,0 +1,100 @@
+"""What is taken out of a resource before anybody sees it through this service.
+
+Passwords belong in Secrets, and the operator says so; but older resources have them in plain fields, in environment
+variables and in configuration texts. Whoever may read the resource by kubectl can read them there. Here they are never
+shown, because here they would end up in browsers, screenshots and other people's logs.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+Obj = dict[str, Any]
+
+HIDDEN = "(hidden)"
+_SECRET_KEY = re.compile(
+    r"pass(word|wd|phrase)?$|pwd|secret|token$|credential|(private|access).?key|identity.?value", re.IGNORECASE
+)
+_NOT_SECRET = re.compile(r"(refs?|names?|username.?key|password.?key|password.?hash.?key|checksum|seconds)$", re.I)
+_PROPERTY = re.compile(r"^(?P<head>\s*(?P<key>[^#!=:\s][^=:\n]*?)\s*[=:]\s*)(?P<value>.*\S.*)$", re.M)
+_URL_PASSWORD = re.compile(r"(?P<head>\b[a-z][a-z0-9+.:-]*://[^/\s:@]+:)[^@\s/]+(?=@)", re.I)
+_QUERY_PASSWORD = re.compile(r"(?P<head>[?&;](?:password|passwd|pwd|token|secret)=)[^&;\s\"']+", re.I)
+_DROPPED_ANNOTATIONS = ("kubectl.kubernetes.io/last-applied-configuration",)
+_TEXTS = ("config",)
+"""Fields whose text is a file of properties."""
+
+
+def shown(resource: Obj) -> Obj:
+    """A copy of a resource without its secrets and without what only machines read (managedFields)."""
+    copied: Obj = _clean(resource)
+    metadata = copied.get("metadata")
+    if isinstance(metadata, dict):
+        metadata.pop("managedFields", None)
+        _drop_annotations(metadata)
+    return copied
+
+
+def _drop_annotations(metadata: Obj) -> None:
+    annotations = metadata.get("annotations")
+    if not isinstance(annotations, dict):
+        return
+    for name in _DROPPED_ANNOTATIONS:  # the last applied wish repeats the whole spec as a text
+        annotations.pop(name, None)
+    if not annotations:
+        del metadata["annotations"]
+
+
+def is_secret(name: str) -> bool:
+    """
+    >>> [is_secret(one) for one in ("mysqlPassword", "token", "NACOS_AUTH_TOKEN", "db.password.0", "passwordKey")]
+    [True, True, True, True, False]
+    >>> [is_secret(one) for one in ("token_expire_seconds", "tokenSecretRef", "tlsSecretName", "adminSecretChecksum")]
+    [False, False, False, False]
+    """
+    last = re.sub(r"[.\[]\d+\]?$", "", name)
+    return _NOT_SECRET.search(last) is None and _SECRET_KEY.search(last) is not None
+
+
+def properties(text: str) -> str:
+    """A properties file without its secrets.
+
+    >>> properties("db.user=nacos\\ndb.password=s3cret")
+    'db.user=nacos\\ndb.password=(hidden)'
+    """
+    return in_text(
+        _PROPERTY.sub(lambda match: f"{match['head']}{HIDDEN}" if is_secret(match["key"]) else match[0], text)
+    )
+
+
+def in_text(text: str) -> str:
+    """Passwords inside of URLs.
+
+    >>> in_text("jdbc:mysql://root:pw@db/nacos?user=a&password=b")
+    'jdbc:mysql://root:(hidden)@db/nacos?user=a&password=(hidden)'
+    """
+    for pattern in (_URL_PASSWORD, _QUERY_PASSWORD):
+        text = pattern.sub(lambda match: f"{match['head']}{HIDDEN}", text)
+    return text
+
+
+def _clean(value: Any, name: str = "") -> Any:
+    if isinstance(value, dict):
+        return _entry(value) if _is_variable(value) else {key: _clean(part, key) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_clean(part) for part in value]
+    if not isinstance(value, str) or not value:
+        return value
+    if is_secret(name):
+        return HIDDEN
+    return properties(value) if name in _TEXTS else in_text(value)
+
+
+def _is_variable(value: Obj) -> bool:
+    return isinstance(value.get("name"), str) and isinstance(value.get("value"), str)
+
+
+def _entry(value: Obj) -> Obj:
+    """An environment variable: its name tells what its value is."""
+    hidden = is_secret(value["name"]) and value["value"]
+    return {**value, "value": HIDDEN if hidden else in_text(value["value"])}

@@ -1,0 +1,311 @@
+"""Create, delete, modify and query, against a real API server in this process."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import yaml
+
+from konverge.operators.nacos.resource import Nacos
+from konverge.service import Catalogue, ServiceOptions
+from konverge.service.catalogue import CatalogueError
+from tests.service.desk import ALL, SPACE, a_desk
+
+pytestmark = pytest.mark.spec("N-22")
+
+CLUSTER: dict[str, Any] = {
+    "type": "cluster",
+    "replicas": 3,
+    "resources": {"limits": {"cpu": "1", "memory": "4Gi"}, "requests": {"cpu": "500m", "memory": "2Gi"}},
+    "database": {"type": "mysql", "mysqlHost": "mysql.nacos", "mysqlUser": "nacos", "mysqlPassword": "s3cret"},
+    "volume": {"enabled": True, "requests": {"storage": "10Gi"}, "storageClass": "fast"},
+}
+
+
+async def test_an_instance_is_created_with_quota_type_and_storage() -> None:
+    async with a_desk() as desk:
+        made = await desk.send("POST", ALL, {"name": "shop", "version": "2.0.4", "labels": {"a": "b"}, "spec": CLUSTER})
+        assert made.status == 201
+        assert made.headers.get("location") == f"{ALL}/shop"
+        told = made.json
+        assert (told["name"], told["namespace"], told["labels"]) == ("shop", SPACE, {"a": "b"})
+        assert (told["type"], told["replicas"], told["phase"]) == ("cluster", 3, "Pending")
+        assert (told["image"], told["version"]) == ("nacos/nacos-server:v2.0.4", "2.0.4")
+        assert told["resources"] == CLUSTER["resources"]
+        assert told["storage"] == {"database": "mysql", "volume": True, "size": "10Gi", "storageClass": "fast"}
+        stored = await desk.admin.get(Nacos, "shop", SPACE)
+        assert stored.spec.database.mysql_password == "s3cret"
+        assert (await desk.send("GET", f"{ALL}/shop")).json == told
+
+
+async def test_what_exists_already_is_a_conflict() -> None:
+    async with a_desk() as desk:
+        await desk.create("shop")
+        again = await desk.send("POST", ALL, {"name": "shop"})
+        assert again.status == 409
+        assert again.problem["reason"] == "AlreadyExists"
+        assert '"shop" already exists' in again.problem["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "fields"),
+    [
+        ({"name": "x", "spec": {"type": "cluster", "replicas": 2}}, 422, ["spec.replicas"]),
+        (
+            {"name": "x", "spec": {"database": {"type": "mysql"}, "volume": {"enabled": True}}},
+            422,
+            ["spec.database.mysqlHost", "spec.database.mysqlCredentialsSecretRef", "spec.volume.requests"],
+        ),
+        ({"name": "x", "spec": {"replicas": "three"}}, 422, ["spec.replicas"]),
+        ({"name": "x", "spec": {"replicaz": 3, "volume": {"size": 1}}}, 400, ["spec.replicaz", "spec.volume.size"]),
+        ({"name": "x", "spec": {"env": [{"value": "1"}]}}, 422, ["spec.env[0].name"]),
+        ({"name": "x", "labels": {"a b": "c"}}, 422, ["labels"]),
+        ({"name": "X_"}, 422, ["name"]),
+        ({"name": "x" * 51}, 422, ["name"]),
+        ({"spec": {}}, 422, ["name"]),
+        ({"name": "x", "version": "9.9.9"}, 422, ["version"]),
+        ({"name": "x", "version": "2.4.3", "spec": {"image": "nacos/nacos-server:v2.4.3"}}, 422, ["version"]),
+        ({"name": "x", "quota": {}}, 422, ["quota"]),
+        ({"name": "x", "spec": 3}, 422, ["spec"]),
+        ({"name": "x", "labels": {f"l{n}": "v" for n in range(65)}}, 422, ["labels"]),
+    ],
+)
+async def test_every_wrong_field_comes_back_with_its_path(body: Any, status: int, fields: list[str]) -> None:
+    async with a_desk() as desk:
+        refused = await desk.send("POST", ALL, body)
+        assert refused.status == status
+        assert sorted(one["field"] for one in refused.problem["errors"]) == sorted(fields)
+        pointers = {one["pointer"] for one in refused.problem["errors"]}
+        assert pointers == {"/" + one.replace(".", "/").replace("[0]", "/0") for one in fields}
+        assert all(one["message"] for one in refused.problem["errors"])
+        assert (await desk.send("GET", ALL)).json["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (b"{", {}, 400),
+        (b'{"name": "x", "spec": {"a": ' + b"[" * 100_000, {}, 400),
+        (b'{"name": "\xff"}', {}, 400),
+        (b'{"name": "x"}', {"content_type": "text/plain"}, 415),
+        (b'{"name": "x"}', {"content_type": ""}, 415),
+        (b" " * 2_000_000, {}, 413),
+    ],
+)
+async def test_bodies_that_cannot_be_read_are_refused(body: bytes, headers: dict[str, str], status: int) -> None:
+    async with a_desk() as desk:
+        refused = await desk.send("POST", ALL, body, **headers)
+        assert refused.status == status
+        assert refused.problem["detail"]
+
+
+async def test_the_quota_is_modified_and_the_rest_stays() -> None:
+    async with a_desk() as desk:
+        await desk.create("shop", **CLUSTER)
+        changed = await desk.send(
+            "PATCH", f"{ALL}/shop", {"replicas": 5, "resources": {"limits": {"cpu": "2"}, "requests": None}}
+        )
+        assert changed.status == 200
+        assert changed.json["replicas"] == 5
+        assert changed.json["resources"] == {"limits": {"cpu": "2", "memory": "4Gi"}}
+        assert changed.json["storage"]["size"] == "10Gi"
+        upgraded = await desk.send(
+            "PATCH", f"{ALL}/shop", {"version": "2.5.3"}, content_type="application/merge-patch+json"
+        )
+        assert (upgraded.json["image"], upgraded.json["replicas"]) == ("nacos/nacos-server:v2.5.3", 5)
+        assert (await desk.admin.get(Nacos, "shop", SPACE)).spec.database.mysql_password == "s3cret"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"replicas": 2}, "spec.replicas"),
+        ({"replicas": "3"}, "replicas"),
+        ({"resources": {"limits": {"cpu": "much"}}}, "spec.resources.limits.cpu"),
+        ({"version": "1.0.0"}, "version"),
+        ({"image": "other"}, "image"),
+        ({}, ""),
+    ],
+)
+async def test_a_change_that_cannot_be_is_refused_and_changes_nothing(body: Any, field: str) -> None:
+    async with a_desk() as desk:
+        before = (await desk.create("shop", **CLUSTER)).json
+        refused = await desk.send("PATCH", f"{ALL}/shop", body)
+        assert refused.status == 422
+        assert [one["field"] for one in refused.problem["errors"]] == ([field] if field else [])
+        assert (await desk.send("GET", f"{ALL}/shop")).json == before
+
+
+async def test_a_change_to_what_was_seen_fails_when_somebody_was_faster() -> None:
+    async with a_desk() as desk:
+        tag = (await desk.create("shop", **CLUSTER)).headers.get("etag")
+        assert (await desk.send("PATCH", f"{ALL}/shop", {"replicas": 5}, if_match=tag)).status == 200
+        for method, body in (("PATCH", {"replicas": 7}), ("DELETE", None)):
+            late = await desk.send(method, f"{ALL}/shop", body, if_match=tag)
+            assert late.status == 412
+            assert "read the instance again" in late.problem["detail"]
+        assert (await desk.send("DELETE", f"{ALL}/shop", if_match='"x"')).status == 412
+        assert (await desk.send("GET", f"{ALL}/shop")).json["replicas"] == 5
+
+
+async def test_an_instance_is_deleted_by_name_and_namespace() -> None:
+    async with a_desk() as desk:
+        await desk.create("shop")
+        assert (await desk.send("DELETE", f"{ALL}/shop")).status == 204
+        gone = await desk.send("DELETE", f"{ALL}/shop")
+        assert (gone.status, gone.problem["reason"]) == (404, "NotFound")
+
+
+async def test_what_has_a_finalizer_is_said_to_be_on_its_way() -> None:
+    async with a_desk() as desk:
+        body = {"apiVersion": "nacos.io/v1alpha1", "kind": "Nacos", "metadata": {"name": "shop", "namespace": SPACE}}
+        body["metadata"]["finalizers"] = ["nacos.io/held"]  # type: ignore[index]
+        await desk.admin.create(body, resource=Nacos.resource)
+        told = await desk.send("DELETE", f"{ALL}/shop")
+        assert (told.status, told.json["deleting"]) == (202, True)
+
+
+async def test_a_dry_run_changes_nothing() -> None:
+    async with a_desk() as desk:
+        assert (await desk.send("POST", f"{ALL}?dryRun=true", {"name": "other"})).status == 201
+        await desk.create("shop", **CLUSTER)
+        assert (await desk.send("PATCH", f"{ALL}/shop?dryRun=true", {"replicas": 9})).json["replicas"] == 9
+        assert (await desk.send("DELETE", f"{ALL}/shop?dryRun=true")).status in (202, 204)
+        assert (await desk.send("DELETE", f"{ALL}/shop?dryRun=yes")).problem["errors"][0]["field"] == "dryRun"
+        found = (await desk.send("GET", ALL)).json["items"]
+        assert [(one["name"], one["replicas"]) for one in found] == [("shop", 3)]
+
+
+async def test_pages_show_one_moment_and_lead_to_each_other() -> None:
+    async with a_desk() as desk:
+        for number in range(7):
+            await desk.create(f"shop-{number}")
+        first = await desk.send("GET", f"{ALL}?limit=3")
+        assert [one["name"] for one in first.json["items"]] == ["shop-0", "shop-1", "shop-2"]
+        assert first.json["remaining"] == 4
+        await desk.create("shop-00")
+        await desk.send("DELETE", f"{ALL}/shop-5")
+        names, link = [], first.headers.get("link")
+        while link:
+            page = await desk.send("GET", link.partition(">")[0].removeprefix("<"))
+            assert page.json["resourceVersion"] == first.json["resourceVersion"]
+            names += [one["name"] for one in page.json["items"]]
+            link = page.headers.get("link")
+            assert bool(link) == bool(page.json["continueToken"])
+        assert names == ["shop-3", "shop-4", "shop-5", "shop-6"]
+
+
+async def test_a_page_of_a_moment_that_is_forgotten_is_gone() -> None:
+    async with a_desk() as desk:
+        for number in range(3):
+            await desk.create(f"shop-{number}")
+        token = (await desk.send("GET", f"{ALL}?limit=1")).json["continueToken"]
+        await desk.create("later")
+        desk.server.store.compact(desk.server.store.revision)
+        gone = await desk.send("GET", f"{ALL}?limit=1&continue={quote(token)}")
+        assert (gone.status, gone.problem["reason"]) == (410, "Expired")
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["limit=0", "limit=501", "limit=x", "limit=-1", "limit=99999999999999999999", "limits=3", "limit=1&limit=2",
+     "labelSelector=" + "a" * 5000, "labelSelector=%ff", "continue=nonsense", "labelSelector=a%20b%20c"],
+)  # fmt: skip
+async def test_a_query_that_means_nothing_is_refused(query: str) -> None:
+    async with a_desk() as desk:
+        refused = await desk.send("GET", f"{ALL}?{query}")
+        assert refused.status in (400, 422)
+        assert refused.problem["detail"]
+
+
+async def test_instances_are_chosen_by_label_and_by_namespace() -> None:
+    async with a_desk() as desk:
+        await desk.admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+        await desk.send("POST", ALL, {"name": "a", "labels": {"team": "shop"}})
+        await desk.send("POST", "/api/v1/namespaces/other/instances", {"name": "b", "labels": {"team": "bank"}})
+        for path, wanted in (
+            ("/api/v1/instances", ["a", "b"]),
+            ("/api/v1/instances?labelSelector=team%3Dbank", ["b"]),
+            (ALL, ["a"]),
+        ):
+            assert [one["name"] for one in (await desk.send("GET", path)).json["items"]] == wanted
+
+
+@pytest.mark.parametrize("name", ["..", "a%2Fb", "A", "a" * 254, "%00", "a%0d%0ab"])
+async def test_names_that_no_object_can_have_never_reach_the_server(name: str) -> None:
+    async with a_desk() as desk:
+        for path in (f"{ALL}/{name}", f"/api/v1/namespaces/{name}/instances"):
+            refused = await desk.send("GET", path)
+            assert (refused.status, refused.problem["reason"]) == (422, "Invalid")
+
+
+async def test_versions_are_those_of_the_catalogue() -> None:
+    catalogue = Catalogue(
+        repository="harbor.cloud.io/nacos/nacos-server", releases=("2.0.4", "2.10.0"), default="2.0.4"
+    )
+    async with a_desk(ServiceOptions(catalogue=catalogue)) as desk:
+        assert (await desk.send("GET", "/api/v1/versions")).json["items"] == [
+            {"version": "2.10.0", "image": "harbor.cloud.io/nacos/nacos-server:v2.10.0", "default": False},
+            {"version": "2.0.4", "image": "harbor.cloud.io/nacos/nacos-server:v2.0.4", "default": True},
+        ]
+        made = await desk.create("shop")
+        assert made.json["image"] == "harbor.cloud.io/nacos/nacos-server:v2.0.4"
+
+
+def test_a_catalogue_that_makes_no_sense_is_refused() -> None:
+    for options in ({"releases": ("latest",)}, {"releases": ("v2.4.3",)}, {"releases": ("2.4.3",), "default": "2.0.4"}):
+        with pytest.raises(CatalogueError):
+            Catalogue(**options)  # type: ignore[arg-type]
+
+
+async def test_secrets_are_never_shown() -> None:
+    hidden = ("s3cret", "t0ken", "pr1vate", "us3r")
+    spec = {
+        **CLUSTER,
+        "certification": {"enabled": True, "token": "t0ken"},
+        "env": [{"name": "MYSQL_SERVICE_PASSWORD", "value": "pr1vate"}, {"name": "JVM_XMS", "value": "1g"}],
+        "config": "spring.datasource.password=us3r\nserver.port=8848",
+        "k8sWrapper": {"PodSpec": {"containers": [{"name": "nacos", "env": [{"name": "A_TOKEN", "value": "t0ken"}]}]}},
+    }
+    async with a_desk() as desk:
+        applied = {
+            "kubectl.kubernetes.io/last-applied-configuration": '{"spec":{"database":{"mysqlPassword":"s3cret"}}}'
+        }
+        body = {"apiVersion": "nacos.io/v1alpha1", "kind": "Nacos", "spec": spec}
+        await desk.admin.create(
+            {**body, "metadata": {"name": "shop", "namespace": SPACE, "annotations": applied}}, resource=Nacos.resource
+        )
+        manifest = await desk.send("GET", f"{ALL}/shop/manifest")
+        assert manifest.headers.get("content-type") == "application/yaml"
+        shown = yaml.safe_load(manifest.body)
+        assert shown["spec"]["database"]["mysqlPassword"] == "(hidden)"
+        assert shown["spec"]["env"][1] == {"name": "JVM_XMS", "value": "1g"}
+        assert "server.port=8848" in shown["spec"]["config"]
+        for path in (f"{ALL}/shop/manifest", f"{ALL}/shop", ALL):
+            body_text = (await desk.send("GET", path)).body.decode()
+            assert [one for one in hidden if one in body_text] == []
+
+
+async def test_what_happened_is_told_latest_first() -> None:
+    async with a_desk() as desk:
+        await desk.create("shop")
+        for number, when in enumerate(("10:00:00", "12:00:00", "11:00:00")):
+            await desk.admin.create(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Event",
+                    "metadata": {"name": f"e{number}", "namespace": SPACE},
+                    "involvedObject": {"kind": "Nacos", "name": "shop", "namespace": SPACE},
+                    "reason": f"R{number}",
+                    "message": "seen",
+                    "type": "Normal",
+                    "count": 2,
+                    "firstTimestamp": "2026-01-01T09:00:00Z",
+                    "lastTimestamp": f"2026-01-01T{when}Z",
+                }
+            )
+        found = (await desk.send("GET", f"{ALL}/shop/events")).json["items"]
+        assert [one["reason"] for one in found] == ["R1", "R2", "R0"]
+        assert (found[0]["count"], found[0]["last"]) == (2, "2026-01-01T12:00:00Z")
