@@ -6,22 +6,16 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
 from konverge.kube import quota
-from konverge.kube.quota import usage
-from konverge.objects import Quantity, crd
+from konverge.objects import crd
 from konverge.objects.kinds.core_v1 import (
     ConfigMap,
-    Container,
     PersistentVolumeClaim,
     Pod,
-    PodSpec,
     ResourceQuota,
-    ResourceRequirements,
     Service,
 )
 from tests.kube.conftest import Run, make_ready
@@ -132,48 +126,3 @@ async def test_claims_count_by_class(client: Client, run: Run) -> None:
         await client.patch(PersistentVolumeClaim, "b", MergePatch({"metadata": {"finalizers": None}}), "default")
         await client.delete(PersistentVolumeClaim, "b", "default")
         assert (await used(client))["requests.storage"] == "1Gi"
-
-
-amounts = st.integers(0, 5000).map(lambda number: Quantity(f"{number}m"))
-
-
-def pod(cpus: list[Quantity], init: list[tuple[Quantity, bool]]) -> Pod:
-    def container(cpu: Quantity, sidecar: bool = False) -> Container:
-        resources = ResourceRequirements(requests={"cpu": cpu})
-        return Container(name="c", resources=resources, restart_policy="Always" if sidecar else None)
-
-    return Pod(spec=PodSpec(containers=[container(c) for c in cpus], init_containers=[container(*one) for one in init]))
-
-
-@given(st.lists(amounts, min_size=1, max_size=4), st.lists(st.tuples(amounts, st.booleans()), max_size=4))
-def test_a_pod_asks_for_the_most_that_it_needs_at_one_time(
-    cpus: list[Quantity], init: list[tuple[Quantity, bool]]
-) -> None:
-    milli = [cpu.milli for cpu in cpus]
-    moments = [sum(milli) + sum(cpu.milli for cpu, sidecar in init if sidecar)]
-    for position, (cpu, _) in enumerate(init):
-        moments.append(cpu.milli + sum(other.milli for other, sidecar in init[:position] if sidecar))
-    assert usage.of_pod(pod(cpus, init))["requests.cpu"].milli == max(moments)
-
-
-@given(st.lists(st.lists(amounts, min_size=1, max_size=3), max_size=5))
-def test_the_total_is_the_sum_of_all(pods: list[list[Quantity]]) -> None:
-    found = usage.total([usage.of_pod(pod(cpus, [])) for cpus in pods], ["pods", "requests.cpu", "limits.memory"])
-    assert found["pods"] == Quantity(len(pods))
-    assert found["requests.cpu"].milli == sum(cpu.milli for cpus in pods for cpu in cpus)
-    assert found["limits.memory"] == Quantity("0")
-
-
-@pytest.mark.parametrize(
-    ("name", "about"),
-    [
-        ("pods", "pod"), ("count/pods", "pod"), ("cpu", "pod"), ("limits.memory", "pod"), ("hugepages-2Mi", "pod"),
-        ("requests.hugepages-2Mi", "pod"), ("requests.example.com/gpu", "pod"), ("requests.storage", "claim"),
-        ("x.storageclass.storage.k8s.io/requests.storage", "claim"), ("services.nodeports", "service"),
-        ("count/services", "service"), ("count/persistentvolumeclaims", "claim"), ("count/deployments.apps", ""),
-        ("configmaps", ""), ("count/x.example.com", ""),
-    ],
-)  # fmt: skip
-def test_each_name_is_about_one_kind(name: str, about: str) -> None:
-    tests = {"pod": usage.is_pod_name, "service": usage.is_service_name, "claim": usage.is_claim_name}
-    assert [kind for kind, test in tests.items() if test(name)] == ([about] if about else [])

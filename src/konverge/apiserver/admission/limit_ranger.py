@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from konverge.apiserver.admission.amounts import Amounts, aggregated, amounts, of_pod
 from konverge.apiserver.admission.plugin import Kind, Step, refusal, spec_of
 from konverge.apiserver.http.seams import AdmissionRequest
 from konverge.apiserver.strategy import Obj
+from konverge.objects.amounts import Amounts, amounts, asked_by_pod
 from konverge.objects.quantity import Quantity
 
 _ANNOTATION = "kubernetes.io/limit-ranger"
@@ -90,9 +90,9 @@ def _check_pod(request: AdmissionRequest) -> None:
                         requests, bounds = amounts(resources.get("requests")), amounts(resources.get("limits"))
                         problems += _broken(limit, requests, bounds)
             elif limit.get("type") == "Pod":
-                problems += _broken(limit, of_pod(spec, "requests"), of_pod(spec, "limits"))
+                problems += _broken(limit, asked_by_pod(spec, "requests"), asked_by_pod(spec, "limits"))
         if problems:
-            raise refusal(request, aggregated(problems))
+            raise refusal(request, _aggregated(problems))
 
 
 def _check_claim(request: AdmissionRequest) -> None:
@@ -105,7 +105,7 @@ def _check_claim(request: AdmissionRequest) -> None:
                 problems += _failing(limit, "min", _minimum, requests, {})
                 problems += _failing(limit, "max", _maximum_request, requests, {})
         if problems:
-            raise refusal(request, aggregated(problems))
+            raise refusal(request, _aggregated(problems))
 
 
 def _broken(limit: Obj, requests: Amounts, limits: Amounts) -> Iterator[str]:
@@ -157,3 +157,9 @@ def _ratio(kind: str, resource: str, bound: Quantity, requests: Amounts, limits:
             return f"{head}, but no {words} is specified or {words} is 0"
     ratio = limits[resource].milli / requests[resource].milli
     return f"{head}, but provided ratio is {ratio:f}" if ratio * 1000 > bound.milli else ""
+
+
+def _aggregated(problems: list[str]) -> str:
+    """Several problems as one text, each once."""
+    said = list(dict.fromkeys(problems))
+    return said[0] if len(said) == 1 else f"[{', '.join(said)}]"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from konverge.apiserver import status
-from konverge.apiserver.admission.amounts import amounts, of_pod
 from konverge.apiserver.admission.plugin import Kind, Step, Validating, refusal
 from konverge.apiserver.fielderrors import quote
 from konverge.apiserver.http.seams import AdmissionRequest
 from konverge.apiserver.strategy import Obj
+from konverge.objects.amounts import amounts, asked_by_pod
 from konverge.objects.quantity import Quantity
 
 _ZERO = Quantity("0")
@@ -39,7 +39,7 @@ def _check(request: AdmissionRequest) -> None:
 
 
 def _over(spec: Obj, allocatable: Obj) -> list[str]:
-    wanted, there = of_pod(spec, "requests"), amounts(allocatable)
+    wanted, there = asked_by_pod(spec, "requests"), amounts(allocatable)
     problems = []
     for name, scale in (("cpu", -3), ("memory", 0)):
         asked, free = wanted.get(name, _ZERO), there.get(name, _ZERO)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from konverge.apiserver.admission.amounts import amounts
 from konverge.apiserver.admission.plugin import Kind, Step, refusal, spec_of
 from konverge.apiserver.fielderrors import quote
 from konverge.apiserver.http.seams import AdmissionRequest
 from konverge.apiserver.strategy import Obj
+from konverge.objects.amounts import amounts
 
 _MISMATCH = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 _WITHOUT_CLASS = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"

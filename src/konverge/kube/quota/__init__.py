@@ -6,18 +6,25 @@ what is freed is free again. The write is guarded by the version that was read: 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import msgspec
 
 from konverge.cache import Change
 from konverge.client import MergePatch, merge_between
-from konverge.kube.quota import usage
 from konverge.kube.quota.counters import Counters
-from konverge.kube.quota.usage import Amounts
+from konverge.objects.amounts import Amounts, total
+from konverge.objects.codec import to_dict
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod, ResourceQuota, ResourceQuotaStatus, Service
 from konverge.objects.meta import Object
 from konverge.objects.quantity import Quantity
+from konverge.objects.quota import usage
+from konverge.objects.quota.scopes import Scope, claim_in_scope, no_scope, pod_in_scope, scopes_of
 from konverge.runtime import Context, Controller, Reconciler, Request, Result, Source, Watch, generation_changed
 from konverge.runtime.context import Caches
+
+Obj = dict[str, Any]
 
 RESYNC = 300.0
 """Seconds after which a quota is counted again in any case: pods past their grace period end without an event."""
@@ -42,23 +49,38 @@ class QuotaReconciler(Reconciler[ResourceQuota]):
     async def _count(self, ctx: Context[ResourceQuota]) -> Amounts:
         """What is used of each name in the quota. A name that means nothing here keeps what it had."""
         quota, names = ctx.obj, list(ctx.obj.spec.hard)
-        pods = [usage.of_pod(pod) for pod in await ctx.list(Pod) if usage.pod_is_meant(quota, pod)]
-        claims = [
-            usage.of_claim(claim) for claim in await ctx.list(PersistentVolumeClaim)
-            if usage.claim_is_meant(quota, claim)
-        ]  # fmt: skip
-        services = [] if usage.scopes(quota) else [usage.of_service(service) for service in await ctx.list(Service)]
-        found = usage.total(pods, filter(usage.is_pod_name, names))
-        found |= usage.total(services, filter(usage.is_service_name, names))
-        found |= usage.total(claims, filter(usage.is_claim_name, names))
+        found: Amounts = {}
+        for kind, of, is_about, in_scope in _MEASURED:
+            meant = (obj for obj in _cached(ctx, kind) if all(in_scope(scope, obj) for scope in _scopes(quota)))
+            found |= total(map(of, meant), filter(is_about, names))
         for name in names:
             if name not in found:
                 number = await self._counters.count(ctx.client, name, ctx.request)
                 if number is not None:
-                    found[name] = Quantity(0 if usage.scopes(quota) else number)
+                    found[name] = Quantity(0 if _scopes(quota) else number)
                 elif name in quota.status.used:
                     found[name] = quota.status.used[name]
         return found
+
+
+_MEASURED: tuple[
+    tuple[type[Object], Callable[[Obj], Amounts], Callable[[str], bool], Callable[[Scope, Obj], bool]], ...
+] = (
+    (Pod, usage.of_pod, usage.is_pod_name, pod_in_scope),
+    (Service, usage.of_service, usage.is_service_name, no_scope),
+    (PersistentVolumeClaim, usage.of_claim, usage.is_claim_name, claim_in_scope),
+)
+"""Kinds that use more than their place: what an object uses, which names are about them, and who is in a scope."""
+
+
+def _scopes(quota: ResourceQuota) -> list[Scope]:
+    return scopes_of(to_dict(quota))
+
+
+def _cached(ctx: Context[Any], kind: type[Object]) -> Iterator[Obj]:
+    lister = ctx.caches.lister(kind)
+    assert lister is not None, f"{kind.__name__} is watched"
+    return (msgspec.json.decode(record.raw) for _, record in lister.informer.items(ctx.request.namespace))
 
 
 # ------------------------------------------------------------------ declaration

@@ -11,11 +11,9 @@ from collections.abc import AsyncIterator
 
 from konverge.cache import CacheSpec, Change, Informer
 from konverge.client import Client, UnknownKind
+from konverge.objects.quota.usage import PLAIN
 from konverge.objects.resource import Resource
 from konverge.runtime import Request
-
-PLAIN = {"configmaps", "resourcequotas", "replicationcontrollers", "secrets"}
-"""Core kinds that may be named without `count/`."""
 
 
 class Counters:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from konverge.apiserver.admission.amounts import Amounts, amounts, texts
 from konverge.apiserver.admission.plugin import Kind, Step, Validating, refusal
-from konverge.apiserver.admission.quota.scopes import scopes_of
 from konverge.apiserver.admission.quota.usage import Meter, meter
 from konverge.apiserver.http.fields import track_own_status
 from konverge.apiserver.http.seams import AdmissionRequest
 from konverge.apiserver.strategy import Obj
+from konverge.objects.amounts import Amounts, amounts, texts
 from konverge.objects.quantity import Quantity
+from konverge.objects.quota.scopes import scopes_of
 
 _ZERO = Quantity("0")
 _IGNORED = frozenset(

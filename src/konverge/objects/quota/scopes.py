@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
-from konverge.apiserver.strategy import Obj
+Obj = dict[str, Any]
 
 
 class Scope(msgspec.Struct, frozen=True):

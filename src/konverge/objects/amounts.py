@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from konverge.apiserver.strategy import Obj
 from konverge.objects.quantity import Quantity
 
+Obj = dict[str, Any]
 Amounts = dict[str, Quantity]
 
 _OF_WHOLE_PODS = ("cpu", "memory")
@@ -33,7 +34,15 @@ def raise_to(total: Amounts, other: Amounts) -> None:
             total[name] = value
 
 
-def of_pod(spec: Obj, part: str, *, pod_level: tuple[str, ...] = _OF_WHOLE_PODS) -> Amounts:
+def total(found: Iterable[Amounts], names: Iterable[str]) -> Amounts:
+    """The sum of all for the names that are asked for; what nobody has is zero."""
+    result = dict.fromkeys(names, Quantity("0"))
+    for one in found:
+        add(result, {name: value for name, value in one.items() if name in result})
+    return result
+
+
+def asked_by_pod(spec: Obj, part: str, *, pod_level: tuple[str, ...] = _OF_WHOLE_PODS) -> Amounts:
     """The requests or limits of a pod: containers run together, init containers one after the other.
 
     Restartable init containers (sidecars) run on beside those that come after them.
@@ -61,9 +70,3 @@ def of_pod(spec: Obj, part: str, *, pod_level: tuple[str, ...] = _OF_WHOLE_PODS)
 
 def _of_container(container: Obj, part: str) -> Amounts:
     return amounts((container.get("resources") or {}).get(part))
-
-
-def aggregated(problems: list[str]) -> str:
-    """Several problems as one text, each once."""
-    said: list[Any] = list(dict.fromkeys(problems))
-    return str(said[0]) if len(said) == 1 else f"[{', '.join(said)}]"
