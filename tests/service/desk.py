@@ -73,6 +73,10 @@ class Desk:
         assert made.status == 201, made.body
         return made
 
+    async def close(self) -> None:
+        self.service.stop()
+        await self.direct.aclose()
+
     async def account(self, name: str, *verbs: str, space: str = SPACE, resources: tuple[str, ...] = ("nacos",)) -> str:
         """The token of a service account that may do this much with instances."""
         meta = ObjectMeta(name=name, namespace=space)
@@ -91,8 +95,7 @@ async def a_desk(options: ServiceOptions | None = None) -> AsyncIterator[Desk]:
         await install_definitions(admin, [find("nacos")])
         desk = Desk(server, admin, options)
         yield desk
-        desk.service.stop()
-        await desk.direct.aclose()
+        await desk.close()
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,11 @@ class Service:
             self.stop()
             await server.close(grace=_GRACE)
 
+    @property
+    def streams(self) -> int:
+        """How many event streams are open."""
+        return self._streams.count
+
     def stop(self) -> None:
         """End the streams, and begin none any more."""
         self._streams.stopping.set()

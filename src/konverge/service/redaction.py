@@ -17,8 +17,14 @@ _SECRET_KEY = re.compile(
     r"pass(word|wd|phrase)?$|pwd|secret|token$|credential|(private|access).?key|identity.?value", re.IGNORECASE
 )
 _NOT_SECRET = re.compile(r"(refs?|names?|username.?key|password.?key|password.?hash.?key|checksum|seconds)$", re.I)
-_PROPERTY = re.compile(r"^(?P<head>\s*(?P<key>[^#!=:\s][^=:\n]*?)\s*[=:]\s*)(?P<value>.*\S.*)$", re.M)
-_URL_PASSWORD = re.compile(r"(?P<head>\b[a-z][a-z0-9+.:-]*://[^/\s:@]+:)[^@\s/]+(?=@)", re.I)
+_PROPERTY = re.compile(
+    r"^(?P<head>[ \t]*(?P<key>[^#!=:\s][^=:\s]*)(?:[ \t]*[=:][ \t]*|[ \t]+))"
+    r"(?P<value>[^\s\\](?:[^\n\\]|\\.|\\\n)*|\\.*)$",
+    re.MULTILINE,
+)
+"""A line of a properties file; a backslash at its end goes on in the next. No pattern here looks further than it must:
+the time grows with the text alone, whatever is in it."""
+_URL_PASSWORD = re.compile(r"(?P<head>://[^/\s:@]{1,256}:)[^@\s/]{1,512}(?=@)")
 _QUERY_PASSWORD = re.compile(r"(?P<head>[?&;](?:password|passwd|pwd|token|secret)=)[^&;\s\"']+", re.I)
 _DROPPED_ANNOTATIONS = ("kubectl.kubernetes.io/last-applied-configuration",)
 _TEXTS = ("config",)

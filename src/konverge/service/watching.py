@@ -49,6 +49,10 @@ class Streams:
         self.stopping = asyncio.Event()
         self._open: Counter[bytes] = Counter()
 
+    @property
+    def count(self) -> int:
+        return self._open.total()
+
     async def watch(self, call: Call) -> Response:
         call.only("labelSelector")
         self._check_room(call)
@@ -60,7 +64,7 @@ class Streams:
 
     def _check_room(self, call: Call) -> None:
         options = call.options
-        if self._open.total() >= options.streams or self.stopping.is_set():
+        if self.count >= options.streams or self.stopping.is_set():
             raise Problem(503, "too many streams are open; try again later", headers={"Retry-After": "10"})
         if self._open[digest(call.token)] >= options.streams_of_one:
             raise Problem(429, f"you have {options.streams_of_one} streams open; close some of them")

@@ -1,0 +1,71 @@
+"""What is hidden, and what is not."""
+
+from __future__ import annotations
+
+import doctest
+from typing import Any
+
+import pytest
+
+from konverge.service import catalogue, problems, redaction, sse
+from konverge.service.redaction import HIDDEN, properties, shown
+from konverge.service.views import instance
+
+pytestmark = pytest.mark.spec("N-22")
+
+
+@pytest.mark.parametrize("module", [catalogue, problems, redaction, sse], ids=lambda module: module.__name__)
+def test_the_examples_in_the_code(module: Any) -> None:
+    result = doctest.testmod(module)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_references_to_secrets_are_no_secrets() -> None:
+    spec = {
+        "database": {"mysqlCredentialsSecretRef": {"name": "db", "usernameKey": "user", "passwordKey": "password"}},
+        "certification": {"tokenSecretRef": {"name": "auth", "key": "token"}, "token_expire_seconds": "18000"},
+        "ingress": {"tlsSecretName": "tls"},
+        "adminSecretChecksum": "abc",
+        "imagePullSecrets": [{"name": "registry"}],
+    }
+    assert shown({"spec": spec}) == {"spec": spec}
+
+
+def test_a_secret_that_goes_on_in_the_next_line_is_hidden_whole() -> None:
+    assert properties("a.password=one\\\n  two\\\n  three\nb=c") == "a.password=(hidden)\nb=c"
+    assert properties("a.password one\nb.token\ttwo") == "a.password (hidden)\nb.token\t(hidden)"
+
+
+@pytest.mark.parametrize("piece", ["a.", "a:", "://a:", "a=b\\\n", "?password=", " \t", "\\", "a://b:c"])
+def test_no_text_takes_long(piece: str) -> None:
+    """A pattern that tried every beginning with every end would take hours here, and the test's time limit."""
+    text = piece * (500_000 // len(piece))
+    assert shown({"spec": {"config": text, "image": text}})["spec"]["image"]
+
+
+def test_what_is_shown_is_a_copy() -> None:
+    whole = {"metadata": {"managedFields": [1]}, "spec": {"database": {"mysqlPassword": "s3cret"}}}
+    assert shown(whole) == {"metadata": {}, "spec": {"database": {"mysqlPassword": HIDDEN}}}
+    assert whole["spec"]["database"]["mysqlPassword"] == "s3cret"  # type: ignore[call-overload, index]
+
+
+def test_comments_and_lines_without_a_value_stay() -> None:
+    text = (
+        "# db.password=x is set below\ndb.password.0 = pw\nempty.password=\nnacos.core.auth.server.identity.value: v\n"
+    )
+    assert properties(text) == (
+        "# db.password=x is set below\ndb.password.0 = (hidden)\nempty.password=\n"
+        "nacos.core.auth.server.identity.value: (hidden)\n"
+    )
+
+
+@pytest.mark.parametrize("odd", [None, 3, "x", [], {"a": []}, [3, None]])
+def test_a_resource_of_another_form_is_shown_as_far_as_it_goes(odd: Any) -> None:
+    for whole in (
+        {"metadata": odd, "spec": odd, "status": odd},
+        {"spec": {"volume": odd, "replicas": odd, "type": odd}},
+    ):
+        assert instance(whole).phase == "Pending"
+    told = instance({"status": {"conditions": odd, "kubeConditions": odd, "phase": odd, "readyReplicas": odd}})
+    assert told.ready_replicas in (0, 3)

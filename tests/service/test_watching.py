@@ -1,0 +1,199 @@
+"""Streams: what there is, then every change; resumed, bounded, and ended in order."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from konverge.client import MergePatch
+from konverge.operators.nacos.resource import Nacos
+from konverge.service import ServiceOptions
+from tests.operators.nacos.world import CLUSTER, a_simulated_world
+from tests.service.desk import ALL, READ, SPACE, STREAM, Desk, a_desk, listening
+
+pytestmark = [pytest.mark.spec("N-22"), pytest.mark.virtual]
+
+
+async def phase(desk: Desk, name: str, phase: str) -> None:
+    await desk.admin.patch(Nacos, name, MergePatch({"status": {"phase": phase}}), SPACE, subresource="status")
+
+
+async def test_a_stream_tells_what_there_is_and_then_every_change() -> None:
+    async with a_desk() as desk:
+        await desk.create("a")
+        await desk.create("b")
+        async with listening(desk) as stream:
+            first = await stream.take(3)
+            assert [(one.event, one.data.get("name"), one.id) for one in first[:2]] == [
+                ("added", "a", ""),
+                ("added", "b", ""),
+            ]
+            assert (first[2].event, first[2].id != "") == ("synced", True)
+            await phase(desk, "a", "Creating")
+            await desk.create("c")
+            await desk.send("DELETE", f"{ALL}/b")
+            changes = await stream.take(3)
+            assert [(one.event, one.data["name"], one.data["phase"]) for one in changes] == [
+                ("modified", "a", "Creating"),
+                ("added", "c", "Pending"),
+                ("deleted", "b", "Pending"),
+            ]
+            ids = [int(one.id) for one in changes]
+            assert ids == sorted(ids)
+
+
+async def test_a_stream_is_resumed_where_its_reader_stopped() -> None:
+    async with a_desk() as desk:
+        await desk.create("a")
+        async with listening(desk) as stream:
+            await stream.take(2)
+            seen = stream.last_id
+        await desk.create("b")
+        await phase(desk, "a", "Running")
+        async with listening(desk, last_event_id=seen) as stream:
+            assert [(one.event, one.data["name"]) for one in await stream.take(2)] == [
+                ("added", "b"),
+                ("modified", "a"),
+            ]
+
+
+async def test_whoever_was_away_for_too_long_is_told_to_begin_anew() -> None:
+    async with a_desk() as desk:
+        await desk.create("a")
+        async with listening(desk) as stream:
+            await stream.take(2)
+            seen = stream.last_id
+        await desk.create("b")
+        await desk.send("DELETE", f"{ALL}/a")
+        desk.server.store.compact(desk.server.store.revision)
+        async with listening(desk, last_event_id=seen) as stream:
+            told = await stream.take(3)
+            assert [(one.event, one.data.get("name", "")) for one in told] == [
+                ("reset", ""),
+                ("added", "b"),
+                ("synced", ""),
+            ]
+            await desk.create("c")
+            assert (await stream.take(1))[0].data["name"] == "c"
+
+
+async def test_an_id_that_is_none_of_ours_is_refused() -> None:
+    async with a_desk() as desk:
+        for text in ("x", "-1", "1" * 21, "1\u00b2"):
+            assert (await desk.send("GET", STREAM, last_event_id=text)).status == 400
+
+
+async def test_one_instance_and_labels_can_be_watched_alone() -> None:
+    async with a_desk() as desk:
+        await desk.create("a")
+        await desk.send("POST", ALL, {"name": "b", "labels": {"team": "shop"}})
+        for path in (f"{STREAM}/b", f"{STREAM}?labelSelector=team%3Dshop"):
+            async with listening(desk, path) as stream:
+                assert [one.data.get("name") for one in await stream.take(2)] == ["b", None]
+                await phase(desk, "a", "Running")
+                await phase(desk, "b", "Creating")
+                await phase(desk, "b", "Running")
+                told = await stream.take(2)
+                assert [(one.data["name"], one.data["phase"]) for one in told] == [("b", "Creating"), ("b", "Running")]
+
+
+async def test_a_silent_stream_beats_and_ends_after_its_time() -> None:
+    async with a_desk(ServiceOptions(stream_time=100, heartbeat=15)) as desk:
+        loop = asyncio.get_running_loop()
+        async with listening(desk) as stream:
+            assert (await stream.take(1))[0].event == "synced"
+            began = loop.time()
+            assert await stream.next() is None
+            assert 95 <= loop.time() - began <= 115
+            assert stream.heartbeats == 6
+        async with listening(desk, last_event_id=stream.last_id) as stream:
+            await desk.create("a")
+            assert (await stream.take(1))[0].data["name"] == "a"
+
+
+async def test_streams_end_in_order_when_the_service_stops_and_none_begins_any_more() -> None:
+    async with a_desk() as desk, listening(desk) as one, listening(desk) as two:
+        assert [(await each.take(1))[0].event for each in (one, two)] == ["synced", "synced"]
+        desk.service.stop()
+        assert await one.next() is None
+        assert await two.next() is None
+        late = await desk.send("GET", STREAM)
+        assert late.status == 503
+        assert late.headers.get("retry-after")
+        assert (await desk.send("GET", "/readyz")).status == 503
+
+
+async def test_the_number_of_streams_is_bounded_for_all_and_for_each() -> None:
+    async with a_desk(ServiceOptions(streams=3, streams_of_one=2)) as desk:
+        token = await desk.account("reader", *READ)
+        async with listening(desk) as one, listening(desk) as two:
+            await one.take(1)
+            await two.take(1)
+            assert (await desk.send("GET", STREAM)).status == 429
+            async with listening(desk, token=token) as three:
+                await three.take(1)
+                assert (await desk.send("GET", STREAM, token=token)).status == 503
+            async with listening(desk, token=token) as again:
+                await again.take(1)
+        async with listening(desk) as free:
+            await free.take(1)
+
+
+async def test_what_a_stream_begins_with_is_bounded() -> None:
+    async with a_desk(ServiceOptions(initial=2)) as desk:
+        for name in ("a", "b", "c"):
+            await desk.create(name)
+        refused = await desk.send("GET", STREAM)
+        assert refused.status == 413
+        assert "labelSelector" in refused.problem["detail"]
+
+
+async def test_a_reader_that_takes_nothing_is_cut_off() -> None:
+    async with a_desk(ServiceOptions(stalled=30, stream_time=100_000)) as desk:
+        await desk.create("a")
+        stream = await desk.direct.stream(desk.request("GET", STREAM))
+        try:
+            for number in range(100):
+                labels = {f"label-{key}": f"{number}".rjust(60, "x") for key in range(60)}
+                await desk.admin.patch(Nacos, "a", MergePatch({"metadata": {"labels": labels}}), SPACE)
+            assert desk.service.streams == 1
+            await asyncio.sleep(60)
+            assert desk.service.streams == 0
+        finally:
+            await stream.aclose()
+
+
+async def test_phases_are_shown_as_the_operator_brings_an_instance_up_and_scales_it() -> None:
+    async with a_simulated_world(nodes=5) as (world, _), world.operating():
+        desk = Desk(world.cluster.server, world.client, ServiceOptions(stream_time=3600))
+        async with listening(desk) as stream:
+            assert (await stream.take(1))[0].event == "synced"
+            await desk.create("shop", **CLUSTER)
+            assert (await until(stream, "Running", ready=3))[:2] == ["Pending", "Creating"]
+            told = (await desk.send("GET", f"{ALL}/shop")).json
+            assert {one["role"] for one in told["servers"]} == {"leader", "follower"}
+            assert told["leader"] in [one["pod"] for one in told["servers"]]
+            assert (told["healthy"], told["version"], told["message"]) == (True, "2.0.4", "")
+            await desk.send("PATCH", f"{ALL}/shop", {"replicas": 5})
+            await until(stream, "Running", ready=5)
+            events = (await desk.send("GET", f"{ALL}/shop/events")).json["items"]
+            assert events
+            assert (await desk.send("DELETE", f"{ALL}/shop")).status in (202, 204)
+            while (said := await stream.next()) is not None and said.event != "deleted":
+                pass
+            assert said is not None
+        await desk.close()
+
+
+async def until(stream: Any, phase: str, *, ready: int) -> list[str]:
+    """The phases on the way there, each once."""
+    phases: list[str] = []
+    while True:
+        said = await stream.next()
+        assert said is not None
+        if said.data["phase"] not in phases:
+            phases.append(said.data["phase"])
+        if said.data["phase"] == phase and said.data["readyReplicas"] == ready and said.data["upToDate"]:
+            return phases
