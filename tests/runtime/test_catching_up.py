@@ -11,8 +11,9 @@ from konverge.apiserver import ApiServer
 from konverge.cache.reflector import Reflector, Restart
 from konverge.client import Client, MergePatch, Static
 from konverge.objects import ObjectMeta
-from konverge.objects.kinds.core_v1 import ConfigMap
+from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.runtime import Context, Controller, Manager, Result
+from konverge.wire.errors import ConnectionLost
 from konverge.wire.message import Request, Response, Stream, Transport
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-12")]
@@ -23,27 +24,34 @@ class Muffled:
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
-        self.silent = False
-        """From now on no watch says anything; those that begin with the state do, if they begin now."""
+        self.silent = ""
+        """Watches of this resource say nothing any more; lists and streams that begin with the state still do."""
+        self.loses = ""
+        """The answer to the next request of this method is lost."""
 
     async def send(self, request: Request) -> Response:
-        return await self._inner.send(request)
+        response = await self._inner.send(request)
+        if request.method == self.loses:
+            self.loses = ""
+            raise ConnectionLost("the answer was lost")
+        return response
 
     async def stream(self, request: Request) -> Stream:
         stream = await self._inner.stream(request)
-        return stream if "sendInitialEvents" in request.target else _MuffledStream(stream, self)
+        return stream if "sendInitialEvents" in request.target else _MuffledStream(stream, self, request.target)
 
 
 class _MuffledStream:
-    def __init__(self, inner: Stream, wire: Muffled) -> None:
+    def __init__(self, inner: Stream, wire: Muffled, target: str) -> None:
         self.status, self.headers = inner.status, inner.headers
         self._inner = inner
         self._wire = wire
+        self._target = target
         self._silent = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._inner:
-            self._silent = self._silent or self._wire.silent
+            self._silent = self._silent or (self._wire.silent != "" and self._wire.silent in self._target)
             if not self._silent:
                 yield chunk
 
@@ -68,7 +76,7 @@ class Counter:
         self.seen.append(number)
         self.reasons.append(", ".join(map(str, ctx.reasons)))
         if number == 2:
-            self._wire.silent = True
+            self._wire.silent = "configmaps"
         if number == 5:
             self.done.set()
             return Result()
@@ -86,11 +94,11 @@ async def count(*, heard_again: bool) -> tuple[Counter, Reflector]:
             manager = Manager(client).add(Controller(ConfigMap, counter.reconcile, namespaces=("default",)))
             async with manager.running():
                 (informer,) = manager.caches.informers.values()
-                while wire.silent is False:
+                while not wire.silent:
                     await asyncio.sleep(0.5)
                 if heard_again:
                     await asyncio.sleep(2)
-                    wire.silent = False
+                    wire.silent = ""
                 await counter.done.wait()
                 return counter, informer.reflectors[0]
 
@@ -112,3 +120,39 @@ async def test_where_no_watch_says_anything_the_state_is_read_anew() -> None:
 async def test_a_key_that_was_put_off_keeps_its_reasons() -> None:
     counter, _ = await count(heard_again=True)
     assert counter.reasons[3] == "asked to come back after 1 s"
+
+
+class Keeper:
+    """Wants one Secret, and takes another one away each time that it sees two."""
+
+    def __init__(self) -> None:
+        self.rounds = 0
+
+    async def reconcile(self, ctx: Context[ConfigMap]) -> None:
+        self.rounds += 1
+        found = await ctx.list(Secret)
+        if not found:
+            await ctx.client.create(Secret(metadata=ObjectMeta(generate_name="made-", namespace="default")))
+        elif len(found) > 1:
+            await ctx.client.delete(Secret, found[self.rounds % 2].metadata.name, "default")
+
+
+@pytest.mark.parametrize(("before", "method"), [(0, "POST"), (2, "DELETE")])
+async def test_where_an_answer_was_lost_nobody_acts_before_he_has_seen_what_came_of_it(
+    before: int, method: str
+) -> None:
+    async with ApiServer() as server:
+        wire, keeper, credentials = Muffled(server.transport), Keeper(), Static.bearer(server.token)
+        async with (
+            Client(server.transport, credentials=credentials) as user,
+            Client(wire, credentials=credentials) as client,
+        ):
+            for name in ("one", "two")[:before]:
+                await user.create(Secret(metadata=ObjectMeta(name=name, namespace="default")))
+            controller = Controller(ConfigMap, keeper.reconcile, namespaces=("default",), reads=[Secret])
+            async with Manager(client).add(controller).running():
+                wire.silent, wire.loses = "secrets", method
+                await user.create(ConfigMap(metadata=ObjectMeta(name="keep", namespace="default")))
+                await asyncio.sleep(60)
+            assert len(await user.list(Secret, "default")) == 1
+    assert keeper.rounds == 2

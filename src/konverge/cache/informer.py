@@ -226,6 +226,27 @@ class Informer:
 
         await self._wait_until(going)
 
+    async def wait_for_present(self, namespace: str, mark: int) -> None:
+        """Until the cache shows all that the server has just now in a namespace, and nothing else.
+
+        For those who do not know whether a write took effect, and hence not what to wait for.
+        """
+        part = self._part(namespace)
+        if part is None or part.reflector.watching.listed > mark:
+            return
+        moment, there = await part.reflector.look(namespace)
+        newest = max((version for _, version in there.values()), default=0)
+
+        def shown() -> bool:
+            if part.reflector.watching.listed > mark:
+                return True
+            return newest <= part.store.version and all(
+                record.version > moment or there.get(key, ("", 0))[0] == record.uid
+                for key, record in part.store.items(namespace or None)
+            )
+
+        await self._wait_until(shown)
+
     def doubt(self, namespace: str) -> None:
         """What somebody waits for must have come long ago: the watch is to prove that it lives."""
         part = self._part(namespace)

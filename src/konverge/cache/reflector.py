@@ -15,7 +15,7 @@ from enum import Enum
 import msgspec
 
 from konverge import clock
-from konverge.cache.record import number
+from konverge.cache.record import Key, number
 from konverge.cache.store import SLICE, Change
 from konverge.cache.watching import WatchError, Watching
 from konverge.client.call import Call, Caller
@@ -103,6 +103,27 @@ class _List(msgspec.Struct, gc=False):
 _list_decoder = msgspec.json.Decoder(_List)
 
 
+class _Standing(msgspec.Struct, rename="camel", gc=False):
+    """Which object, and in which state."""
+
+    name: str
+    uid: str = ""
+    resource_version: str = ""
+    namespace: str = ""
+
+
+class _Item(msgspec.Struct, gc=False):
+    metadata: _Standing
+
+
+class _Heads(msgspec.Struct, gc=False):
+    metadata: _ListMeta
+    items: list[_Item] | None = None
+
+
+_heads_decoder = msgspec.json.Decoder(_Heads)
+
+
 class Reflector:
     """Feeds a store from a list and a watch. `run` never returns; cancel it."""
 
@@ -171,6 +192,15 @@ class Reflector:
         self._doubted = not self._doubted
         self._alarm.reschedule(now)
         self._alarm = None
+
+    async def look(self, namespace: str) -> tuple[int, dict[Key, tuple[str, int]]]:
+        """What the server has just now in a namespace: the version of that moment, uid and version of each object."""
+        query = self.scope.query()
+        call = Call("list", self.scope.resource, namespace, query=query, accept=PARTIAL_METADATA_LIST)
+        answer = _heads_decoder.decode((await self._caller.call(call)).body)
+        found = [one.metadata for one in answer.items or ()]
+        there = {Key(one.namespace, one.name): (one.uid, number(one.resource_version)) for one in found}
+        return number(answer.metadata.resource_version), there
 
     # -------------------------------------------------------------- one round
 

@@ -249,6 +249,11 @@ class Engine(Generic[T]):
             )  # fmt: skip
             self._writes.doubt(request)
             return False
+        except ClientError as error:
+            _log.warning(
+                "%s %s: whether our last write took effect is not known: %s", self.controller.name, request, error
+            )
+            return False
         return True
 
     def _put_off(self, item: Item[Request]) -> None:

@@ -4,7 +4,8 @@ Two rules for a controller that writes:
 
 - *It never acts on a cache older than its own last write.* The versions of its writes are kept per request; the next
   reconcile of that request waits until the caches concerned have reached them, however long that takes. A watch that
-  does not show them in time is begun anew, and in the end read anew, so it does not take long.
+  does not show them in time is begun anew, and in the end read anew, so it does not take long. Where an answer was lost
+  on the way, the server is asked what there is, and that is waited for.
 - *Its own echo does not wake it.* The event of a write comes back through the watch; for the request that wrote, it is
   no news. It is dropped only when nothing foreign can hide behind it: the object went from the state we knew to the
   state we wrote, with no other version between (the rules that java-operator-sdk 5.5 arrived at). A difference that a
@@ -17,6 +18,7 @@ held back until the answer is there.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -26,7 +28,7 @@ import msgspec
 from konverge.cache.informer import Handler, Informer
 from konverge.cache.record import Key, number
 from konverge.cache.store import Change
-from konverge.client import Client
+from konverge.client import Client, ConnectionLost, ServerTimeout, TimedOut
 from konverge.client.call import Call, Caller
 from konverge.objects.resource import Resource
 from konverge.runtime.result import Request
@@ -74,6 +76,8 @@ class Writes:
         self._versions: dict[Request, dict[tuple[_Cached, Key], tuple[int, int]]] = {}
         """Version of a write, and when that was, by the cache's own mark."""
         self._deleted: dict[Request, dict[tuple[_Cached, Key], tuple[str, int]]] = {}
+        self._unknown: dict[Request, dict[tuple[_Cached, str], int]] = {}
+        """Where a write was lost on the way, so that nobody knows whether it took effect: cache and namespace."""
 
     # -------------------------------------------------------------- writing
 
@@ -123,6 +127,12 @@ class Writes:
         if cached is not None and known is not None:
             self._deleted.setdefault(request, {})[cached, key] = known.uid, cached.informer.mark(key.namespace)
 
+    def lost(self, resource: Resource, namespace: str, request: Request) -> None:
+        """There was no answer to a write: it may have taken effect, or not."""
+        cached = self._cached.get(resource)
+        if cached is not None:
+            self._unknown.setdefault(request, {})[cached, namespace] = cached.informer.mark(namespace)
+
     # -------------------------------------------------------------- events
 
     def router(self, resource: Resource, deliver: Deliver) -> Handler:
@@ -145,8 +155,7 @@ class Writes:
     # -------------------------------------------------------------- waiting
 
     def has_written(self, request: Request) -> bool:
-        versions, deleted = self._versions, self._deleted
-        return bool(versions and request in versions) or bool(deleted and request in deleted)
+        return any(noted and request in noted for noted in (self._versions, self._deleted, self._unknown))
 
     async def caught_up(self, request: Request) -> None:
         """Until every cache shows what the last reconcile of this request wrote. If cancelled, it can begin anew."""
@@ -162,11 +171,19 @@ class Writes:
             await cached.informer.wait_for_deletion(key, uid, mark)
             deleted.pop((cached, key), None)
         self._deleted.pop(request, None)
+        unknown = self._unknown.get(request, {})
+        while unknown:
+            (cached, namespace), mark = next(iter(unknown.items()))
+            await cached.informer.wait_for_present(namespace, mark)
+            unknown.pop((cached, namespace), None)
+        self._unknown.pop(request, None)
 
     def doubt(self, request: Request) -> None:
         """It takes too long: the caches that should show these writes are to prove that they are alive."""
         for cached, key in (*self._versions.get(request, ()), *self._deleted.get(request, ())):
             cached.informer.doubt(key.namespace)
+        for cached, namespace in self._unknown.get(request, ()):
+            cached.informer.doubt(namespace)
 
 
 def _deliver(state: _Object, change: Change, deliver: Deliver) -> None:
@@ -188,6 +205,9 @@ class _VersionHead(msgspec.Struct, gc=False):
 
 
 _version_head = msgspec.json.Decoder(_VersionHead)
+
+_LOST = (ConnectionLost, TimedOut, ServerTimeout, asyncio.CancelledError)
+"""How a write ends that may have taken effect although nobody said so."""
 
 _current: ContextVar[tuple[Writes, Request] | None] = ContextVar("current_reconcile", default=None)
 
@@ -236,11 +256,18 @@ class TrackedCalls:
             elif call.subresource in ("", "status"):
                 version = number(_version_head.decode(response.body).metadata.resource_version)
             return response
+        except _LOST:
+            writes.lost(call.resource, call.namespace, request)
+            raise
         finally:
             writes.end(cached, key, request, version)
 
     async def _create(self, call: Call, resource: Resource, writes: Writes, request: Request) -> Response:
-        response = await self._inner.call(call)
+        try:
+            response = await self._inner.call(call)
+        except _LOST:
+            writes.lost(resource, call.namespace, request)
+            raise
         if call.verb == "create":
             made = _version_head.decode(response.body).metadata
             writes.created(resource, Key(call.namespace, made.name), request, number(made.resource_version))

@@ -58,6 +58,7 @@ class _Report:
     """The status of a set, from this version on, and the available pods that were last seen behind it."""
 
     version: int
+    claimed: int
     pods: frozenset[str]
 
 
@@ -104,13 +105,18 @@ class Rollouts:
         return take(obj["metadata"]["uid"], obj, event, sights.current())
 
     def ended(self, sight: Sight) -> str:
-        """A reconcile is over: the status of its set stands, by what it saw. The answer is what that violates."""
+        """A reconcile went well: the status of its set stands, by what it saw. The answer is what that violates.
+
+        (One that failed need not know what it has done: the answer to a deletion may have been lost.)
+        """
         known = self._sets.get(sight.uid)
-        if sight.kind is not ReplicaSet or sight.reported or known is None or not known.reports:
+        if sight.kind is not ReplicaSet or known is None or not known.reports:
             return ""
         report = known.reports[-1]
         report.pods = _seen_available(sight)
-        return self._overstated(known, sight.obj(), report)
+        if report.claimed <= len(report.pods):
+            return ""
+        return f"ReplicaSet {known.name} reports {report.claimed} available pods, its controller saw {len(report.pods)}"
 
     # -------------------------------------------------------------- Deployments and their sets
 
@@ -132,10 +138,9 @@ class Rollouts:
         if sight is None:
             return ""
         if sight.kind is ReplicaSet and sight.uid == uid:
-            sight.reported = True
-            known.reports.append(_Report(event.revision, _seen_available(sight)))
-            return self._overstated(known, obj, known.reports[-1])
-        if sight.kind is Deployment and sight.uid == known.owner:
+            claimed = (obj.get("status") or {}).get("availableReplicas", 0)
+            known.reports.append(_Report(event.revision, claimed, _seen_available(sight)))
+        elif sight.kind is Deployment and sight.uid == known.owner:
             if known.replicas < before:
                 order = _Order(event.revision, known.replicas, self._counted(sight), _wish(sight.obj()).needed)
                 known.orders.append(order)
@@ -159,13 +164,6 @@ class Rollouts:
             seen = [one for one in known.reports if one.version <= record.version] if known else []
             found |= seen[-1].pods if seen else frozenset()
         return frozenset(found)
-
-    @staticmethod
-    def _overstated(known: _Set, obj: Obj, report: _Report) -> str:
-        claimed = (obj.get("status") or {}).get("availableReplicas", 0)
-        if claimed <= len(report.pods):
-            return ""
-        return f"ReplicaSet {known.name} reports {claimed} available pods, its controller saw {len(report.pods)}"
 
     # -------------------------------------------------------------- pods
 

@@ -42,8 +42,6 @@ class Sight:
     """By kind and uid."""
     dismissed: set[str] = field(default_factory=set)
     """Pods that it has deleted."""
-    reported: bool = False
-    """It has written the status."""
 
     @property
     def version(self) -> int:
@@ -75,7 +73,7 @@ def current() -> Sight | None:
 
 
 class Sights:
-    """Lets controllers be seen through; `ended` are told of each reconcile that came to its end."""
+    """Lets controllers be seen through; `ended` are told of each reconcile that went well."""
 
     def __init__(self) -> None:
         self.ended: list[Callable[[Sight], None]] = []
