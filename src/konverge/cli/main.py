@@ -19,6 +19,7 @@ COMMANDS = (
     "up",
     "demo",
     "run",
+    "service",
     "new",
     "doctor",
     "crd",

@@ -19,6 +19,8 @@ class Places:
     operators: tuple[str, ...] = ()
     metrics: str = ""
     console: str = ""
+    console_token: str = ""
+    """The file with a token to sign in with."""
 
     def facts(self) -> dict[str, Any]:
         """One JSON object."""
@@ -32,7 +34,7 @@ class Places:
             "state": self.state,
             "operators": ", ".join(self.operators),
             "metrics": self.metrics,
-            "console": self.console,
+            "console": f"{self.console} (token: {self.console_token})" if self.console else "",
         }
         lines = [f"  {name:<11} {value}" for name, value in rows.items() if value]
         tries = [f"  {line}" for line in self._next()]

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,12 @@ def add(commands: Any) -> None:
     parser.add_argument("--operators", default="all", metavar="NAMES", help="all, none, or some: webapp,… (all)")
     parser.add_argument(
         "--samples", action=argparse.BooleanOptionalAction, default=True, help="make the operators' sample objects"
+    )
+    parser.add_argument(
+        "--console",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="serve the management console and its API on loopback, where there is Nacos",
     )
     parser.add_argument(
         "--metrics-bind-address", type=address, default=METRICS, help="of the operators' metrics (any free port)"
@@ -153,8 +160,12 @@ async def serve(
             cluster.release("kubelet")
         kubeconfig = _write_kubeconfig(cluster, url, arguments.kubeconfig or folder / "kubeconfig")
         new = await _install(cluster.client, operators)
-        async with _at_work(cluster, operators, arguments.metrics_bind_address) as manager:
+        async with (
+            _at_work(cluster, operators, arguments.metrics_bind_address) as manager,
+            _console(cluster, operators, folder / "console.token", arguments.console) as (console, token),
+        ):
             places = _places(arguments, url, kubeconfig, operators, manager)
+            places = replace(places, console=console, console_token=token)
             text = arguments.output == "text"
             async with _shown(cluster.client, places, operators) if text else nullcontext():
                 if arguments.samples:
@@ -197,6 +208,25 @@ async def _at_work(
             manager.add(controller)
         async with manager.running():
             yield manager
+
+
+@asynccontextmanager
+async def _console(
+    cluster: Cluster, operators: list[Operator], token: Path, wanted: bool
+) -> AsyncIterator[tuple[str, str]]:
+    """The management service, where there is something to manage: its URL, and the file with a token for it.
+
+    Browsers cannot show the certificate that is in the kubeconfig, so the administrator's token is put into a file.
+    """
+    if not wanted or not any(operator.name == "nacos" for operator in operators):
+        yield "", ""
+        return
+    from konverge.apiserver.certificates import write_private
+    from konverge.service import Service
+
+    async with Service(cluster.server.transport).serving() as (host, port):
+        write_private(token, cluster.server.token.encode())
+        yield f"http://{host}:{port}", str(token.resolve())
 
 
 def _places(

@@ -12,7 +12,6 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cached_property
-from importlib.metadata import version
 from typing import Any
 
 from konverge.client import ApiStatusError, Client, ClientError
@@ -146,6 +145,8 @@ class Service:
 
     @cached_property
     def _description(self) -> dict[str, Any]:
+        from importlib.metadata import version  # takes long to import, and most processes show no page
+
         return document(self._routes, version("konverge"))
 
     @cached_property

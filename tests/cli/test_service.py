@@ -1,0 +1,106 @@
+"""`konverge service` as a process, and beside `konverge up`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from konverge.apiserver import ApiServer
+from konverge.cli.installing import install_definitions
+from konverge.cli.main import main
+from konverge.client import Client, Static
+from konverge.operators.catalog import find
+from konverge.wire.message import Headers, Request, Response
+from konverge.wire.pool import ConnectionPool
+
+pytestmark = pytest.mark.spec("N-22")
+
+
+def begin(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "konverge.cli.main", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert "Traceback" not in errors
+
+
+async def ask(url: str, path: str, token: str = "") -> Response:
+    async with ConnectionPool(url) as pool:
+        fields = {"authorization": f"Bearer {token}"} if token else {}
+        return await pool.send(Request("GET", path, Headers.of(fields)))
+
+
+@pytest.mark.blocking
+async def test_it_serves_a_cluster_over_tls_without_the_rights_of_its_own_kubeconfig(tmp_path: Path) -> None:
+    async with ApiServer() as server:
+        certificates = server.certificates("127.0.0.1")
+        api = await server.listen(tls=certificates.context())
+        async with Client(server.transport, credentials=Static.bearer(server.token)) as admin:
+            await install_definitions(admin, [find("nacos")])
+        whole = server.kubeconfig(api, certificates)
+        assert "client-certificate-data" in whole["users"][0]["user"]
+        (tmp_path / "kubeconfig").write_text(json.dumps(whole))
+        process = begin("service", "--kubeconfig", str(tmp_path / "kubeconfig"), "--bind-address", "127.0.0.1:0")
+        try:
+            assert process.stdout is not None
+            url = (await asyncio.to_thread(process.stdout.readline)).split()[1]
+            assert (await ask(url, "/readyz")).status == 200
+            assert (await ask(url, "/api/v1/instances")).status == 401
+            assert (await ask(url, "/api/v1/instances", "other")).status == 401
+            mine = await ask(url, "/api/v1/instances", server.token)
+            assert (mine.status, json.loads(mine.body)["items"]) == (200, [])
+        finally:
+            await asyncio.to_thread(end, process)
+
+
+@pytest.mark.blocking
+async def test_up_starts_it_on_loopback_and_says_where() -> None:
+    process = begin("up", "--operators", "nacos", "--no-samples", "--output", "json", "--nodes", "1")
+    try:
+        assert process.stdout is not None
+        places = json.loads(process.stdout.readline())
+        assert places["console"].startswith("http://127.0.0.1:")
+        file = Path(places["console_token"])
+        assert file.stat().st_mode & 0o077 == 0
+        token = file.read_text()
+        assert (await ask(places["console"], "/api/v1/versions", token)).status == 200
+        assert (await ask(places["console"], "/api/v1/versions")).status == 401
+    finally:
+        end(process)
+
+
+@pytest.mark.parametrize("arguments", [("--no-console",), ("--operators", "webapp")])
+def test_up_leaves_it_out(arguments: tuple[str, ...]) -> None:
+    process = begin("up", "--no-samples", "--output", "json", "--nodes", "1", *arguments)
+    try:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["console"] == ""
+    finally:
+        end(process)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--bind-address", ":8082"), "in the clear"),
+        (("--bind-address", "0"), "serve nobody"),
+        (("--tls-cert-file", "c.pem"), "belong together"),
+        (("--versions", "latest"), "three numbers"),
+        (("--versions", "2.4.3", "--default-version", "2.0.4"), "not among"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_at_once(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], told: str
+) -> None:
+    assert main(["service", *arguments]) == 2
+    assert told in capsys.readouterr().err
