@@ -12,7 +12,7 @@ from konverge.cache.reflector import Reflector, Restart
 from konverge.client import Client, MergePatch, Static
 from konverge.objects import ObjectMeta
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret
-from konverge.runtime import Context, Controller, Manager, Result
+from konverge.runtime import Context, Controller, Manager, Result, Watch
 from konverge.wire.errors import ConnectionLost
 from konverge.wire.message import Request, Response, Stream, Transport
 
@@ -156,3 +156,24 @@ async def test_where_an_answer_was_lost_nobody_acts_before_he_has_seen_what_came
                 await asyncio.sleep(60)
             assert len(await user.list(Secret, "default")) == 1
     assert keeper.rounds == 2
+
+
+async def test_nobody_waits_for_what_its_cache_does_not_hold() -> None:
+    rounds = 0
+
+    async def reconcile(ctx: Context[ConfigMap]) -> Result:
+        nonlocal rounds
+        rounds += 1
+        other = Secret(metadata=ObjectMeta(name=f"other-{rounds}", namespace="default", labels={"mine": "no"}))
+        await ctx.client.create(other)
+        return Result(requeue_after=1) if rounds < 5 else Result()
+
+    async with ApiServer() as server, Client(server.transport, credentials=Static.bearer(server.token)) as client:
+        await client.create(ConfigMap(metadata=ObjectMeta(name="one", namespace="default")))
+        watch = Watch(kind=Secret, requests=lambda secret: [], label_selector="mine=yes")
+        manager = Manager(client).add(Controller(ConfigMap, reconcile, namespaces=("default",), watches=[watch]))
+        async with manager.running():
+            await asyncio.sleep(8)
+            found = [reflector for one in manager.caches.informers.values() for reflector in one.reflectors]
+            assert [reflector.health.restarts[Restart.SILENT] for reflector in found] == [0, 0]
+    assert rounds == 5

@@ -30,6 +30,8 @@ from konverge.cache.record import Key, number
 from konverge.cache.store import Change
 from konverge.client import Client, ConnectionLost, ServerTimeout, TimedOut
 from konverge.client.call import Call, Caller
+from konverge.objects import labels
+from konverge.objects.labels import Selector
 from konverge.objects.resource import Resource
 from konverge.runtime.result import Request
 from konverge.wire.message import Response, Stream
@@ -55,6 +57,15 @@ class _Cached:
 
     informer: Informer
     objects: dict[Key, _Object] = field(default_factory=dict)
+    selector: Selector | None = None
+
+    def __post_init__(self) -> None:
+        if self.informer.spec.label_selector:
+            self.selector = labels.parse(self.informer.spec.label_selector)
+
+    def tells(self, key: Key, meta: _VersionMeta) -> bool:
+        """Whether a write comes back at all: objects that are not selected, and were not, are nobody's news."""
+        return self.selector is None or self.selector.matches(meta.labels) or self.informer.get(key) is not None
 
     def version(self, key: Key) -> int:
         known = self.informer.get(key)
@@ -109,10 +120,10 @@ class Writes:
     def _wrote(self, cached: _Cached, key: Key, request: Request, version: int) -> None:
         self._versions.setdefault(request, {})[cached, key] = version, cached.informer.mark(key.namespace)
 
-    def created(self, resource: Resource, key: Key, request: Request, version: int) -> None:
+    def created(self, resource: Resource, key: Key, request: Request, made: _VersionMeta) -> None:
         """A create whose name only the answer told. Its event may have come before: then it was no echo to anybody."""
-        cached = self._cached.get(resource)
-        if cached is None:
+        cached, version = self._cached.get(resource), number(made.resource_version)
+        if cached is None or not cached.tells(key, made):
             return
         self._wrote(cached, key, request, version)
         known = cached.version(key)
@@ -198,6 +209,7 @@ def _deliver(state: _Object, change: Change, deliver: Deliver) -> None:
 class _VersionMeta(msgspec.Struct, rename="camel", gc=False):
     resource_version: str = ""
     name: str = ""
+    labels: dict[str, str] = {}
 
 
 class _VersionHead(msgspec.Struct, gc=False):
@@ -254,7 +266,8 @@ class TrackedCalls:
             if call.verb == "delete":
                 writes.deleted(call.resource, key, request)
             elif call.subresource in ("", "status"):
-                version = number(_version_head.decode(response.body).metadata.resource_version)
+                written = _version_head.decode(response.body).metadata
+                version = number(written.resource_version) if cached.tells(key, written) else 0
             return response
         except _LOST:
             writes.lost(call.resource, call.namespace, request)
@@ -270,5 +283,5 @@ class TrackedCalls:
             raise
         if call.verb == "create":
             made = _version_head.decode(response.body).metadata
-            writes.created(resource, Key(call.namespace, made.name), request, number(made.resource_version))
+            writes.created(resource, Key(call.namespace, made.name), request, made)
         return response
