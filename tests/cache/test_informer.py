@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from konverge import clock
 from konverge.apiserver import ApiServer
 from konverge.cache import CacheSpec, CacheTooLarge, Change, Informer, Key, Lister, by_label
+from konverge.cache.reflector import PROOF, Restart
 from konverge.client import Client, MergePatch, NotFound, RetryPolicy, Static
 from konverge.objects.codec import decoder
 from konverge.objects.kinds.core_v1 import ConfigMap, Namespace
@@ -290,6 +291,32 @@ async def test_waiting_for_a_version_ends_when_the_cache_shows_it(server: ApiSer
         key = Key("default", "a")
         await informer.wait_for_version(key, int(made.metadata.resource_version))
         assert informer.get(key) is not None
+
+
+@pytest.mark.spec("R-12")
+async def test_what_is_listed_after_a_write_is_later_whatever_its_version(server: ApiServer) -> None:
+    """A restored backup counts from an earlier version: waiting for the number alone would have no end."""
+    client = make_client(server)
+    await client.create(config_map("a"))
+    async with Running(Informer(client.caller, CONFIG_MAPS)) as informer:
+        waiting = asyncio.create_task(informer.wait_for_version(Key("default", "a"), 1 << 40))
+        for _ in range(2):  # a new connection first, then a new list
+            assert not waiting.done()
+            await asyncio.sleep(2 * PROOF)
+            informer.doubt("default")
+        await waiting
+        assert informer.reflectors[0].health.lists == 2
+
+
+@pytest.mark.spec("R-07")
+async def test_a_doubt_about_a_watch_that_has_just_begun_does_not_count(server: ApiServer) -> None:
+    client = make_client(server)
+    async with Running(Informer(client.caller, CONFIG_MAPS)) as informer:
+        for _ in range(3):
+            informer.doubt("default")
+            await asyncio.sleep(0.1)
+        assert informer.reflectors[0].health.lists == 1
+        assert informer.reflectors[0].health.restarts[Restart.SILENT] == 0
 
 
 @pytest.mark.spec("R-07")
