@@ -21,7 +21,7 @@ PAGES = [
     for page in (*ROOT.glob("README*.md"), *sorted((ROOT / "docs").glob("*.md")))
     if "```sh\n" in page.read_text(encoding="utf-8")
 ]
-SERVERS = ("konverge up", "konverge run", "konverge apiserver")
+SERVERS = ("konverge up", "konverge run", "konverge apiserver", "konverge service")
 PRELUDE = r"""
 set -euo pipefail
 trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
