@@ -319,32 +319,50 @@ async def test_a_doubt_about_a_watch_that_has_just_begun_does_not_count(server: 
         assert informer.reflectors[0].health.restarts[Restart.SILENT] == 0
 
 
+class Mute:
+    """A transport whose streams can fall silent, and stay so."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.mute = False
+
+    async def send(self, request: Request) -> Response:
+        return await self._inner.send(request)
+
+    async def stream(self, request: Request) -> Stream:
+        return Muted(await self._inner.stream(request), self)
+
+
+class Muted(Cut):
+    def __init__(self, inner: Stream, owner: Mute) -> None:
+        self._inner, self._owner = inner, owner
+        self.status, self.headers = inner.status, inner.headers
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._inner:
+            if self._owner.mute:
+                await asyncio.Event().wait()
+            yield chunk
+
+
+@pytest.mark.spec("R-07")
+async def test_a_list_of_which_nothing_comes_is_asked_for_again(server: ApiServer) -> None:
+    mute = Mute(server.transport)
+    mute.mute = True
+    informer = Informer(make_client(server, mute).caller, CacheSpec(resource=ConfigMap.resource, list_timeout=20))
+    running = asyncio.create_task(informer.run())
+    await asyncio.sleep(25)
+    assert "raise LIST_TIMEOUT" in informer.error
+    mute.mute = False
+    await asyncio.sleep(25)
+    assert informer.synced.is_set()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
 @pytest.mark.spec("R-07")
 async def test_a_silent_watch_is_renewed(server: ApiServer) -> None:
     """A stream from which nothing comes any more, not even the end, is given up and begun anew."""
-
-    class Mute:
-        def __init__(self, inner: Transport) -> None:
-            self._inner = inner
-            self.mute = False
-
-        async def send(self, request: Request) -> Response:
-            return await self._inner.send(request)
-
-        async def stream(self, request: Request) -> Stream:
-            return Muted(await self._inner.stream(request), self)
-
-    class Muted(Cut):
-        def __init__(self, inner: Stream, owner: Mute) -> None:
-            self._inner, self._owner = inner, owner
-            self.status, self.headers = inner.status, inner.headers
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            async for chunk in self._inner:
-                if self._owner.mute:
-                    await asyncio.Event().wait()
-                yield chunk
-
     mute = Mute(server.transport)
     async with Running(Informer(make_client(server, mute).caller, CONFIG_MAPS)) as informer:
         mute.mute = True

@@ -215,7 +215,7 @@ class Reflector:
             try:
                 self.watching.begin_list()
                 state = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-                await self._watch(state, state_only=True)
+                await self._state(state)
                 if not self.watching.listing:
                     self.watching.reset_stream()  # whatever else had come of the first stream comes again
                     await self._watch({"resourceVersion": str(self.watching.position)})
@@ -226,6 +226,12 @@ class Reflector:
                 self.watching.reset_stream()
         await self._list_in_time()
         await self._watch({"resourceVersion": str(self.watching.position)})
+
+    async def _state(self, query: dict[str, str]) -> None:
+        try:
+            await self._watch(query, state_only=True)
+        except TimeoutError:
+            raise TimedOut(f"nothing came of the list for {self._list_timeout:g} s: raise LIST_TIMEOUT") from None
 
     async def _watch(self, query: dict[str, str], *, state_only: bool = False) -> None:
         """Read a stream to its end; with `state_only`, until the initial events have come.
@@ -265,7 +271,9 @@ class Reflector:
         changes = None if state_only or self._caller.near or not isinstance(stream, ResponseStream) else stream
         end = loop.time() + limit
         async with asyncio.timeout_at(end) as alarm:
-            if not state_only:
+            if state_only:
+                alarm.reschedule(min(end, loop.time() + self._list_timeout))
+            else:
                 self._alarm, self._opened = alarm, loop.time()
             try:
                 async for chunk in stream:
@@ -274,7 +282,9 @@ class Reflector:
                     await self._take(chunk)
                     if state_only and not self.watching.listing:
                         return
-                    if self.watching.bookmarks and (state_only or self._alarm is not None):
+                    if state_only:
+                        alarm.reschedule(min(end, loop.time() + self._list_timeout))
+                    elif self.watching.bookmarks and self._alarm is not None:
                         alarm.reschedule(min(end, loop.time() + BOOKMARK_SILENCE))
                     if changes is not None and self._plenty():
                         await changes.rest(LULL)
