@@ -13,6 +13,7 @@ from konverge.kube import pods as podlib
 from konverge.kube import replicaset
 from konverge.kube.deployment import rolling
 from konverge.objects.kinds.apps_v1 import Deployment
+from konverge.objects.kinds.core_v1 import Pod
 from konverge.sim.cluster import Cluster
 from konverge.sim.faults import Plan
 from konverge.sim.invariants import Invariants, Violation
@@ -95,3 +96,27 @@ async def test_one_that_does_not_is_found_out(
     watching = await tell(cluster)
     with pytest.raises(Violation, match=rule):
         watching.check()
+
+
+async def test_nobody_but_its_set_deletes_a_pod(cluster: Cluster) -> None:
+    watching = Invariants(cluster)
+    watching.follow()
+    await made(cluster.client)
+    pods = await cluster.client.list(Pod, SPACE)
+    await cluster.client.delete(Pod, pods[0].metadata.name, SPACE)
+    with pytest.raises(Violation, match="is deleted by another than its set"):
+        watching.check()
+
+
+async def test_who_empties_a_node_or_removes_all_of_it_may(cluster: Cluster) -> None:
+    watching = Invariants(cluster)
+    watching.follow()
+    await made(cluster.client)
+    cluster.lose_node(cluster.node_names[0])
+    await asyncio.sleep(600)
+    await cluster.client.delete(Deployment, "web", SPACE, propagation="Background")
+    await cluster.settle()
+    await cluster.recover_node(cluster.node_names[0])
+    await asyncio.sleep(60)
+    assert not await cluster.client.list(Pod, SPACE)
+    watching.check()

@@ -6,6 +6,7 @@ caches, so each of their writes is judged by what its writer saw (`sights`), wit
 - A ReplicaSet controller makes no pod beyond the size that it saw, whatever else there is in the store. It deletes no
   more than it saw to be too much, and nobody who is ready before those who are not; it never takes a pod for alive that
   it has deleted itself; and it reports no more pods as available than it saw.
+- Nobody else deletes a pod of a set, as long as the set is there and nobody has ever been told to leave the pod's node.
 - A Deployment controller lets its sets ask for no more pods than the wish that it saw allows.
 - When it makes a set smaller, it counts on pods that the sets have reported. What the set then deletes must leave
   enough of them: those that are ready, and those that were in these reports and have been lost since by other hands,
@@ -69,6 +70,7 @@ class _Set:
     name: str
     owner: str = ""
     replicas: int = 0
+    ending: bool = False
     orders: list[_Order] = field(default_factory=list)
     reports: list[_Report] = field(default_factory=list)
 
@@ -76,6 +78,7 @@ class _Set:
 @dataclass(frozen=True, slots=True)
 class _Pod:
     owner: str
+    node: str
     ready: bool
     alive: bool
     marked: bool
@@ -95,10 +98,18 @@ class Rollouts:
         self._pods: dict[str, _Pod] = {}
         self._dismissed: set[str] = set()
         """Pods that were deleted by the controller of their set."""
+        self._left: set[str] = set()
+        """Nodes that are gone, or that pods were once told to leave."""
+        self._takers = {
+            "apps/deployments": self._deployment,
+            "apps/replicasets": self._set,
+            "/pods": self._pod,
+            "/nodes": self._node,
+        }
 
     def changed(self, table: str, event: Event) -> str:
         """Take a change in; the answer is what it violates."""
-        take = {"apps/deployments": self._deployment, "apps/replicasets": self._set, "/pods": self._pod}.get(table)
+        take = self._takers.get(table)
         if take is None:
             return ""
         obj: Obj = event.shown.decode()
@@ -133,7 +144,7 @@ class Rollouts:
             self._sets.pop(uid, None)
             return ""
         known = self._sets.setdefault(uid, _Set(obj["metadata"]["name"]))
-        known.owner = _controller(obj)
+        known.owner, known.ending = _controller(obj), bool(obj["metadata"].get("deletionTimestamp"))
         before, known.replicas = known.replicas, obj["spec"].get("replicas", 1)
         if sight is None:
             return ""
@@ -165,7 +176,13 @@ class Rollouts:
             found |= seen[-1].pods if seen else frozenset()
         return frozenset(found)
 
-    # -------------------------------------------------------------- pods
+    # -------------------------------------------------------------- nodes and pods
+
+    def _node(self, uid: str, obj: Obj, event: Event, sight: Sight | None) -> str:
+        name, taints = obj["metadata"]["name"], obj["spec"].get("taints") or ()
+        if event.record is None or any(taint["effect"] == "NoExecute" for taint in taints):
+            self._left.add(name)
+        return ""
 
     def _pod(self, uid: str, obj: Obj, event: Event, sight: Sight | None) -> str:
         before = self._pods.pop(uid, None)
@@ -173,11 +190,19 @@ class Rollouts:
             return ""
         now = self._pods[uid] = _pod(obj)
         self._names[uid] = obj["metadata"]["name"]
-        if sight is None or sight.kind is not ReplicaSet or sight.uid != now.owner:
-            return ""
+        own = sight if sight is not None and sight.kind is ReplicaSet and sight.uid == now.owner else None
         if before is None:
-            return self._surplus(uid, sight)
-        return self._dismiss(uid, sight) if now.marked and not before.marked else ""
+            return self._surplus(uid, own) if own is not None else ""
+        if not now.marked or before.marked:
+            return ""
+        return self._dismiss(uid, own) if own is not None else self._taken(uid, before)
+
+    def _taken(self, uid: str, pod: _Pod) -> str:
+        """Somebody else deletes a pod."""
+        owner = self._sets.get(pod.owner)
+        if not pod.alive or owner is None or owner.ending or pod.node in self._left:
+            return ""
+        return f"pod {self._names[uid]} is deleted by another than its set, which is there, and so is its node"
 
     def _surplus(self, uid: str, sight: Sight) -> str:
         count = sum(one.alive for one in self._pods.values() if one.owner == sight.uid)
@@ -230,7 +255,7 @@ def _pod(obj: Obj) -> _Pod:
     marked = bool(meta.get("deletionTimestamp"))
     ready = any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or ())
     alive = not marked and status.get("phase") not in ("Succeeded", "Failed")
-    return _Pod(_controller(obj), ready, alive, marked)
+    return _Pod(_controller(obj), obj["spec"].get("nodeName", ""), ready, alive, marked)
 
 
 def _seen_available(sight: Sight) -> frozenset[str]:
