@@ -21,16 +21,25 @@ _EMPTY_TYPE = {
     "item": "must not be empty for specified array items",
     "field": "must not be empty for specified object fields",
 }
+_UNSUPPORTED = {
+    "id": "id",
+    "$schema": "schema",
+    "$ref": "$ref",
+    "patternProperties": "patternProperties",
+    "dependencies": "dependencies",
+    "additionalItems": "additionalItems",
+    "definitions": "definitions",
+}
+"""Keywords, in the order in which they are looked for, and what they are called."""
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 
 
 def unsupported(raw: Schema) -> str:
     """The first keyword in the schema that no structural schema can have, as an error text."""
-    names = {"id": "id", "$schema": "schema", "$ref": "$ref", "patternProperties": "patternProperties"}
-    names |= {"dependencies": "dependencies", "additionalItems": "additionalItems", "definitions": "definitions"}
-    for key, name in names.items():
-        if raw.get(key) or (key == "additionalItems" and raw.get(key) is not None):
-            return f"OpenAPIV3Schema '{name}' is not supported"
+    if not _UNSUPPORTED.keys().isdisjoint(raw):
+        for key, name in _UNSUPPORTED.items():
+            if raw.get(key) or (key == "additionalItems" and raw.get(key) is not None):
+                return f"OpenAPIV3Schema '{name}' is not supported"
     if isinstance(raw.get("items"), list):
         return "OpenAPIV3Schema 'items' must be a schema, but is an array"
     if raw.get("x-kubernetes-preserve-unknown-fields") is False:

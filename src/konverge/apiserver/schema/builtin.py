@@ -47,6 +47,11 @@ def object_meta() -> TypeNode:
     return _struct("meta_v1.ObjectMeta")
 
 
+def definition_schema() -> TypeNode:
+    """A schema inside a CustomResourceDefinition; it contains itself through types that are more than a struct."""
+    return _struct("apiextensions_v1.JSONSchemaProps")
+
+
 @cache
 def _chunks() -> frozenset[str]:
     """The group-versions that there are."""

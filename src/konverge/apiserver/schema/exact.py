@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from konverge.apiserver.schema.base64go import Base64Error, canonical_base64
-from konverge.apiserver.schema.builtin import lookup
+from konverge.apiserver.schema.builtin import definition_schema
 from konverge.apiserver.schema.fast import INT32, INT64, canonical_quantity, float64
 from konverge.apiserver.schema.gotime import TimeError, canonical_micro_time, canonical_time
 from konverge.apiserver.schema.node import Field, Kind, TypeNode
@@ -256,7 +256,7 @@ class Exact:
 
     def _schema_or(self, scalar: str, value: Any, what: str) -> Any:
         """Parts of a CRD's schema: they decode themselves, without strictness."""
-        node = schema_node()
+        node = definition_schema()
         outer, self._quiet = self._quiet, True
         try:
             if what == "object":
@@ -272,15 +272,6 @@ class Exact:
             return None
         finally:
             self._quiet = outer
-
-
-def schema_node() -> TypeNode:
-    """JSONSchemaProps, which contains itself through these types."""
-    definition = lookup("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
-    assert definition is not None
-    versions = definition.fields["spec"].node.fields["versions"].node.element
-    assert versions is not None
-    return versions.fields["schema"].node.fields["openAPIV3Schema"].node
 
 
 def _written(field: Field, value: Any) -> Any:

@@ -15,6 +15,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+from konverge.apiserver.schema.builtin import definition_schema
 from konverge.apiserver.schema.node import Field, Kind, TypeNode
 from konverge.apiserver.schema.zero import OMITTED, keeps_empty, maker
 from konverge.objects.quantity import Quantity, QuantityError
@@ -234,8 +235,12 @@ def _anything(value: Any) -> Any:
     return value
 
 
-def _odd(value: Any) -> Any:
-    raise Odd
+def _schema(value: Any) -> Any:
+    return decoder(definition_schema())(value)
+
+
+def _schema_or_bool(value: Any) -> Any:
+    return value if type(value) is bool else _schema(value)
 
 
 _SCALARS: dict[str, Decoder] = {
@@ -252,7 +257,7 @@ _SCALARS: dict[str, Decoder] = {
     "rawExtension": _anything,
     "fieldsV1": _anything,
     "json": _anything,
-    "schemaOrArray": _odd,
-    "schemaOrBool": _odd,
-    "schemaOrStrings": _odd,
+    "schemaOrArray": _schema,
+    "schemaOrBool": _schema_or_bool,
+    "schemaOrStrings": _schema,
 }
