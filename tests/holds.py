@@ -1,8 +1,9 @@
 """How long single callbacks hold the loop: the check that nothing blocks it.
 
 Measured in CPU time, so that waiting for a core counts for nothing. The collector's time is left out: it walks over
-all that a worker of the suite has loaded, which is not the product's. What remains depends on how fast the machine is
-at that moment, so a hold over the limit is set against a fixed piece of work that is timed right then.
+all that a worker of the suite has loaded, which is not the product's. So is what belongs in a thread: virtual
+time has none. What remains depends on how fast the machine is at that moment, so a hold over the limit is set against a
+fixed piece of work that is timed right then.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ class Holds:
         original = self._run
 
         def timed(handle: asyncio.Handle) -> None:
-            collected, start = self._collected, time.thread_time()
+            excused, start = self._excused(handle), time.thread_time()
             original(handle)
-            spent = time.thread_time() - start - (self._collected - collected)
+            spent = time.thread_time() - start - (self._excused(handle) - excused)
             if spent > self.worst:
                 self.worst, self.what = spent, repr(handle)
 
@@ -50,6 +51,9 @@ class Holds:
             self._collecting = time.thread_time()
         else:
             self._collected += time.thread_time() - self._collecting
+
+    def _excused(self, handle: asyncio.Handle) -> float:
+        return self._collected + getattr(handle._loop, "elsewhere", 0.0)
 
     def complaint(self) -> str:
         """What is wrong, or nothing."""

@@ -8,6 +8,7 @@ checked here for a fraction of a microsecond. Where did a task come from? `PYTHO
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 from konverge.sim.loop import VirtualLoop
@@ -31,3 +32,13 @@ class RealTimeLoop(_Checked, asyncio.SelectorEventLoop):
 
 class VirtualTimeLoop(_Checked, VirtualLoop):
     """On virtual time."""
+
+    elsewhere = 0.0
+    """Seconds of CPU time for what a loop on real time would have given to a thread."""
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+        start = time.thread_time()
+        try:
+            return super().run_in_executor(executor, func, *args)
+        finally:
+            self.elsewhere += time.thread_time() - start

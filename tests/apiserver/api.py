@@ -31,6 +31,7 @@ class Api:
         return Request(method, target, Headers.of(fields), data)
 
     async def send(self, method: str, path: str, body: Any = None, **more: Any) -> Response:
+        await asyncio.sleep(0)  # each request in a turn of its own, as on a socket
         return await self.server.transport.send(self.request(method, path, body, **more))
 
     async def call(self, method: str, path: str, body: Any = None, *, expect: int = 0, **more: Any) -> Any:

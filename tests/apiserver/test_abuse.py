@@ -30,7 +30,6 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 async def answer(api: Api, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, dict[str, Any]]:
     """The answer, which must not be the one of a failure."""
-    await asyncio.sleep(0)  # each request in a turn of its own, as on a socket
     response = await api.send(method, path, body, **headers)
     assert b"the server failed" not in response.body, f"{method} {path} {headers}: {body[:200]!r}"
     try:

@@ -40,7 +40,6 @@ def test_every_public_name_has_an_example() -> None:
     assert sorted(set(konverge.__all__) - shown) == []
 
 
-@pytest.mark.limit(60)
 @pytest.mark.parametrize("page", PAGES)
 async def test_the_page_runs(page: str) -> None:
     module = ModuleType(f"docs_{page.removesuffix('.md').replace('-', '_')}")
