@@ -118,6 +118,8 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"image": ""}, "spec.image", "at least 1 chars"),
     ({"function_mode": "none"}, "spec.function_mode", "supported values"),
     ({"service": {"type": "ExternalName"}}, "spec.service.type", "supported values"),
+    ({"ingress": {"enabled": True, "path": "nacos"}}, "spec.ingress.path", "should match"),
+    ({"metrics": {"serviceMonitor": {"interval": "often"}}}, "spec.metrics.serviceMonitor.interval", "should match"),
 ]
 
 

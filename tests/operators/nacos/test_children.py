@@ -22,6 +22,8 @@ from konverge.operators.nacos.children.configmaps import (
     merged_properties,
     mysql_config_map,
 )
+from konverge.operators.nacos.children.ingress import ingress, wants_ingress
+from konverge.operators.nacos.children.monitoring import service_monitor, wants_monitor
 from konverge.operators.nacos.children.mysqljob import mysql_init_job
 from konverge.operators.nacos.children.overlay import merge
 from konverge.operators.nacos.children.secrets import auth_secret
@@ -59,6 +61,18 @@ CASES: dict[str, dict[str, Any]] = {
         "identitySecretRef": {"name": "identity"},
         "service": {"type": "NodePort", "nodePorts": {"client": 30848, "new-rpc": 31848}},
     },
+    "cluster-exposed-3.0": {
+        **CLUSTER,
+        "image": "nacos/nacos-server:v3.0.3",
+        "ingress": {
+            "enabled": True,
+            "className": "nginx",
+            "host": "nacos.example.com",
+            "annotations": {"nginx.ingress.kubernetes.io/proxy-body-size": "1m"},
+            "tlsSecretName": "nacos-tls",
+        },
+        "metrics": {"enabled": True, "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}},
+    },
     "standalone-overlaid": {
         "image": "nacos/nacos-server:latest",
         "env": [{"name": "JVM_XMS", "value": "512m"}, {"name": "MODE", "value": "cluster"}],
@@ -92,6 +106,10 @@ def children(wish: Wish) -> list[dict[str, Any]]:
         made += [mysql_config_map(wish, "-- the script\n"), mysql_init_job(wish, "abc")]
     if wants_budget(wish):
         made.append(disruption_budget(wish))
+    if wants_ingress(wish):
+        made.append(ingress(wish))
+    if wants_monitor(wish):
+        made.append(service_monitor(wish))
     if wish.needs_auth_secret:
         secret = auth_secret(wish)
         secret.data = dict.fromkeys(secret.data, "cmFuZG9t")

@@ -9,7 +9,7 @@ import pytest
 from konverge.client import MergePatch
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import ConfigMap, Pod, Service
-from konverge.operators.nacos.server import Leader
+from konverge.operators.nacos.server import Leader, NacosError
 from tests.operators.nacos.world import CLUSTER, SPACE, a_world, condition
 
 pytestmark = [pytest.mark.virtual, pytest.mark.limit(180)]
@@ -77,6 +77,38 @@ async def test_an_operator_that_hears_nobody_restarts_nobody() -> None:
         assert {one.metadata.name: one.metadata.uid for one in await world.client.list(Pod, SPACE)} == uids
         world.servers.faults.clear()
         await world.until("nacos")
+
+
+@pytest.mark.spec("N-14", "N-15")
+async def test_a_server_that_left_is_removed_before_anything_else_goes() -> None:
+    async with a_world() as world, world.operating():
+        await world.create("nacos", CLUSTER)
+        await world.until("nacos")
+        gone = "nacos-3.nacos-headless.default.svc.cluster.local:7848"
+        world.servers.departed = {gone}
+        world.servers.unremovable = NacosError("ServerError", "no leader to ask")
+        await world.change("nacos", config="a=1\n")
+        found = await world.until("nacos", "Failed", limit=400.0)
+        assert found.status.event[-1].message == "nacos-3 left and still counts for the majority: no leader to ask"
+        assert condition(found, "Ready") == ("False", "PeersLeft")
+        assert not await world.events("RollingUpdate"), "of four that count, one is missing already"
+        world.servers.unremovable = None
+        await world.until("nacos")
+        assert not world.servers.departed
+        assert await world.events("PeerRemoved") == ["nacos-3 left and is taken out of the raft groups"]
+        assert len(await world.events("RollingUpdate")) == 3
+
+
+@pytest.mark.spec("N-14")
+async def test_a_peer_that_may_come_back_is_never_removed() -> None:
+    async with a_world() as world, world.operating():
+        await world.create("nacos", CLUSTER)
+        await world.until("nacos")
+        strangers = {"other-7.nacos-headless.default.svc.cluster.local:7848", "10.0.0.9:7848"}
+        world.servers.departed = set(strangers)
+        await world.advance(120.0)
+        assert world.servers.departed == strangers
+        assert not await world.events("PeerRemoved")
 
 
 @pytest.mark.spec("N-14")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from konverge.client import MergePatch
@@ -9,6 +11,7 @@ from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Pod, Secret, Service
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
+from konverge.operators.nacos.pods import is_ready as pod_is_ready
 from konverge.operators.nacos.resource import PAUSE, Nacos
 from konverge.sim.kubelet.behaviour import Rule
 from tests.operators.nacos.world import CLUSTER, SPACE, STANDALONE, World, a_world, condition
@@ -121,6 +124,33 @@ async def test_a_new_configuration_restarts_by_its_digest() -> None:
         second = await world.until("nacos")
         assert second.status.config_digest != first.status.config_digest
         assert not uids & {pod.metadata.uid for pod in await pods_of(world, "nacos")}
+
+
+@pytest.mark.spec("N-15")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"env": [{"name": "JVM_XMS", "value": "512m"}]},
+        {"resources": {"requests": {"memory": "64Mi"}}},
+        {"readinessProbe": {"tcpSocket": {"port": 8848}}},
+        {"tolerations": [{"operator": "Exists"}]},
+        {"k8sWrapper": {"PodSpec": {"priorityClassName": "system-cluster-critical"}}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+async def test_every_change_of_the_pods_rolls_out_one_at_a_time(change: dict[str, Any]) -> None:
+    async with a_world(rules=SLOW) as world, world.operating():
+        await world.create("nacos", CLUSTER)
+        await world.until("nacos")
+        uids = {pod.metadata.uid for pod in await pods_of(world, "nacos")}
+        await world.change("nacos", **change)
+        for _ in range(60):
+            await world.advance(5.0)
+            assert sum(pod_is_ready(pod) for pod in await pods_of(world, "nacos")) >= 2
+            if not uids & {pod.metadata.uid for pod in await pods_of(world, "nacos")}:
+                break
+        await world.until("nacos")
+        assert len(await world.events("RollingUpdate")) == 3
 
 
 @pytest.mark.spec("N-15")

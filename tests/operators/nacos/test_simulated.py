@@ -66,6 +66,20 @@ async def test_scaling_with_real_manners() -> None:
 
 
 @pytest.mark.spec("N-15")
+async def test_down_to_one_and_back() -> None:
+    async with a_simulated_world(nodes=3) as (world, simulated), world.operating():
+        await world.create("nacos", {**EMBEDDED, "allowSmallClusters": True})
+        await world.until("nacos")
+        for replicas in (1, 3):
+            await world.change("nacos", replicas=replicas)
+            await watch_until(world)
+            found = await world.nacos("nacos")
+            assert len(found.status.conditions) == replicas
+            assert found.status.leader == simulated.leader()
+            assert {len(one.peers) for one in simulated.ensemble.members.values()} == {replicas}
+
+
+@pytest.mark.spec("N-15")
 async def test_an_upgrade_leaves_the_leader_for_last() -> None:
     async with a_simulated_world() as (world, simulated), world.operating():
         await world.create("nacos", EMBEDDED)

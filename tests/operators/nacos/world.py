@@ -55,6 +55,9 @@ class ScriptedServers:
         self.claims: dict[str, Leader] = {}
         """What a server says of the leader, in place of the truth."""
         self.unverified: set[str] = set()
+        self.departed: set[str] = set()
+        """Raft addresses that all servers still count, though nobody lists them."""
+        self.unremovable: NacosError | None = None
         self.version = "2.0.4"
         self.calls: list[tuple[str, Identity | None]] = []
         self.under_way = 0
@@ -97,8 +100,14 @@ class ScriptedServers:
             assert name.startswith(app)
             known = name not in self.unverified
             leader = self.claims.get(name, truth)
+            peers = frozenset({f"{other.partition(':')[0]}:7848" for other in listed} | self.departed)
             members.append(
-                Member(host=host, version=self.version if known else None, leaders={GROUP: leader} if known else None)
+                Member(
+                    host=host,
+                    version=self.version if known else None,
+                    leaders={GROUP: leader} if known else None,
+                    peers=peers if known else frozenset(),
+                )
             )
         return tuple(members)
 
@@ -119,7 +128,9 @@ class ScriptedServers:
     async def remove_peer(
         self, address: str, *, port: int = PORT, peer: str, identity: Identity | None = None, timeout: float = 5.0
     ) -> None:
-        """There are no raft groups."""
+        if self.unremovable is not None:
+            raise self.unremovable
+        self.departed.discard(peer)
 
     async def aclose(self) -> None:
         """There is nothing to close."""

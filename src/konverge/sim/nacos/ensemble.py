@@ -6,7 +6,8 @@ says of a peer is worked out when it is asked, from the moment since which that 
 A candidate needs the votes of a majority of its raft peers, from members that can be reached, know it and follow no
 leader that is at work: so splits and one-sided lists go wrong in the ways they really do. The list of members that a
 server shows is static, and first of all what its raft groups consist of. But those are kept on disk like the terms: a
-newcomer that finds their leader is taken in, and one that left counts until it is removed, as seen on real servers.
+newcomer that finds their leader is taken in, and one that left counts until it is removed, as seen on real servers. Who
+is removed while it runs stays out until it starts anew.
 """
 
 from __future__ import annotations
@@ -208,6 +209,8 @@ class Ensemble:
         if at_work:
             leader = max(at_work, key=lambda one: one.beliefs[group].term)
             if member.address not in leader.peers:
+                if member.joined:
+                    return
                 for one in self._voters(leader):
                     one.peers.add(member.address)
             self._tell(member, leader, group)
@@ -244,6 +247,7 @@ class Ensemble:
         self._reconsider()
 
     def _believe(self, member: Member, group: str, leader: Leader) -> None:
+        member.joined = True
         self._terms[member.address, group] = leader.term
         member.believe(group, leader, self.now)
 

@@ -105,7 +105,7 @@ def read(namespace: str, pod: str, uid: str, ip: str, image: str, env: Mapping[s
     port = _number(env.get("NACOS_APPLICATION_PORT"), PORT)
     standalone = env.get("MODE", "cluster") == "standalone"
     listed = [] if standalone else _members(env, port)
-    address = _own(listed, pod, ip, port)
+    address = _own(listed, pod, ip, port, by_name=env.get("PREFER_HOST_MODE") == "hostname")
     lacking = [name for name in _NEEDED_BY_3 if not env.get(name)] if version.startswith("3.") else []
     platform = env.get("SPRING_DATASOURCE_PLATFORM", "").lower()
     return Settings(
@@ -138,13 +138,17 @@ def _with_port(item: str, port: int) -> str:
     return item if colon and digits.isdecimal() and host else f"{item}:{port}"
 
 
-def _own(listed: list[str], pod: str, ip: str, port: int) -> str:
-    """Its own entry: by the pod's name, by its address, or none yet, and then a server adds itself."""
+def _own(listed: list[str], pod: str, ip: str, port: int, *, by_name: bool) -> str:
+    """Its own entry: by the pod's name, by its address, or none yet, and then a server adds itself.
+
+    By the name that it has beside its peers, where names are preferred.
+    """
     for address in listed:
         host = address.rpartition(":")[0]
         if host == ip or host.partition(".")[0] == pod:
             return address
-    return f"{ip}:{port}"
+    domain = listed[0].rpartition(":")[0].partition(".")[2] if listed else ""
+    return f"{pod}.{domain}:{port}" if by_name and domain else f"{ip}:{port}"
 
 
 def _database(env: Mapping[str, str]) -> tuple[str, int, str]:

@@ -11,13 +11,14 @@ from __future__ import annotations
 from konverge.operators.nacos.server.client import Connect, Connection, HttpNacosServers, over_sockets
 from konverge.operators.nacos.server.errors import NacosError, Reason
 from konverge.operators.nacos.server.judgement import LEADING_GROUP, judge
-from konverge.operators.nacos.server.model import PORT, Identity, Leader, Member, ServerState, View
+from konverge.operators.nacos.server.model import PORT, RAFT_OFFSET, Identity, Leader, Member, ServerState, View
 from konverge.operators.nacos.server.seam import NacosServers
 from konverge.operators.nacos.server.verdict import Role, Standing, Verdict
 
 __all__ = [
     "LEADING_GROUP",
     "PORT",
+    "RAFT_OFFSET",
     "Connect",
     "Connection",
     "HttpNacosServers",

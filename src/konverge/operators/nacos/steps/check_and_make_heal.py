@@ -31,11 +31,11 @@ async def check_and_make_heal(round: Round) -> None:
         raise
     led_before = round.status.leader
     views, verdict = await question(round, workload)
-    left_behind = await forget_departed(round, workload, verdict)
-    if not left_behind:
+    await forget_departed(round, workload, verdict)
+    if not round.cannot_leave:
         await replace_next(round, workload, views, verdict, led_before)
     try:
-        check_nacos(round, verdict, left_behind)
+        check_nacos(round, verdict)
     except Stop as stop:
         await heal_split(round, workload, views, verdict, stop)
         await heal_pods(round, workload, verdict, stop)

@@ -31,9 +31,9 @@ async def question(round: Round, workload: Workload) -> tuple[list[View], Verdic
     return views, verdict
 
 
-def check_nacos(round: Round, verdict: Verdict, left_behind: str = "") -> None:
+def check_nacos(round: Round, verdict: Verdict) -> None:
     """401 unless all is well, and nobody who left still counts."""
-    problems = [*verdict.problems, left_behind] if left_behind else verdict.problems
+    problems = [*verdict.problems, round.cannot_leave] if round.cannot_leave else verdict.problems
     if problems:
         shown = problems[:_MOST_PROBLEMS]
         more = f"; and {len(problems) - len(shown)} more" if len(problems) > len(shown) else ""

@@ -1,38 +1,60 @@
-"""Servers that have left are taken out of the raft groups, part of CheckNacos.
+"""Servers that leave are taken out of the raft groups.
 
 A group goes on counting a server after its pod is gone and no list names it any more: of four servers that became three
-it takes all three to write anything. So nothing else is taken away before the groups have forgotten who left.
+it takes all three to write anything, and of two that became one nothing can be written again. So a server is taken out
+before it goes (`retire`), while there are enough to decide that. One that went otherwise is taken out afterwards
+(`forget_departed`), before anything else is taken away.
 """
 
 from __future__ import annotations
 
-from konverge.operators.nacos.pods import ordinal_of
-from konverge.operators.nacos.server import NacosError, Verdict
+from collections.abc import Sequence
+
+from konverge.objects.kinds.core_v1 import Pod
+from konverge.operators.nacos import names
+from konverge.operators.nacos.pods import ordinal, ordinal_of
+from konverge.operators.nacos.server import RAFT_OFFSET, NacosError, Verdict
 from konverge.operators.nacos.steps.members import Workload
 from konverge.operators.nacos.steps.round import MEMBERS_VERIFIED, Round
 from konverge.operators.nacos.steps.secrets import identity_of
 from konverge.operators.nacos.steps.stop import NORMAL, Stop
 
 
-async def forget_departed(round: Round, workload: Workload, verdict: Verdict) -> str:
-    """Remove what left. The round ends when that was done; else the answer says why it was not, or is empty."""
+async def retire(round: Round, workload: Workload, number: int) -> bool:
+    """The last server is taken out while it runs; done again, it does no harm. False: the round says why not."""
+    wish = round.wish
+    member = names.member(wish.name, number, wish.namespace, wish.domain)
+    host, _, port = member.rpartition(":")
+    staying = [pod for pod in workload.ready if ordinal(pod) < number]
+    return await _remove(round, staying, [f"{host}:{int(port) + RAFT_OFFSET}"], "cannot leave yet")
+
+
+async def forget_departed(round: Round, workload: Workload, verdict: Verdict) -> None:
+    """What left without that is taken out, which ends the round; or the round says why it could not be."""
     departed = [peer for peer in verdict.surplus if has_left(peer, round.wish.name, round.now.replicas, workload)]
     if not departed or not verdict.quorum:
-        return ""  # without a majority the groups cannot change, and there are other things to mend first
-    names = ", ".join(_pod(peer) for peer in departed)
-    address = _spokesman(workload, verdict)
+        return  # without a majority the groups cannot change, and there are other things to mend first
+    up = [pod for pod in workload.ready if (one := verdict.of_pod(pod.metadata.name)) is not None and one.verified]
+    if await _remove(round, up, departed, "left and still counts for the majority"):
+        message = f"{_pods(departed)} left and is taken out of the raft groups"
+        round.ctx.event("PeerRemoved", message)
+        round.condition(MEMBERS_VERIFIED, None, "PeerRemoved", message)
+        raise Stop(NORMAL, "PeerRemoved", message)
+
+
+async def _remove(round: Round, pods: Sequence[Pod], peers: Sequence[str], otherwise: str) -> bool:
+    """Asked for at the leader, or at any of these pods: they find their leaders."""
+    asked = max(pods, key=lambda pod: pod.metadata.name == round.status.leader)
     identity = await identity_of(round)
     try:
-        for peer in departed:
+        for peer in peers:
             await round.tools.servers.remove_peer(
-                address, peer=peer, identity=identity, timeout=round.options.call_timeout
+                asked.status.pod_ip or "", peer=peer, identity=identity, timeout=round.options.call_timeout
             )
     except NacosError as error:
-        return f"{names} left and still counts for the majority: {error.message}"
-    message = f"{names} left and is taken out of the raft groups"
-    round.ctx.event("PeerRemoved", message)
-    round.condition(MEMBERS_VERIFIED, None, "PeerRemoved", message)
-    raise Stop(NORMAL, "PeerRemoved", message)
+        round.cannot_leave = f"{_pods(peers)} {otherwise}: {error.message}"
+        return False
+    return True
 
 
 def has_left(peer: str, name: str, replicas: int, workload: Workload) -> bool:
@@ -49,8 +71,5 @@ def _pod(peer: str) -> str:
     return peer.rpartition(":")[0].partition(".")[0]
 
 
-def _spokesman(workload: Workload, verdict: Verdict) -> str:
-    """The address to ask at: the leader's, or that of any server that is up."""
-    up = [pod for pod in workload.ready if (one := verdict.of_pod(pod.metadata.name)) is not None and one.verified]
-    chosen = max(up, key=lambda pod: pod.metadata.name == verdict.leader)
-    return chosen.status.pod_ip or ""
+def _pods(peers: Sequence[str]) -> str:
+    return ", ".join(_pod(peer) for peer in peers)

@@ -20,9 +20,10 @@ from konverge.operators.nacos.wish import Wish
 async def replace_useless(round: Round, workload: Workload) -> None:
     """Outdated pods that serve nobody go first: waiting for them to be well would be waiting for ever.
 
-    All at once where the servers have never been up; else one by one, for what they may hold.
+    All at once where the servers have never been up; else one by one, for what they may hold. Not one that is about to
+    leave: the new template's list does not have it.
     """
-    useless = [pod for pod in workload.outdated if not is_ready(pod)]
+    useless = [pod for pod in workload.outdated if not is_ready(pod) and ordinal(pod) < round.now.listed]
     if not useless or any(is_going(pod) for pod in workload.pods):
         return
     chosen = useless[-1:] if round.once_up else useless

@@ -39,6 +39,8 @@ class Round:
         self.asked: list[str] = []
         """The servers that were asked."""
         self.step = ""
+        self.cannot_leave = ""
+        """Why a server that is to go is still there, if the others do not let it."""
 
     @property
     def key(self) -> Request:

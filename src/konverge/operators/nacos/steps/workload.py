@@ -14,6 +14,7 @@ from konverge.operators.nacos import names
 from konverge.operators.nacos.children.statefulset import storage_of
 from konverge.operators.nacos.pods import is_ready
 from konverge.operators.nacos.steps.members import Workload, pods_of
+from konverge.operators.nacos.steps.peers import retire
 from konverge.operators.nacos.steps.round import MEMBERS_VERIFIED, Round
 from konverge.operators.nacos.steps.stop import NORMAL, PARAMETER, Stop
 from konverge.runtime import controller_of
@@ -23,9 +24,9 @@ async def next_size(round: Round) -> tuple[int, int]:
     """How many servers there should be at the moment, and how many of them in the servers' lists.
 
     Growing happens at once. Shrinking goes one server at a time: first the others forget it, one after the other, while
-    it still serves; when all of them are well without it, it goes. Two majorities then always have a member in common,
-    and there is none at any moment that the cluster cannot lose. From a cluster that has failed, a server that is of no
-    use is taken away at once.
+    it still serves; when all of them are well without it, it is taken out of the raft groups, and goes. Two majorities
+    then always have a member in common, and there is none at any moment that the cluster cannot lose. From a cluster
+    that has failed, a server that is of no use is taken away at once.
     """
     wish = round.wish
     live = await round.ctx.get(StatefulSet, wish.name)
@@ -38,7 +39,8 @@ async def next_size(round: Round) -> tuple[int, int]:
         return size - 1, size - 1
     if _listed(live, wish.name, size) == size:
         return (size, size - 1) if round.is_true(MEMBERS_VERIFIED) else (size, size)
-    return (size - 1, size - 1) if _well_without(round, workload, size - 1) else (size, size - 1)
+    well = _well_without(round, workload, size - 1) and await retire(round, workload, size - 1)
+    return (size - 1, size - 1) if well else (size, size - 1)
 
 
 def _listed(live: StatefulSet, name: str, size: int) -> int:
