@@ -1,0 +1,172 @@
+"""The Nacos operator with servers that always say the same; as a program, the process that `bench nacos` measures.
+
+`python -m bench._nacos KUBECONFIG COUNT SECONDS` runs the operator until all clusters are known to be well, then
+watches itself for so long, and prints what it found as one line of JSON. The servers' answers have the size of real
+ones and take as long as in a network; they come through the real HTTP client, without sockets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from konverge.client import Client, load_config
+from konverge.objects.kinds.core_v1 import Pod
+from konverge.operators.nacos.operator import Report as Round
+from konverge.operators.nacos.operator import controllers
+from konverge.operators.nacos.server import HttpNacosServers
+from konverge.runtime import Manager
+from konverge.sim.databases import SimulatedDatabases
+from konverge.wire.message import Headers, Request, Response
+
+SPACE = "default"
+STEADY_AFTER = 60.0
+"""Seconds after which nothing of the start is left."""
+ANSWER = 0.02
+"""Seconds that a server takes."""
+_GROUPS = ("naming_persistent_service", "naming_persistent_service_v2", "naming_service_metadata", "nacos_config")
+_JSON = Headers([(b"content-type", b"application/json")])
+
+
+@dataclass(slots=True)
+class Found:
+    """What the operator costs. CPU in seconds, memory in bytes."""
+
+    start: float = 0.0
+    cpu: float = 0.0
+    rounds: int = 0
+    questions: int = 0
+    at_once: int = 0
+    """Questions under way at a time, at most, in the steady state."""
+    empty: int = 0
+    """Resident before the operator began: the interpreter and its modules."""
+    resident: int = 0
+
+
+class Answers:
+    """Servers that say the same for ever, by address."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.under_way = 0
+        self.at_once = 0
+        self._bodies: dict[str, bytes] = {}
+
+    def learn(self, pods: list[Pod]) -> None:
+        for pod in pods:
+            if pod.status.pod_ip and pod.status.pod_ip not in self._bodies:
+                env = {one.name: one.value or "" for one in pod.spec.containers[0].env}
+                members = [_member(address) for address in env["NACOS_SERVERS"].split()]
+                body = {"code": 200, "message": None, "data": members}
+                self._bodies[pod.status.pod_ip] = msgspec.json.encode(body)
+
+    def connect(self, address: str, port: int) -> _Answer:
+        return _Answer(self, address)
+
+    async def body(self, address: str) -> bytes | None:
+        self.asked += 1
+        self.under_way += 1
+        self.at_once = max(self.at_once, self.under_way)
+        await asyncio.sleep(ANSWER)
+        self.under_way -= 1
+        return self._bodies.get(address)
+
+
+class _Answer:
+    def __init__(self, answers: Answers, address: str) -> None:
+        self._answers = answers
+        self._address = address
+
+    async def send(self, request: Request) -> Response:
+        body = await self._answers.body(self._address)
+        return Response(200, _JSON, body) if body is not None else Response(503, _JSON, b"{}")
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+def _member(address: str) -> dict[str, Any]:
+    """One entry, as 2.4.3 has it."""
+    host = address.partition(":")[0]
+    pod, _, rest = host.partition(".")
+    peers = [f"{pod.rpartition('-')[0]}-{number}.{rest}:7848" for number in range(3)]
+    groups = {name: {"leader": peers[0], "raftGroupMember": peers, "term": 1} for name in _GROUPS}
+    extend = {"lastRefreshTime": 1794703662234, "raftPort": "7848", "version": "2.4.3"}
+    return {
+        "ip": host,
+        "port": 8848,
+        "state": "UP",
+        "address": address,
+        "failAccessCnt": 0,
+        "extendInfo": {**extend, "raftMetaData": {"metaDataMap": groups}},
+        "abilities": {"remoteAbility": {"supportRemoteConnection": True}},
+    }
+
+
+class Rounds:
+    """Counts rounds, and tells when every cluster had a good one."""
+
+    def __init__(self, expected: int) -> None:
+        self.count = 0
+        self.all_well = asyncio.Event()
+        self._expected = expected
+        self._well: set[object] = set()
+
+    def __call__(self, report: Round) -> None:
+        self.count += 1
+        if report.requeue is None and not self.all_well.is_set():
+            self._well.add(report.key)
+            if len(self._well) == self._expected:
+                self.all_well.set()
+
+
+def operator(client: Client, answers: Answers, rounds: Rounds) -> Manager:
+    manager = Manager(client, name="nacos-operator", check_permissions=False)
+    for controller in controllers(SimulatedDatabases(), HttpNacosServers(answers.connect), told=rounds):
+        manager.add(controller)
+    return manager
+
+
+async def measure(kubeconfig: Path, count: int, seconds: float) -> Found:
+    answers, rounds, found = Answers(), Rounds(count), Found()
+    async with Client.connect(load_config(kubeconfig=kubeconfig)) as client:
+        answers.learn((await client.list(Pod, SPACE)).items)
+        began, found.empty = _cpu(), _resident()
+        async with operator(client, answers, rounds).running():
+            await rounds.all_well.wait()
+            found.start = _cpu() - began
+            await asyncio.sleep(STEADY_AFTER)
+            answers.at_once = 0
+            before = _cpu(), rounds.count, answers.asked
+            await asyncio.sleep(seconds)
+            found.cpu, found.rounds, found.questions = (
+                _cpu() - before[0],
+                rounds.count - before[1],
+                answers.asked - before[2],
+            )
+            found.at_once, found.resident = answers.at_once, _resident()
+    return found
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        result = runner.run(measure(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])))
+    print(json.dumps(asdict(result)))
