@@ -1,0 +1,195 @@
+"""A real browser, driven by its own protocol over two pipes: no driver program, no port, no library.
+
+`Page` has what the tests of the console do as people do it: go somewhere, press keys, read what is shown. Waiting is
+done in the page, by its own observers, so nothing here looks again and again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",  # as root there is none; the pages are our own
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-extensions",
+    "--remote-debugging-pipe",
+)
+_LIMIT = 60.0
+KEYS = {"Enter": (13, "\r"), "Tab": (9, ""), "Escape": (27, ""), "Backspace": (8, "")}
+
+
+def program() -> str:
+    """The browser; skips where there is none."""
+    named = os.environ.get("KONVERGE_BROWSER", "")
+    found = named or next((path for name in _NAMES if (path := shutil.which(name))), "")
+    return found or pytest.skip("no chromium here: apt-get install chromium-headless-shell, or KONVERGE_BROWSER=/path")
+
+
+class Refused(AssertionError):
+    """The browser did not do it; the text is its own."""
+
+
+class Browser:
+    """A running browser and the way to speak with it."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self._next = 0
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self.said: list[dict[str, Any]] = []
+        """Events of the pages, in order: what their consoles and networks did."""
+
+    async def do(self, method: str, session: str = "", **parameters: Any) -> dict[str, Any]:
+        self._next += 1
+        message = {"id": self._next, "method": method, "params": parameters}
+        if session:
+            message["sessionId"] = session
+        answer = self._waiting[self._next] = asyncio.get_running_loop().create_future()
+        self._writer.write(json.dumps(message).encode() + b"\0")
+        async with asyncio.timeout(_LIMIT):
+            told = await answer
+        if "error" in told:
+            raise Refused(f"{method}: {told['error']}")
+        result: dict[str, Any] = told["result"]
+        return result
+
+    async def listen(self, reader: asyncio.StreamReader) -> None:
+        """Until the browser ends."""
+        while True:
+            try:
+                message = json.loads((await reader.readuntil(b"\0"))[:-1])
+            except asyncio.IncompleteReadError:
+                return
+            waiting = self._waiting.pop(message.get("id", 0), None)
+            if waiting is None:
+                self.said.append(message)
+            elif not waiting.done():
+                waiting.set_result(message)
+
+
+class Page:
+    """One tab."""
+
+    def __init__(self, browser: Browser, session: str) -> None:
+        self._browser = browser
+        self._session = session
+
+    @classmethod
+    async def open(cls, browser: Browser, *, dark: bool = False) -> Page:
+        target = await browser.do("Target.createTarget", url="about:blank")
+        attached = await browser.do("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+        page = cls(browser, attached["sessionId"])
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            await page.do(f"{domain}.enable")
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        await page.do("Emulation.setEmulatedMedia", features=[scheme])
+        return page
+
+    async def do(self, method: str, **parameters: Any) -> dict[str, Any]:
+        return await self._browser.do(method, self._session, **parameters)
+
+    async def go(self, url: str) -> None:
+        told = await self.do("Page.navigate", url=url)
+        assert "errorText" not in told, told
+
+    async def run(self, script: str) -> Any:
+        """The value of an expression, awaited."""
+        told = await self.do("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in told:
+            raise Refused(json.dumps(told["exceptionDetails"])[:1000])
+        return told["result"].get("value")
+
+    async def until(self, condition: str) -> Any:
+        """Until an expression is true, looked at whenever the page changes; its value."""
+        return await self.run(
+            "new Promise((done) => { const look = () => { let found = null; "
+            f"try {{ found = {condition}; }} catch (error) {{ found = null; }} "
+            "if (found) { news.disconnect(); done(found); } }; const news = new MutationObserver(look); "
+            "news.observe(document, {subtree: true, childList: true, attributes: true, characterData: true}); "
+            "look(); })"
+        )
+
+    async def loaded(self, url: str, condition: str) -> None:
+        """Go to a URL and wait there: its document is another one, so the wait begins when it has come."""
+        await self.go(url)
+        while True:
+            try:
+                await self.until(condition)
+                return
+            except Refused:  # the document changed under our eyes
+                continue
+
+    async def text(self, selector: str = "main") -> str:
+        return str(await self.run(f"document.querySelector({json.dumps(selector)}).innerText"))
+
+    async def press(self, key: str, *, shift: bool = False) -> None:
+        code, text = KEYS[key]
+        common = {"key": key, "code": key, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
+        await self.do("Input.dispatchKeyEvent", type="keyDown", text=text, **common)
+        await self.do("Input.dispatchKeyEvent", type="keyUp", **common)
+
+    async def type(self, text: str) -> None:
+        await self.do("Input.insertText", text=text)
+
+    async def tab_to(self, condition: str) -> None:
+        """Press Tab until the focused element fits: what cannot be reached so cannot be used by keyboard."""
+        for _ in range(80):
+            if await self.run(f"((one) => Boolean({condition}))(document.activeElement)"):
+                return
+            await self.press("Tab")
+        raise AssertionError(f"no Tab leads to {condition}")
+
+
+@asynccontextmanager
+async def a_browser(profile: Path) -> AsyncIterator[Browser]:
+    to_it, ours = os.pipe()
+    theirs, from_it = os.pipe()
+    process = await _start(profile, to_it, from_it)
+    os.close(to_it)
+    os.close(from_it)
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=64 << 20)
+    transport, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(theirs, "rb", 0)
+    )
+    out, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(ours, "wb", 0))
+    browser = Browser(asyncio.StreamWriter(out, protocol, None, loop))
+    async with asyncio.TaskGroup() as group:
+        listening = group.create_task(browser.listen(reader), name="browser")
+        try:
+            yield browser
+        finally:
+            process.kill()
+            await process.wait()
+            listening.cancel()
+            out.close()
+            transport.close()
+
+
+async def _start(profile: Path, to_it: int, from_it: int) -> asyncio.subprocess.Process:
+    """With the pipes as descriptors 3 and 4, where the browser looks for them."""
+    return await asyncio.create_subprocess_exec(
+        "bash",
+        "-c",
+        f'exec "$0" "$@" 3<&{to_it} 4>&{from_it}',
+        program(),
+        *_FLAGS,
+        f"--user-data-dir={profile}",
+        pass_fds=(to_it, from_it),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
