@@ -36,11 +36,12 @@ ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 240.0  # of a test that hangs: far beyond what one takes on a busy machine
 REAL_LIMIT = 600.0
 
-# A run of the suite says the same twice, and nothing about the speed of the machine. To look for new examples:
-# HYPOTHESIS_PROFILE=explore make test
+# A run of the suite says the same twice, and nothing about the speed of the machine. The long suite takes `many`
+# examples; to look for new ones: HYPOTHESIS_PROFILE=explore make test
 _QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-hypothesis_settings.register_profile("house", derandomize=True, **_QUIET)
-hypothesis_settings.register_profile("explore", **_QUIET)
+hypothesis_settings.register_profile("house", derandomize=True, max_examples=30, **_QUIET)
+hypothesis_settings.register_profile("many", derandomize=True, max_examples=200, **_QUIET)
+hypothesis_settings.register_profile("explore", max_examples=100, **_QUIET)
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
 
 

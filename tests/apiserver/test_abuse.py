@@ -306,7 +306,7 @@ ANY_BODY = st.one_of(VALUES, OBJECTS, st.lists(st.dictionaries(KEYS, VALUES, max
 
 
 @pytest.mark.spec("S-15")
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(path=st.sampled_from(ENDPOINTS), value=ANY_BODY)
 async def test_any_body_gets_an_answer(path: str, value: Any) -> None:
     body = json.dumps(value).encode()
@@ -320,7 +320,6 @@ async def test_any_body_gets_an_answer(path: str, value: Any) -> None:
         assert (await answer(api, "GET", CONFIG_MAPS))[0] == 200
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     path=st.text(alphabet=st.characters(codec="ascii"), max_size=40), query=st.dictionaries(TEXTS, TEXTS, max_size=3)
 )

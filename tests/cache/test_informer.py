@@ -23,6 +23,7 @@ from konverge.objects.meta import ObjectMeta
 from konverge.sim.loop import VirtualLoop
 from konverge.wire.errors import ConnectFailed, ConnectionLost
 from konverge.wire.message import Headers, Request, Response, Stream, Transport
+from tests.sizes import examples
 
 CONFIG_MAPS = CacheSpec(resource=ConfigMap.resource)
 ACCEPTED = {200, 201}
@@ -144,7 +145,7 @@ async def random_writes(client: Client, server: ApiServer, steps: int) -> None:
 
 
 @pytest.mark.spec("R-08", "R-07")
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(1 / 3))
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 0.1, 0.5]), st.booleans())
 def test_the_cache_equals_the_server_after_any_faults(seed: int, trouble: float, streaming: bool) -> None:
     async def main() -> None:

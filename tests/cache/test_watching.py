@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from konverge.cache.record import Key, receive
 from konverge.cache.store import Change, ChangeType, Store, by_label, by_owner
 from konverge.cache.watching import INITIAL_EVENTS_END, WatchError, Watching
+from tests.sizes import examples
 
 
 def make(
@@ -117,7 +118,7 @@ steps = st.lists(
 
 
 @pytest.mark.spec("R-08")
-@settings(max_examples=300)
+@settings(max_examples=examples(3))
 @given(steps)
 def test_store_and_handlers_equal_the_server_after_any_faults(program: list[tuple[str, Any]]) -> None:
     server = Server()

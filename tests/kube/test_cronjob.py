@@ -8,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from konverge import ObjectMeta
@@ -241,7 +241,6 @@ def matches(parts: tuple[str, ...], local: datetime) -> bool:
     return hits[0] and hits[1] and hits[3] and day
 
 
-@settings(max_examples=60, deadline=None)
 @given(fields, zones, moments)
 def test_the_next_time_is_the_first_minute_that_matches(parts: tuple[str, ...], zone: Any, moment: datetime) -> None:
     found = parse(" ".join(parts), zone).next(moment)
@@ -256,7 +255,6 @@ def test_the_next_time_is_the_first_minute_that_matches(parts: tuple[str, ...], 
 
 
 @given(fields, zones, moments, st.integers(0, 40 * 1440))
-@settings(max_examples=60, deadline=None)
 def test_the_latest_time_is_the_last_before_now(
     parts: tuple[str, ...], zone: Any, moment: datetime, minutes: int
 ) -> None:

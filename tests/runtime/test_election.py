@@ -18,6 +18,7 @@ from konverge.sim.loop import VirtualLoop
 from konverge.wire.errors import ConnectionLost
 from konverge.wire.message import Request, Response, Stream, Transport
 from tests.runtime.conftest import config_map
+from tests.sizes import examples
 
 pytestmark = pytest.mark.spec("R-27")
 
@@ -96,7 +97,7 @@ def candidate(server: ApiServer, name: str, trouble: float = 0.0) -> tuple[Leade
     return LeaderElector(client, "op", "default", identity=name), wire
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(1 / 5))
 @given(st.integers(0, 10**6), st.integers(2, 4), st.sampled_from([0.0, 0.1, 0.4]))
 def test_there_are_never_two_leaders(seed: int, count: int, trouble: float) -> None:
     async def main() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from konverge.runtime.wish import unsatisfied
+from tests.sizes import examples
 
 
 def live(fields: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def test_the_first_difference_is_named(
 maps = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["1", "2"]), max_size=3)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(2))
 @given(maps, maps, maps)
 def test_a_wish_judged_true_loses_nothing_by_not_being_applied(
     wanted: dict[str, str], present: dict[str, str], owned: dict[str, str]

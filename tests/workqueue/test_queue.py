@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from konverge.sim.loop import VirtualLoop
 from konverge.workqueue import Backoff, RateLimiter, ShutDown, WorkQueue
+from tests.sizes import examples
 
 virtual = pytest.mark.virtual
 
@@ -136,7 +137,7 @@ actions = st.lists(
 
 
 @pytest.mark.spec("R-13", "R-14")
-@settings(max_examples=150)
+@settings(max_examples=examples(2))
 @given(actions, st.integers(1, 4), st.integers(0, 2**16))
 def test_no_key_is_lost_and_none_is_in_two_hands(program: list[tuple[str, int, int]], workers: int, seed: int) -> None:
     """Whatever is added is worked on after it was added; and never by two at a time."""

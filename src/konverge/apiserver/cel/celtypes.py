@@ -91,7 +91,9 @@ class Bindings:
         if not found.params:
             return found
         params = tuple(self.substitute(inner, free_is_dyn=free_is_dyn) for inner in found.params)
-        return found if params == found.params else Type(found.kind, params, found.name, found.fields)
+        # By identity: comparing whole types at each of their levels makes a deep one cost the cube of its depth.
+        same = all(new is old for new, old in zip(params, found.params, strict=True))
+        return found if same else Type(found.kind, params, found.name, found.fields)
 
     def assignable(self, one: Type, other: Type) -> bool:
         if other.kind == "param":
