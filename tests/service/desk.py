@@ -17,7 +17,7 @@ from konverge.objects.meta import ObjectMeta
 from konverge.operators.catalog import find
 from konverge.service import Service, ServiceOptions
 from konverge.wire.direct import Direct
-from konverge.wire.message import Headers, Request
+from konverge.wire.message import Headers, Request, Transport
 
 SPACE = "default"
 ALL = f"/api/v1/namespaces/{SPACE}/instances"
@@ -49,12 +49,14 @@ class Told:
 class Desk:
     """What callers of the service stand at."""
 
-    def __init__(self, server: ApiServer, admin: Client, options: ServiceOptions | None = None) -> None:
-        self.server = server
+    server: ApiServer
+    """Where it is in this process."""
+
+    def __init__(self, transport: Transport, token: str, admin: Client, options: ServiceOptions | None = None) -> None:
         self.admin = admin
-        self.service = Service(server.transport, options)
+        self.service = Service(transport, options)
         self.direct = Direct(self.service.handle)
-        self.token = server.token
+        self.token = token
 
     async def send(self, method: str, path: str, body: Any = None, *, token: str | None = None, **headers: str) -> Told:
         response = await self.direct.send(self.request(method, path, body, token=token, **headers))
@@ -93,7 +95,8 @@ class Desk:
 async def a_desk(options: ServiceOptions | None = None) -> AsyncIterator[Desk]:
     async with ApiServer() as server, Client(server.transport, credentials=Static.bearer(server.token)) as admin:
         await install_definitions(admin, [find("nacos")])
-        desk = Desk(server, admin, options)
+        desk = Desk(server.transport, server.token, admin, options)
+        desk.server = server
         yield desk
         await desk.close()
 

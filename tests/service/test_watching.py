@@ -167,7 +167,8 @@ async def test_a_reader_that_takes_nothing_is_cut_off() -> None:
 
 async def test_phases_are_shown_as_the_operator_brings_an_instance_up_and_scales_it() -> None:
     async with a_simulated_world(nodes=5) as (world, _), world.operating():
-        desk = Desk(world.cluster.server, world.client, ServiceOptions(stream_time=3600))
+        server = world.cluster.server
+        desk = Desk(server.transport, server.token, world.client, ServiceOptions(stream_time=3600))
         async with listening(desk) as stream:
             assert (await stream.take(1))[0].event == "synced"
             await desk.create("shop", **CLUSTER)

@@ -1,0 +1,107 @@
+"""The management service in front of the real API server: the same promises as in front of ours."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+
+import pytest
+
+from konverge.cli.installing import install_definitions
+from konverge.client import Client, MergePatch, load_config
+from konverge.client.connection import Reconnecting
+from konverge.operators.catalog import find
+from konverge.operators.nacos.resource import Nacos
+from konverge.service.access import own_nothing
+from tests.service.desk import ALL, READ, SPACE, STREAM, Desk, listening
+from tools.control_plane import ControlPlane
+
+pytestmark = [pytest.mark.spec("N-22"), pytest.mark.blocking("a real server beside us")]
+
+
+@asynccontextmanager
+async def a_real_desk(plane: ControlPlane) -> AsyncIterator[Desk]:
+    """The kubeconfig has the certificate of an administrator; the service must not use it."""
+    config = load_config(kubeconfig=plane.kubeconfig)
+    assert config.tls.certificate_data or config.tls.certificate_file
+    async with Client.connect(config) as admin, aclosing(Reconnecting(own_nothing(config))) as transport:
+        await install_definitions(admin, [find("nacos")])
+        desk = Desk(transport, plane.token, admin)
+        yield desk
+        await desk.close()
+        await admin.delete_collection(Nacos, SPACE)
+
+
+async def test_the_cluster_decides_by_the_callers_token(real_server: ControlPlane) -> None:
+    async with a_real_desk(real_server) as desk:
+        for token in ("", "wrong"):
+            assert (await desk.send("GET", ALL, token=token)).status == 401
+            assert (await desk.send("GET", STREAM, token=token)).status == 401
+        reader = await desk.account("service-reader", *READ)
+        assert (await desk.send("GET", ALL, token=reader)).status == 200
+        refused = await desk.send("POST", ALL, {"name": "shop"}, token=reader)
+        assert refused.status == 403
+        assert "cannot create resource" in refused.problem["detail"]
+        assert (await desk.send("GET", "/api/v1/instances", token=reader)).status == 403
+        assert (await desk.send("GET", "/api/v1/watch/instances", token=reader)).status == 403
+        mine = await desk.send("GET", "/api/v1/identity", token=reader)
+        assert mine.json["username"] == f"system:serviceaccount:{SPACE}:service-reader"
+        assert (await desk.send("GET", "/readyz", token="")).status == 200
+
+
+async def test_wrong_fields_come_back_with_their_paths(real_server: ControlPlane) -> None:
+    async with a_real_desk(real_server) as desk:
+        for spec, status, fields in (
+            ({"type": "cluster", "replicas": 2}, 422, {"spec.replicas"}),
+            ({"replicas": "three"}, 422, {"spec.replicas"}),
+            ({"replicaz": 3}, 400, {"spec.replicaz"}),
+            ({"env": [{"value": "1"}]}, 422, {"spec.env[0].name"}),
+        ):
+            refused = await desk.send("POST", ALL, {"name": "shop", "spec": spec})
+            assert refused.status == status
+            assert {one["field"] for one in refused.problem["errors"]} == fields
+
+
+async def test_an_instance_from_its_beginning_to_its_end(real_server: ControlPlane) -> None:
+    async with a_real_desk(real_server) as desk, listening(desk) as stream:
+        assert (await stream.take(1))[0].event == "synced"
+        made = await desk.create("shop", type="cluster", replicas=3)
+        tag = made.headers.get("etag")
+        assert (await desk.send("DELETE", f"{ALL}/shop?dryRun=true")).status in (202, 204)
+        assert (await desk.send("PATCH", f"{ALL}/shop", {"replicas": 5}, if_match=tag)).json["replicas"] == 5
+        assert (await desk.send("PATCH", f"{ALL}/shop", {"replicas": 7}, if_match=tag)).status == 412
+        assert (await desk.send("DELETE", f"{ALL}/shop", if_match=tag)).status == 412
+        status = MergePatch({"status": {"phase": "Creating"}})
+        await desk.admin.patch(Nacos, "shop", status, SPACE, subresource="status")
+        seen = await stream.take(3)
+        assert [(one.event, one.data["replicas"], one.data["phase"]) for one in seen] == [
+            ("added", 3, "Pending"),
+            ("modified", 5, "Pending"),
+            ("modified", 5, "Creating"),
+        ]
+        assert (await desk.send("DELETE", f"{ALL}/shop")).status in (202, 204)
+        assert (await stream.take(1))[0].event == "deleted"
+        async with listening(desk, last_event_id=seen[1].id) as again:
+            told = await again.take(2)
+            assert [one.event for one in told] == ["modified", "deleted"]
+
+
+async def test_a_version_that_is_long_gone_begins_anew(real_server: ControlPlane) -> None:
+    async with a_real_desk(real_server) as desk:
+        await desk.create("shop")
+        async with listening(desk, last_event_id="1") as stream:
+            told = await stream.take(3)
+            assert [one.event for one in told] == ["reset", "added", "synced"]
+            assert stream.last_id != ""
+
+
+async def test_pages_lead_on_and_are_gone_when_they_are_none(real_server: ControlPlane) -> None:
+    async with a_real_desk(real_server) as desk:
+        for number in range(3):
+            await desk.create(f"page-{number}")
+        first = await desk.send("GET", f"{ALL}?limit=2")
+        assert first.json["remaining"] == 1
+        await desk.create("page-9")
+        second = await desk.send("GET", first.headers.get("link").partition(">")[0].removeprefix("<"))
+        assert [one["name"] for one in second.json["items"]] == ["page-2"]
+        assert (await desk.send("GET", f"{ALL}?continue=nonsense")).status == 400
