@@ -12,8 +12,8 @@ import pytest
 from konverge.sim.faults import Plan
 from konverge.sim.story import Outcome, report, shortest, tell
 
-SEEDS = int(os.environ.get("KONVERGE_SEEDS", "40"))
-AT_ONCE = 10
+SEEDS = int(os.environ.get("KONVERGE_SEEDS", "12"))
+AT_ONCE = 4
 """Seeds in one test: few enough that the tests spread well over the machine's cores."""
 
 
