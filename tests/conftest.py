@@ -45,6 +45,10 @@ hypothesis_settings.register_profile("explore", max_examples=100, **_QUIET)
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
 
 
+# Tests make more objects than they leave, and each async one ends with a collection: looking more often is lost time.
+gc.set_threshold(50_000, 20, 50)
+
+
 class Blocked(AssertionError):
     """The event loop was held by a call that waits."""
 

@@ -2,135 +2,124 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from textwrap import dedent
+from xml.etree import ElementTree
 
 import pytest
 
-pytest_plugins = ["pytester"]
+ROOT = Path(__file__).resolve().parents[1]
+CASES = """
+    import asyncio, pytest, socket, time
+    from hypothesis import given, strategies as st
+    from tests.holds import LIMIT, REFERENCE, _reference_work
 
-CONFTEST = "from tests.conftest import *  # noqa: F403\n"
+    keep = []
 
+    async def test_leaves_a_task():
+        keep.append(asyncio.create_task(asyncio.Event().wait(), name="forgotten"))
 
-def run(pytester: pytest.Pytester, source: str) -> pytest.RunResult:
-    pytester.makeconftest(CONFTEST)
-    pytester.makepyfile(source)
-    pytester._monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[1]))
-    return pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:unraisableexception")
+    async def test_leaves_a_socket():
+        keep.append(socket.socket())
 
+    async def test_blocks():
+        time.sleep(0)
 
-def test_a_task_left_behind_is_an_error(pytester: pytest.Pytester) -> None:
-    result = run(
-        pytester,
-        """
-        import asyncio
-        keep = []
-        async def test_leaks():
-            keep.append(asyncio.create_task(asyncio.Event().wait(), name="forgotten"))
-        """,
-    )
-    result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["*tasks left behind*forgotten*"])
+    async def test_computes():
+        for _ in range(int(3 * LIMIT / REFERENCE)):
+            _reference_work()
 
+    @pytest.mark.parametrize("call", ["call_soon", "call_later"])
+    async def test_calls_from_a_thread(call):
+        loop = asyncio.get_running_loop()
+        arguments = (0, int) if call == "call_later" else (int,)
+        await asyncio.to_thread(getattr(loop, call), *arguments)
 
-def test_a_socket_left_open_is_an_error(pytester: pytest.Pytester) -> None:
-    result = run(
-        pytester,
-        """
-        import socket
-        keep = []
-        async def test_leaks():
-            keep.append(socket.socket())
-        """,
-    )
-    result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["*sockets left open*"])
+    @pytest.fixture
+    async def loop_of_fixture():
+        loop = asyncio.get_running_loop()
+        yield loop
+        assert asyncio.get_running_loop() is loop
 
+    async def test_shares_its_loop(loop_of_fixture):
+        assert asyncio.get_running_loop() is loop_of_fixture
 
-def test_a_blocking_call_is_an_error(pytester: pytest.Pytester) -> None:
-    result = run(
-        pytester,
-        """
-        import time
-        async def test_blocks():
-            time.sleep(0)
-        """,
-    )
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*blocks the event loop*"])
+    @given(st.integers())
+    async def test_fails_for_large(n):
+        assert n < 1000
+"""
+LEAVES_A_FILE = """
+    import tests.conftest
+
+    def test_leaves_a_file(tmp_path):
+        (tmp_path / "docs").symlink_to(tests.conftest.ROOT / "docs")
+        (tmp_path / "derby.log").touch()
+        tests.conftest.ROOT = tmp_path
+"""
 
 
-def test_a_callback_that_computes_too_long_is_an_error(pytester: pytest.Pytester) -> None:
-    result = run(
-        pytester,
-        """
-        from tests.holds import LIMIT, REFERENCE, _reference_work
-        async def test_computes():
-            for _ in range(int(3 * LIMIT / REFERENCE)):
-                _reference_work()
-        """,
-    )
-    result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["*the loop was held*"])
+def run(folder: Path, source: str) -> tuple[int, str]:
+    """Run tests under our conftest, in a process of their own: the status and what was said. Leaves `report.xml`."""
+    (folder / "conftest.py").write_text("from tests.conftest import *\n")
+    (folder / "test_cases.py").write_text(dedent(source))
+    words = ["-p", "no:cacheprovider", "-p", "no:unraisableexception", "--junitxml", "report.xml", "--rootdir", "."]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+    )  # fmt: skip
+    return done.returncode, done.stdout + done.stderr
 
 
-def test_async_fixtures_share_the_loop_of_their_test(pytester: pytest.Pytester) -> None:
-    result = run(
-        pytester,
-        """
-        import asyncio, pytest
-        @pytest.fixture
-        async def loop_of_fixture():
-            loop = asyncio.get_running_loop()
-            yield loop
-            assert asyncio.get_running_loop() is loop
-        async def test_same(loop_of_fixture):
-            assert asyncio.get_running_loop() is loop_of_fixture
-        """,
-    )
-    result.assert_outcomes(passed=1)
+@pytest.fixture(scope="module")
+def complaint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """What is wrong with one of the cases; nothing when it passes."""
+    folder = tmp_path_factory.mktemp("harness")
+    _, said = run(folder, CASES)
+    found: dict[str, str] = {}
+    for case in ElementTree.parse(folder / "report.xml").iter("testcase"):
+        wrong = "".join(f"{one.get('message')}\n{one.text}" for one in case if one.tag in ("failure", "error"))
+        found[case.get("name", "")] = found.get(case.get("name", ""), "") + wrong
+    assert found, said
+    return found.__getitem__
 
 
-def test_async_property_tests_run_every_example(pytester: pytest.Pytester) -> None:
-    result = run(
-        pytester,
-        """
-        from hypothesis import given, strategies as st
-        @given(st.integers())
-        async def test_fails_for_large(n):
-            assert n < 1000
-        """,
-    )
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*n=1000*"])
+def test_a_task_left_behind_is_an_error(complaint: Callable[[str], str]) -> None:
+    wrong = complaint("test_leaves_a_task")
+    assert "tasks left behind" in wrong
+    assert "forgotten" in wrong
 
 
-def test_a_call_from_another_thread_is_an_error(pytester: pytest.Pytester) -> None:
-    result = run(
-        pytester,
-        """
-        import asyncio, pytest
-        @pytest.mark.parametrize("call", ["call_soon", "call_later"])
-        async def test_calls(call):
-            loop = asyncio.get_running_loop()
-            arguments = (0, int) if call == "call_later" else (int,)
-            await asyncio.to_thread(getattr(loop, call), *arguments)
-        """,
-    )
-    result.assert_outcomes(failed=2)
-    result.stdout.fnmatch_lines(["*Non-thread-safe operation*"])
+def test_a_socket_left_open_is_an_error(complaint: Callable[[str], str]) -> None:
+    assert "1 sockets left open" in complaint("test_leaves_a_socket")
 
 
-def test_a_file_left_in_the_repository_is_an_error(pytester: pytest.Pytester) -> None:
-    result = run(
-        pytester,
-        """
-        import tests.conftest
-        def test_leaves(tmp_path):
-            (tmp_path / "docs").symlink_to(tests.conftest.ROOT / "docs")
-            (tmp_path / "derby.log").touch()
-            tests.conftest.ROOT = tmp_path
-        """,
-    )
-    result.assert_outcomes(passed=1)
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["*left behind in the repository: derby.log"])
+def test_a_blocking_call_is_an_error(complaint: Callable[[str], str]) -> None:
+    assert "time.sleep blocks the event loop" in complaint("test_blocks")
+
+
+def test_a_callback_that_computes_too_long_is_an_error(complaint: Callable[[str], str]) -> None:
+    assert "the loop was held" in complaint("test_computes")
+
+
+@pytest.mark.parametrize("call", ["call_soon", "call_later"])
+def test_a_call_from_another_thread_is_an_error(complaint: Callable[[str], str], call: str) -> None:
+    assert "Non-thread-safe operation" in complaint(f"test_calls_from_a_thread[{call}]")
+
+
+def test_async_fixtures_share_the_loop_of_their_test(complaint: Callable[[str], str]) -> None:
+    assert complaint("test_shares_its_loop") == ""
+
+
+def test_async_property_tests_run_every_example(complaint: Callable[[str], str]) -> None:
+    assert "n=1000" in complaint("test_fails_for_large")
+
+
+def test_a_file_left_in_the_repository_is_an_error(tmp_path: Path) -> None:
+    status, said = run(tmp_path, LEAVES_A_FILE)
+    assert status == pytest.ExitCode.TESTS_FAILED
+    assert "1 passed" in said
+    assert "left behind in the repository: derby.log" in said
