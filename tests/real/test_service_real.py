@@ -60,6 +60,10 @@ async def test_wrong_fields_come_back_with_their_paths(real_server: ControlPlane
             refused = await desk.send("POST", ALL, {"name": "shop", "spec": spec})
             assert refused.status == status
             assert {one["field"] for one in refused.problem["errors"]} == fields
+        await desk.create("shop")
+        for change, field in (({"replicas": 2}, "replicas"), ({"resources": {"limit": {}}}, "resources.limit")):
+            refused = await desk.send("PATCH", f"{ALL}/shop", change)
+            assert [one["field"] for one in refused.problem["errors"]] == [field]
 
 
 async def test_an_instance_from_its_beginning_to_its_end(real_server: ControlPlane) -> None:

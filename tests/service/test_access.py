@@ -42,13 +42,13 @@ async def test_nothing_of_the_api_is_answered_without_a_good_token() -> None:
                 assert refused.headers.get("www-authenticate").startswith("Bearer ")
 
 
-@pytest.mark.parametrize(
-    "header", ["Basic YTpi", "Bearer", "Bearer ", "Bearer a b", "Bearer \x01", "Bearer " + "a" * 20_000, "Token abc"]
-)
-async def test_what_is_no_bearer_token_is_refused_before_the_cluster_is_asked(header: str) -> None:
+NO_TOKENS = ["Basic YTpi", "Bearer", "Bearer ", "Bearer a b", "Bearer \x01", "Bearer " + "a" * 20_000, "Token abc"]
+
+
+async def test_what_is_no_bearer_token_is_refused_before_the_cluster_is_asked() -> None:
     async with a_desk() as desk:
-        refused = await desk.send("GET", ALL, token="", authorization=header)
-        assert refused.status == 401
+        for header in NO_TOKENS:
+            assert (await desk.send("GET", ALL, token="", authorization=header)).status == 401, header[:50]
 
 
 async def test_somebody_without_rights_is_refused_everything_and_told_why() -> None:

@@ -114,6 +114,7 @@ async def test_the_page_of_the_api_needs_no_foreign_host_and_no_script() -> None
         assert re.findall(r'(?:src|href)="(?!/|#)', page) == []
 
 
+@pytest.mark.virtual
 async def test_probes_tell_alive_from_ready() -> None:
     async with a_desk() as desk:
         for path in ("/healthz", "/livez", "/readyz"):
@@ -125,6 +126,7 @@ async def test_probes_tell_alive_from_ready() -> None:
     assert (await ask(Service(Answering(500, b"{}")), "/readyz")).status == 500
 
 
+@pytest.mark.virtual
 async def test_a_cluster_that_does_not_answer_is_a_problem_of_its_own() -> None:
     refused = await ask(Service(Broken()), ALL)
     assert (refused.status, refused.headers.get("retry-after")) == (503, "5")

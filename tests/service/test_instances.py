@@ -49,56 +49,56 @@ async def test_what_exists_already_is_a_conflict() -> None:
         assert '"shop" already exists' in again.problem["detail"]
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "fields"),
-    [
-        ({"name": "x", "spec": {"type": "cluster", "replicas": 2}}, 422, ["spec.replicas"]),
-        (
-            {"name": "x", "spec": {"database": {"type": "mysql"}, "volume": {"enabled": True}}},
-            422,
-            ["spec.database.mysqlHost", "spec.database.mysqlCredentialsSecretRef", "spec.volume.requests"],
-        ),
-        ({"name": "x", "spec": {"replicas": "three"}}, 422, ["spec.replicas"]),
-        ({"name": "x", "spec": {"replicaz": 3, "volume": {"size": 1}}}, 400, ["spec.replicaz", "spec.volume.size"]),
-        ({"name": "x", "spec": {"env": [{"value": "1"}]}}, 422, ["spec.env[0].name"]),
-        ({"name": "x", "labels": {"a b": "c"}}, 422, ["labels"]),
-        ({"name": "X_"}, 422, ["name"]),
-        ({"name": "x" * 51}, 422, ["name"]),
-        ({"spec": {}}, 422, ["name"]),
-        ({"name": "x", "version": "9.9.9"}, 422, ["version"]),
-        ({"name": "x", "version": "2.4.3", "spec": {"image": "nacos/nacos-server:v2.4.3"}}, 422, ["version"]),
-        ({"name": "x", "quota": {}}, 422, ["quota"]),
-        ({"name": "x", "spec": 3}, 422, ["spec"]),
-        ({"name": "x", "labels": {f"l{n}": "v" for n in range(65)}}, 422, ["labels"]),
-    ],
-)
-async def test_every_wrong_field_comes_back_with_its_path(body: Any, status: int, fields: list[str]) -> None:
+WRONG = [
+    ({"name": "x", "spec": {"type": "cluster", "replicas": 2}}, 422, ["spec.replicas"]),
+    (
+        {"name": "x", "spec": {"database": {"type": "mysql"}, "volume": {"enabled": True}}},
+        422,
+        ["spec.database.mysqlHost", "spec.database.mysqlCredentialsSecretRef", "spec.volume.requests"],
+    ),
+    ({"name": "x", "spec": {"replicas": "three"}}, 422, ["spec.replicas"]),
+    ({"name": "x", "spec": {"replicaz": 3, "volume": {"size": 1}}}, 400, ["spec.replicaz", "spec.volume.size"]),
+    ({"name": "x", "spec": {"env": [{"value": "1"}]}}, 422, ["spec.env[0].name"]),
+    ({"name": "x", "labels": {"a b": "c"}}, 422, ["labels"]),
+    ({"name": "X_"}, 422, ["name"]),
+    ({"name": "x" * 51}, 422, ["name"]),
+    ({"spec": {}}, 422, ["name"]),
+    ({"name": "x", "version": "9.9.9"}, 422, ["version"]),
+    ({"name": "x", "version": "2.4.3", "spec": {"image": "nacos/nacos-server:v2.4.3"}}, 422, ["version"]),
+    ({"name": "x", "quota": {}}, 422, ["quota"]),
+    ({"name": "x", "spec": 3}, 422, ["spec"]),
+    ({"name": "x", "labels": {f"l{n}": "v" for n in range(65)}}, 422, ["labels"]),
+]
+
+
+async def test_every_wrong_field_comes_back_with_its_path() -> None:
     async with a_desk() as desk:
-        refused = await desk.send("POST", ALL, body)
-        assert refused.status == status
-        assert sorted(one["field"] for one in refused.problem["errors"]) == sorted(fields)
-        pointers = {one["pointer"] for one in refused.problem["errors"]}
-        assert pointers == {"/" + one.replace(".", "/").replace("[0]", "/0") for one in fields}
-        assert all(one["message"] for one in refused.problem["errors"])
+        for body, status, fields in WRONG:
+            refused = await desk.send("POST", ALL, body)
+            assert refused.status == status, body
+            assert sorted(one["field"] for one in refused.problem["errors"]) == sorted(fields)
+            pointers = {one["pointer"] for one in refused.problem["errors"]}
+            assert pointers == {"/" + one.replace(".", "/").replace("[0]", "/0") for one in fields}
+            assert all(one["message"] for one in refused.problem["errors"])
         assert (await desk.send("GET", ALL)).json["items"] == []
 
 
-@pytest.mark.parametrize(
-    ("body", "headers", "status"),
-    [
-        (b"{", {}, 400),
-        (b'{"name": "x", "spec": {"a": ' + b"[" * 100_000, {}, 400),
-        (b'{"name": "\xff"}', {}, 400),
-        (b'{"name": "x"}', {"content_type": "text/plain"}, 415),
-        (b'{"name": "x"}', {"content_type": ""}, 415),
-        (b" " * 2_000_000, {}, 413),
-    ],
-)
-async def test_bodies_that_cannot_be_read_are_refused(body: bytes, headers: dict[str, str], status: int) -> None:
+UNREADABLE = [
+    (b"{", {}, 400),
+    (b'{"name": "x", "spec": {"a": ' + b"[" * 100_000, {}, 400),
+    (b'{"name": "\xff"}', {}, 400),
+    (b'{"name": "x"}', {"content_type": "text/plain"}, 415),
+    (b'{"name": "x"}', {"content_type": ""}, 415),
+    (b" " * 2_000_000, {}, 413),
+]
+
+
+async def test_bodies_that_cannot_be_read_are_refused() -> None:
     async with a_desk() as desk:
-        refused = await desk.send("POST", ALL, body, **headers)
-        assert refused.status == status
-        assert refused.problem["detail"]
+        for body, headers, status in UNREADABLE:
+            refused = await desk.send("POST", ALL, body, **headers)
+            assert refused.status == status, body[:100]
+            assert refused.problem["detail"]
 
 
 async def test_the_quota_is_modified_and_the_rest_stays() -> None:
@@ -118,23 +118,24 @@ async def test_the_quota_is_modified_and_the_rest_stays() -> None:
         assert (await desk.admin.get(Nacos, "shop", SPACE)).spec.database.mysql_password == "s3cret"
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
-        ({"replicas": 2}, "spec.replicas"),
-        ({"replicas": "3"}, "replicas"),
-        ({"resources": {"limits": {"cpu": "much"}}}, "spec.resources.limits.cpu"),
-        ({"version": "1.0.0"}, "version"),
-        ({"image": "other"}, "image"),
-        ({}, ""),
-    ],
-)
-async def test_a_change_that_cannot_be_is_refused_and_changes_nothing(body: Any, field: str) -> None:
+IMPOSSIBLE = [
+    ({"replicas": 2}, "replicas"),
+    ({"replicas": "3"}, "replicas"),
+    ({"resources": {"limits": {"cpu": "much"}}}, "resources.limits.cpu"),
+    ({"resources": {"limit": {}}}, "resources.limit"),
+    ({"version": "1.0.0"}, "version"),
+    ({"image": "other"}, "image"),
+    ({}, ""),
+]
+
+
+async def test_a_change_that_cannot_be_is_refused_and_changes_nothing() -> None:
     async with a_desk() as desk:
         before = (await desk.create("shop", **CLUSTER)).json
-        refused = await desk.send("PATCH", f"{ALL}/shop", body)
-        assert refused.status == 422
-        assert [one["field"] for one in refused.problem["errors"]] == ([field] if field else [])
+        for body, field in IMPOSSIBLE:
+            refused = await desk.send("PATCH", f"{ALL}/shop", body)
+            assert refused.status in (400, 422), body
+            assert [one["field"] for one in refused.problem["errors"]] == ([field] if field else [])
         assert (await desk.send("GET", f"{ALL}/shop")).json == before
 
 
@@ -208,16 +209,27 @@ async def test_a_page_of_a_moment_that_is_forgotten_is_gone() -> None:
         assert (gone.status, gone.problem["reason"]) == (410, "Expired")
 
 
-@pytest.mark.parametrize(
-    "query",
-    ["limit=0", "limit=501", "limit=x", "limit=-1", "limit=99999999999999999999", "limits=3", "limit=1&limit=2",
-     "labelSelector=" + "a" * 5000, "labelSelector=%ff", "continue=nonsense", "labelSelector=a%20b%20c"],
-)  # fmt: skip
-async def test_a_query_that_means_nothing_is_refused(query: str) -> None:
+MEANINGLESS = [
+    "limit=0",
+    "limit=501",
+    "limit=x",
+    "limit=-1",
+    "limit=99999999999999999999",
+    "limits=3",
+    "limit=1&limit=2",
+    "labelSelector=" + "a" * 5000,
+    "labelSelector=%ff",
+    "continue=nonsense",
+    "labelSelector=a%20b%20c",
+]
+
+
+async def test_a_query_that_means_nothing_is_refused() -> None:
     async with a_desk() as desk:
-        refused = await desk.send("GET", f"{ALL}?{query}")
-        assert refused.status in (400, 422)
-        assert refused.problem["detail"]
+        for query in MEANINGLESS:
+            refused = await desk.send("GET", f"{ALL}?{query}")
+            assert refused.status in (400, 422), query
+            assert refused.problem["detail"]
 
 
 async def test_instances_are_chosen_by_label_and_by_namespace() -> None:
@@ -233,12 +245,15 @@ async def test_instances_are_chosen_by_label_and_by_namespace() -> None:
             assert [one["name"] for one in (await desk.send("GET", path)).json["items"]] == wanted
 
 
-@pytest.mark.parametrize("name", ["..", "a%2Fb", "A", "a" * 254, "%00", "a%0d%0ab"])
-async def test_names_that_no_object_can_have_never_reach_the_server(name: str) -> None:
+NO_NAMES = ["..", "a%2Fb", "A", "a" * 254, "%00", "a%0d%0ab"]
+
+
+async def test_names_that_no_object_can_have_never_reach_the_server() -> None:
     async with a_desk() as desk:
-        for path in (f"{ALL}/{name}", f"/api/v1/namespaces/{name}/instances"):
-            refused = await desk.send("GET", path)
-            assert (refused.status, refused.problem["reason"]) == (422, "Invalid")
+        for name in NO_NAMES:
+            for path in (f"{ALL}/{name}", f"/api/v1/namespaces/{name}/instances"):
+                refused = await desk.send("GET", path)
+                assert (refused.status, refused.problem["reason"]) == (422, "Invalid"), path
 
 
 async def test_versions_are_those_of_the_catalogue() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from konverge.client import Conflict, MergePatch
+from konverge.client import BadRequest, Conflict, Invalid, MergePatch
 from konverge.objects.kinds.authentication_v1 import SelfSubjectReview
 from konverge.objects.kinds.core_v1 import Event
 from konverge.operators.nacos.resource import Nacos
@@ -22,7 +22,7 @@ from konverge.service.models import (
     NewInstance,
     Offers,
 )
-from konverge.service.problems import Problem, wrong_field
+from konverge.service.problems import Problem, from_client, wrong_field
 from konverge.service.redaction import Obj, shown
 from konverge.service.views import happening, instance
 from konverge.wire.message import Headers, Response
@@ -135,6 +135,8 @@ async def modify(call: Call) -> Response:
         )
     except Conflict as error:
         raise _lost(error, seen) from error
+    except (BadRequest, Invalid) as error:
+        raise from_client(error).inside("spec.") from error
     return _one(instance(changed))
 
 

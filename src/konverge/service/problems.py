@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from http import HTTPStatus
+from typing import Self
 
 import msgspec
 
@@ -47,6 +48,12 @@ class Problem(Exception):
             title=_title(status), status=status, detail=detail, reason=reason, errors=list(errors)
         )
         self.headers = headers or {}
+
+    def inside(self, prefix: str) -> Self:
+        """The same with paths as a caller sees them whose whole request is what the resource has at `prefix`."""
+        named = [(one.field.removeprefix(prefix), one) for one in self.details.errors]
+        self.details.errors = [field_problem(path, one.message, one.reason) for path, one in named]
+        return self
 
     def response(self) -> Response:
         fields = {"Content-Type": MEDIA_TYPE, **self.headers}
@@ -92,9 +99,8 @@ def _from_status(error: ApiStatusError) -> Problem:
     if status == 401:
         return unauthorized("the cluster does not accept the token: it may have expired or belong to another cluster")
     headers = {"Retry-After": str(max(1, round(error.retry_after)))} if error.retry_after else {}
-    causes = _causes(error)
-    if status == 400:
-        causes += [_strict(match) for match in _STRICT.finditer(error.message)]
+    strict = "strict decoding error" in error.message  # then the message alone says which fields, and no cause does
+    causes = [_strict(match) for match in _STRICT.finditer(error.message)] if strict else _causes(error)
     hint = error.hint()
     detail = f"{error.message}. {hint}" if hint and status in (403, 404) else error.message
     return Problem(status, detail, reason=error.reason, errors=causes, headers=headers)
@@ -113,7 +119,6 @@ def _causes(error: ApiStatusError) -> list[FieldProblem]:
 
 
 def _strict(match: re.Match[str]) -> FieldProblem:
-    """Strict decoding speaks of unknown and duplicate fields in its message alone."""
     return field_problem(match["path"], f"{match['what']} field", "FieldValueInvalid")
 
 

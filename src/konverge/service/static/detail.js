@@ -83,15 +83,15 @@ function actions(place, name, notes) {
       refuse(form, error, notes);
     }
   };
-  const scale = h("form", { class: "row", "aria-label": "Scale" }, field("Servers", replicas, { path: "spec.replicas" }),
+  const scale = h("form", { class: "row", "aria-label": "Scale" }, field("Servers", replicas, { path: "replicas" }),
     h("button", { type: "submit" }, "Scale"));
   scale.addEventListener("submit", (event) => {
     event.preventDefault();
     change(scale, { replicas: Number(replicas.value) }, `${replicas.value} servers are wished for.`);
   });
   const limits = h("form", { class: "row", "aria-label": "Quota" },
-    field("CPU", cpu, { hint: "limit of each server", path: "spec.resources.limits.cpu" }),
-    field("Memory", memory, { hint: "limit of each server", path: "spec.resources.limits.memory" }),
+    field("CPU", cpu, { hint: "limit of each server", path: "resources.limits.cpu" }),
+    field("Memory", memory, { hint: "limit of each server", path: "resources.limits.memory" }),
     field("Version", version, { path: "version" }), h("button", { type: "submit" }, "Change"));
   limits.addEventListener("submit", (event) => {
     event.preventDefault();
