@@ -74,7 +74,7 @@ class Watch:
                 yield json.loads(line)
 
     async def next(self) -> Any:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return await anext(self._lines)
 
     async def take(self, count: int) -> list[tuple[str, str]]:
@@ -82,6 +82,6 @@ class Watch:
         events = [await self.next() for _ in range(count)]
         return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
 
-    async def rest(self, *, within: float = 5) -> list[Any]:
+    async def rest(self, *, within: float = 60) -> list[Any]:
         async with asyncio.timeout(within):
             return [event async for event in self._lines]

@@ -27,7 +27,7 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
         assert path.stat().st_mode & 0o777 == 0o600
         yield path
         server.send_signal(signal.SIGTERM)
-        assert server.wait(20) == 0
+        assert server.wait(60) == 0
 
 
 @pytest.mark.limit(240)
@@ -35,6 +35,7 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
 def test_corpus(kubeconfig: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     command = [sys.executable, str(CORPUS / "replay.py"), "check", "--kubeconfig", str(kubeconfig), "-j", "16"]
+    command += ["--limit", "60"]  # a busy machine is no difference
     folders = [str(CORPUS / "own"), str(CORPUS / "public/scenarios")]  # the long ones begin first
     done = subprocess.run([*command, "--json", str(report), *folders], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
