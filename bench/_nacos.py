@@ -1,6 +1,6 @@
 """The Nacos operator with servers that always say the same; as a program, the process that `bench nacos` measures.
 
-`python -m bench._nacos KUBECONFIG COUNT SECONDS` runs the operator until all clusters are known to be well, then
+`python -m bench._nacos FOLDER COUNT SECONDS` runs the operator until all clusters are known to be well, then
 watches itself for so long, and prints what it found as one line of JSON. The servers' answers have the size of real
 ones and take as long as in a network; they come through the real HTTP client, without sockets.
 """
@@ -11,6 +11,7 @@ import asyncio
 import json
 import resource
 import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from typing import Any
 import msgspec
 
 from konverge.client import Client, load_config
-from konverge.objects.kinds.core_v1 import Pod
 from konverge.operators.nacos.operator import Report as Round
 from konverge.operators.nacos.operator import controllers
 from konverge.operators.nacos.server import HttpNacosServers
@@ -27,6 +27,7 @@ from konverge.sim.databases import SimulatedDatabases
 from konverge.wire.message import Headers, Request, Response
 
 SPACE = "default"
+KUBECONFIG, SERVERS = "kubeconfig", "servers.json"
 STEADY_AFTER = 60.0
 """Seconds after which nothing of the start is left."""
 ANSWER = 0.02
@@ -59,13 +60,11 @@ class Answers:
         self.at_once = 0
         self._bodies: dict[str, bytes] = {}
 
-    def learn(self, pods: list[Pod]) -> None:
-        for pod in pods:
-            if pod.status.pod_ip and pod.status.pod_ip not in self._bodies:
-                env = {one.name: one.value or "" for one in pod.spec.containers[0].env}
-                members = [_member(address) for address in env["NACOS_SERVERS"].split()]
-                body = {"code": 200, "message": None, "data": members}
-                self._bodies[pod.status.pod_ip] = msgspec.json.encode(body)
+    def learn(self, servers: Mapping[str, str]) -> None:
+        for address, members in servers.items():
+            if address not in self._bodies:
+                body = {"code": 200, "message": None, "data": [_member(one) for one in members.split()]}
+                self._bodies[address] = msgspec.json.encode(body)
 
     def connect(self, address: str, port: int) -> _Answer:
         return _Answer(self, address)
@@ -134,10 +133,20 @@ def operator(client: Client, answers: Answers, rounds: Rounds) -> Manager:
     return manager
 
 
-async def measure(kubeconfig: Path, count: int, seconds: float) -> Found:
+def servers_of(pods: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """The servers in these pods: their addresses, and the lists of members that they are told."""
+    found = {}
+    for pod in pods:
+        env = {one["name"]: one.get("value", "") for one in pod["spec"]["containers"][0]["env"]}
+        if address := pod.get("status", {}).get("podIP"):
+            found[address] = env["NACOS_SERVERS"]
+    return found
+
+
+async def measure(folder: Path, count: int, seconds: float) -> Found:
     answers, rounds, found = Answers(), Rounds(count), Found()
-    async with Client.connect(load_config(kubeconfig=kubeconfig)) as client:
-        answers.learn((await client.list(Pod, SPACE)).items)
+    answers.learn(json.loads((folder / SERVERS).read_text()))
+    async with Client.connect(load_config(kubeconfig=folder / KUBECONFIG)) as client:
         began, found.empty = _cpu(), _resident()
         async with operator(client, answers, rounds).running():
             await rounds.all_well.wait()

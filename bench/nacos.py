@@ -17,11 +17,10 @@ from typing import Any
 
 import yaml
 
-from bench._nacos import SPACE, Answers, Found, Rounds, operator
+from bench._nacos import KUBECONFIG, SERVERS, SPACE, Answers, Found, Rounds, operator, servers_of
 from bench._report import OURS, Figure, Report
 from konverge.apiserver import ApiServer
 from konverge.client import Client, Static
-from konverge.objects.kinds.core_v1 import Pod
 from konverge.operators.nacos.resource import Nacos, definition
 from konverge.operators.nacos.steps import Options
 from konverge.sim import run as simulate
@@ -105,7 +104,7 @@ def _nacos(number: int) -> dict[str, Any]:
 async def _until_running(cluster: Cluster, answers: Answers) -> None:
     while True:
         await cluster.clock.advance(10.0)
-        answers.learn((await cluster.client.list(Pod, SPACE)).items)
+        answers.learn(servers_of(cluster.server.objects.scan("", "pods", SPACE)))
         phases = {one.status.phase for one in await cluster.client.list(Nacos, SPACE)}
         if phases == {"Running"}:
             return
@@ -122,15 +121,15 @@ async def _measured(objects: Tables, count: int) -> tuple[Found, int]:
             for name, found in objects.items():
                 for one in found:
                     server.store.put(server.store.table(name), one, expected=None)
-            kubeconfig = Path(folder) / "kubeconfig"
             url = await server.listen("127.0.0.1", 0)
-            kubeconfig.write_text(yaml.safe_dump(server.kubeconfig(url)))
+            (Path(folder) / KUBECONFIG).write_text(yaml.safe_dump(server.kubeconfig(url)))
+            (Path(folder) / SERVERS).write_text(json.dumps(servers_of(objects["/pods"])))
             print(f"  the operator starts with {count} clusters", file=sys.stderr, flush=True)
-            return await _watched(server, kubeconfig, count)
+            return await _watched(server, folder, count)
 
 
-async def _watched(server: ApiServer, kubeconfig: Path, count: int) -> tuple[Found, int]:
-    command = (sys.executable, "-m", "bench._nacos", str(kubeconfig), str(count), str(SECONDS))
+async def _watched(server: ApiServer, folder: str, count: int) -> tuple[Found, int]:
+    command = (sys.executable, "-m", "bench._nacos", folder, str(count), str(SECONDS))
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     revisions: list[int] = []
     try:
