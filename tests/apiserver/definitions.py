@@ -24,7 +24,7 @@ async def define(api: Api, made: Any) -> None:
     """Create a definition, and wait until its kind is served."""
     path = f"{DEFINITIONS}/{made['metadata']['name']}"
     await api.call("POST", DEFINITIONS, made)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not _established(await api.call("GET", path)):
             await asyncio.sleep(0)
 
@@ -38,6 +38,6 @@ async def undefine(api: Api, name: str) -> None:
     """Delete a definition, and wait until it is gone."""
     path = f"{DEFINITIONS}/{name}"
     await api.call("DELETE", path)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while (await api.send("GET", path)).status != 404:
             await asyncio.sleep(0)

@@ -349,6 +349,7 @@ async def test_silence(sent: bytes) -> None:
             await pool.send(GET)
         with pytest.raises(TotalTimeout, match="allow more"):
             await pool.send(Request("GET", "/", timeout=0.01))
+        pool._connector._limits = ClientLimits()  # a machine may be too busy to answer within a quarter of a second
         assert (await pool.send(GET)).body == b"ok"
 
 
