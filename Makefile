@@ -9,6 +9,8 @@ BENCH_VENV ?= .venv-bench
 BIN := $(VENV)/bin
 JOBS ?= 2
 SEEDS ?= 1000
+# The suites start many small processes: those must not compile everything each time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help venv up test seeds real lint bench bench-venv bench-peers docs clean
 
