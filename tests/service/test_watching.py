@@ -85,6 +85,13 @@ async def test_an_id_that_is_none_of_ours_is_refused() -> None:
             assert (await desk.send("GET", STREAM, last_event_id=text)).status == 400
 
 
+async def test_a_head_opens_no_watch_and_answers_elsewhere_as_a_get_does() -> None:
+    async with a_desk() as desk:
+        assert (await desk.send("HEAD", STREAM)).status == 405
+        listed = await desk.send("HEAD", ALL)
+        assert (listed.status, listed.body) == (200, b"")
+
+
 async def test_one_instance_and_labels_can_be_watched_alone() -> None:
     async with a_desk() as desk:
         await desk.create("a")

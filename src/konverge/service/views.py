@@ -15,11 +15,14 @@ from konverge.service.models import Happening, Instance, Server, State, Storage
 from konverge.service.redaction import Obj, in_text, shown
 
 _CLUSTER_SIZE = 3
+_TOLD = frozenset(("type", "image", "replicas", "resources", "volume", "database", "postgres"))
+"""What is told of a spec: the rest need not even be cleaned, and a list has many."""
 
 
 def instance(resource: Obj) -> Instance:
     """What callers see of a resource."""
-    clean = shown(resource)
+    spec = {key: part for key, part in _map(resource, "spec").items() if key in _TOLD}
+    clean = shown({**resource, "spec": spec})
     meta, spec, status = (_map(clean, name) for name in ("metadata", "spec", "status"))
     conditions = [_state(one) for one in _maps(status, "kubeConditions")]
     kind = _text(spec, "type") or "standalone"

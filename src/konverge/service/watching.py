@@ -54,6 +54,8 @@ class Streams:
         return self._open.total()
 
     async def watch(self, call: Call) -> Response:
+        if call.request.method != "GET":  # nobody would read, and so nobody would end, the stream of a HEAD
+            raise Problem(405, "a stream has a body; use GET", headers={"Allow": "GET"})
         call.only("labelSelector")
         self._check_room(call)
         resume = _resume(call)
