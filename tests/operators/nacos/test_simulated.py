@@ -66,6 +66,18 @@ async def test_scaling_with_real_manners() -> None:
 
 
 @pytest.mark.spec("N-15")
+async def test_shrinking_while_the_set_is_made_anew_keeps_the_quorum() -> None:
+    async with a_simulated_world(nodes=5) as (world, simulated), world.operating():
+        volume = {"enabled": True, "requests": {"storage": "1Gi"}}
+        await world.create("nacos", {**EMBEDDED, "replicas": 5, "volume": volume})
+        await world.until("nacos")
+        await world.change("nacos", replicas=3, volume={"requests": {"storage": "2Gi"}})
+        assert await watch_until(world) >= 3
+        assert {len(one.peers) for one in simulated.ensemble.members.values()} == {3}
+        assert any("made anew" in text for text in await world.events("Recreating"))
+
+
+@pytest.mark.spec("N-15")
 async def test_down_to_one_and_back() -> None:
     async with a_simulated_world(nodes=3) as (world, simulated), world.operating():
         await world.create("nacos", {**EMBEDDED, "allowSmallClusters": True})

@@ -12,7 +12,7 @@ from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.statefulset import storage_of
-from konverge.operators.nacos.pods import is_ready
+from konverge.operators.nacos.pods import is_going, is_ready, ordinal
 from konverge.operators.nacos.steps.members import Workload, pods_of
 from konverge.operators.nacos.steps.peers import retire
 from konverge.operators.nacos.steps.round import MEMBERS_VERIFIED, Round
@@ -30,8 +30,11 @@ async def next_size(round: Round) -> tuple[int, int]:
     """
     wish = round.wish
     live = await round.ctx.get(StatefulSet, wish.name)
-    size = live.spec.replicas if live is not None and live.spec.replicas is not None else wish.replicas
-    if live is None or not wish.cluster or size <= wish.replicas:
+    if live is None:
+        size = max(wish.replicas, _without_a_set(round) if wish.cluster else 0)
+        return size, size
+    size = live.spec.replicas if live.spec.replicas is not None else wish.replicas
+    if not wish.cluster or size <= wish.replicas:
         return wish.replicas, wish.replicas
     workload = Workload(live, pods_of(round))
     last = workload.pod(names.pod(wish.name, size - 1))
@@ -41,6 +44,11 @@ async def next_size(round: Round) -> tuple[int, int]:
         return (size, size - 1) if round.is_true(MEMBERS_VERIFIED) else (size, size)
     well = _well_without(round, workload, size - 1) and await retire(round, workload, size - 1)
     return (size - 1, size - 1) if well else (size, size - 1)
+
+
+def _without_a_set(round: Round) -> int:
+    """How many servers go on while their StatefulSet is made anew: the new one begins with all of them."""
+    return 1 + max((ordinal(pod) for pod in pods_of(round) if not is_going(pod)), default=-1)
 
 
 def _listed(live: StatefulSet, name: str, size: int) -> int:
