@@ -6,6 +6,8 @@ import doctest
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from konverge.service import catalogue, problems, redaction, sse
 from konverge.service.redaction import HIDDEN, properties, shown
@@ -69,3 +71,38 @@ def test_a_resource_of_another_form_is_shown_as_far_as_it_goes(odd: Any) -> None
         assert instance(whole).phase == "Pending"
     told = instance({"status": {"conditions": odd, "kubeConditions": odd, "phase": odd, "readyReplicas": odd}})
     assert told.ready_replicas in (0, 3)
+
+
+NAMES = st.sampled_from(["password", "mysqlPassword", "token", "A_SECRET", "db.password.0", "userPwd", "accessKey"])
+PLAIN = st.sampled_from(["image", "a", "name", "resources", "volume", "limits", "labels", "config"])
+SECRET = "S3CR3T"
+
+
+@st.composite
+def resources(draw: st.DrawFn) -> dict[str, Any]:
+    """Resources with a secret in any of the places that secrets are put."""
+    hidden = st.one_of(
+        NAMES.map(lambda name: {name: SECRET}),
+        NAMES.map(lambda name: {"env": [{"name": name, "value": SECRET}]}),
+        NAMES.map(lambda name: {"config": f"a=b\n  {name} = {SECRET}\\\n {SECRET}\nc=d"}),
+        st.just({"image": f"jdbc:mysql://root:{SECRET}@db/x?useSSL=1&password={SECRET}"}),
+    )
+    deeper = st.recursive(
+        hidden,
+        lambda inner: st.one_of(
+            st.dictionaries(PLAIN, inner, min_size=1, max_size=3), st.lists(inner, min_size=1, max_size=3).map(as_items)
+        ),
+        max_leaves=6,
+    )
+    return {name: draw(deeper) for name in ("metadata", "spec", "status")}
+
+
+def as_items(items: list[Any]) -> dict[str, Any]:
+    return {"items": items}
+
+
+@given(resources())
+def test_no_secret_is_shown_wherever_it_is_put(resource: dict[str, Any]) -> None:
+    assert SECRET in repr(resource)
+    assert SECRET not in repr(shown(resource))
+    assert SECRET not in repr(instance(resource))
