@@ -1,4 +1,4 @@
-"""Where the real database servers of the real lane come from: the distribution's packages.
+"""Where the real database servers and the browser of the real lane come from: the distribution's packages.
 
 `make real` calls this first. Where it may (root, or sudo without a password, on a system with apt-get) it installs
 what is missing, and says so; elsewhere it says what to install, and the tests that need it skip with the same words.
@@ -15,6 +15,7 @@ from pathlib import Path
 
 _POSTGRES_FOLDERS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/bin")
 _SYSTEM = ("/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin")
+_BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
 _QUIET = {"DEBIAN_FRONTEND": "noninteractive"}
 
 
@@ -38,6 +39,12 @@ def mariadb_programs() -> Mariadb | None:
     return Mariadb(server, install) if server and install and shutil.which("mariadb") else None
 
 
+def browser() -> Path | None:
+    """A Chromium of any name; KONVERGE_BROWSER goes first."""
+    named = os.environ.get("KONVERGE_BROWSER")
+    return Path(named) if named else next((found for name in _BROWSERS if (found := _find(name))), None)
+
+
 def _version(folder: Path) -> int:
     digits = "".join(letter for letter in str(folder) if letter.isdigit())
     return int(digits or 0)
@@ -50,7 +57,11 @@ def _find(name: str) -> Path | None:
 
 def missing() -> list[str]:
     """The packages to install, by the names that Debian and Ubuntu give them."""
-    wanted = {"postgresql": postgres_programs(), "mariadb-server": mariadb_programs()}
+    wanted = {
+        "postgresql": postgres_programs(),
+        "mariadb-server": mariadb_programs(),
+        "chromium-headless-shell": browser(),
+    }
     return [name for name, found in wanted.items() if found is None]
 
 
@@ -73,17 +84,21 @@ def _installer() -> list[str] | None:
 
 
 def install(packages: list[str]) -> bool:
-    """Whether they are there now. A failed installation is no failure of the run: the tests skip, with a line."""
+    """Whether they are there now. A failed installation is no failure of the run: the tests skip, with a line.
+
+    One by one: a name that a distribution does not know fails its own installation and no other.
+    """
     command = _installer()
     if command is None:
         return False
     print(f"real lane: installing {' '.join(packages)} ({command[0]} install)", flush=True)
-    for step in (["update", "-q"], ["install", "-y", "-q", "--no-install-recommends", *packages]):
+    installs = [["install", "-y", "-q", "--no-install-recommends", package] for package in packages]
+    for step in (["update", "-q"], *installs):
         done = subprocess.run(
             [*command, *step], env={**os.environ, **_QUIET}, capture_output=True, text=True, check=False
         )
         if done.returncode:
-            print(f"real lane: {' '.join(command)} {step[0]} failed: {done.stderr.strip()[-500:]}", flush=True)
+            print(f"real lane: {' '.join([*command, *step])} failed: {done.stderr.strip()[-500:]}", flush=True)
     return not missing()
 
 

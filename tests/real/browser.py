@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +16,8 @@ from typing import Any
 
 import pytest
 
-_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
+from tools import real_packages
+
 _FLAGS = (
     "--headless",
     "--no-sandbox",  # as root there is none; the pages are our own
@@ -34,9 +34,8 @@ KEYS = {"Enter": (13, "\r"), "Tab": (9, ""), "Escape": (27, ""), "Backspace": (8
 
 def program() -> str:
     """The browser; skips where there is none."""
-    named = os.environ.get("KONVERGE_BROWSER", "")
-    found = named or next((path for name in _NAMES if (path := shutil.which(name))), "")
-    return found or pytest.skip("no chromium here: apt-get install chromium-headless-shell, or KONVERGE_BROWSER=/path")
+    found = real_packages.browser()
+    return str(found) if found else pytest.skip(real_packages.advice(["chromium-headless-shell"]))
 
 
 class Refused(AssertionError):
