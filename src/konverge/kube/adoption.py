@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from konverge.cache.record import Meta, Record
+from konverge.cache.store import Change
 from konverge.client import Client, Invalid, MergePatch, NotFound
 from konverge.objects.codec import to_dict
 from konverge.objects.labels import Selector, from_selector
@@ -27,6 +28,11 @@ ORPHANS = "orphans"
 def orphans(record: Record, meta: Meta) -> Iterable[str]:
     """An index function: the namespace of an object that nobody controls."""
     return () if any(owner.controller for owner in meta.owner_references) else (meta.namespace,)
+
+
+def adoptable(change: Change) -> bool:
+    """A predicate: the object has no controller now. Asked before anybody decodes the whole of it."""
+    return change.new is not None and not any(owner.controller for owner in change.meta.owner_references)
 
 
 def _anybody(obj: Object) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from konverge.client import ClientError, Forbidden, NotFound
 from konverge.kube import pods as podlib
-from konverge.kube.adoption import ORPHANS, claim, orphans
+from konverge.kube.adoption import ORPHANS, adoptable, claim, orphans
 from konverge.objects import labels
 from konverge.objects.kinds.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from konverge.objects.kinds.core_v1 import Pod, PodSpec, PodTemplateSpec
@@ -179,7 +179,7 @@ def controllers() -> list[Controller[Any]]:
             ReplicaSetReconciler(),
             component="replicaset-controller",
             owns=[Pod],
-            watches=[Watch(kind=Pod, lookup=_of_orphan)],
+            watches=[Watch(kind=Pod, lookup=_of_orphan, predicate=adoptable)],
             indexes={Pod: {ORPHANS: orphans}},
         )
     ]

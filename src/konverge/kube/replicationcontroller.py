@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.kube.adoption import ORPHANS, orphans
+from konverge.kube.adoption import ORPHANS, adoptable, orphans
 from konverge.kube.replicaset import Form, keep
 from konverge.objects import labels
 from konverge.objects.kinds.core_v1 import (
@@ -42,7 +42,7 @@ def controllers() -> list[Controller[Any]]:
             ReplicationControllerReconciler(),
             component="replication-controller",
             owns=[Pod],
-            watches=[Watch(kind=Pod, lookup=_of_orphan)],
+            watches=[Watch(kind=Pod, lookup=_of_orphan, predicate=adoptable)],
             indexes={Pod: {ORPHANS: orphans}},
         )
     ]

@@ -17,7 +17,7 @@ from konverge.cache.record import Meta
 from konverge.client import ClientError
 from konverge.kube import pods as podlib
 from konverge.kube import revisions
-from konverge.kube.adoption import ORPHANS, adopters, claim, orphans
+from konverge.kube.adoption import ORPHANS, adoptable, adopters, claim, orphans
 from konverge.kube.batches import create_pods, delete_pods
 from konverge.kube.daemonset import fit
 from konverge.kube.daemonset.plan import GENERATION, GENERATION_LABEL, Steps, View, look_at, manage, roll
@@ -211,7 +211,7 @@ def controllers() -> list[Controller[Any]]:
             component="daemonset-controller",
             owns=[Pod, ControllerRevision],
             watches=[
-                Watch(kind=Pod, lookup=adopters(DaemonSet)),
+                Watch(kind=Pod, lookup=adopters(DaemonSet), predicate=adoptable),
                 Watch(kind=Node, lookup=_concerned, predicate=_matters),
             ],
             indexes={Pod: {ORPHANS: orphans, BY_NODE: _node_of}, ControllerRevision: {ORPHANS: orphans}},

@@ -13,7 +13,7 @@ from typing import Any
 from konverge.cache import by_owner
 from konverge.client import MergePatch, NotFound
 from konverge.kube import pods as podlib
-from konverge.kube.adoption import ORPHANS, claim, orphans
+from konverge.kube.adoption import ORPHANS, adoptable, claim, orphans
 from konverge.kube.deployment import replicasets as sets
 from konverge.kube.deployment import rolling, status
 from konverge.kube.deployment.replicasets import count
@@ -197,7 +197,10 @@ def controllers() -> list[Controller[Any]]:
             DeploymentReconciler(),
             component="deployment-controller",
             owns=[ReplicaSet],
-            watches=[Watch(kind=ReplicaSet, lookup=_of_orphan), Watch(kind=Pod, lookup=_of_pod, predicate=deleted)],
+            watches=[
+                Watch(kind=ReplicaSet, lookup=_of_orphan, predicate=adoptable),
+                Watch(kind=Pod, lookup=_of_pod, predicate=deleted),
+            ],
             indexes={ReplicaSet: {ORPHANS: orphans}, Pod: {"owner": by_owner}},
         )
     ]

@@ -14,7 +14,7 @@ from typing import Any
 from konverge.cache import Change, by_owner
 from konverge.client import ClientError
 from konverge.kube import pods as podlib
-from konverge.kube.adoption import ORPHANS, adopters, claim, orphans
+from konverge.kube.adoption import ORPHANS, adoptable, adopters, claim, orphans
 from konverge.kube.batches import create_pods, delete_pods
 from konverge.kube.job import members, tracking, verdict, work
 from konverge.kube.job.backoff import Streak, Streaks
@@ -209,7 +209,7 @@ def controllers() -> list[Controller[Any]]:
             JobReconciler(),
             component="job-controller",
             owns=[Pod],
-            watches=[Watch(kind=Pod, lookup=adopters(Job))],
+            watches=[Watch(kind=Pod, lookup=adopters(Job), predicate=adoptable)],
             indexes={Pod: {ORPHANS: orphans}},
         ),
         Controller(

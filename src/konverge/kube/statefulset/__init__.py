@@ -11,7 +11,7 @@ from typing import Any
 
 from konverge.client import AlreadyExists, ClientError, MergePatch, NotFound
 from konverge.kube import revisions
-from konverge.kube.adoption import ORPHANS, adopters, claim, orphans
+from konverge.kube.adoption import ORPHANS, adoptable, adopters, claim, orphans
 from konverge.kube.batches import slow_start
 from konverge.kube.statefulset import claims, identity, status
 from konverge.kube.statefulset.plan import Plan, look_at, plan, uses_current_revision
@@ -178,7 +178,7 @@ def controllers() -> list[Controller[Any]]:
             component="statefulset-controller",
             owns=[Pod, ControllerRevision],
             watches=[
-                Watch(kind=Pod, lookup=adopters(StatefulSet)),
+                Watch(kind=Pod, lookup=adopters(StatefulSet), predicate=adoptable),
                 Watch(kind=PersistentVolumeClaim, requests=_waiting_for, predicate=deleted),
             ],
             indexes={Pod: {ORPHANS: orphans}, ControllerRevision: {ORPHANS: orphans}},
