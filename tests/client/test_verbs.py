@@ -209,7 +209,7 @@ async def test_a_bookmark_of_a_kind_with_a_required_spec_does_not_end_the_watch(
 
 async def test_many_events_at_once_are_the_same_as_few() -> None:
     names = [f"{number:04}" for number in range(1000)]  # far more than are decoded together
-    text = b"".join(event("ADDED", config_map(name, text="x" * 100)) for name in names)
+    text = b"".join(event("ADDED", config_map(name, text="x" * 200)) for name in names)
     assert len(text) > 2 * TOGETHER
     seen = [found.object.metadata.name async for found in Script(streamed(text)).client().watch(ConfigMap)]
     assert seen == names

@@ -284,6 +284,13 @@ async def test_a_head_answer_may_state_a_length() -> None:
         assert (await pool.send(GET)).body == b"ok"
 
 
+async def test_a_head_answer_with_a_body_is_the_last_of_its_connection() -> None:
+    wrong = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nno"
+    async with scripted(answering(wrong, OK), answering(OK)) as port, pool_to(port) as pool:
+        assert (await pool.send(Request("HEAD", "/"))).body == b""
+        assert (await pool.send(GET)).body == b"ok"
+
+
 async def test_an_early_answer_to_a_large_upload_closes_the_connection() -> None:
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_head(reader)

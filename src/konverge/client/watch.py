@@ -34,8 +34,8 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 RawEvent = tuple[str, bytes]
 """The type of an event and the JSON of its object."""
 
-TOGETHER = 64 << 10
-"""Bytes of events that are decoded together at most."""
+TOGETHER = 128 << 10
+"""Bytes of events that are decoded together at most: what is read or inflated at a time, and a line begun before it."""
 MAX_EVENT = 64 << 20
 """Bytes of one event at most. The server stores objects of at most 1.5 MiB; a line past this is not a watch."""
 

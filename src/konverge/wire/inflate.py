@@ -15,9 +15,9 @@ from typing import Any
 
 from konverge.wire.errors import BodyTooLarge, ProtocolError
 
-PIECE = 32 * 1024
+PIECE = 64 * 1024
 """Of a stream at a time: such a piece stays in the processor's cache until it has been read (a third less CPU for a
-watch than with 256 KiB)."""
+watch than with 256 KiB), and is large enough that asking for it costs nothing in comparison."""
 _WHOLE_PIECE = 1024 * 1024
 _GZIP = 16 + zlib.MAX_WBITS
 _RAW = -zlib.MAX_WBITS
