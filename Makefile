@@ -31,9 +31,10 @@ up: venv ## start a whole simulated Kubernetes and print how to reach it (Ctrl-C
 test: venv ## the fast suite: in process, deterministic
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not real and not long"
 
-seeds: venv ## the long suite: a thousand fault seeds of the simulated cluster (SEEDS=N for others), the operators' long stories
+seeds: venv ## the long suite: a thousand fault seeds of the simulated cluster (SEEDS=N for others), the operators' long stories, property tests with many examples
 	KONVERGE_SEEDS=$(SEEDS) $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/sim/test_seeds.py
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "long and not real"
+	HYPOTHESIS_PROFILE=many $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "hypothesis and not real"
 
 real: venv ## the suite against real parts (kube-apiserver, kubectl, helm …); says what it skips and why
 	@$(BIN)/python -m tools.real_packages

@@ -51,6 +51,11 @@ CASES = """
     @given(st.integers())
     async def test_fails_for_large(n):
         assert n < 1000
+
+    @pytest.mark.limit(0.2)
+    @given(st.integers())
+    async def test_hangs(n):
+        await asyncio.Event().wait()
 """
 LEAVES_A_FILE = """
     import tests.conftest
@@ -116,6 +121,10 @@ def test_async_fixtures_share_the_loop_of_their_test(complaint: Callable[[str], 
 
 def test_async_property_tests_run_every_example(complaint: Callable[[str], str]) -> None:
     assert "n=1000" in complaint("test_fails_for_large")
+
+
+def test_a_property_test_that_hangs_is_ended(complaint: Callable[[str], str]) -> None:
+    assert "not finished within its limit" in complaint("test_hangs")
 
 
 def test_a_file_left_in_the_repository_is_an_error(tmp_path: Path) -> None:
