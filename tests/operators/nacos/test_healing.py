@@ -10,6 +10,7 @@ from konverge.client import MergePatch
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import ConfigMap, Pod, Service
 from konverge.operators.nacos.server import Leader, NacosError
+from konverge.runtime import find_condition
 from tests.operators.nacos.world import CLUSTER, SPACE, a_world, condition
 
 pytestmark = [pytest.mark.virtual, pytest.mark.limit(180)]
@@ -27,6 +28,20 @@ async def test_a_missing_child_comes_back(kind: Any) -> None:
         assert await world.client.get(kind, name, SPACE)
         await world.until("nacos")
         assert any(name in text for text in await world.events("Restored"))
+
+
+@pytest.mark.spec("N-14")
+async def test_what_comes_last_was_not_taken_away() -> None:
+    """A budget is made when the cluster is up: nothing is restored by that."""
+    async with a_world() as world, world.operating():
+        await world.create("nacos", CLUSTER)
+        await world.until("nacos")
+        await world.advance(60.0)
+        assert await world.events("Restored") == []
+        assert await world.events("Protected") == ["PodDisruptionBudget nacos was made"]
+        found = find_condition((await world.nacos("nacos")).status.kube_conditions, "PodsReady")
+        assert found is not None
+        assert found.message == "3 of 3 pods are ready"
 
 
 @pytest.mark.spec("N-14")

@@ -26,9 +26,10 @@ def check_kind(round: Round, workload: Workload) -> None:
         troubles = "; ".join(filter(None, (trouble(pod) for pod in workload.pods)))
         message = f"The number of ready pods is too less: {len(workload.ready)} of {wish.needed_ready} needed"
         raise _short(round, Stop(UNKNOWN, "PodsNotReady", f"{message}; {troubles}" if troubles else message))
-    if not round.is_true(PODS_READY):
-        message = f"{len(workload.ready)} of {wish.replicas} pods are ready"
-        round.condition(PODS_READY, True, "EnoughReady", message)
+    was_ready = round.is_true(PODS_READY)
+    message = f"{len(workload.ready)} of {wish.replicas} pods are ready"
+    round.condition(PODS_READY, True, "EnoughReady", message)
+    if not was_ready:
         raise Stop(NORMAL, "PodsReady", message)
 
 

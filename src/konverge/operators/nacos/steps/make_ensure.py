@@ -49,7 +49,7 @@ async def make_ensure(round: Round) -> None:
     if round.wish.mysql_init:
         wrote |= await ensure_mysql_job(round)
     if wants_ingress(round.wish):
-        wrote |= await round.ensure(ingress(round.wish))
+        wrote |= await round.ensure(ingress(round.wish), made="Exposed")
     wrote |= await ensure_monitor(round)
     wrote |= await _remove_unwished(round)
     round.status.config_digest = digest(final) if final is not None else ""
@@ -115,7 +115,7 @@ async def _ensure_auth_secret(round: Round) -> None:
 async def _protect(round: Round) -> None:
     """A budget for a cluster that has once been up: while it forms, evictions cost nothing."""
     if wants_budget(round.wish) and round.status.phase == "Running":
-        await round.ensure(disruption_budget(round.wish))
+        await round.ensure(disruption_budget(round.wish), made="Protected")
 
 
 async def _remove_unwished(round: Round) -> bool:

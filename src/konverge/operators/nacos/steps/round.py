@@ -103,8 +103,10 @@ class Round:
         self.note("GET", kind.resource.kind, name)
         return await self.ctx.get(kind, name)
 
-    async def ensure(self, child: Object) -> bool:
-        """A child as it is wished; True when that took a write."""
+    async def ensure(self, child: Object, made: str = "Restored") -> bool:
+        """A child as it is wished; True when that took a write. `made` is the reason of the event when it was not there
+        though others are: somebody deleted it, or it comes later than they.
+        """
         kind, name = type(child), child.metadata.name
         known = await self.ctx.get(kind, name) is not None
         try:
@@ -116,7 +118,8 @@ class Round:
             await self._replace_ports(child)
         self.note("UPDATE" if known else "CREATE", kind.resource.kind, name)
         if self.status.phase != "Creating":
-            self.ctx.event("Updated" if known else "Restored", f"{kind.resource.kind} {name} is as wished again")
+            again = "is as wished again" if known or made == "Restored" else "was made"
+            self.ctx.event("Updated" if known else made, f"{kind.resource.kind} {name} {again}")
         return True
 
     async def _replace_ports(self, service: Service) -> None:
