@@ -20,6 +20,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from konverge.wire.alarm import TICK, Alarm
 from konverge.wire.encode import JOIN_LIMIT
 from konverge.wire.errors import (
+    BodyTooLarge,
     ConnectionLost,
     ProtocolError,
     ReadTimeout,
@@ -60,7 +61,6 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_alarm",
         "_answer",
-        "_arrived",
         "_body",
         "_deadline",
         "_error",
@@ -86,7 +86,6 @@ class Connection(asyncio.BufferedProtocol):
         "_untouched",
         "_uses",
         "name",
-        "on_body",
     )
 
     def __init__(self, owner: Owner, limits: ClientLimits, name: str) -> None:
@@ -96,10 +95,6 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._alarm = Alarm(self._loop, self._on_alarm)
         self._transport: asyncio.Transport | None = None
-        # Pieces of the body from the read under way. The parser puts them there itself: a server that sends small
-        # chunks would otherwise cost a call into Python for each of them.
-        self._arrived: list[bytes] = []
-        self.on_body = self._arrived.append
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
         self._phase = IDLE
         self._uses = 0
@@ -197,10 +192,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
-            self._collect()  # what came before it is part of the answer
             self._on_parser_error(error)
-            return
-        if self._arrived and not self._collect():
             return
         if self._phase == DONE:
             self._finish()
@@ -251,6 +243,17 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_head:
             self._phase = DONE
 
+    def on_body(self, data: bytes) -> None:
+        if self._phase != BODY:
+            raise ProtocolError("a body where none belongs")
+        if self._stream is not None:
+            self._stream.push(data)
+            return
+        self._body.append(data)
+        self._size += len(data)
+        if self._limits.body is not None and self._size > self._limits.body:
+            raise too_large(self._limits.body)
+
     def on_message_complete(self) -> None:
         if self._phase == BODY:
             self._phase = DONE
@@ -274,26 +277,6 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
 
     # --- the state machine's inner steps --------------------------------------------------------------------------
-
-    def _collect(self) -> bool:
-        """Pass on what the last read brought of the body. False when that was too much."""
-        arrived = self._arrived
-        if not arrived:
-            return True
-        data = arrived[0] if len(arrived) == 1 else b"".join(arrived)
-        arrived.clear()
-        if self._is_head:
-            self._keep = False  # a body where none belongs: nobody knows where the next answer begins
-        elif self._stream is not None:
-            self._stream.push(data)
-        else:
-            self._body.append(data)
-            self._size += len(data)
-            if self._limits.body is not None and self._size > self._limits.body:
-                self._phase = BODY  # even when all of it has come: nobody is given this answer
-                self.abort(too_large(self._limits.body))
-                return False
-        return True
 
     def _expect_bytes(self, silence: float | None = None) -> None:
         """Set the alarm to the end of the exchange's time or of the server's permitted silence."""
@@ -402,7 +385,7 @@ class Connection(asyncio.BufferedProtocol):
             self._finish()
             return
         cause = error.__context__
-        if not isinstance(cause, ProtocolError):
+        if not isinstance(cause, (ProtocolError, BodyTooLarge)):
             cause = ProtocolError(f"{self.name} did not answer in HTTP/1.1 ({error}); check the scheme and the port")
         self.abort(cause)
 
