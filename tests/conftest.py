@@ -163,6 +163,8 @@ def _each_on_its_own_loop(function: Callable[..., Coroutine[Any, Any, None]]) ->
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # Those with a limit of their own take long: they begin first, so that all workers end at about the same time.
+    items.sort(key=lambda item: item.get_closest_marker("limit") is None)
     for item in items:
         if not isinstance(item, pytest.Function):
             continue
