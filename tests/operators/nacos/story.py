@@ -217,15 +217,22 @@ class Story:
             and images == {f"nacos/nacos-server:{self.tag}"}
             and found.status.version == self.tag[1:]
             and found.status.leader == self.nacos.leader()
+            and self._raft_group() == {f"nacos-{number}" for number in range(self.replicas)}
             and (not self.postgres or self.server.databases["nacos"].accepts("nacos", self.password))
         )
+
+    def _raft_group(self) -> set[str]:
+        """Whom the leader counts: also who left, until it is taken out, and nobody who stays out."""
+        leader = self.nacos.leader()
+        return {address.partition(".")[0] for address in self.nacos.member(leader).peers} if leader else set()
 
     async def _state(self) -> str:
         found = await self.world.nacos("nacos")
         pods = await self.world.client.list(Pod, SPACE, label_selector="app=nacos")
         shown = {pod.metadata.name: f"{pod.status.phase}, {'' if pod_is_ready(pod) else 'not '}ready" for pod in pods}
         last = found.status.event[-1].message if found.status.event else ""
-        return f"{found.status.phase}, wished {self.replicas} of {self.tag}, {shown}, {last}"
+        group = sorted(self._raft_group())
+        return f"{found.status.phase}, wished {self.replicas} of {self.tag}, {shown}, raft group {group}, {last}"
 
     async def _end_badly(self) -> None:
         """One thing is broken for good, and the resource says which."""
