@@ -39,6 +39,8 @@ GRACE = 5.0
 """A stream that outlives the server's own limit by this much is dead."""
 BOOKMARK_SILENCE = 150.0
 """Servers that send bookmarks do so every minute: two missing ones mean that nobody is there."""
+LEEWAY = 30.0
+"""Seconds more until that is noticed, so that not every event has to wind up the alarm again."""
 PROOF = 3.0
 """Seconds that a connection is given to show what is missed, before a doubt about it counts."""
 LULL = 0.05
@@ -285,11 +287,18 @@ class Reflector:
                     if state_only:
                         alarm.reschedule(min(end, loop.time() + self._list_timeout))
                     elif self.watching.bookmarks and self._alarm is not None:
-                        alarm.reschedule(min(end, loop.time() + BOOKMARK_SILENCE))
+                        self._wind_up(alarm, end)
                     if changes is not None and self._plenty():
                         await changes.rest(LULL)
             finally:
                 self._alarm = None
+
+    @staticmethod
+    def _wind_up(alarm: asyncio.Timeout, end: float) -> None:
+        now, due = asyncio.get_running_loop().time(), alarm.when()
+        latest = min(end, now + BOOKMARK_SILENCE + LEEWAY)
+        if due is None or due > latest or due < min(end, now + BOOKMARK_SILENCE):
+            alarm.reschedule(latest)
 
     async def _take(self, chunk: bytes) -> None:
         """Changes are told as soon as they are in the store: what ends a watch can only come between two slices."""
