@@ -28,6 +28,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from hypothesis.internal.conjecture import providers as hypothesis_providers
 
 from tests.holds import Holds
 from tests.loops import RealTimeLoop, VirtualTimeLoop
@@ -42,6 +43,9 @@ _QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 hypothesis_settings.register_profile("house", derandomize=True, max_examples=30, **_QUIET)
 hypothesis_settings.register_profile("many", derandomize=True, max_examples=200, **_QUIET)
 hypothesis_settings.register_profile("explore", max_examples=100, **_QUIET)
+# Hypothesis also draws constants that it finds in whatever modules happen to be loaded: examples would depend on which
+# tests a worker has run before.
+hypothesis_providers._get_local_constants = lambda: hypothesis_providers._local_constants  # type: ignore[attr-defined]
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
 
 

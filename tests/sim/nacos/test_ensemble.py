@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from konverge import clock
@@ -207,6 +207,7 @@ def test_a_grown_cluster_needs_the_new_list_everywhere() -> None:
     assert play.after(120).healthy, play.after(0).problems
 
 
+@example([("freeze", 0, 1.0), ("start", 0, 5.0), ("kill", 2, 1.0)], 365)  # it led a later term than the one that thaws
 @given(st.lists(st.tuples(st.sampled_from(["kill", "start", "freeze", "thaw", "cut", "heal"]), st.integers(0, 2),
                           st.floats(0.1, 90)), max_size=12), st.integers(0, 1000))  # fmt: skip
 def test_whatever_happens_terms_grow_and_leaders_have_a_majority(

@@ -38,6 +38,8 @@ class Ensemble:
         """By address and group: what is on disk."""
         self._peers: dict[str, set[str]] = {}
         """By address, the same."""
+        self._changes: dict[str, int] = {}
+        """By address, the same: how many changes of the peers it has seen. Nobody votes for one that has seen fewer."""
         self._cuts: set[frozenset[str]] = set()
         """Pairs of addresses between which nothing gets through."""
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -108,11 +110,18 @@ class Ensemble:
         self.advance(now)
         leaders = [self.leader_of(member, group) for group in member.settings.groups]
         for leader in leaders:
-            if leader is not None:
-                for one in self._voters(leader):
-                    one.peers.discard(address)
+            if leader is not None and address in leader.peers:
+                self._change(leader, lambda peers: peers.discard(address))
         self._reconsider()
         return None not in leaders
+
+    def _change(self, leader: Member, change: Callable[[set[str]], None]) -> None:
+        """The peers change, for all that the leader reaches."""
+        voters = self._voters(leader)
+        number = 1 + max(self._changes.get(one.address, 0) for one in voters)
+        for one in voters:
+            change(one.peers)
+            self._changes[one.address] = number
 
     def heal(self, now: float) -> None:
         self.advance(now)
@@ -178,8 +187,9 @@ class Ensemble:
         if not member.alive or belief is None or belief.address != member.settings.raft_address:
             return False
         behind = self._voters(member)
-        known = (one.beliefs.get(group) for one in behind)
-        return self._majority(member, len(behind)) and all(one is None or one.term <= belief.term for one in known)
+        # Terms are on disk: who was killed in a later one makes the leader of an older one step down when it is back.
+        seen = (self._terms.get((one.address, group), 0) for one in behind)
+        return self._majority(member, len(behind)) and all(term <= belief.term for term in seen)
 
     def leader_of(self, member: Member, group: str) -> Member | None:
         """The leader that it follows, if that one is at work and within reach."""
@@ -209,10 +219,9 @@ class Ensemble:
         if at_work:
             leader = max(at_work, key=lambda one: one.beliefs[group].term)
             if member.address not in leader.peers:
-                if member.joined:
-                    return
-                for one in self._voters(leader):
-                    one.peers.add(member.address)
+                if group in member.beliefs:
+                    return  # a process asks for its place once: one that is removed stays out
+                self._change(leader, lambda peers: peers.add(member.address))
             self._tell(member, leader, group)
         elif (member, group) not in self._standing:
             self._standing.add((member, group))
@@ -224,12 +233,19 @@ class Ensemble:
         def hear() -> None:
             # Who has voted in a later term does not listen to the leader of an older one.
             if self._terms.get((member.address, group), 0) <= news.term and self.reach(member, leader):
-                member.peers.clear()
-                member.peers.update(leader.peers)
+                self._follow(member, leader)
                 self._believe(member, group, news)
                 self._open_what_may()
 
         self._after(self._draw(self.timings.news), hear)
+
+    def _follow(self, member: Member, leader: Member) -> None:
+        """Take over its peers, unless another group's leader has changed them since."""
+        seen = self._changes.get(leader.address, 0)
+        if seen >= self._changes.get(member.address, 0):
+            member.peers.clear()
+            member.peers.update(leader.peers)
+            self._changes[member.address] = seen
 
     def _stand(self, member: Member, group: str) -> None:
         self._standing.discard((member, group))
@@ -237,7 +253,7 @@ class Ensemble:
             return
         if self.leader_of(member, group) is not None:
             return
-        votes = [one for one in self._voters(member) if one is member or self.leader_of(one, group) is None]
+        votes = [one for one in self._voters(member) if one is member or self._would_vote(one, member, group)]
         if not self._majority(member, len(votes)) or any(self._leads(one, group) for one in votes):
             return
         term = 1 + max(self._terms.get((one.address, group), 0) for one in votes)
@@ -246,8 +262,11 @@ class Ensemble:
         self._believe(member, group, Leader(member.settings.raft_address, term))
         self._reconsider()
 
+    def _would_vote(self, one: Member, candidate: Member, group: str) -> bool:
+        behind = self._changes.get(candidate.address, 0) < self._changes.get(one.address, 0)
+        return not behind and self.leader_of(one, group) is None
+
     def _believe(self, member: Member, group: str, leader: Leader) -> None:
-        member.joined = True
         self._terms[member.address, group] = leader.term
         member.believe(group, leader, self.now)
 
