@@ -41,7 +41,7 @@ REAL_LIMIT = 600.0
 # examples; to look for new ones: HYPOTHESIS_PROFILE=explore make test
 _QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 hypothesis_settings.register_profile("house", derandomize=True, max_examples=30, **_QUIET)
-hypothesis_settings.register_profile("many", derandomize=True, max_examples=200, **_QUIET)
+hypothesis_settings.register_profile("many", derandomize=True, max_examples=100, **_QUIET)
 hypothesis_settings.register_profile("explore", max_examples=100, **_QUIET)
 # Hypothesis also draws constants that it finds in whatever modules happen to be loaded: examples would depend on which
 # tests a worker has run before.
