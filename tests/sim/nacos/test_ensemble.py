@@ -284,3 +284,40 @@ def test_a_server_that_left_counts_until_it_is_removed() -> None:
     gone = verdict.surplus[0].replace(":7848", ":8848")
     assert play.ensemble.remove_peer(play.members["nacos-0"], gone, play.now)
     assert play.after(1).surplus == ()
+
+
+def test_a_server_that_is_removed_stays_out_until_it_starts_anew() -> None:
+    play = Play(size=4)
+    play.up()
+    last = play.members["nacos-3"]
+    assert play.ensemble.remove_peer(play.members["nacos-0"], last.address, play.now)
+    play.after(60)
+    assert all(last.address not in play.members[f"nacos-{number}"].peers for number in range(3))
+    play.kill("nacos-3")
+    play.start("nacos-3")
+    assert play.after(120).healthy
+    assert all(last.address in one.peers for one in play.members.values())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_election_never_undoes_a_change_of_the_peers(seed: int) -> None:
+    """One that missed a newcomer cannot become the leader of those that know it."""
+    play = Play(seed=seed, size=3)
+    play.up()
+    missing = play.members["nacos-2"].address
+    others = [play.members[pod].address for pod in ("nacos-0", "nacos-1")]
+    play.ensemble.cut([missing], others, play.now)
+    play.after(30)
+    play.settings = [*play.settings, _settings(3, 4)]
+    newcomer = play.settings[-1]
+    play.ensemble.cut([missing], [newcomer.address], play.now)
+    play.start("nacos-3")
+    play.after(120)
+    assert newcomer.address in play.members["nacos-0"].peers
+    play.ensemble.heal(play.now)
+    play.after(60)
+    for pod in ("nacos-0", "nacos-1"):
+        play.kill(pod)
+        play.start(pod)
+        play.after(120)
+    assert all(newcomer.address in one.peers for one in play.members.values())

@@ -49,8 +49,6 @@ class Member:
     exit_code: int | None = None
     peers: set[str] = field(default_factory=set)
     """The addresses of those that its raft groups consist of; they are kept on disk."""
-    joined: bool = False
-    """It has found its place in the groups. A process asks for that once: one that is removed stays out."""
     beliefs: dict[str, Leader] = field(default_factory=dict)
     """Its own raft metadata: by group, and never cleared."""
     history: list[tuple[float, dict[str, Leader]]] = field(default_factory=list)
