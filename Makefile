@@ -44,6 +44,7 @@ lint: venv ## format, lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy bench/*.py tools/*.py
 	$(BIN)/lint-imports --no-cache
 
 bench-venv: $(BENCH_VENV)/.ready ## install the peers that the benchmarks compare with

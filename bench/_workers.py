@@ -92,6 +92,14 @@ class _Span:
     began = 0.0
     ended: float | None = None
 
+    @classmethod
+    def begin(cls) -> None:
+        cls.began, cls.ended = cpu_seconds(), None
+
+    @classmethod
+    def spent(cls) -> float:
+        return (cls.ended or cpu_seconds()) - cls.began
+
 
 def measure_from_here() -> None:
     """Called by a peer in the midst of an action: what it did so far does not count."""
@@ -109,7 +117,7 @@ def serve(peer: Any, run: Callable[[Any], Any] | None = None) -> None:
 
     `run` drives what a method returns when that is awaitable.
     """
-    drive = run or asyncio.Runner().run
+    drive: Callable[[Any], Any] = run or asyncio.Runner().run
 
     def call(name: str, arguments: dict[str, Any]) -> None:
         outcome = getattr(peer, name)(**arguments)
@@ -125,9 +133,9 @@ def serve(peer: Any, run: Callable[[Any], Any] | None = None) -> None:
             continue
         if hasattr(peer, f"prepare_{action}"):
             call(f"prepare_{action}", order)
-        _Span.began, _Span.ended = cpu_seconds(), None
+        _Span.begin()
         call(action, order)
-        _say({"cpu": (_Span.ended or cpu_seconds()) - _Span.began})
+        _say({"cpu": _Span.spent()})
     if hasattr(peer, "close"):
         call("close", {})
 

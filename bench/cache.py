@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from statistics import median
 
 from bench._report import Figure, Report
 from konverge.cache import CacheSpec, Informer
 from konverge.client.call import Call
 from konverge.objects.resource import Resource
 from konverge.runtime.caches import bulk_load
+from konverge.runtime.manager import MANY
 from konverge.wire.message import Headers, Response
 
 LIMIT = 50.0
@@ -93,7 +95,7 @@ async def _longest_stop(objects: int, seconds: float) -> float:
     stream = _Changes(objects, seconds)
     informer = Informer(_Caller(stream), CacheSpec(resource=CONFIG_MAPS))
     running = asyncio.create_task(informer.run())
-    with bulk_load():
+    with bulk_load(lambda: informer.count >= MANY):
         await informer.synced.wait()
     loop = asyncio.get_running_loop()
     worst, last = 0.0, loop.time()
@@ -110,7 +112,7 @@ def run(*, quick: bool = False) -> Report:
     objects, seconds, rounds = (20_000, 2.0, 2) if quick else (100_000, 5.0, 3)
     report = Report("cache", f"longest stop of the event loop: {objects} cached objects, {RATE} changes a second")
     stops = [asyncio.run(_longest_stop(objects, seconds)) for _ in range(rounds)]
-    report.figures.append(Figure("longest stop", "konverge", min(stops), "ms", tuple(stops)))
-    if min(stops) >= LIMIT:
-        report.failures.append(f"longest stop {min(stops):.1f} ms, allowed {LIMIT:g}")
+    report.figures.append(Figure("longest stop", "konverge", median(stops), "ms", tuple(stops)))
+    if median(stops) >= LIMIT:
+        report.failures.append(f"longest stop {median(stops):.1f} ms, allowed {LIMIT:g}")
     return report

@@ -26,7 +26,7 @@ DROPPED = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
 
 def objects(kubeconfig: str, group: str, plural: str) -> list[dict[str, Any]]:
     command = ["kubectl", "--kubeconfig", kubeconfig, "get", f"{plural}.{group}", "-o", "json"]
-    found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["items"]
+    found: list[dict[str, Any]] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["items"]
     for obj in found:
         del obj["kind"], obj["apiVersion"]
         for name in DROPPED:
