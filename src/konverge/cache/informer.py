@@ -113,6 +113,8 @@ class Informer:
     def __init__(self, caller: Caller, spec: CacheSpec, indexes: Mapping[str, IndexFunction] | None = None) -> None:
         self.spec = spec
         self.synced = asyncio.Event()
+        self.answered = asyncio.Event()
+        """Synced, or told by the server that it has no such resource."""
         self._handlers: list[tuple[Handler, Callable[[], bool]]] = []
         self._waiters: list[_Waiter] = []
         self._parts: dict[str, _Part] = {}
@@ -127,6 +129,7 @@ class Informer:
                 list_timeout=spec.list_timeout,
                 streaming=spec.streaming,
                 plenty=self._plenty,
+                on_missing=self.answered.set,
             )
             self._parts[scope.namespace] = _Part(store, reflector)
         self._everywhere = self._parts.get("")
@@ -174,6 +177,7 @@ class Informer:
     def _after_progress(self) -> None:
         if not self.synced.is_set() and all(part.reflector.watching.synced for part in self._parts.values()):
             self.synced.set()
+            self.answered.set()
         if self._waiters:
             for waiter in self._waiters:
                 if not waiter.future.done() and waiter.condition():
@@ -194,6 +198,11 @@ class Informer:
     def error(self) -> str:
         """Why the cache is not current, if it is not."""
         return next((part.reflector.health.error for part in self._parts.values() if part.reflector.health.error), "")
+
+    @property
+    def served(self) -> bool:
+        """Whether the server has this resource, and the cache its state. A definition may come and go."""
+        return self.synced.is_set() and not any(part.reflector.health.missing for part in self._parts.values())
 
     @property
     def reflectors(self) -> list[Reflector]:

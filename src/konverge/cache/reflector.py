@@ -19,7 +19,16 @@ from konverge.cache.record import Key, number
 from konverge.cache.store import SLICE, Change
 from konverge.cache.watching import WatchError, Watching
 from konverge.client.call import Call, Caller
-from konverge.client.errors import ApiStatusError, BadRequest, ClientError, Expired, Invalid, TimedOut, TooManyRequests
+from konverge.client.errors import (
+    ApiStatusError,
+    BadRequest,
+    ClientError,
+    Expired,
+    Invalid,
+    NotFound,
+    TimedOut,
+    TooManyRequests,
+)
 from konverge.objects.resource import Resource
 from konverge.wire.errors import WireError
 from konverge.wire.message import Stream
@@ -90,6 +99,8 @@ class Health(msgspec.Struct):
     """In a row."""
     error: str = ""
     """The last failure, until the watch is well again."""
+    missing: bool = False
+    """The server does not have this resource: its definition is not installed."""
 
 
 class _ListMeta(msgspec.Struct, rename="camel", gc=False):
@@ -139,6 +150,7 @@ class Reflector:
         list_timeout: float = 60.0,
         streaming: bool = True,
         plenty: Callable[[], bool] = lambda: False,
+        on_missing: Callable[[], None] = lambda: None,
     ) -> None:
         self.scope = scope
         self.watching = watching
@@ -148,6 +160,7 @@ class Reflector:
         self._list_timeout = list_timeout
         self._streaming = streaming
         self._plenty = plenty
+        self._on_missing = on_missing
         self._list_version = "0"  # any state the server has at hand will do; after a 410, only the newest
         self._alarm: asyncio.Timeout | None = None
         """Ends the watch that is being read."""
@@ -262,6 +275,7 @@ class Reflector:
             headers=() if state_only else (("accept-encoding", "identity"),),
         )
         stream = await self._caller.stream(call)
+        self.health.missing = False
         try:
             await self._read(stream, seconds + GRACE, state_only=state_only)
         finally:
@@ -356,6 +370,9 @@ class Reflector:
         self.health.restarts[Restart.ERROR] += 1
         self.health.failures += 1
         self.health.error = str(error)
+        self.health.missing = isinstance(error, NotFound)
+        if self.health.missing:
+            self._on_missing()
         delay = min(FIRST_DELAY * 2.0 ** min(self.health.failures - 1, 10), MAX_DELAY)
         delay *= 1 + JITTER * clock.rng().random()
         await asyncio.sleep(max(delay, retry_after))

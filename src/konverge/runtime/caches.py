@@ -36,6 +36,8 @@ class SharedCaches:
     limits: CacheSettings
     """From the configuration, put under every specification."""
     informers: dict[CacheSpec, Informer] = field(default_factory=dict)
+    needed: set[CacheSpec] = field(default_factory=set)
+    """Those without which no controller starts; the others may find that the cluster does not have their resource."""
 
     def declare(self, controller: Controller[Any]) -> dict[Resource, Informer]:
         """The informers that a controller reads and is told by."""
@@ -55,6 +57,8 @@ class SharedCaches:
             for name, function in _indexes(controller, kind).items():
                 informer.add_index(name, function)
             found.setdefault(kind.resource, informer)
+            if kind not in controller.optional:
+                self.needed.add(whole)
         return found
 
     async def wait_synced(self, limit: float) -> None:
@@ -62,11 +66,14 @@ class SharedCaches:
         try:
             async with asyncio.timeout(limit):
                 for informer in self.informers.values():
-                    await informer.synced.wait()
+                    await self._filled(informer).wait()
         except TimeoutError:
-            late = [informer for informer in self.informers.values() if not informer.synced.is_set()]
+            late = [informer for informer in self.informers.values() if not self._filled(informer).is_set()]
             reasons = "; ".join(f"{informer.spec}: {informer.error or 'no answer yet'}" for informer in late)
             raise CacheNotSynced(f"not synced within {limit:g} s: {reasons}") from None
+
+    def _filled(self, informer: Informer) -> asyncio.Event:
+        return informer.synced if informer.spec in self.needed else informer.answered
 
     @property
     def size(self) -> int:
@@ -75,7 +82,7 @@ class SharedCaches:
 
     @property
     def unsynced(self) -> list[str]:
-        return [str(informer.spec) for informer in self.informers.values() if not informer.synced.is_set()]
+        return [str(informer.spec) for informer in self.informers.values() if not self._filled(informer).is_set()]
 
 
 def _specs(controller: Controller[Any]) -> Iterator[tuple[CacheSpec, type[Object]]]:

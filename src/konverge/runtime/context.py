@@ -83,6 +83,11 @@ class Context(Generic[T]):
 
     # -------------------------------------------------------------- reading
 
+    def serves(self, kind: type[Object]) -> bool:
+        """Whether the cluster has this declared kind: its definition is installed, and the cache has its state."""
+        lister = self._caches.lister(kind)
+        return lister is not None and lister.informer.served
+
     async def get(self, kind: type[K], name: str, namespace: str | None = None) -> K | None:
         """Another object, by default in the same namespace: from the cache if the controller declared the kind."""
         where = self._namespace(kind, namespace)

@@ -119,6 +119,8 @@ class Controller(Generic[T]):
     """Kinds that it changes or deletes without having made them; declare them as watched or read as well."""
     makes: Sequence[type[Object]] = ()
     """Kinds that it writes without looking at them: such as a cluster may not have, which no cache could be of."""
+    optional: Sequence[type[Object]] = ()
+    """Of the kinds above, those that a cluster may not have: nobody waits for them. Ask `ctx.serves` before reading."""
     sources: Sequence[Source] = ()
     predicate: Predicate | None = None
     """Which changes of the kind itself matter."""
