@@ -12,7 +12,7 @@ from konverge.apiserver import ApiServer
 from konverge.cache.record import Key, Record
 from konverge.cache.store import Change, ChangeType
 from konverge.client import Client, Static
-from konverge.objects import Condition, ObjectMeta
+from konverge.objects import Condition, ObjectMeta, Resource
 from konverge.objects.kinds.core_v1 import ConfigMap, Node, Pod, Secret
 from konverge.runtime import (
     Context,
@@ -136,7 +136,7 @@ def test_predicates_tell_changes_apart() -> None:
 # ------------------------------------------------------------------ permissions
 
 
-async def nothing(ctx: Context[Secret]) -> None:
+async def nothing(ctx: Context[Any]) -> None:
     """A reconciler that is content."""
 
 
@@ -162,6 +162,16 @@ def test_rules_come_from_the_declaration_with_nothing_to_spare() -> None:
     assert not [one for one in permissions([Controller(Secret, nothing)]) if one.resource == "secrets/finalizers"]
     assert Permission("", "nodes", "list") in permissions([controller])
     assert Permission("", "secrets", "list", "shop") in permissions([controller])
+
+
+def test_no_verb_is_granted_beyond_what_is_declared() -> None:
+    guests = Resource("tests.konverge.dev", "v1", "Guest", "guests")
+    controller = Controller(ConfigMap, nothing, changes=[ConfigMap], deletes=[Pod], calls=[(guests, "pause")])
+    needed = permissions([controller])
+    assert [one.verb for one in needed if one.resource == "configmaps"] == ["get", "list", "patch", "watch"]
+    assert [one.verb for one in needed if one.resource == "pods"] == ["delete"]
+    assert [one.verb for one in needed if one.group == guests.group] == ["update"]
+    assert Permission("tests.konverge.dev", "guests/pause", "update") in needed
 
 
 @pytest.mark.virtual

@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from konverge.cache.store import IndexFunction
 from konverge.objects.meta import Object
+from konverge.objects.resource import Resource
 from konverge.runtime.context import Caches, Context
 from konverge.runtime.predicates import Predicate
 from konverge.runtime.result import Request, Result
@@ -117,6 +118,12 @@ class Controller(Generic[T]):
     """Kinds that are read from a cache, but whose changes lead to nothing."""
     writes: Sequence[type[Object]] = ()
     """Kinds that it changes or deletes without having made them; declare them as watched or read as well."""
+    changes: Sequence[type[Object]] = ()
+    """Kinds that it patches and does nothing else to: its own, where it takes care of a finalizer itself."""
+    deletes: Sequence[type[Object]] = ()
+    """Kinds that it deletes and does nothing else to."""
+    calls: Sequence[tuple[Resource, str]] = ()
+    """Subresources that it updates, with their names: (Resource, "pause")."""
     makes: Sequence[type[Object]] = ()
     """Kinds that it writes without looking at them: such as a cluster may not have, which no cache could be of."""
     optional: Sequence[type[Object]] = ()

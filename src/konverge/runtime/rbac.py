@@ -66,6 +66,12 @@ def _of_controller(controller: Controller[Any]) -> set[Permission]:
         needed |= set(_on(owned.resource, READ + WRITE, controller.namespaces))
     for written in controller.writes:
         needed |= set(_on(written.resource, ("delete", "patch"), controller.namespaces))
+    for changed in controller.changes:
+        needed |= set(_on(changed.resource, ("patch",), controller.namespaces))
+    for deleted in controller.deletes:
+        needed |= set(_on(deleted.resource, ("delete",), controller.namespaces))
+    for resource, subresource in controller.calls:
+        needed |= set(_on(resource, ("update",), controller.namespaces, f"/{subresource}"))
     for made in controller.makes:
         needed |= set(_on(made.resource, WRITE, controller.namespaces))
     for watch in controller.watches:
