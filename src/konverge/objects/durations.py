@@ -52,7 +52,7 @@ def _component(text: str, rest: str, position: int) -> tuple[int, int]:
     number = _NUMBER.match(rest, position)
     assert number is not None
     whole, decimals = number[1], number[2] or ""
-    if not whole and not decimals:
+    if (not whole and not decimals) or int(whole or "0") > _MAX:
         raise DurationError(f"time: invalid duration {_quote(text)}")
     unit = _UNIT.match(rest, number.end())
     assert unit is not None

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from konverge.objects.labels import SelectorError
+from konverge.objects.remember import remembered
 
 _OPERATORS = ("!=", "==", "=")
 
@@ -60,7 +60,7 @@ def from_fields(values: Mapping[str, str]) -> FieldSelector:
     return FieldSelector(tuple(FieldTerm(field, value) for field, value in values.items()))
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def parse(text: str) -> FieldSelector:
     return FieldSelector(tuple(_terms(text)))
 

@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 IntOrString: TypeAlias = int | str
 
-_ATOI = re.compile(r"[+-]?[0-9]+").fullmatch
+_ATOI = re.compile(r"([+-]?)0*([0-9]*)").fullmatch
+_LONGEST = 19  # digits of an int64
 
 
 class PercentageError(ValueError):
@@ -16,9 +17,19 @@ class PercentageError(ValueError):
 
 def parse_int_or_string(text: str) -> IntOrString:
     """An integer where the text is one that fits 32 bits, else the text."""
-    if len(text) <= 64 and _ATOI(text) and -(2**31) <= int(text) < 2**31:
-        return int(text)
-    return text
+    number = _atoi(text)
+    return text if isinstance(number, str) or not -(2**31) <= number < 2**31 else number
+
+
+def _atoi(text: str) -> int | str:
+    """The number, or what Go's strconv would say against it."""
+    found = _ATOI(text)
+    if found is None or text in ("", "+", "-"):
+        return "invalid syntax"
+    if len(found[2]) > _LONGEST:
+        return "value out of range"
+    number = int(found[1] + (found[2] or "0"))
+    return number if -(2**63) <= number < 2**63 else "value out of range"
 
 
 def scale(value: IntOrString, total: int, *, round_up: bool) -> int:
@@ -31,9 +42,9 @@ def scale(value: IntOrString, total: int, *, round_up: bool) -> int:
         return value
     if not value.endswith("%"):
         raise PercentageError("invalid value for IntOrString: invalid type: string is not a percentage")
-    number = value[:-1]
-    if len(number) > 64 or not _ATOI(number):
-        words = f'strconv.Atoi: parsing "{number}": invalid syntax'
+    number = _atoi(value[:-1])
+    if isinstance(number, str):
+        words = f'strconv.Atoi: parsing "{value[:-1]}": {number}'
         raise PercentageError(f'invalid value for IntOrString: invalid value "{value}": {words}')
-    product = int(number) * total
+    product = number * total
     return -(-product // 100) if round_up else product // 100

@@ -57,9 +57,7 @@ def _identifier(text: str, start: int) -> tuple[_Token, int]:
     while end < len(text) and text[end] not in _SPECIAL and text[end] not in " \t\r\n\0":
         end += 1
     word = text[start:end]
-    # The server's scanner ends at a NUL and swallows it.
-    after = end + 1 if text[end : end + 1] == "\0" else end
-    return _Token(word if word in _TOKENS else _WORD, word), after
+    return _Token(word if word in _TOKENS else _WORD, word), _past_nul(text, end)
 
 
 def _symbol(text: str, start: int) -> tuple[_Token, int]:
@@ -67,8 +65,13 @@ def _symbol(text: str, start: int) -> tuple[_Token, int]:
     for length in (2, 1):
         symbol = text[start : start + length]
         if symbol in _TOKENS:
-            return _Token(symbol, symbol), start + length
+            return _Token(symbol, symbol), _past_nul(text, start + length)
     raise AssertionError("every special character is a token of its own")
+
+
+def _past_nul(text: str, end: int) -> int:
+    """The server's scanner ends a token at a NUL and swallows it."""
+    return end + 1 if text[end : end + 1] == "\0" else end
 
 
 class _Parser:

@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from typing import Protocol
 
 from konverge.objects.names import label_key_errors, label_value_errors
+from konverge.objects.remember import remembered
 
 Labels = Mapping[str, str]
 Test = Callable[[Labels], bool]
@@ -89,7 +89,7 @@ def key_complaints(key: str, path: str) -> list[str]:
 
 
 def _count_complaints(made: Requirement) -> list[str]:
-    values, shown = made.values, json.dumps(list(made.values), separators=(",", ":"))
+    values, shown = made.values, json.dumps(list(made.values) or None, ensure_ascii=False, separators=(",", ":"))
     if made.operator in _SETS and not values:
         return [f"values: Invalid value: {shown}: for 'in', 'notin' operators, values set can't be empty"]
     if made.operator in _EQUAL and len(values) != 1:
@@ -305,7 +305,7 @@ def _from_terms(labels: Labels, expressions: Iterable[tuple[str, str, tuple[str,
     return Selector(terms)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def parse(text: str) -> Selector:
     """The selector that a text such as `app=web,tier in (a,b),!canary` means."""
     from konverge.objects.labelparser import parse_requirements

@@ -35,8 +35,10 @@ _WRONG_FORMAT: Final = f"quantities must match the regular expression '{_PUBLISH
 _WRONG_NUMBER: Final = "unable to parse numeric part of quantity"
 _WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
 
-# What the server's scanner accepts, which is a little more than the pattern it publishes ("." and "-" are zero).
+# What the server's scanner accepts, which is a little more than the pattern it publishes: "." and "-" are zero, though
+# not on its slow way (`_needs_digits`).
 _SCAN = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
+_BEGINS_WITH_NUMBER = re.compile(r"[+-]?\.?[0-9]").match
 _EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)")
 
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -47,6 +49,8 @@ _BINARY_SUFFIX: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _NANO: Final = -9
 _MAX_INT64: Final = 2**63 - 1
 _FAST_DIGITS: Final = 18
+# Parsed texts are kept, and Python turns no more than 4,300 digits into a number.
+_LONGEST: Final = 4096
 # Two quantities further apart than this many decimal places are not added: the sum would fill the memory.
 _MAX_SPREAD: Final = 4096
 
@@ -179,17 +183,14 @@ def _make(value: int, scale: int, format: Format, text: str = "") -> Quantity:
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Quantity:
     """The quantity that a text means; what `Quantity(text)` calls."""
-    if not text:
-        raise QuantityError(_WRONG_FORMAT)
     found = _SCAN.fullmatch(text)
-    if found is None:
+    if found is None or not text:
         raise QuantityError(_WRONG_FORMAT)
+    if len(text) > _LONGEST:
+        raise QuantityError(_WRONG_NUMBER)
     sign, whole, decimals, suffix = found[1], found[2] or "0", found[3] or "", found[4]
     exponent, format = _interpret(suffix)
-    try:
-        value = int(whole + decimals)
-    except ValueError:  # Python refuses numbers of thousands of digits, and so do we
-        raise QuantityError(_WRONG_NUMBER) from None
+    value = int(whole + decimals)
     if sign == "-":
         value = -value
     if format is Format.BINARY_SI:
@@ -211,6 +212,7 @@ def _interpret(suffix: str) -> tuple[int, Format]:
 
 def _decimal(text: str, value: int, digits: str, scale: int, format: Format) -> Quantity:
     if scale < _NANO:
+        _needs_digits(text)
         return _make(_round_to_nano(value, scale), _NANO, format)
     fast = len(digits) <= _FAST_DIGITS
     kept = fast and scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
@@ -220,6 +222,7 @@ def _decimal(text: str, value: int, digits: str, scale: int, format: Format) -> 
 def _binary(text: str, value: int, whole: str, decimals: str, exponent: int) -> Quantity:
     if not decimals and 15 - len(whole) - exponent * 3 // 10 - 1 >= 0:
         return _make(value << exponent, 0, Format.BINARY_SI, text if value & 7 else "")
+    _needs_digits(text)
     value, scale = value << exponent, -len(decimals)
     if scale < _NANO:
         value, scale = _round_to_nano(value, scale), _NANO
@@ -228,6 +231,12 @@ def _binary(text: str, value: int, whole: str, decimals: str, exponent: int) -> 
         value, scale = (_MAX_INT64 if value > 0 else -_MAX_INT64), 0
     format = Format.DECIMAL_SI if 0 < abs(value) < one else Format.BINARY_SI
     return _make(value, scale, format)
+
+
+def _needs_digits(text: str) -> None:
+    """What does not fit the server's integers goes through a library that does not take nothing for zero."""
+    if not _BEGINS_WITH_NUMBER(text):
+        raise QuantityError(_WRONG_NUMBER)
 
 
 def _round_to_nano(value: int, scale: int) -> int:
