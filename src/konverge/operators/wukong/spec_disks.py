@@ -1,0 +1,170 @@
+"""The disks of a virtual machine: `spec.disks[]`.
+
+`image` is the original's shorthand for a source; without either, a disk is an empty claim. What a disk is filled with
+and where it lies cannot change later, so the definition refuses that at once; its size can only grow.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from konverge.objects import ListType, MaxItems, MaxLength, Model, Pattern, Rule
+from konverge.operators.wukong.texts import Label, ObjectName, Size, Url
+
+Bus = Literal["virtio", "scsi", "sata", "usb"]
+DeletePolicy = Literal["Delete", "Retain"]
+MOST_DISKS = 64
+
+
+class HttpSource(Model):
+    """A file on a web server."""
+
+    url: Annotated[str, Pattern(r"^https?://\S+$"), MaxLength(2048)]
+    cert_config_map: ObjectName | None = None
+
+
+class RegistrySource(Model):
+    """A container image with a disk in /disk."""
+
+    url: Annotated[str, Pattern(r"^(docker|oci-archive)://\S+$"), MaxLength(2048)]
+    cert_config_map: ObjectName | None = None
+    pull_method: Literal["pod", "node"] | None = None
+
+
+class S3Source(Model):
+    """An object in a bucket."""
+
+    url: Annotated[str, Pattern(r"^(https?|s3)://\S+$"), MaxLength(2048)]
+    cert_config_map: ObjectName | None = None
+
+
+class LocalSource(Model):
+    """A claim or a snapshot of one, in the same namespace: it is copied."""
+
+    name: ObjectName
+
+
+class DataSourceRef(Model):
+    """A DataSource of CDI: the handle of a golden image. Without a namespace, in the same one."""
+
+    name: ObjectName
+    namespace: Label | None = None
+
+
+class Nothing(Model):
+    """That it is there says it all."""
+
+
+SOURCES = ("http", "registry", "s3", "pvc", "snapshot", "dataSource", "blank", "upload")
+
+
+class DiskSource(
+    Model,
+    rules=[
+        Rule(
+            f"[{', '.join(f'has(self.{one})' for one in SOURCES)}].filter(given, given).size() == 1",
+            message=f"give one of {', '.join(SOURCES)}",
+        )
+    ],
+):
+    """What a disk is filled with."""
+
+    http: HttpSource | None = None
+    registry: RegistrySource | None = None
+    s3: S3Source | None = None
+    pvc: LocalSource | None = None
+    snapshot: LocalSource | None = None
+    data_source: DataSourceRef | None = None
+    blank: Nothing | None = None
+    upload: Nothing | None = None
+
+
+_OF_A_NEW_CLAIM = ("size", "storageClassName", "image", "source", "volumeMode", "accessModes", "checksum", "secretRef")
+_SCHEMES = "['http://', 'https://', 'docker://', 'oci-archive://']"
+_BY_HTTP = "(has(self.image) && self.image.matches('^https?://')) || (has(self.source) && has(self.source.http))"
+_FETCHED = (
+    "has(self.image) || (has(self.source) && "
+    "(has(self.source.http) || has(self.source.registry) || has(self.source.s3)))"
+)
+
+
+class Disk(
+    Model,
+    rules=[
+        Rule(
+            f"!has(self.existingClaim) || !({' || '.join(f'has(self.{one})' for one in _OF_A_NEW_CLAIM)})",
+            message=f"an existing claim is used as it is: leave {', '.join(_OF_A_NEW_CLAIM)} out",
+        ),
+        Rule(
+            "!has(self.existingClaim) || !has(self.deletePolicy) || self.deletePolicy == 'Retain'",
+            message="an existing claim is never deleted",
+            field_path=".deletePolicy",
+        ),
+        Rule("has(self.existingClaim) || has(self.size)", message="give the disk a size", field_path=".size"),
+        Rule("!has(self.image) || !has(self.source)", message="give an image or a source, not both"),
+        Rule(
+            f"!has(self.image) || !self.image.contains('://') || {_SCHEMES}.exists(it, self.image.startsWith(it))",
+            message="an image comes by http://, https://, docker:// or oci-archive://; see source for more",
+            field_path=".image",
+        ),
+        Rule(
+            f"!has(self.checksum) || {_BY_HTTP}",
+            message="only what comes by http has a checksum",
+            field_path=".checksum",
+        ),
+        Rule(
+            f"!has(self.secretRef) || {_FETCHED}",
+            message="a Secret is needed to fetch something: http, registry or s3",
+            field_path=".secretRef",
+        ),
+        Rule(
+            "!self.hotpluggable || !has(self.bus) || self.bus in ['scsi', 'virtio']",
+            message="a disk that is plugged in later is on scsi or virtio",
+            field_path=".bus",
+        ),
+        Rule(
+            "!has(self.size) || !has(oldSelf.size) || quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0",
+            message="a disk cannot shrink",
+            field_path=".size",
+        ),
+        Rule(
+            "has(self.storageClassName) == has(oldSelf.storageClassName) && "
+            "(!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",
+            message="a disk cannot move to another class: add another disk",
+            field_path=".storageClassName",
+        ),
+        Rule(
+            "has(self.image) == has(oldSelf.image) && (!has(self.image) || self.image == oldSelf.image) && "
+            "has(self.source) == has(oldSelf.source) && (!has(self.source) || self.source == oldSelf.source) && "
+            "has(self.existingClaim) == has(oldSelf.existingClaim) && "
+            "(!has(self.existingClaim) || self.existingClaim == oldSelf.existingClaim)",
+            message="what a disk was made from cannot change: add another disk",
+        ),
+    ],
+):
+    """A disk: an imported image, a copy, an empty claim, or a claim that is there already."""
+
+    name: Label
+    size: Size | None = None
+    storage_class_name: ObjectName | None = None
+    """Without: the cluster's default class."""
+    boot: bool = False
+    """The disk that the machine starts from; without any, the first."""
+    image: Url | None = None
+    source: DiskSource | None = None
+    bus: Bus | None = None
+    """Without: virtio, or what suits the guest."""
+    volume_mode: Literal["Filesystem", "Block"] | None = None
+    access_modes: Annotated[
+        list[Literal["ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod"]],
+        MaxItems(4),
+        ListType("set"),
+    ] = []
+    serial: Annotated[str, Pattern(r"^[A-Za-z0-9_.+-]+$"), MaxLength(36)] | None = None
+    delete_policy: DeletePolicy | None = None
+    """What becomes of the data when the machine is deleted; without, as the machine says."""
+    hotpluggable: bool = False
+    existing_claim: ObjectName | None = None
+    checksum: Annotated[str, Pattern(r"^(md5|sha1|sha256|sha512):[0-9a-fA-F]+$"), MaxLength(136)] | None = None
+    secret_ref: ObjectName | None = None
+    """The Secret with which an image is fetched."""

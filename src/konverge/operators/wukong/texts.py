@@ -1,0 +1,45 @@
+"""Texts with a shape: what several parts of the spec have in common. Lengths are bounded so that rules stay cheap."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from konverge.objects import MaxLength, MinLength, Pattern, Rule
+
+LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+INTERFACE = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
+SIZE = r"^[0-9]{1,15}(\.[0-9]{1,9})?(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$"
+MAC = r"^[0-9a-fA-F][02468aceACE](:[0-9a-fA-F]{2}){5}$"
+LEAST = "1Mi"
+"""Less is no disk that CDI would make, and no memory that anything could start in."""
+
+Label = Annotated[str, Pattern(LABEL), MaxLength(63)]
+"""A name that becomes part of other names."""
+ObjectName = Annotated[str, Pattern(SUBDOMAIN), MaxLength(253)]
+"""The name of an object in the same namespace."""
+Key = Annotated[str, Pattern(r"^[-._a-zA-Z0-9]+$"), MaxLength(253)]
+"""A key in a Secret."""
+Interface = Annotated[str, Pattern(INTERFACE), MaxLength(15)]
+"""An interface of a node: the kernel has room for 15 characters."""
+Size = Annotated[
+    str,
+    Pattern(SIZE),
+    MaxLength(32),
+    Rule(f"quantity(self).compareTo(quantity('{LEAST}')) >= 0", message=f"must be at least {LEAST}"),
+]
+"""A number of bytes, as Kubernetes writes one. (`K` never was one of its suffixes: it is `k`, or `Ki`.)"""
+Mac = Annotated[str, Pattern(MAC), MaxLength(17)]
+"""A unicast address, with colons."""
+Address = Annotated[
+    str, MinLength(2), MaxLength(45), Rule("isIP(self)", message="must be an address: 192.168.1.1, fd00::1")
+]
+Cidr = Annotated[
+    str,
+    MinLength(4),
+    MaxLength(49),
+    Rule("isCIDR(self)", message="must be an address with the length of its net: 192.168.1.10/24"),
+]
+Url = Annotated[str, Pattern(r"^\S+$"), MaxLength(2048)]
+Line = Annotated[str, Pattern(r"^[^\x00-\x1f\x7f]*$"), MaxLength(1024)]
+"""One line of text."""
