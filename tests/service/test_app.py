@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 
@@ -9,7 +10,7 @@ import pytest
 
 from konverge.service import Service, ServiceOptions
 from konverge.wire.errors import ConnectFailed
-from konverge.wire.message import Headers, Request, Response, Stream
+from konverge.wire.message import Headers, Request, Response, Stream, Transport
 from konverge.wire.pool import ConnectionPool
 from tests.service.desk import ALL, STREAM, Listener, a_desk
 
@@ -157,3 +158,36 @@ async def test_over_a_socket_streams_end_well_when_the_service_stops() -> None:
         await stream.aclose()
         await pool.aclose()
         assert desk.service.streams == 0
+
+
+async def test_a_client_that_half_closes_early_leaves_no_watch_behind() -> None:
+    """Its stream would have nobody to end it, and would count nowhere."""
+    async with a_desk() as desk:
+        watches = Watches(desk.server.transport)
+        service = Service(watches)
+        async with service.serving() as (host, port):
+            reader, writer = await asyncio.open_connection(host, port)
+            head = f"GET {STREAM} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {desk.token}\r\n\r\n"
+            writer.write(head.encode())
+            writer.write_eof()
+            told = await reader.read()
+            assert told.startswith(b"HTTP/1.1 200 ")
+            writer.close()
+            (watch,) = watches.opened
+            assert await watch.read() == b"", "who reads a stream that is still open waits for minutes"
+        assert service.streams == 0
+
+
+class Watches:
+    """A transport that remembers the streams that went through it, and takes its time to open them."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.opened: list[Stream] = []
+        self.send = inner.send
+
+    async def stream(self, request: Request) -> Stream:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        self.opened.append(await self._inner.stream(request))
+        return self.opened[-1]

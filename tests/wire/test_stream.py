@@ -383,6 +383,36 @@ async def test_a_half_closed_client_ends_its_stream() -> None:
         await until(lambda: server.connections == 0)
 
 
+@pytest.mark.parametrize("way", ["waits", "writes"])
+async def test_a_client_that_half_closes_before_its_stream_begins_ends_it_too(way: str) -> None:
+    """The producer runs all the same, for a moment: what the handler has opened for it is the producer's to let go."""
+    gate, ended = asyncio.Event(), asyncio.Event()
+
+    async def handler(request: Request) -> Response:
+        await gate.wait()
+        return Response(200, producer=producer)
+
+    async def producer(sink: Sink) -> None:
+        try:
+            while way == "writes":
+                sink.write(b"x")
+                await sink.drain()
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async with serving(handler) as server, raw_client(server) as client:
+        client.write(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+        client.writer.write_eof()
+        await until(lambda: server.connections == 1)
+        await spin(20)
+        gate.set()
+        assert (await client.answer(head_only=True))[0] == 200
+        await ended.wait()
+        assert await client.rest() == b"", "no last chunk: the reader can tell that this is not the whole stream"
+        await until(lambda: server.connections == 0)
+
+
 @pytest.mark.parametrize("error", [ValueError("x"), None])
 async def test_direct_answers_like_a_server(error: Exception | None, caplog: pytest.LogCaptureFixture) -> None:
     async def handler(request: Request) -> Response:

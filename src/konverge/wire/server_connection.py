@@ -298,7 +298,9 @@ class ServerConnection(asyncio.BufferedProtocol):
     async def _write_stream(self, item: Incoming, head: bytes, producer: Producer) -> None:
         self._transport.write(head)
         if self._half_closed:
-            return  # nobody waits for the end of a stream with one ear closed
+            # Nobody waits for the end of a stream with one ear closed. The producer runs, and is cancelled when the
+            # connection is lost in a moment: what its handler has opened is its to let go.
+            self._close()
         sink = self._sink = ChunkSink(self._transport, chunked=not item.http_1_0, paused=self._write_paused)
         try:
             await producer(sink)
