@@ -1,0 +1,101 @@
+"""`DataVolume`, cdi.kubevirt.io/v1beta1: a claim, and what it is filled with. Its spec never changes."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from konverge.objects import Model, Object, Resource, field, required
+from konverge.objects.kinds.core_v1 import VolumeResourceRequirements
+from konverge.operators.wukong.kinds.conditions import ForeignCondition
+from konverge.operators.wukong.kinds.domain import Present
+
+
+class FromHttp(Model):
+    """A file on a web server."""
+
+    url: str = required(str)
+    secret_ref: str | None = None
+    cert_config_map: str | None = None
+    checksum: str | None = None
+
+
+class FromRegistry(Model):
+    """A container image; the address keeps its scheme."""
+
+    url: str = required(str)
+    secret_ref: str | None = None
+    cert_config_map: str | None = None
+    pull_method: str | None = None
+
+
+class FromS3(Model):
+    """An object in a bucket."""
+
+    url: str = required(str)
+    secret_ref: str | None = None
+    cert_config_map: str | None = None
+
+
+class FromObject(Model):
+    """A claim or a snapshot."""
+
+    namespace: str = required(str)
+    name: str = required(str)
+
+
+class DataVolumeSource(Model):
+    """One of these."""
+
+    http: FromHttp | None = None
+    registry: FromRegistry | None = None
+    s3: FromS3 | None = None
+    pvc: FromObject | None = None
+    snapshot: FromObject | None = None
+    blank: Present | None = None
+    upload: Present | None = None
+
+
+class DataVolumeSourceRef(Model):
+    """A DataSource."""
+
+    kind: str = required(str)
+    name: str = required(str)
+    namespace: str | None = None
+
+
+class StorageSpec(Model):
+    """What is asked for. What is left out, CDI knows for the class; for a file system it adds room."""
+
+    resources: VolumeResourceRequirements | None = None
+    storage_class_name: str | None = None
+    volume_mode: str | None = None
+    access_modes: list[str] = []
+
+
+class DataVolumeSpec(Model):
+    """A claim, and what it is filled with."""
+
+    source: DataVolumeSource | None = None
+    source_ref: DataVolumeSourceRef | None = None
+    storage: StorageSpec | None = None
+
+
+class DataVolumeStatus(Model):
+    """How far it is."""
+
+    phase: str | None = None
+    progress: str | None = None
+    restart_count: int | None = None
+    claim_name: str | None = None
+    conditions: list[ForeignCondition] | None = None
+
+
+class DataVolume(Object):
+    """A claim that is filled."""
+
+    resource: ClassVar[Resource] = Resource("cdi.kubevirt.io", "v1beta1", "DataVolume", "datavolumes")
+
+    api_version: str = field(default_factory=lambda: "cdi.kubevirt.io/v1beta1")
+    kind: str = field(default_factory=lambda: "DataVolume")
+    spec: DataVolumeSpec = field(default_factory=DataVolumeSpec)
+    status: DataVolumeStatus = field(default_factory=DataVolumeStatus)

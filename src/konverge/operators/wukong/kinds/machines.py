@@ -1,0 +1,177 @@
+"""`VirtualMachine`, kubevirt.io/v1: a machine that may be off."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from konverge.objects import Model, Object, Resource, field, required
+from konverge.objects.kinds.core_v1 import Affinity, LocalObjectReference, Toleration
+from konverge.operators.wukong.kinds.conditions import ForeignCondition
+from konverge.operators.wukong.kinds.domain import Domain, Present
+
+
+class ClaimSource(Model):
+    """A claim in the same namespace."""
+
+    claim_name: str = required(str)
+    hotpluggable: bool | None = None
+
+
+class CloudInitSource(Model):
+    """What cloud-init reads; in Secrets, because inline data may have 2048 bytes and is readable by everybody."""
+
+    secret_ref: LocalObjectReference | None = None
+    network_data_secret_ref: LocalObjectReference | None = None
+
+
+class SysprepSource(Model):
+    """What Windows reads at its first start."""
+
+    secret: LocalObjectReference | None = None
+
+
+class Volume(Model):
+    """What is on a disk."""
+
+    name: str = required(str)
+    persistent_volume_claim: ClaimSource | None = None
+    cloud_init_no_cloud: CloudInitSource | None = None
+    sysprep: SysprepSource | None = None
+
+
+class MultusNetwork(Model):
+    """A NetworkAttachmentDefinition, `name` or `namespace/name`."""
+
+    network_name: str = required(str)
+
+
+class Network(Model):
+    """What an interface is on."""
+
+    name: str = required(str)
+    pod: Present | None = None
+    multus: MultusNetwork | None = None
+
+
+class SecretSource(Model):
+    """A Secret whose values are public keys."""
+
+    secret_name: str = required(str)
+
+
+class KeySource(Model):
+    """Where keys come from."""
+
+    secret: SecretSource | None = None
+
+
+class AgentPropagation(Model):
+    """Keys are written by the guest agent, for these users."""
+
+    users: list[str] = required(list)
+
+
+class Propagation(Model):
+    """How keys get into the guest."""
+
+    qemu_guest_agent: AgentPropagation | None = None
+
+
+class SshPublicKey(Model):
+    """Keys of a Secret."""
+
+    source: KeySource = required(KeySource)
+    propagation_method: Propagation = required(Propagation)
+
+
+class AccessCredential(Model):
+    """A way into the guest that can change while it runs."""
+
+    ssh_public_key: SshPublicKey | None = None
+
+
+class InstanceSpec(Model):
+    """What a VirtualMachineInstance is made from."""
+
+    domain: Domain = required(Domain)
+    volumes: list[Volume] | None = None
+    networks: list[Network] | None = None
+    access_credentials: list[AccessCredential] | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] | None = None
+    eviction_strategy: str | None = None
+    termination_grace_period_seconds: int | None = None
+    hostname: str | None = None
+
+
+class TemplateMeta(Model):
+    """Labels and annotations of the instance and of its pod."""
+
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class InstanceTemplate(Model):
+    """What a machine runs when it is on."""
+
+    metadata: TemplateMeta | None = None
+    spec: InstanceSpec = required(InstanceSpec)
+
+
+class Matcher(Model):
+    """An instance type or a preference."""
+
+    name: str | None = None
+    kind: str | None = None
+
+
+class VirtualMachineSpec(Model):
+    """A machine, and whether it is on."""
+
+    run_strategy: str | None = None
+    instancetype: Matcher | None = None
+    preference: Matcher | None = None
+    template: InstanceTemplate = required(InstanceTemplate)
+
+
+class StartFailure(Model):
+    """How often it failed in a row, and when it is tried again."""
+
+    consecutive_fail_count: int | None = None
+    retry_after_timestamp: str | None = None
+
+
+class VolumeSnapshotStatus(Model):
+    """Whether a snapshot would take this volume along."""
+
+    name: str = ""
+    enabled: bool = False
+    reason: str | None = None
+
+
+class VirtualMachineStatus(Model):
+    """What became of it."""
+
+    printable_status: str | None = None
+    created: bool | None = None
+    ready: bool | None = None
+    run_strategy: str | None = None
+    conditions: list[ForeignCondition] | None = None
+    start_failure: StartFailure | None = None
+    snapshot_in_progress: str | None = None
+    restore_in_progress: str | None = None
+    volume_snapshot_statuses: list[VolumeSnapshotStatus] | None = None
+    observed_generation: int | None = None
+    desired_generation: int | None = None
+
+
+class VirtualMachine(Object):
+    """A machine that may be off."""
+
+    resource: ClassVar[Resource] = Resource("kubevirt.io", "v1", "VirtualMachine", "virtualmachines")
+
+    api_version: str = field(default_factory=lambda: "kubevirt.io/v1")
+    kind: str = field(default_factory=lambda: "VirtualMachine")
+    spec: VirtualMachineSpec = field(default_factory=VirtualMachineSpec)
+    status: VirtualMachineStatus = field(default_factory=VirtualMachineStatus)

@@ -1,0 +1,83 @@
+"""NMState: what the interfaces of nodes should be (nmstate.io/v1), and what they are (v1beta1). Both without namespace."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from konverge.objects import Model, Object, Resource, field
+from konverge.operators.wukong.kinds.conditions import ForeignCondition
+
+
+class PolicySpec(Model):
+    """The wished state, in NMState's own words."""
+
+    node_selector: dict[str, str] = {}
+    desired_state: dict[str, Any] = {}
+
+
+class PolicyStatus(Model):
+    """Available, Degraded, Progressing, Ignored."""
+
+    conditions: list[ForeignCondition] | None = None
+
+
+class NodeNetworkConfigurationPolicy(Object):
+    """A wish about the interfaces of nodes. Its deletion undoes nothing."""
+
+    resource: ClassVar[Resource] = Resource(
+        "nmstate.io", "v1", "NodeNetworkConfigurationPolicy", "nodenetworkconfigurationpolicies", namespaced=False
+    )
+
+    api_version: str = field(default_factory=lambda: "nmstate.io/v1")
+    kind: str = field(default_factory=lambda: "NodeNetworkConfigurationPolicy")
+    spec: PolicySpec = field(default_factory=PolicySpec)
+    status: PolicyStatus = field(default_factory=PolicyStatus)
+
+
+class NodeInterface(Model):
+    """An interface of a node."""
+
+    name: str = ""
+    type: str | None = None
+    state: str | None = None
+    ipv4: dict[str, Any] | None = None
+    ipv6: dict[str, Any] | None = None
+    bridge: dict[str, Any] | None = None
+
+
+class NodeRoute(Model):
+    """A route of a node."""
+
+    destination: str | None = None
+    next_hop_interface: str | None = field(default=None, name="next-hop-interface")
+
+
+class NodeRoutes(Model):
+    """The routes in force."""
+
+    running: list[NodeRoute] | None = None
+
+
+class NodeState(Model):
+    """Interfaces and routes."""
+
+    interfaces: list[NodeInterface] | None = None
+    routes: NodeRoutes | None = None
+
+
+class NodeNetworkStateStatus(Model):
+    """What there is."""
+
+    current_state: NodeState | None = None
+
+
+class NodeNetworkState(Object):
+    """The interfaces of the node of the same name."""
+
+    resource: ClassVar[Resource] = Resource(
+        "nmstate.io", "v1beta1", "NodeNetworkState", "nodenetworkstates", namespaced=False
+    )
+
+    api_version: str = field(default_factory=lambda: "nmstate.io/v1beta1")
+    kind: str = field(default_factory=lambda: "NodeNetworkState")
+    status: NodeNetworkStateStatus = field(default_factory=NodeNetworkStateStatus)
