@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from konverge.objects import Model, Object, Resource, field, required
+from konverge.objects import Condition, Model, Object, Resource, field, required
 from konverge.objects.kinds.core_v1 import VolumeResourceRequirements
-from konverge.operators.wukong.kinds.conditions import ForeignCondition
+from konverge.objects.model import NullableList, nulls_to_empty
 from konverge.operators.wukong.kinds.domain import Present
 
 
@@ -78,16 +78,21 @@ class DataVolumeSpec(Model):
     source: DataVolumeSource | None = None
     source_ref: DataVolumeSourceRef | None = None
     storage: StorageSpec | None = None
+    pvc: StorageSpec | None = None
+    """As others ask for a claim; ours do it by `storage`."""
 
 
 class DataVolumeStatus(Model):
     """How far it is."""
 
-    phase: str | None = None
-    progress: str | None = None
-    restart_count: int | None = None
-    claim_name: str | None = None
-    conditions: list[ForeignCondition] | None = None
+    phase: str = ""
+    progress: str = ""
+    restart_count: int = 0
+    claim_name: str = ""
+    conditions: NullableList[Condition] = []
+
+    def __post_init__(self) -> None:
+        nulls_to_empty(self, "conditions")
 
 
 class DataVolume(Object):

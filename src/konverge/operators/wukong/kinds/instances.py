@@ -7,51 +7,57 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from konverge.objects import Model, Object, Resource, field, required
-from konverge.operators.wukong.kinds.conditions import ForeignCondition
+from konverge.objects import Condition, Model, Object, Resource, field, required
+from konverge.objects.model import NullableList, nulls_to_empty
 
 
 class InstanceInterface(Model):
     """A network card as domain, pod and guest agent tell of it. One that the guest made itself has no name."""
 
-    name: str | None = None
-    mac: str | None = None
-    ip_address: str | None = None
-    ip_addresses: list[str] | None = None
-    interface_name: str | None = None
-    info_source: str | None = None
-    link_state: str | None = None
+    name: str = ""
+    mac: str = ""
+    ip_address: str = ""
+    ip_addresses: NullableList[str] = []
+    interface_name: str = ""
+    info_source: str = ""
+    link_state: str = ""
+
+    def __post_init__(self) -> None:
+        nulls_to_empty(self, "ip_addresses")
 
 
 class GuestOsInfo(Model):
     """What the guest agent tells about the system."""
 
-    name: str | None = None
-    pretty_name: str | None = None
-    version: str | None = None
-    version_id: str | None = None
-    kernel_release: str | None = None
+    name: str = ""
+    pretty_name: str = ""
+    version: str = ""
+    version_id: str = ""
+    kernel_release: str = ""
 
 
 class InstanceVolume(Model):
     """A volume of a running machine."""
 
     name: str = ""
-    phase: str | None = None
-    reason: str | None = None
-    message: str | None = None
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
 
 
 class VirtualMachineInstanceStatus(Model):
     """How it runs."""
 
-    phase: str | None = None
-    reason: str | None = None
-    node_name: str | None = None
-    conditions: list[ForeignCondition] | None = None
-    interfaces: list[InstanceInterface] | None = None
+    phase: str = ""
+    reason: str = ""
+    node_name: str = ""
+    conditions: NullableList[Condition] = []
+    interfaces: NullableList[InstanceInterface] = []
     guest_os_info: GuestOsInfo | None = field(default=None, name="guestOSInfo")
-    volume_status: list[InstanceVolume] | None = None
+    volume_status: NullableList[InstanceVolume] = []
+
+    def __post_init__(self) -> None:
+        nulls_to_empty(self, "conditions", "interfaces", "volume_status")
 
 
 class VirtualMachineInstance(Object):
@@ -73,7 +79,7 @@ class MigrationSpec(Model):
 class MigrationStatus(Model):
     """How far it is."""
 
-    phase: str | None = None
+    phase: str = ""
 
 
 class VirtualMachineInstanceMigration(Object):
@@ -85,5 +91,5 @@ class VirtualMachineInstanceMigration(Object):
 
     api_version: str = field(default_factory=lambda: "kubevirt.io/v1")
     kind: str = field(default_factory=lambda: "VirtualMachineInstanceMigration")
-    spec: MigrationSpec = field(default_factory=MigrationSpec)
+    spec: MigrationSpec = required(MigrationSpec)
     status: MigrationStatus = field(default_factory=MigrationStatus)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from konverge.objects import Model, Object, Resource, field, required
+from konverge.objects import Condition, Model, Object, Resource, field, required
 from konverge.objects.kinds.core_v1 import Affinity, LocalObjectReference, Toleration
-from konverge.operators.wukong.kinds.conditions import ForeignCondition
+from konverge.objects.model import NullableList, nulls_to_empty
 from konverge.operators.wukong.kinds.domain import Domain, Present
 
 
@@ -129,7 +129,7 @@ class Matcher(Model):
 class VirtualMachineSpec(Model):
     """A machine, and whether it is on."""
 
-    run_strategy: str | None = None
+    run_strategy: str = ""
     instancetype: Matcher | None = None
     preference: Matcher | None = None
     template: InstanceTemplate = required(InstanceTemplate)
@@ -138,8 +138,8 @@ class VirtualMachineSpec(Model):
 class StartFailure(Model):
     """How often it failed in a row, and when it is tried again."""
 
-    consecutive_fail_count: int | None = None
-    retry_after_timestamp: str | None = None
+    consecutive_fail_count: int = 0
+    retry_after_timestamp: str = ""
 
 
 class VolumeSnapshotStatus(Model):
@@ -147,23 +147,26 @@ class VolumeSnapshotStatus(Model):
 
     name: str = ""
     enabled: bool = False
-    reason: str | None = None
+    reason: str = ""
 
 
 class VirtualMachineStatus(Model):
     """What became of it."""
 
-    printable_status: str | None = None
-    created: bool | None = None
-    ready: bool | None = None
-    run_strategy: str | None = None
-    conditions: list[ForeignCondition] | None = None
+    printable_status: str = ""
+    created: bool = False
+    ready: bool = False
+    run_strategy: str = ""
+    conditions: NullableList[Condition] = []
     start_failure: StartFailure | None = None
-    snapshot_in_progress: str | None = None
-    restore_in_progress: str | None = None
-    volume_snapshot_statuses: list[VolumeSnapshotStatus] | None = None
-    observed_generation: int | None = None
-    desired_generation: int | None = None
+    snapshot_in_progress: str = ""
+    restore_in_progress: str = ""
+    volume_snapshot_statuses: NullableList[VolumeSnapshotStatus] = []
+    observed_generation: int = 0
+    desired_generation: int = 0
+
+    def __post_init__(self) -> None:
+        nulls_to_empty(self, "conditions", "volume_snapshot_statuses")
 
 
 class VirtualMachine(Object):
@@ -173,5 +176,5 @@ class VirtualMachine(Object):
 
     api_version: str = field(default_factory=lambda: "kubevirt.io/v1")
     kind: str = field(default_factory=lambda: "VirtualMachine")
-    spec: VirtualMachineSpec = field(default_factory=VirtualMachineSpec)
+    spec: VirtualMachineSpec = required(VirtualMachineSpec)
     status: VirtualMachineStatus = field(default_factory=VirtualMachineStatus)

@@ -1,11 +1,11 @@
-"""NMState: what the interfaces of nodes should be (nmstate.io/v1), and what they are (v1beta1). Both without namespace."""
+"""NMState: what the interfaces of nodes should be (nmstate.io/v1), and what they are (v1beta1); no namespaces."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from konverge.objects import Model, Object, Resource, field
-from konverge.operators.wukong.kinds.conditions import ForeignCondition
+from konverge.objects import Condition, Model, Object, Resource, field
+from konverge.objects.model import NullableList, nulls_to_empty
 
 
 class PolicySpec(Model):
@@ -18,7 +18,10 @@ class PolicySpec(Model):
 class PolicyStatus(Model):
     """Available, Degraded, Progressing, Ignored."""
 
-    conditions: list[ForeignCondition] | None = None
+    conditions: NullableList[Condition] = []
+
+    def __post_init__(self) -> None:
+        nulls_to_empty(self, "conditions")
 
 
 class NodeNetworkConfigurationPolicy(Object):
@@ -38,8 +41,8 @@ class NodeInterface(Model):
     """An interface of a node."""
 
     name: str = ""
-    type: str | None = None
-    state: str | None = None
+    type: str = ""
+    state: str = ""
     ipv4: dict[str, Any] | None = None
     ipv6: dict[str, Any] | None = None
     bridge: dict[str, Any] | None = None
@@ -48,14 +51,17 @@ class NodeInterface(Model):
 class NodeRoute(Model):
     """A route of a node."""
 
-    destination: str | None = None
+    destination: str = ""
     next_hop_interface: str | None = field(default=None, name="next-hop-interface")
 
 
 class NodeRoutes(Model):
     """The routes in force."""
 
-    running: list[NodeRoute] | None = None
+    running: NullableList[NodeRoute] = []
+
+    def __post_init__(self) -> None:
+        nulls_to_empty(self, "running")
 
 
 class NodeState(Model):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from konverge.objects import Model, Object, Resource, field, required
-from konverge.operators.wukong.kinds.conditions import ForeignCondition
+from konverge.objects import Condition, Model, Object, Resource, field, required
+from konverge.objects.model import NullableList, nulls_to_empty
 
 
 class MachineReference(Model):
@@ -25,19 +25,22 @@ class SnapshotSpec(Model):
 class SnapshotError(Model):
     """What went wrong."""
 
-    time: str | None = None
-    message: str | None = None
+    time: str = ""
+    message: str = ""
 
 
 class SnapshotStatus(Model):
     """How far it is."""
 
-    phase: str | None = None
-    ready_to_use: bool | None = None
-    creation_time: str | None = None
+    phase: str = ""
+    ready_to_use: bool = False
+    creation_time: str = ""
     error: SnapshotError | None = None
-    indications: list[str] | None = None
-    conditions: list[ForeignCondition] | None = None
+    indications: NullableList[str] = []
+    conditions: NullableList[Condition] = []
+
+    def __post_init__(self) -> None:
+        nulls_to_empty(self, "indications", "conditions")
 
 
 class VirtualMachineSnapshot(Object):
@@ -49,7 +52,7 @@ class VirtualMachineSnapshot(Object):
 
     api_version: str = field(default_factory=lambda: "snapshot.kubevirt.io/v1beta1")
     kind: str = field(default_factory=lambda: "VirtualMachineSnapshot")
-    spec: SnapshotSpec = field(default_factory=SnapshotSpec)
+    spec: SnapshotSpec = required(SnapshotSpec)
     status: SnapshotStatus = field(default_factory=SnapshotStatus)
 
 
@@ -65,9 +68,12 @@ class RestoreSpec(Model):
 class RestoreStatus(Model):
     """How far it is."""
 
-    complete: bool | None = None
-    restore_time: str | None = None
-    conditions: list[ForeignCondition] | None = None
+    complete: bool = False
+    restore_time: str = ""
+    conditions: NullableList[Condition] = []
+
+    def __post_init__(self) -> None:
+        nulls_to_empty(self, "conditions")
 
 
 class VirtualMachineRestore(Object):
@@ -79,5 +85,5 @@ class VirtualMachineRestore(Object):
 
     api_version: str = field(default_factory=lambda: "snapshot.kubevirt.io/v1beta1")
     kind: str = field(default_factory=lambda: "VirtualMachineRestore")
-    spec: RestoreSpec = field(default_factory=RestoreSpec)
+    spec: RestoreSpec = required(RestoreSpec)
     status: RestoreStatus = field(default_factory=RestoreStatus)
