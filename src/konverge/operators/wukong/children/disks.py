@@ -1,0 +1,120 @@
+"""Disks: a DataVolume where there is something to fill it with, else a plain claim."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+
+from konverge.objects import ObjectMeta, Quantity
+from konverge.objects.kinds.core_v1 import (
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    VolumeResourceRequirements,
+)
+from konverge.operators.wukong import names
+from konverge.operators.wukong.children.metadata import metadata
+from konverge.operators.wukong.kinds.cdi import (
+    DataVolume,
+    DataVolumeSource,
+    DataVolumeSourceRef,
+    DataVolumeSpec,
+    FromHttp,
+    FromObject,
+    FromRegistry,
+    FromS3,
+    StorageSpec,
+)
+from konverge.operators.wukong.kinds.domain import Present
+from konverge.operators.wukong.resource import Wukong
+from konverge.operators.wukong.spec_disks import Disk, DiskSource
+from konverge.operators.wukong.wish import source_of
+
+
+def claim_for(wukong: Wukong, disk: Disk) -> PersistentVolumeClaim:
+    """The claim of a disk that begins empty."""
+    return PersistentVolumeClaim(
+        metadata=metadata(wukong, names.claim(wukong.metadata.name, disk.name)),
+        spec=PersistentVolumeClaimSpec(
+            access_modes=list(disk.access_modes) or ["ReadWriteOnce"],
+            volume_mode=disk.volume_mode,
+            storage_class_name=disk.storage_class_name,
+            resources=_requests(disk.size),
+        ),
+    )
+
+
+def data_volume_for(wukong: Wukong, disk: Disk) -> DataVolume:
+    """The DataVolume of a disk that begins with something. CDI knows which modes a class can do."""
+    source = source_of(wukong.spec, disk)
+    if source is None:
+        raise ValueError(f"disk {disk.name} has no source: its claim is a plain one")
+    spec = DataVolumeSpec(
+        storage=StorageSpec(
+            resources=_requests(disk.size),
+            storage_class_name=disk.storage_class_name,
+            volume_mode=disk.volume_mode,
+            access_modes=list(disk.access_modes),
+        )
+    )
+    if source.data_source is not None:
+        ref = source.data_source
+        spec.source_ref = DataVolumeSourceRef(kind="DataSource", name=ref.name, namespace=ref.namespace)
+    else:
+        spec.source = _source(wukong.metadata.namespace, disk, source)
+    return DataVolume(metadata=metadata(wukong, names.claim(wukong.metadata.name, disk.name)), spec=spec)
+
+
+def growth_for(wukong: Wukong, disk: Disk, request: Quantity) -> PersistentVolumeClaim:
+    """What makes a claim larger, whoever made it: its request, and a note of the size that was wished."""
+    place = wukong.metadata
+    return PersistentVolumeClaim(
+        metadata=ObjectMeta(
+            name=names.claim(place.name, disk.name),
+            namespace=place.namespace,
+            annotations={names.REQUESTED_SIZE: disk.size or ""},
+        ),
+        spec=PersistentVolumeClaimSpec(resources=_requests(str(request))),
+    )
+
+
+def grown(request: Quantity, asked: Quantity, wished: Quantity) -> Quantity:
+    """What a claim must ask for so that a disk has the wished size, where it asked for `request` to have `asked`.
+
+    CDI makes claims larger than the disk, by what a file system takes for itself: in proportion to the disk.
+
+    >>> grown(Quantity("11Gi"), Quantity("10Gi"), Quantity("20Gi"))
+    Quantity('22Gi')
+    """
+    share = request.fraction / asked.fraction if asked.fraction and request > asked else Fraction(1)
+    return wished if share == 1 else Quantity.of(ceil(wished.fraction * share), 0, wished.format)
+
+
+def _requests(size: str | None) -> VolumeResourceRequirements:
+    return VolumeResourceRequirements(requests={"storage": Quantity(size)} if size else {})
+
+
+def _source(namespace: str, disk: Disk, source: DiskSource) -> DataVolumeSource:
+    secret = disk.secret_ref
+    if source.http is not None:
+        http = source.http
+        return DataVolumeSource(
+            http=FromHttp(url=http.url, secret_ref=secret, cert_config_map=http.cert_config_map, checksum=disk.checksum)
+        )
+    if source.registry is not None:
+        registry = source.registry
+        return DataVolumeSource(
+            registry=FromRegistry(
+                url=registry.url,
+                secret_ref=secret,
+                cert_config_map=registry.cert_config_map,
+                pull_method=registry.pull_method or "pod",
+            )
+        )
+    if source.s3 is not None:
+        s3 = source.s3
+        return DataVolumeSource(s3=FromS3(url=s3.url, secret_ref=secret, cert_config_map=s3.cert_config_map))
+    if source.pvc is not None:
+        return DataVolumeSource(pvc=FromObject(namespace=namespace, name=source.pvc.name))
+    if source.snapshot is not None:
+        return DataVolumeSource(snapshot=FromObject(namespace=namespace, name=source.snapshot.name))
+    return DataVolumeSource(upload=Present()) if source.upload is not None else DataVolumeSource(blank=Present())

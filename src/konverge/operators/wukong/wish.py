@@ -1,0 +1,167 @@
+"""What a spec means: everything that depends on several of its fields, decided in one place. Pure."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from konverge.operators.wukong import names
+from konverge.operators.wukong.resource import Wukong
+from konverge.operators.wukong.spec import Power, WukongSpec
+from konverge.operators.wukong.spec_disks import Disk, DiskSource, HttpSource, RegistrySource
+from konverge.operators.wukong.spec_guest import User
+from konverge.operators.wukong.spec_networks import Network
+
+_RESTART_POLICIES = {"Always": "Always", "OnFailure": "RerunOnFailure", "Never": "Once"}
+BootstrapType = Literal["none", "cloudInit", "sysprep"]
+
+
+# ------------------------------------------------------------------ power
+
+
+def wanted_power(spec: WukongSpec) -> Power:
+    """`powerState`, else `running`, else `startStrategy.autoStart`."""
+    if spec.power_state is not None:
+        return spec.power_state
+    on = spec.start_strategy.auto_start if spec.running is None else spec.running
+    return "Running" if on else "Stopped"
+
+
+def run_strategy(spec: WukongSpec) -> str:
+    """KubeVirt's word for when the machine runs. Off is always `Halted`."""
+    return "Halted" if wanted_power(spec) == "Stopped" else strategy_when_on(spec)
+
+
+def strategy_when_on(spec: WukongSpec) -> str:
+    if spec.start_strategy.run_strategy is not None:
+        return spec.start_strategy.run_strategy
+    policy = spec.high_availability.restart_policy if spec.high_availability is not None else None
+    return _RESTART_POLICIES[policy or "Always"]
+
+
+# ------------------------------------------------------------------ disks
+
+
+def boot_disk(spec: WukongSpec) -> Disk:
+    """The one that says so, else the first."""
+    return next((disk for disk in spec.disks if disk.boot), spec.disks[0])
+
+
+def source_of(spec: WukongSpec, disk: Disk) -> DiskSource | None:
+    """What a disk is filled with; None: nothing, it is a plain claim (or one that was there before)."""
+    if disk.existing_claim is not None:
+        return None
+    if disk.source is not None:
+        return disk.source
+    image = disk.image
+    if image is None and spec.os_image is not None and disk.name == boot_disk(spec).name:
+        image = spec.os_image
+    return None if image is None else source_of_image(image)
+
+
+def source_of_image(image: str) -> DiskSource:
+    """An address without a scheme is one in a registry. The scheme stays: CDI wants it."""
+    if image.startswith(("http://", "https://")):
+        return DiskSource(http=HttpSource(url=image))
+    return DiskSource(registry=RegistrySource(url=image if "://" in image else f"docker://{image}"))
+
+
+def claim_name(wukong: Wukong, disk: Disk) -> str:
+    """The claim that the machine reads the disk from."""
+    return disk.existing_claim or names.claim(wukong.metadata.name, disk.name)
+
+
+def is_kept(spec: WukongSpec, disk: Disk) -> bool:
+    """Whether the data outlives the machine."""
+    return disk.existing_claim is not None or (disk.delete_policy or spec.delete_policy) == "Retain"
+
+
+# ------------------------------------------------------------------ networks
+
+
+def is_pod_network(network: Network) -> bool:
+    return network.name == names.POD_NETWORK and network.nad_name is None
+
+
+def attached(spec: WukongSpec) -> list[Network]:
+    """The interfaces in their order: the primary one first. The pod network comes along unasked where none is."""
+    found = sorted(spec.networks, key=lambda network: not network.primary)
+    if any(network.primary or network.name == names.POD_NETWORK for network in found):
+        return found
+    return [Network(name=names.POD_NETWORK), *found]
+
+
+def needs_attachment(network: Network) -> bool:
+    """Whether a NetworkAttachmentDefinition is made for it."""
+    return network.nad_name is None and not is_pod_network(network)
+
+
+def attachment_name(wukong: Wukong, network: Network) -> str:
+    """The NetworkAttachmentDefinition of a network, ours or a given one; empty for the pod network."""
+    if is_pod_network(network):
+        return ""
+    return network.nad_name or names.attachment(wukong.metadata.name, network.name)
+
+
+def bridge_of(network: Network) -> str:
+    """The bridge on the nodes; empty where the network has none of ours."""
+    if not needs_attachment(network) or network.type not in ("bridge", "ovs"):
+        return ""
+    return network.bridge_name or names.bridge(network.name)
+
+
+def wants_policy(network: Network) -> bool:
+    """Whether the bridge should be made on the nodes. (The operator's settings must allow it, too.)"""
+    manage = network.node_network.manage if network.node_network is not None else None
+    return bool(bridge_of(network)) and network.physical_interface is not None and manage is not False
+
+
+def mac_for(wukong: Wukong, network: Network) -> str:
+    """The given address, or one that stays the same as long as the Wukong lives."""
+    given = network.mac_address
+    return given.lower() if given is not None else names.mac(wukong.metadata.uid, network.name)
+
+
+# ------------------------------------------------------------------ guest
+
+
+def bootstrap_type(spec: WukongSpec) -> BootstrapType:
+    if spec.bootstrap is not None and spec.bootstrap.type is not None:
+        return spec.bootstrap.type
+    return "none" if spec.guest == "windows" else "cloudInit"
+
+
+def user_data_secret(spec: WukongSpec) -> str | None:
+    """The Secret with user data that are not ours."""
+    return spec.bootstrap.user_data_secret if spec.bootstrap is not None else None
+
+
+def all_users(spec: WukongSpec) -> list[User]:
+    first = [spec.cloud_init_user] if spec.cloud_init_user is not None else []
+    return [*first, *spec.users]
+
+
+def keys_by_agent(spec: WukongSpec) -> bool:
+    return spec.ssh_key_propagation == "guestAgent"
+
+
+def secrets_read(spec: WukongSpec) -> set[str]:
+    """The Secrets whose content goes into the cloud-init of the machine."""
+    if bootstrap_type(spec) != "cloudInit":
+        return set()
+    users = all_users(spec)
+    found = {user.ssh_key_secret for user in users} | {
+        user.password_secret.name for user in users if user.password_secret is not None
+    }
+    if not keys_by_agent(spec):
+        found.add(spec.ssh_key_secret)
+    return {name for name in found if name is not None}
+
+
+def secrets_mounted(spec: WukongSpec) -> set[str]:
+    """The Secrets that the machine refers to itself: it does not start without them."""
+    found = {user_data_secret(spec)}
+    if spec.bootstrap is not None:
+        found.add(spec.bootstrap.sysprep_secret)
+    if keys_by_agent(spec):
+        found.add(spec.ssh_key_secret)
+    return {name for name in found if name is not None}
