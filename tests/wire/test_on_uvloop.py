@@ -10,15 +10,21 @@ from typing import Any
 
 import pytest
 
-from . import test_pool, test_proxy, test_server, test_stream, test_tls
+from . import test_connection, test_pool, test_proxy, test_server, test_server_connection, test_stream, test_tls
 
 uvloop = pytest.importorskip("uvloop")
 
+_MODULES = (test_connection, test_pool, test_proxy, test_server, test_server_connection, test_stream, test_tls)
+
+
+def _is_virtual(function: Any) -> bool:
+    return any(mark.name == "virtual" for mark in getattr(function, "pytestmark", []))
+
 
 def _cases() -> Iterator[Any]:
-    for module in (test_pool, test_proxy, test_server, test_stream, test_tls):
+    for module in _MODULES:
         for name, function in vars(module).items():
-            if name.startswith("test_") and inspect.iscoroutinefunction(function):
+            if name.startswith("test_") and inspect.iscoroutinefunction(function) and not _is_virtual(function):
                 for number, arguments in enumerate(_parameters(function)):
                     yield pytest.param(
                         function, arguments, id=f"{module.__name__.rpartition('.')[2]}-{name[5:]}-{number}"

@@ -180,9 +180,17 @@ REFUSED = {
     "tls hello": (400, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"),
     "unknown method": (400, b"BREW / HTTP/1.1\r\nhost: x\r\n\r\n"),
     "connect": (501, b"CONNECT a:1 HTTP/1.1\r\nhost: x\r\n\r\n"),
-    "upgrade with body": (
+    "target without a slash": (400, b"GET *foo HTTP/1.1\r\nhost: x\r\n\r\n"),
+    "star for all but options": (400, b"GET * HTTP/1.1\r\nhost: x\r\n\r\n"),
+    "port beyond all": (400, b"GET http://h:99999/ HTTP/1.1\r\nhost: x\r\n\r\n"),
+    "upgrade with a broken body": (
         400,
-        b"POST / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: h2c\r\ncontent-length: 3\r\n\r\nabc",
+        b"POST / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: a\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+    ),
+    "endless trailer": (
+        400,
+        b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3e8\r\n%b\r\n0\r\nx: %b"
+        % (b"b" * 1000, b"a" * 300_000),
     ),
 }
 
@@ -313,10 +321,12 @@ async def test_a_half_closed_client_gets_its_answer() -> None:
     async with serving(handler) as server, raw_client(server) as client:
         client.write(GET + GET)
         client.writer.write_eof()
-        await until(lambda: server.connections == 1)
+        await until(lambda: any(connection._half_closed for connection in server._connections))
         gate.set()
-        assert (await client.answer())[0] == 200
-        await client.rest()
+        for connection in ("", "close"):
+            status, headers, _ = await client.answer()
+            assert (status, headers.get("connection", "")) == (200, connection)
+        assert await client.rest() == b""
         await until(lambda: server.connections == 0)
 
 

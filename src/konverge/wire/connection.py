@@ -18,6 +18,7 @@ from typing import Protocol, cast
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from konverge.wire.alarm import TICK, Alarm
+from konverge.wire.body import Body
 from konverge.wire.encode import JOIN_LIMIT
 from konverge.wire.errors import (
     BodyTooLarge,
@@ -32,6 +33,7 @@ from konverge.wire.inflate import inflate, too_large
 from konverge.wire.limits import ClientLimits
 from konverge.wire.message import Headers, Response
 from konverge.wire.stream import ResponseStream
+from konverge.wire.tls import said_good_bye
 
 IDLE, HEAD, BODY, DONE, CLOSED = range(5)
 _JUST_NOW = 0.005
@@ -61,9 +63,12 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_alarm",
         "_answer",
+        "_barren",
         "_body",
         "_deadline",
         "_error",
+        "_farewell",
+        "_fruitful",
         "_gzip",
         "_headers",
         "_idle_since",
@@ -73,6 +78,7 @@ class Connection(asyncio.BufferedProtocol):
         "_loop",
         "_owner",
         "_parser",
+        "_paused",
         "_phase",
         "_poll",
         "_sealed",
@@ -82,6 +88,7 @@ class Connection(asyncio.BufferedProtocol):
         "_stream",
         "_streaming",
         "_transport",
+        "_unsent",
         "_until_eof",
         "_untouched",
         "_uses",
@@ -101,16 +108,16 @@ class Connection(asyncio.BufferedProtocol):
         self._idle_since = 0.0
         self._error: WireError | None = None
         self._poll: select.poll | None = None
-        self._sealed = False
+        self._sealed = self._paused = False
+        self._body = Body()
         self._reset(None)
 
     def _reset(self, answer: asyncio.Future[Answer] | None) -> None:
         self._answer = answer
         self._stream: ResponseStream | None = None
         self._headers: list[tuple[bytes, bytes]] = []
-        self._body: list[bytes] = []
-        self._size = 0
-        self._gzip = self._keep = self._until_eof = False
+        self._size = self._barren = self._unsent = 0
+        self._gzip = self._keep = self._until_eof = self._farewell = self._fruitful = False
         self._untouched = True
 
     # --- the exchange, for the pool -------------------------------------------------------------------------------
@@ -133,6 +140,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             transport.write(head)
             transport.write(body)
+            self._unsent = transport.get_write_buffer_size()
         self._expect_bytes()
         return answer
 
@@ -200,16 +208,20 @@ class Connection(asyncio.BufferedProtocol):
             self._size += len(data)
             if self._size > self._limits.head:
                 self.abort(ProtocolError(f"{self.name} sent more than {self._limits.head} bytes of header fields"))
-        elif not self._streaming:
-            self._expect_bytes()
+        else:
+            self._look_for_fruit(len(data))
+            if not self._streaming:
+                self._expect_bytes()
 
     def eof_received(self) -> bool | None:
+        if self._until_eof and self._sealed:
+            self._farewell = said_good_bye(self._transport)
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
         self._alarm.cancel()
         phase, self._phase = self._phase, CLOSED
-        if phase == BODY and self._until_eof and error is None and self._error is None:
+        if phase == BODY and self._until_eof and self._ended_well(error):
             self._settle()
         elif phase in (HEAD, BODY):
             self._fail(self._error or self._lost(error))
@@ -246,12 +258,12 @@ class Connection(asyncio.BufferedProtocol):
     def on_body(self, data: bytes) -> None:
         if self._phase != BODY:
             raise ProtocolError("a body where none belongs")
+        self._fruitful = True
         if self._stream is not None:
             self._stream.push(data)
             return
-        self._body.append(data)
-        self._size += len(data)
-        if self._limits.body is not None and self._size > self._limits.body:
+        self._body.add(data)
+        if self._limits.body is not None and self._body.size > self._limits.body:
             raise too_large(self._limits.body)
 
     def on_message_complete(self) -> None:
@@ -262,11 +274,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
+            self._paused = True
             self._transport.pause_reading()
             self._expect_bytes()
 
     def resume(self) -> None:
         if self._transport is not None and not self._transport.is_closing():
+            self._paused = False
             self._transport.resume_reading()
 
     def reader_waits(self) -> None:
@@ -296,6 +310,8 @@ class Connection(asyncio.BufferedProtocol):
             self.abort(TotalTimeout(f"{self.name} did not finish its answer in time; allow more time or ask for less"))
         elif self._stream is not None and not self._stream.awaited:
             self._expect_bytes()  # the reader is busy with what came; its next wait sets the alarm again
+        elif self._still_sending():
+            self._expect_bytes()
         else:
             self.abort(
                 ReadTimeout(
@@ -303,6 +319,21 @@ class Connection(asyncio.BufferedProtocol):
                     "check that it is healthy and reachable, or raise the read limit"
                 )
             )
+
+    def _still_sending(self) -> bool:
+        """Whether the server has taken more of a large request since the last look: it listens, so it is not silent."""
+        before, self._unsent = self._unsent, self._transport.get_write_buffer_size() if self._transport else 0
+        return self._unsent < before
+
+    def _look_for_fruit(self, size: int) -> None:
+        """Bound what comes between two pieces of a body: endless trailers would all be kept by the parser."""
+        if self._fruitful:
+            self._fruitful = False
+            self._barren = 0
+            return
+        self._barren += size
+        if self._barren > self._limits.head:
+            self.abort(ProtocolError(f"{self.name} sent more than {self._limits.head} bytes of framing and trailers"))
 
     def _read_fields(self, status: int) -> None:
         bodiless = self._is_head or status in (204, 304)
@@ -356,6 +387,8 @@ class Connection(asyncio.BufferedProtocol):
         if not reusable:
             transport.abort()
             return
+        if self._paused:
+            self.resume()  # its reader has not read it all, but the next exchange needs the socket
         idle = self._limits.idle
         self._idle_since = now = self._loop.time()
         self._alarm.set(None if idle is None else now + idle)
@@ -367,10 +400,9 @@ class Connection(asyncio.BufferedProtocol):
         if stream is not None:
             stream.end()
             return
+        body = self._body.take()  # an idle connection must not keep its last answer in memory
         if answer is None or answer.done():
             return
-        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        self._body = []  # an idle connection must not keep its last answer in memory
         try:
             if self._gzip:
                 body = inflate(body, self._limits.body, sealed=self._sealed)
@@ -388,6 +420,10 @@ class Connection(asyncio.BufferedProtocol):
         if not isinstance(cause, (ProtocolError, BodyTooLarge)):
             cause = ProtocolError(f"{self.name} did not answer in HTTP/1.1 ({error}); check the scheme and the port")
         self.abort(cause)
+
+    def _ended_well(self, error: Exception | None) -> bool:
+        """Whether the end of the connection is the end of the body: over TLS anybody could forge one without words."""
+        return error is None and self._error is None and (self._farewell or not self._sealed)
 
     def _lost(self, error: Exception | None) -> WireError:
         reason = f" ({error})" if error is not None else ""

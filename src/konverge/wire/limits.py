@@ -53,7 +53,7 @@ class ServerLimits:
     idle: float = 180.0
     """Between requests: longer than clients keep their connections, so that they are first to close."""
     write_time: float = 60.0
-    """For the last bytes of an answer to leave when the connection is to be closed."""
+    """Longest time in which a peer takes nothing of a large answer, or of the last bytes before a close."""
     linger: float = 2.0
     """After a refusal the rest of the request is read and dropped, or a reset could overtake the refusal."""
     connections: int = 10_000

@@ -9,14 +9,17 @@ and we do not understand is refused here.
 from __future__ import annotations
 
 from collections import deque
+from typing import cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
 
+from konverge.wire.body import Body
 from konverge.wire.limits import ServerLimits
 from konverge.wire.message import Headers, Peer, Request
 
 IDLE, HEAD, BODY, STOPPED = range(4)
 
+_SPACE = b" \t"
 _TO_LOOK_AT = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect"))
 _METHODS = {method.encode(): method for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")}
 
@@ -51,12 +54,24 @@ class _Refuse(Exception):
         self.text = text
 
 
+class _BodyOnly:
+    """A reader as the parser of a bare body sees it."""
+
+    __slots__ = ("on_body", "on_message_complete")
+
+    def __init__(self, reader: RequestReader) -> None:
+        self.on_body = reader.on_body
+        self.on_message_complete = reader.on_message_complete
+
+
 class RequestReader:
     """Feed it what arrives; take requests from `items`."""
 
     __slots__ = (
+        "_barren",
         "_begun",
         "_body",
+        "_framing",
         "_headers",
         "_http_1_0",
         "_keep",
@@ -64,7 +79,7 @@ class RequestReader:
         "_parser",
         "_peer",
         "_raw_size",
-        "_size",
+        "_target",
         "_url",
         "items",
         "phase",
@@ -83,6 +98,8 @@ class RequestReader:
         self.wants_continue = False
         self._keep = True
         self._http_1_0 = False
+        self._body = Body()
+        self._barren = 0
         self.on_message_begin()
         self.phase = IDLE
 
@@ -91,16 +108,16 @@ class RequestReader:
         if self._parser is None:
             return
         self._begun = False
+        before = self._body.size
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade as upgrade:
-            self.stop()  # the request stands, as one that may be refused its upgrade; nothing after it is HTTP
-            self.rest = bytes(data[upgrade.args[0] :])
+            self._on_upgrade(bytes(data[upgrade.args[0] :]))
         except HttpParserError as error:
             self._on_parser_error(error)
         else:
             if self.phase == HEAD or self.phase == BODY:
-                self._count(len(data))
+                self._count(len(data), self._body.size > before)
 
     def refuse(self, status: int, text: str) -> None:
         """Answer with a status of our own when its turn comes, and read nothing more."""
@@ -113,14 +130,31 @@ class RequestReader:
         self._parser = None  # it refers back to us
         self.wants_continue = False
 
-    def _count(self, size: int) -> None:
-        """Bound what a message costs beyond what the callbacks saw: an endless field, endless chunk extensions."""
+    def _on_upgrade(self, rest: bytes) -> None:
+        """The request stands, as one that may be refused its upgrade; nothing after it is HTTP.
+
+        The parser takes even the body for something else. But a client that asks for HTTP/2 with its first request
+        (Java's does) sends a body like any other, so a second parser reads it.
+        """
+        if self.phase != BODY:
+            self.stop()
+            self.rest = rest
+            return
+        line = b"%b / HTTP/1.1\r\nconnection: close\r\n%b\r\n\r\n"
+        head = line % (cast(HttpRequestParser, self._parser).get_method(), self._framing)
+        self._parser = HttpRequestParser(_BodyOnly(self))
+        self.feed(head + rest)
+
+    def _count(self, size: int, fruitful: bool) -> None:
+        """Bound what a message costs beyond what the callbacks saw: endless fields, trailers, chunk extensions."""
         if self._begun:
             return  # how much of these bytes belongs to the message is not known; they are one read at most
         self._raw_size += size
-        if self.phase == HEAD and self._raw_size > self._limits.head:
-            self.refuse(431, f"the request's head is larger than {self._limits.head} bytes")
-        elif self.phase == BODY and self._raw_size > 2 * self._limits.head + 16 * self._size:
+        self._barren = 0 if fruitful else self._barren + size
+        head = self._limits.head
+        if self.phase == HEAD and self._raw_size > head:
+            self.refuse(431, f"the request's head is larger than {head} bytes")
+        elif self.phase == BODY and (self._barren > 2 * head or self._raw_size > 2 * head + 16 * self._body.size):
             self.refuse(400, "the request's body is mostly framing")
 
     def _on_parser_error(self, error: HttpParserError) -> None:
@@ -135,11 +169,10 @@ class RequestReader:
     def on_message_begin(self) -> None:
         self.phase = HEAD
         self._begun = True
-        self._url = b""
+        self._url = self._framing = b""
         self._headers: list[tuple[bytes, bytes]] = []
-        self._body: list[bytes] = []
-        self._size = 0
         self._raw_size = 0
+        self._barren = 0
 
     def on_url(self, url: bytes) -> None:
         self._url = self._url + url if self._url else url
@@ -160,36 +193,35 @@ class RequestReader:
             raise _Refuse(505, "only HTTP/1.1 and HTTP/1.0 are spoken here")
         self._http_1_0 = version == "1.0"
         self._keep = parser.should_keep_alive()
-        bodied = self._look_at_fields()
+        self._look_at_fields()
         if parser.should_upgrade():
-            self._refuse_upgrade(parser, bodied)
-            self._keep = False
+            self._keep = False  # whether it is granted or not, nothing after it is HTTP
+        self._target = self._checked_target(parser.get_method())
         self.phase = BODY
-        self._raw_size = 0
+        self._raw_size = self._barren = 0
 
     def on_body(self, data: bytes) -> None:
-        self._body.append(data)
-        self._size += len(data)
-        if self._size > self._limits.body:
+        self._body.add(data)
+        if self._body.size > self._limits.body:
             raise self._too_large()
 
     def on_message_complete(self) -> None:
         parser = self._parser
         assert parser is not None
+        if self._framing and not self._keep and parser.should_upgrade():
+            return  # only its head is: see `_on_upgrade`
         name = parser.get_method()
         method = _METHODS.get(name) or name.decode("ascii")
-        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        request = Request(method, self._target(), Headers(self._headers), body, peer=self._peer)
+        request = Request(method, self._target, Headers(self._headers), self._body.take(), peer=self._peer)
         self.items.append(Incoming(request, keep=self._keep, http_1_0=self._http_1_0))
-        self._body = []  # an idle connection must not keep its last request in memory
         self.wants_continue = False
         self.phase = IDLE if self._keep else STOPPED
 
     # --- what the parser leaves to us -----------------------------------------------------------------------------
 
-    def _look_at_fields(self) -> bool:
-        """Check the fields that frame the message; says whether there is a body."""
-        size, hosts, bodied = len(self._url), 0, False
+    def _look_at_fields(self) -> None:
+        """Check the size of the head and the fields that frame the message."""
+        size, hosts = len(self._url), 0
         for name, value in self._headers:
             size += len(name) + len(value) + 4
             lowered = name.lower()
@@ -200,42 +232,44 @@ class RequestReader:
             elif lowered == b"expect":
                 self._expect(value)
             else:
-                bodied = self._look_at_framing(lowered, value) or bodied
+                self._look_at_framing(lowered, value)
         if size > self._limits.head:
             raise _Refuse(431, f"the request's head is larger than {self._limits.head} bytes")
         if hosts != 1 and not (self._http_1_0 and hosts == 0):
             raise _Refuse(400, "a request has exactly one Host field")
-        return bodied
 
-    def _look_at_framing(self, name: bytes, value: bytes) -> bool:
+    def _look_at_framing(self, name: bytes, value: bytes) -> None:
         if name == b"content-length":
             length = int(value)  # the parser has let only digits through
             if length > self._limits.body:
                 raise self._too_large()
-            return length > 0
-        if self._http_1_0:
+            if length == 0:
+                return
+        elif self._http_1_0:
             raise _Refuse(400, "HTTP/1.0 has no Transfer-Encoding")
-        if value.lower() != b"chunked":
+        elif value.strip(_SPACE).lower() != b"chunked":
             raise _Refuse(501, "the only transfer encoding understood here is chunked")
-        return True
+        self._framing = b"%b: %b" % (name, value)
 
     def _expect(self, value: bytes) -> None:
-        if value.lower() != b"100-continue":
+        if value.strip(_SPACE).lower() != b"100-continue":
             raise _Refuse(417, "the only expectation understood here is 100-continue")
         self.wants_continue = not self._http_1_0
-
-    def _refuse_upgrade(self, parser: HttpRequestParser, bodied: bool) -> None:
-        if parser.get_method() == b"CONNECT":
-            raise _Refuse(501, "this server is not a proxy")
-        if bodied:
-            raise _Refuse(400, "a request that asks for an upgrade has no body here")
 
     def _too_large(self) -> _Refuse:
         return _Refuse(413, f"the request's body is larger than {self._limits.body} bytes")
 
-    def _target(self) -> str:
+    def _checked_target(self, method: bytes) -> str:
+        """Path and query; of an absolute target, as it is sent to proxies, the rest is left out."""
         url = self._url
-        if url[:1] != b"/" and url != b"*":  # absolute form, as sent to proxies
-            parts = parse_url(url)
+        if method == b"CONNECT":
+            raise _Refuse(501, "this server is not a proxy")
+        if url[:1] != b"/" and not (url == b"*" and method == b"OPTIONS"):
+            try:
+                parts = parse_url(url)
+            except HttpParserError:
+                raise _Refuse(400, "the request's target is no URL") from None
+            if not parts.schema:
+                raise _Refuse(400, "the request's target begins with a slash or is a URL")
             url = (parts.path or b"/") + (b"?" + parts.query if parts.query else b"")
         return url.decode("ascii")

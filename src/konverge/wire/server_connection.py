@@ -55,6 +55,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     __slots__ = (
         "_admitted",
         "_alarm",
+        "_cut_short",
         "_deaf",
         "_half_closed",
         "_host",
@@ -69,6 +70,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         "_timed",
         "_transport",
         "_tunnel",
+        "_unsent",
         "_writable",
         "_write_paused",
     )
@@ -82,9 +84,10 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._tunnel: Tunnel | None = None
         self._writable: asyncio.Future[None] | None = None
         self._timed = IDLE
+        self._unsent = 0
         self._admitted = True
         self._made = self._lost = self._last = self._deaf = self._half_closed = False
-        self._read_paused = self._write_paused = False
+        self._read_paused = self._write_paused = self._cut_short = False
 
     # --- for the server -------------------------------------------------------------------------------------------
 
@@ -227,6 +230,8 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         elif self._reader.items:  # the work was cut off by an exception of no known kind
             self._transport.abort()
+        elif self._cut_short:
+            self._linger()
         elif self._last or self._reader.phase == STOPPED:
             self._close()
         else:
@@ -253,10 +258,9 @@ class ServerConnection(asyncio.BufferedProtocol):
         if response.upgrade is not None:
             await self._switch(item, response, response.upgrade)
             return
-        keep = item.keep and not self._last and response.headers.get("connection").lower() != "close"
-        if item.http_1_0 and response.producer is not None:
-            keep = False  # only the close ends such a body
-        self._last = not keep
+        keep = self._keeps(item, response)
+        if not keep:
+            self._read_no_more()
         connection = (_KEEP_ALIVE if item.http_1_0 else b"") if keep else _CLOSE
         try:
             head = response_head(response.status, response.headers, _framing(response, item), connection)
@@ -275,6 +279,21 @@ class ServerConnection(asyncio.BufferedProtocol):
         else:
             self._transport.write(head)
             self._transport.write(response.body)
+
+    def _keeps(self, item: Incoming, response: Response) -> bool:
+        """Whether another answer may follow this one. Whoever is to close still answers what has been read."""
+        if not item.keep or (self._last and not self._reader.items):
+            return False
+        if item.http_1_0 and response.producer is not None:
+            return False  # only the close ends such a body
+        return response.headers.get("connection").lower() != "close"
+
+    def _read_no_more(self) -> None:
+        """This answer is the last: a client that is told so takes whatever it asked behind it for not begun."""
+        self._last = True
+        self._cut_short = bool(self._reader.items) or self._read_paused
+        self._reader.items.clear()
+        self._reader.stop()
 
     async def _switch(self, item: Incoming, response: Response, upgrade: Upgrade) -> None:
         """Hand the connection over. It does not come back: the request for an upgrade was the last."""
@@ -340,20 +359,24 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._transport.write_eof()
         if self._read_paused:
             self._transport.resume_reading()
-        self._alarm.set(self._loop.time() + self._host.limits.linger)
+        self._await_writing(self._host.limits.linger)
 
     def _close(self) -> None:
         self._deaf = True
         self._transport.close()
-        self._alarm.set(self._loop.time() + self._host.limits.write_time)
+        self._await_writing(self._host.limits.write_time)
 
     async def _until_writable(self) -> None:
         self._writable = self._loop.create_future()
-        self._alarm.set(self._loop.time() + self._host.limits.write_time)
+        self._await_writing(self._host.limits.write_time)
         try:
             await self._writable
         finally:
             self._writable = None
+
+    def _await_writing(self, limit: float) -> None:
+        self._unsent = self._transport.get_write_buffer_size()
+        self._alarm.set(self._loop.time() + limit)
 
     def _set_alarm(self) -> None:
         limits, phase = self._host.limits, self._reader.phase
@@ -363,7 +386,10 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _on_alarm(self) -> None:
         if self._deaf or self._writable is not None:
-            self._transport.abort()
+            if self._transport.get_write_buffer_size() < self._unsent:
+                self._await_writing(self._host.limits.write_time)  # slow, but it reads
+            else:
+                self._transport.abort()
         elif self._task is not None:
             return  # handlers take the time they need; the alarm is set again after them
         elif self._reader.phase == IDLE:

@@ -6,9 +6,11 @@ only, so bytes pass through a file that nobody else may read and that is gone wh
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,15 @@ def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
         file.write(certificate + b"\n" + key)
         file.flush()
         context.load_cert_chain(file.name, password="")  # without a password an encrypted key would ask the terminal
+
+
+def said_good_bye(transport: asyncio.Transport | None) -> bool:
+    """Whether the peer has ended TLS properly. No loop tells; the session does: it gives the end, and does not wait."""
+    session = cast("ssl.SSLObject | None", transport.get_extra_info("ssl_object")) if transport else None
+    try:
+        return session is not None and session.read(1) == b""
+    except ssl.SSLError:
+        return False
 
 
 def _trust(context: ssl.SSLContext, file: str, data: bytes) -> None:

@@ -1,0 +1,75 @@
+"""One connection of the server: its last answer, and peers that are slow to take it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from konverge.wire import Headers, Request, Response, Server
+
+from .support import raw_client, serving, until
+from .test_times import lost, now, server
+
+GET = b"GET /%d HTTP/1.1\r\nhost: x\r\n\r\n"
+
+
+async def test_nothing_is_begun_behind_an_answer_that_says_close() -> None:
+    """A client takes what it asked behind such an answer for not begun, and asks again elsewhere."""
+    begun: list[str] = []
+
+    async def handler(request: Request) -> Response:
+        begun.append(request.target)
+        close = request.target == "/1"
+        return Response(200, Headers.of({"connection": "close"}) if close else None, request.target.encode())
+
+    async with serving(handler) as server, raw_client(server) as client:
+        client.write(b"".join(GET % number for number in range(2000)))
+        assert (await client.answer())[2] == b"/0"
+        status, headers, body = await client.answer()
+        assert (status, headers["connection"], body) == (200, "close", b"/1")
+        assert await client.rest() == b""
+        assert begun == ["/0", "/1"]
+    await until(lambda: server.connections == 0)
+
+
+async def test_a_closing_server_says_so_with_the_last_of_what_it_has_read() -> None:
+    started, gate = asyncio.Event(), asyncio.Event()
+
+    async def handler(request: Request) -> Response:
+        started.set()
+        await gate.wait()
+        return Response(200, None, request.target.encode())
+
+    host = await Server(handler).start()
+    async with raw_client(host) as client:
+        client.write(b"".join(GET % number for number in range(3)))
+        await started.wait()
+        closing = asyncio.create_task(host.close(grace=30))
+        await until(lambda: host._closing)
+        gate.set()
+        for number, connection in enumerate(("", "", "close")):
+            _, headers, body = await client.answer()
+            assert (body, headers.get("connection", "")) == (b"/%d" % number, connection)
+        assert await client.rest() == b""
+        await closing
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("last", [True, False])
+async def test_a_slow_reader_gets_its_answer_as_long_as_it_reads(last: bool) -> None:
+    async def handler(request: Request) -> Response:
+        return Response(200, Headers.of({"connection": "close"}) if last else None, bytes(1_000_000))
+
+    host, connection, transport = server(handler, stuck=True, write_time=60)
+    connection.data_received(GET % 1)
+    begin = now()
+    while len(transport.written) > 500_000 or not transport.written:
+        await asyncio.sleep(50)
+        transport.take(50_000)
+        assert not transport.lost
+    assert now() - begin > 400
+    await lost(transport)  # it has stopped reading
+    assert now() - begin < 700
+    await asyncio.sleep(1)
+    assert host.connections == 0
