@@ -65,7 +65,10 @@ def data_volume_for(wukong: Wukong, disk: Disk) -> DataVolume:
 
 
 def growth_for(wukong: Wukong, disk: Disk, request: Quantity) -> PersistentVolumeClaim:
-    """What makes a claim larger, whoever made it: its request, and a note of the size that was wished."""
+    """What makes the claim of a DataVolume larger: its request, and a note of the size that was wished.
+
+    It is not ours (apply it with `own=False`). A plain claim grows by `claim_for` of the larger size.
+    """
     place = wukong.metadata
     return PersistentVolumeClaim(
         metadata=ObjectMeta(
