@@ -1,7 +1,8 @@
 """Simulated storage: claims find their volumes, by hand-made ones or by a StorageClass; grow; and are reclaimed.
 
 Every StorageClass is served, whatever its provisioner, except `kubernetes.io/no-provisioner`. A class that waits for
-its first consumer provisions when the scheduler has told the claim of a node.
+its first consumer provisions when the scheduler has told the claim of a node. A claim that somebody else fills (its
+dataSourceRef is of a kind that provisioners do not know) waits for the volume that is made for it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 PROVISIONER = "sim.konverge.dev/volumes"
 BY_HAND = "kubernetes.io/no-provisioner"
 BINDER = "persistentvolume-controller"
+_PROVISIONED_FROM = (None, "", "snapshot.storage.k8s.io")
+"""The groups of sources that a provisioner copies itself; others are a volume populator's."""
 DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _BOUND = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
 
@@ -81,9 +84,17 @@ class Volumes:
         if claim.status.phase == "Bound":
             self._pending.discard(ctx.request)
             await self._expand(ctx)
+            await self._check(ctx)
+            return None
+        if claim.status.phase == "Lost":
             return None
         self._pending.add(ctx.request)
         kind = await ctx.get(StorageClass, claim.spec.storage_class_name) if claim.spec.storage_class_name else None
+        if _is_populated(claim):
+            volume = await self._find(ctx, own=True)
+            if volume is not None:
+                await self._bind(ctx, volume)
+            return None
         waits = kind is not None and kind.volume_binding_mode == "WaitForFirstConsumer"
         if waits and SELECTED_NODE not in claim.metadata.annotations and not claim.spec.volume_name:
             ctx.event("WaitForFirstConsumer", "waiting for first consumer to be created before binding")
@@ -93,13 +104,21 @@ class Volumes:
             await self._bind(ctx, volume)
         return None
 
-    async def _find(self, ctx: Context[PersistentVolumeClaim]) -> PersistentVolume | None:
-        """The volume that is the claim's already, or the smallest free one that will do."""
+    async def _check(self, ctx: Context[PersistentVolumeClaim]) -> None:
+        """A claim whose volume has gone is lost, with what was in it."""
+        meta, name = ctx.obj.metadata, ctx.obj.spec.volume_name
+        if name and await ctx.get(PersistentVolume, name) is None:
+            lost = MergePatch({"status": {"phase": "Lost"}})
+            await ctx.client.patch(PersistentVolumeClaim, meta.name, lost, meta.namespace, subresource="status")
+            ctx.warning("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
+
+    async def _find(self, ctx: Context[PersistentVolumeClaim], *, own: bool = False) -> PersistentVolume | None:
+        """The volume that is the claim's already, or (unless it must be its `own`) the smallest that will do."""
         claim = ctx.obj
         volumes = await ctx.list(PersistentVolume, "")
-        own = [one for one in volumes if _is_for(one, claim)]
-        if own:
-            return own[0]
+        mine = next((one for one in volumes if _is_for(one, claim)), None)
+        if mine is not None or own:
+            return mine
         fitting = [one for one in volumes if one.spec.claim_ref is None and _will_do(one, claim)]
         return min(fitting, key=lambda one: (_size(one), one.metadata.name), default=None)
 
@@ -120,7 +139,7 @@ class Volumes:
         if kind.provisioner == BY_HAND:
             return None
         with suppress(AlreadyExists):
-            await ctx.client.create(_made(claim, kind), resource=PersistentVolume.resource)
+            await ctx.client.create(volume_for(claim, kind), resource=PersistentVolume.resource)
         volume = f"pvc-{claim.metadata.uid}"
         ctx.event("ProvisioningSucceeded", f"Successfully provisioned volume {volume}")
         return await ctx.client.get(PersistentVolume, volume)
@@ -178,6 +197,11 @@ class Volumes:
             await ctx.save_status()
 
 
+def _is_populated(claim: PersistentVolumeClaim) -> bool:
+    source = claim.spec.data_source_ref
+    return source is not None and source.api_group not in _PROVISIONED_FROM
+
+
 def _volume_of(claim: PersistentVolumeClaim) -> list[Request]:
     return [Request("", claim.spec.volume_name)] if claim.spec.volume_name else []
 
@@ -225,7 +249,7 @@ def _ref(claim: PersistentVolumeClaim) -> dict[str, str]:
     }
 
 
-def _made(claim: PersistentVolumeClaim, kind: StorageClass) -> dict[str, Any]:
+def volume_for(claim: PersistentVolumeClaim, kind: StorageClass) -> dict[str, Any]:
     """The volume that a provisioner makes for a claim; its name follows from the claim, so it is made once."""
     name = f"pvc-{claim.metadata.uid}"
     spec = {

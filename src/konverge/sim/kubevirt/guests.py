@@ -1,0 +1,116 @@
+"""What happens inside a running instance: its agent answers, it crashes, it switches itself off."""
+
+from __future__ import annotations
+
+from math import inf
+
+from konverge.objects.kinds.core_v1 import Pod
+from konverge.runtime import Context
+from konverge.sim.kubevirt.faults import Faults
+from konverge.sim.kubevirt.guest import GUEST_OS, interfaces, migratable
+from konverge.sim.kubevirt.kinds import Instance, Obj, drop_condition, set_condition
+from konverge.sim.kubevirt.launcher import claims_of
+from konverge.sim.kubevirt.timings import Pace, Timings, seconds
+
+_TOPOLOGY = ("cores", "sockets", "threads")
+
+
+class Guests:
+    """The insides of all instances."""
+
+    def __init__(self, pace: Pace, timings: Timings) -> None:
+        self._pace = pace
+        self._timings = timings
+        self._crashes: dict[tuple[str, str], int] = {}
+        """How often a machine has crashed by the present fault."""
+
+    # -------------------------------------------------------------- its end
+
+    def crashes_at_start(self, instance: Instance, wrong: Faults) -> str:
+        """Why it does not come up; nothing when it does."""
+        words = wrong.get("crash")
+        key = instance.metadata.namespace, instance.metadata.name
+        if words is None:
+            self._crashes.pop(key, None)
+            return ""
+        if "after" in words or self._crashes.get(key, 0) >= seconds(words, "times", inf):
+            return ""
+        self._crashes[key] = self._crashes.get(key, 0) + 1
+        return "server error. command SyncVMI failed: LibvirtError: internal error: process exited while connecting"
+
+    def ends(self, instance: Instance, wrong: Faults) -> tuple[str, float]:
+        """The phase that a running one ends with, or nothing; and when to ask again."""
+        due = inf
+        for name, phase in (("crash", "Failed"), ("shutdown", "Succeeded")):
+            words = wrong.get(name)
+            if words is None or (name == "crash" and "after" not in words):
+                continue
+            key = instance.metadata.namespace, instance.metadata.name
+            if name == "crash" and self._crashes.get(key, 0) >= seconds(words, "times", inf):
+                continue
+            after = seconds(words, "after", 5.0)
+            left = self._pace.left(instance.metadata, f"end {name}", (after, after))
+            if left == 0:
+                self._crashes[key] = self._crashes.get(key, 0) + 1
+                return phase, inf
+            due = min(due, left)
+        return "", due
+
+    # -------------------------------------------------------------- what is known of it
+
+    def report(self, ctx: Context[Instance], pod: Pod, modes: dict[str, list[str]], wrong: Faults) -> float:
+        """Write down what KubeVirt would know by now; the answer is when there is more to know."""
+        instance, status = ctx.obj, ctx.obj.status
+        left = inf if "no-agent" in wrong else self._pace.left(instance.metadata, "agent", self._timings.agent)
+        silent, moment = self._silence(instance, wrong)
+        self._report_agent(status, connected=left == 0)
+        status["interfaces"] = interfaces(instance, pod, agent=left == 0, silent=silent)
+        status["volumeStatus"] = _volumes(instance, status.get("volumeStatus", []))
+        cpu = instance.spec["domain"]["cpu"]
+        status["currentCPUTopology"] = {name: cpu[name] for name in _TOPOLOGY if name in cpu}
+        guest = instance.spec["domain"]["memory"]["guest"]
+        held = status.get("memory") or {"guestAtBoot": guest}
+        status["memory"] = {**held, "guestCurrent": guest, "guestRequested": guest}
+        reason, words = migratable(instance, modes, refused="rwo" in wrong)
+        set_condition(status, "LiveMigratable", not reason, reason, words)
+        status["migrationMethod"] = "BlockMigration" if reason else "LiveMigration"
+        if instance.spec.get("startStrategy") == "Paused" and not self._pace.begun(instance.metadata, "paused"):
+            self._pace.left(instance.metadata, "paused", (0.0, 0.0))
+            set_condition(status, "Paused", True, "PausedByUser", "VMI was paused by user")
+        return min(left or inf, moment)
+
+    def _report_agent(self, status: Obj, *, connected: bool) -> None:
+        if connected:
+            set_condition(status, "AgentConnected", True)
+            status["guestOSInfo"] = GUEST_OS
+        else:
+            drop_condition(status, "AgentConnected")
+            status.pop("guestOSInfo", None)
+
+    def _silence(self, instance: Instance, wrong: Faults) -> tuple[bool, float]:
+        """Whether the agent tells no addresses just now, and when that changes."""
+        words = wrong.get("ip-vanishes")
+        if words is None:
+            return False, inf
+        after, lasting = seconds(words, "after", 20.0), seconds(words, "seconds", 3.0)
+        left = self._pace.left(instance.metadata, "ip goes", (after, after))
+        if left:
+            return False, left
+        left = self._pace.left(instance.metadata, "ip returns", (lasting, lasting))
+        return left > 0, left or inf
+
+
+def _volumes(instance: Instance, present: list[Obj]) -> list[Obj]:
+    """Those that were plugged in later say so."""
+    claims, at_start = claims_of(instance.spec), not present
+    known = {one["name"]: one for one in present}
+    found = []
+    for number, volume in enumerate(instance.spec.get("volumes", [])):
+        name = volume["name"]
+        made: Obj = known.get(name) or {"name": name, "target": f"vd{chr(ord('a') + number % 26)}"}
+        if name in claims:
+            made["persistentVolumeClaimInfo"] = {"claimName": claims[name]}
+        if not at_start and name not in known:
+            made |= {"phase": "Ready", "reason": "VolumeReady", "hotplugVolume": {"attachPodName": f"hp-volume-{name}"}}
+        found.append(made)
+    return found

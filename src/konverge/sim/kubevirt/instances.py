@@ -1,0 +1,308 @@
+"""The life of a VirtualMachineInstance, phase by phase, around its launcher pod.
+
+Each phase is a method: it answers with the seconds until it wants to be asked again (infinity: when something changes),
+or with `_NEXT` after it has moved on. The status is written on the object itself: the kind has no status subresource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from math import inf
+from typing import Any
+
+from konverge.client import MergePatch
+from konverge.objects import times
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod, Secret
+from konverge.runtime import Context, Controller, Request, Result, Watch, controller_of
+from konverge.runtime.context import Caches
+from konverge.sim.kubelet.behaviour import ANNOTATION
+from konverge.sim.kubevirt import faults, launcher
+from konverge.sim.kubevirt.guests import Guests
+from konverge.sim.kubevirt.kinds import (
+    DataVolume,
+    Instance,
+    NetworkAttachment,
+    VirtualMachine,
+    drop_condition,
+    kept,
+    save,
+    set_condition,
+    without_finalizer,
+)
+from konverge.sim.kubevirt.readiness import obstacles, volumes_of
+from konverge.sim.kubevirt.templates import FINALIZER, FOREGROUND
+from konverge.sim.kubevirt.timings import Pace, Timings, seconds
+
+FINAL = ("Succeeded", "Failed")
+_NEXT = -1.0
+_PULLING = ("ErrImagePull", "ImagePullBackOff")
+_PLACELESS = "0/{count} nodes are available: {count} Insufficient devices.kubevirt.io/kvm."
+
+
+class Instances:
+    """The controller of VirtualMachineInstances."""
+
+    def __init__(self, pace: Pace, timings: Timings) -> None:
+        self._pace = pace
+        self._timings = timings
+        self._guests = Guests(pace, timings)
+
+    def controllers(self) -> list[Controller[Any]]:
+        watches: list[Watch[Any]] = [
+            faults.switches(Instance),
+            Watch(kind=PersistentVolumeClaim, lookup=_users),
+            Watch(kind=DataVolume, lookup=_users),
+            Watch(kind=NetworkAttachment, lookup=_attached),
+            Watch(kind=VirtualMachine, requests=_same_name),
+        ]
+        return [
+            Controller(
+                Instance,
+                self.reconcile,
+                name="virt-controller-instances",
+                component="virtualmachine-controller",
+                owns=[Pod],
+                watches=watches,
+                reads=[Secret],
+                optional=[DataVolume, NetworkAttachment],
+                indexes={Instance: {"claim": launcher.by_claim, "attachment": launcher.by_attachment}},
+            )
+        ]
+
+    async def reconcile(self, ctx: Context[Instance]) -> Result | None:
+        before = kept(ctx.obj)
+        pods = await ctx.owned(Pod)
+        wrong = await faults.of(ctx, "vm", await ctx.get(VirtualMachine, ctx.request.name))
+        left = await (self._end(ctx, pods) if ctx.deleting else self._live(ctx, pods, wrong))
+        await save(ctx.client, ctx.obj, before, main=True)
+        if ctx.deleting and ctx.obj.status.get("phase") in FINAL and not pods:
+            ours = (FOREGROUND,) if controller_of(ctx.obj) is not None else (FOREGROUND, FINALIZER)
+            await without_finalizer(ctx.client, await ctx.client.get(Instance, *_place(ctx)), *ours)
+        return Result(requeue_after=left) if left < inf else None
+
+    async def _live(self, ctx: Context[Instance], pods: Sequence[Pod], wrong: faults.Faults) -> float:
+        steps: dict[str, Callable[[Context[Instance], Sequence[Pod], faults.Faults], Awaitable[float]]] = {
+            "": self._new,
+            "Pending": self._pending,
+            "Scheduling": self._scheduling,
+            "Scheduled": self._scheduled,
+            "Running": self._running,
+            "Succeeded": self._over,
+            "Failed": self._over,
+        }
+        left = _NEXT
+        while left == _NEXT:
+            left = await steps[ctx.obj.status.get("phase", "")](ctx, pods, wrong)
+        return left
+
+    # -------------------------------------------------------------- the phases
+
+    async def _new(self, ctx: Context[Instance], pods: Sequence[Pod], wrong: faults.Faults) -> float:
+        set_condition(ctx.obj.status, "Ready", False, "GuestNotRunning", "Guest VM is not reported as running")
+        return move(ctx, "Pending")
+
+    async def _pending(self, ctx: Context[Instance], pods: Sequence[Pod], wrong: faults.Faults) -> float:
+        """Until there is something to boot from."""
+        status = ctx.obj.status
+        left = self._pace.left(ctx.obj.metadata, "pending", self._timings.begin)
+        found = await volumes_of(ctx)
+        reason, words = found.problem
+        if reason:
+            set_condition(status, "Synchronized", False, reason, words)
+        else:
+            drop_condition(status, "Synchronized")
+        ready = not (found.filling or found.failed or found.to_bind)
+        set_condition(status, "DataVolumesReady", ready, "AllDVsReady" if ready else "NotAllDVsReady")
+        await self._bind(ctx, pods, found.to_bind)
+        if not found.ready:
+            return inf
+        return left or move(ctx, "Scheduling")
+
+    async def _bind(self, ctx: Context[Instance], pods: Sequence[Pod], claims: list[str]) -> None:
+        """In the older way of CDI a pod is made just to have waiting claims bound."""
+        binders = [one for one in pods if launcher.BINDS_ONLY in one.metadata.labels]
+        if claims and not binders:
+            await ctx.client.create(launcher.binder_for(ctx.obj, claims), resource=Pod.resource)
+        if not claims:
+            await self._remove(ctx, binders)
+
+    async def _scheduling(self, ctx: Context[Instance], pods: Sequence[Pod], wrong: faults.Faults) -> float:
+        """Until its pod is on a node and ready."""
+        status = ctx.obj.status
+        left = self._unplaceable(ctx, wrong)
+        if left:
+            return left
+        pod = current(ctx.obj, pods)
+        problems = await obstacles(ctx)
+        behaviour = self._behaviour(ctx.obj, wrong, waits=bool(problems))
+        if pod is None:
+            await ctx.client.create(launcher.pod_for(ctx.obj, behaviour), resource=Pod.resource)
+            return self._timings.retry[0] if problems else inf
+        if pod.status.phase in FINAL or pod.metadata.deletion_timestamp is not None:
+            return fail(ctx, "the launcher pod has ended before the guest started")
+        await self._direct(ctx, pod, behaviour)
+        _copy_placing(status, pod)
+        _copy_pulling(status, pod)
+        if problems and pod.spec.node_name:
+            for reason, words in problems:
+                ctx.warning(reason, words, about=pod)
+            return self._timings.retry[0]
+        if not problems and pod.spec.node_name and _is_ready(pod):
+            left = self._pace.left(ctx.obj.metadata, "scheduled", self._timings.begin)
+            if left:
+                return left
+            status["nodeName"] = pod.spec.node_name
+            status["activePods"] = {pod.metadata.uid: pod.spec.node_name}
+            return move(ctx, "Scheduled")
+        return inf
+
+    async def _scheduled(self, ctx: Context[Instance], pods: Sequence[Pod], wrong: faults.Faults) -> float:
+        """Until the guest runs."""
+        left = self._pace.left(ctx.obj.metadata, "boot", self._timings.boot)
+        if current(ctx.obj, pods) is None:
+            return fail(ctx, "the launcher pod has gone")
+        if left:
+            return left
+        why = self._guests.crashes_at_start(ctx.obj, wrong)
+        if why:
+            return fail(ctx, why)
+        drop_condition(ctx.obj.status, "Synchronized")
+        return move(ctx, "Running")
+
+    async def _running(self, ctx: Context[Instance], pods: Sequence[Pod], wrong: faults.Faults) -> float:
+        pod = current(ctx.obj, pods)
+        if pod is None or pod.status.phase in FINAL:
+            return fail(ctx, "the launcher pod has gone")
+        end, left = self._guests.ends(ctx.obj, wrong)
+        if end:
+            return fail(ctx, "the guest crashed") if end == "Failed" else move(ctx, "Succeeded")
+        alive = pod.metadata.deletion_timestamp is None
+        reason = "" if _is_ready(pod) else "PodTerminating" if not alive else "PodConditionMissing"
+        set_condition(ctx.obj.status, "Ready", not reason, reason)
+        modes = {
+            name: (claim.status.access_modes or claim.spec.access_modes)
+            for name in launcher.claims_of(ctx.obj.spec).values()
+            if (claim := await ctx.get(PersistentVolumeClaim, name)) is not None
+        }
+        return min(left, self._guests.report(ctx, pod, modes, wrong))
+
+    async def _over(self, ctx: Context[Instance], pods: Sequence[Pod], wrong: faults.Faults) -> float:
+        set_condition(ctx.obj.status, "Ready", False, "PodNotExists", "virt-launcher pod has ended")
+        await self._remove(ctx, pods)
+        return inf
+
+    async def _end(self, ctx: Context[Instance], pods: Sequence[Pod]) -> float:
+        """Deletion: the guest is shut down with its pod, and then it has succeeded."""
+        status = ctx.obj.status
+        if status.get("phase") not in FINAL:
+            set_condition(status, "Ready", False, "PodTerminating", "virt-launcher pod is terminating")
+        await self._remove(ctx, pods)
+        if not pods and status.get("phase") not in FINAL:
+            move(ctx, "Succeeded")
+        return inf
+
+    # -------------------------------------------------------------- its pod
+
+    def _unplaceable(self, ctx: Context[Instance], wrong: faults.Faults) -> float:
+        """Seconds for which no node takes it, on purpose; none when one may."""
+        if "unschedulable" not in wrong:
+            return 0.0
+        limit = seconds(wrong["unschedulable"], "seconds", inf)
+        left = inf if limit == inf else self._pace.left(ctx.obj.metadata, "unschedulable", (limit, limit))
+        if left:
+            words = _PLACELESS.format(count=3)
+            set_condition(ctx.obj.status, "PodScheduled", False, "Unschedulable", words)
+        return left
+
+    def _behaviour(self, instance: Instance, wrong: faults.Faults, *, waits: bool) -> str:
+        grace = float(instance.spec.get("terminationGracePeriodSeconds", 180))
+        stop = min(self._pace.draw(instance.metadata, "stop", self._timings.stop), grace)
+        words = [f"stop {stop:.3f}s"]
+        if "image-pull" in wrong:
+            words.append("image-pull-error")
+        elif waits:
+            words.append("never-ready")
+        return ", ".join(words)
+
+    async def _direct(self, ctx: Context[Instance], pod: Pod, behaviour: str) -> None:
+        """What is wrong now is not what was wrong when the pod was made."""
+        if pod.metadata.annotations.get(ANNOTATION) != behaviour:
+            meta = pod.metadata
+            patch = MergePatch({"metadata": {"uid": meta.uid, "annotations": {ANNOTATION: behaviour}}})
+            await ctx.client.patch(Pod, meta.name, patch, meta.namespace)
+
+    async def _remove(self, ctx: Context[Instance], pods: Iterable[Pod]) -> None:
+        for pod in pods:
+            if pod.metadata.deletion_timestamp is None:
+                await ctx.delete(Pod, pod.metadata.name)
+
+
+# ------------------------------------------------------------------ small things
+
+
+def move(ctx: Context[Instance], phase: str) -> float:
+    """Into the next phase."""
+    status = ctx.obj.status
+    status["phase"] = phase
+    stamp = {"phase": phase, "phaseTransitionTimestamp": times.now()}
+    status["phaseTransitionTimestamps"] = [*status.get("phaseTransitionTimestamps", []), stamp]
+    return _NEXT
+
+
+def fail(ctx: Context[Instance], why: str) -> float:
+    ctx.obj.status["reason"] = why
+    ctx.warning("Stopped", f"The VirtualMachineInstance crashed: {why}.")
+    return move(ctx, "Failed")
+
+
+def current(instance: Instance, pods: Sequence[Pod]) -> Pod | None:
+    """The pod that it is in, or is about to be in; neither where it moves to nor one that only binds claims."""
+    active = instance.status.get("activePods") or {}
+    mine = [one for one in pods if one.metadata.uid in active]
+    fresh = [
+        one
+        for one in pods
+        if launcher.TARGET not in one.metadata.labels and launcher.BINDS_ONLY not in one.metadata.labels
+    ]
+    return next(iter(mine or ([] if active else fresh)), None)
+
+
+def _is_ready(pod: Pod) -> bool:
+    return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
+
+
+def _copy_placing(status: dict[str, Any], pod: Pod) -> None:
+    for one in pod.status.conditions:
+        if one.type == "PodScheduled":
+            set_condition(status, "PodScheduled", one.status, one.reason or "", one.message or "")
+
+
+def _copy_pulling(status: dict[str, Any], pod: Pod) -> None:
+    for one in pod.status.container_statuses:
+        waiting = one.state.waiting if one.state is not None else None
+        if waiting is not None and waiting.reason in _PULLING:
+            set_condition(status, "Synchronized", False, waiting.reason or "", waiting.message or "")
+            return
+    drop_condition(status, "Synchronized")
+
+
+def _place(ctx: Context[Any]) -> tuple[str, str]:
+    return ctx.request.name, ctx.request.namespace
+
+
+def _users(found: PersistentVolumeClaim | DataVolume, caches: Caches) -> Iterable[Request]:
+    """The instances that use a claim; a DataVolume has the name of its claim."""
+    return _under(caches, "claim", f"{found.metadata.namespace}/{found.metadata.name}")
+
+
+def _attached(found: NetworkAttachment, caches: Caches) -> Iterable[Request]:
+    return _under(caches, "attachment", f"{found.metadata.namespace}/{found.metadata.name}")
+
+
+def _under(caches: Caches, index: str, value: str) -> Iterable[Request]:
+    lister = caches.lister(Instance)
+    return [] if lister is None else sorted(lister.informer.keys_by_index(index, value))
+
+
+def _same_name(machine: VirtualMachine) -> Iterable[Request]:
+    return [Request(machine.metadata.namespace, machine.metadata.name)]

@@ -1,0 +1,220 @@
+"""The foreign kinds as their own controllers see them: metadata is typed, spec and status are plain data.
+
+They are apart from the classes that operators have for the same kinds: what an operator leaves out or misspells must
+not be what the simulation leaves out as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Any, ClassVar, TypeVar
+
+from konverge.client import Client, MergePatch
+from konverge.client.patches import difference
+from konverge.objects import times
+from konverge.objects.meta import Object
+from konverge.objects.model import field
+from konverge.objects.resource import Resource
+
+Obj = dict[str, Any]
+T = TypeVar("T", bound="Foreign")
+
+KUBEVIRT = "kubevirt.io"
+SNAPSHOT = "snapshot.kubevirt.io"
+CDI = "cdi.kubevirt.io"
+NMSTATE = "nmstate.io"
+
+
+class Foreign(Object):
+    """The base: what is inside is as the API has it."""
+
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] = {}
+
+
+class KubeVirt(Foreign):
+    resource: ClassVar[Resource] = Resource(KUBEVIRT, "v1", "KubeVirt", "kubevirts")
+    api_version: str = field(default_factory=lambda: "kubevirt.io/v1")
+    kind: str = field(default_factory=lambda: "KubeVirt")
+
+
+class VirtualMachine(Foreign):
+    resource: ClassVar[Resource] = Resource(KUBEVIRT, "v1", "VirtualMachine", "virtualmachines")
+    api_version: str = field(default_factory=lambda: "kubevirt.io/v1")
+    kind: str = field(default_factory=lambda: "VirtualMachine")
+
+
+class Instance(Foreign):
+    """A VirtualMachineInstance."""
+
+    resource: ClassVar[Resource] = Resource(KUBEVIRT, "v1", "VirtualMachineInstance", "virtualmachineinstances")
+    api_version: str = field(default_factory=lambda: "kubevirt.io/v1")
+    kind: str = field(default_factory=lambda: "VirtualMachineInstance")
+
+
+class Migration(Foreign):
+    """A VirtualMachineInstanceMigration."""
+
+    resource: ClassVar[Resource] = Resource(
+        KUBEVIRT, "v1", "VirtualMachineInstanceMigration", "virtualmachineinstancemigrations"
+    )
+    api_version: str = field(default_factory=lambda: "kubevirt.io/v1")
+    kind: str = field(default_factory=lambda: "VirtualMachineInstanceMigration")
+
+
+class Snapshot(Foreign):
+    """A VirtualMachineSnapshot."""
+
+    resource: ClassVar[Resource] = Resource(SNAPSHOT, "v1beta1", "VirtualMachineSnapshot", "virtualmachinesnapshots")
+    api_version: str = field(default_factory=lambda: "snapshot.kubevirt.io/v1beta1")
+    kind: str = field(default_factory=lambda: "VirtualMachineSnapshot")
+
+
+class SnapshotContent(Foreign):
+    """A VirtualMachineSnapshotContent: what a snapshot keeps."""
+
+    resource: ClassVar[Resource] = Resource(
+        SNAPSHOT, "v1beta1", "VirtualMachineSnapshotContent", "virtualmachinesnapshotcontents"
+    )
+    api_version: str = field(default_factory=lambda: "snapshot.kubevirt.io/v1beta1")
+    kind: str = field(default_factory=lambda: "VirtualMachineSnapshotContent")
+
+
+class Restore(Foreign):
+    """A VirtualMachineRestore."""
+
+    resource: ClassVar[Resource] = Resource(SNAPSHOT, "v1beta1", "VirtualMachineRestore", "virtualmachinerestores")
+    api_version: str = field(default_factory=lambda: "snapshot.kubevirt.io/v1beta1")
+    kind: str = field(default_factory=lambda: "VirtualMachineRestore")
+
+
+class DataVolume(Foreign):
+    resource: ClassVar[Resource] = Resource(CDI, "v1beta1", "DataVolume", "datavolumes")
+    api_version: str = field(default_factory=lambda: "cdi.kubevirt.io/v1beta1")
+    kind: str = field(default_factory=lambda: "DataVolume")
+
+
+class DataSource(Foreign):
+    resource: ClassVar[Resource] = Resource(CDI, "v1beta1", "DataSource", "datasources")
+    api_version: str = field(default_factory=lambda: "cdi.kubevirt.io/v1beta1")
+    kind: str = field(default_factory=lambda: "DataSource")
+
+
+class NetworkAttachment(Foreign):
+    """A NetworkAttachmentDefinition."""
+
+    resource: ClassVar[Resource] = Resource(
+        "k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions"
+    )
+    api_version: str = field(default_factory=lambda: "k8s.cni.cncf.io/v1")
+    kind: str = field(default_factory=lambda: "NetworkAttachmentDefinition")
+
+
+class NodePolicy(Foreign):
+    """A NodeNetworkConfigurationPolicy."""
+
+    resource: ClassVar[Resource] = Resource(
+        NMSTATE, "v1", "NodeNetworkConfigurationPolicy", "nodenetworkconfigurationpolicies", namespaced=False
+    )
+    api_version: str = field(default_factory=lambda: "nmstate.io/v1")
+    kind: str = field(default_factory=lambda: "NodeNetworkConfigurationPolicy")
+
+
+class NodeState(Foreign):
+    """A NodeNetworkState."""
+
+    resource: ClassVar[Resource] = Resource(
+        NMSTATE, "v1beta1", "NodeNetworkState", "nodenetworkstates", namespaced=False
+    )
+    api_version: str = field(default_factory=lambda: "nmstate.io/v1beta1")
+    kind: str = field(default_factory=lambda: "NodeNetworkState")
+
+
+class Enactment(Foreign):
+    """A NodeNetworkConfigurationEnactment: one policy on one node."""
+
+    resource: ClassVar[Resource] = Resource(
+        NMSTATE,
+        "v1beta1",
+        "NodeNetworkConfigurationEnactment",
+        "nodenetworkconfigurationenactments",
+        namespaced=False,
+    )
+    api_version: str = field(default_factory=lambda: "nmstate.io/v1beta1")
+    kind: str = field(default_factory=lambda: "NodeNetworkConfigurationEnactment")
+
+
+# ------------------------------------------------------------------ plain data
+
+
+def condition(status: Obj, name: str) -> Obj:
+    """The condition of a type, or nothing."""
+    return next((one for one in status.get("conditions", []) if one["type"] == name), {})
+
+
+def is_true(status: Obj, name: str) -> bool:
+    return bool(condition(status, name).get("status") == "True")
+
+
+def set_condition(status: Obj, name: str, value: str | bool, reason: str = "", message: str = "") -> None:
+    """`lastTransitionTime` moves with the status alone."""
+    found = condition(status, name)
+    word = value if isinstance(value, str) else str(value)
+    made: Obj = {"type": name, "status": word}
+    made |= {key: text for key, text in (("reason", reason), ("message", message)) if text}
+    same = found.get("status") == word
+    made["lastTransitionTime"] = found["lastTransitionTime"] if same else times.now()
+    others = [one for one in status.get("conditions", []) if one["type"] != name]
+    status["conditions"] = sorted([*others, made], key=lambda one: str(one["type"]))
+
+
+def drop_condition(status: Obj, name: str) -> None:
+    if condition(status, name):
+        status["conditions"] = [one for one in status["conditions"] if one["type"] != name]
+
+
+async def save(client: Client, obj: Foreign, before: Obj, *, main: bool = False) -> None:
+    """Write the status as the difference to what it was; with `main` on the object itself, as a VMI has it."""
+    changed = difference(before, obj.status)
+    if changed:
+        meta = obj.metadata
+        patch = MergePatch({"metadata": {"uid": meta.uid}, "status": changed})
+        await client.patch(type(obj), meta.name, patch, meta.namespace, subresource="" if main else "status")
+
+
+def kept(obj: Foreign) -> Obj:
+    """The status as it is now, to take the difference from."""
+    return deepcopy(obj.status)
+
+
+def reference(obj: Object, *, controller: bool = True) -> Obj:
+    return {
+        "apiVersion": obj.api_version,
+        "kind": obj.kind,
+        "name": obj.metadata.name,
+        "uid": obj.metadata.uid,
+        "controller": controller,
+        "blockOwnerDeletion": True,
+    }
+
+
+async def without_finalizer(client: Client, obj: Object, *names: str) -> None:
+    """Take these finalizers off, if they are there."""
+    left = [one for one in obj.metadata.finalizers if one not in names]
+    if len(left) != len(obj.metadata.finalizers):
+        await _set_finalizers(client, obj, left)
+
+
+async def with_finalizers(client: Client, obj: Object, names: Sequence[str]) -> None:
+    missing = [one for one in names if one not in obj.metadata.finalizers]
+    if missing:
+        await _set_finalizers(client, obj, [*obj.metadata.finalizers, *missing])
+
+
+async def _set_finalizers(client: Client, obj: Object, names: list[str]) -> None:
+    """Guarded: a list is replaced as a whole, and others have finalizers too."""
+    meta = obj.metadata
+    guard = {"uid": meta.uid, "resourceVersion": meta.resource_version, "finalizers": names}
+    done = await client.patch(type(obj), meta.name, MergePatch({"metadata": guard}), meta.namespace)
+    meta.resource_version, meta.finalizers = done.metadata.resource_version, names

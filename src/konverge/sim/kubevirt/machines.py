@@ -1,0 +1,317 @@
+"""VirtualMachines: an instance exists as the run strategy says, and the status tells how that goes.
+
+An instance that fails before its guest ever ran counts as a failure to start: the next attempt waits, longer each time.
+One that ran and failed, or was shut down from inside, is started again at once under `Always`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import timedelta
+from math import inf
+from typing import Any
+
+from konverge import clock
+from konverge.client import AlreadyExists, MergePatch, NotFound
+from konverge.objects import times
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
+from konverge.objects.resource import Resource
+from konverge.runtime import Context, Controller, Request, Result, Watch
+from konverge.runtime.context import Caches
+from konverge.sim.kubevirt import faults, launcher
+from konverge.sim.kubevirt.kinds import (
+    DataVolume,
+    Instance,
+    KubeVirt,
+    Migration,
+    Obj,
+    VirtualMachine,
+    condition,
+    drop_condition,
+    is_true,
+    kept,
+    reference,
+    save,
+    set_condition,
+    with_finalizers,
+    without_finalizer,
+)
+from konverge.sim.kubevirt.printable import FINAL, printable
+from konverge.sim.kubevirt.templates import FINALIZER, comparable, instance_for, propagated, spec_for, strategy
+from konverge.sim.kubevirt.timings import Pace, Timings, seconds
+
+_FIRST_DELAY = 10.0
+_LONGEST_DELAY = 300.0
+_MOVED = ("Succeeded", "Failed")
+_TYPES = "instancetype.kubevirt.io"
+
+
+class Machines:
+    """The controller of VirtualMachines."""
+
+    def __init__(self, pace: Pace, timings: Timings) -> None:
+        self._pace = pace
+        self._timings = timings
+
+    def controllers(self) -> list[Controller[Any]]:
+        watches: list[Watch[Any]] = [
+            faults.switches(VirtualMachine),
+            Watch(kind=KubeVirt, lookup=_all_machines),
+            Watch(kind=Migration, requests=_moved),
+            Watch(kind=PersistentVolumeClaim, lookup=_users),
+        ]
+        return [
+            Controller(
+                VirtualMachine,
+                self.reconcile,
+                name="virt-controller-machines",
+                component="virtualmachine-controller",
+                owns=[Instance, DataVolume],
+                watches=watches,
+                optional=[DataVolume],
+                indexes={Instance: {"claim": launcher.by_claim}},
+            )
+        ]
+
+    async def reconcile(self, ctx: Context[VirtualMachine]) -> Result | None:
+        machine = ctx.obj
+        before = kept(machine)
+        instance = await ctx.get(Instance, ctx.request.name)
+        if instance is not None and not _is_of(instance, machine):
+            instance = None
+        wrong = await faults.of(ctx, "vm")
+        left = await (self._end(ctx, instance, wrong) if ctx.deleting else self._keep(ctx, instance))
+        await self._tell(ctx, instance)
+        with suppress(NotFound):
+            await save(ctx.client, machine, before)
+        if ctx.deleting and left == 0:
+            await without_finalizer(ctx.client, await ctx.client.get(VirtualMachine, *_place(ctx)), FINALIZER)
+        return Result(requeue_after=left) if 0 < left < inf else None
+
+    # -------------------------------------------------------------- the instance
+
+    async def _keep(self, ctx: Context[VirtualMachine], instance: Instance | None) -> float:
+        machine = ctx.obj
+        await with_finalizers(ctx.client, machine, [FINALIZER])
+        await self._make_volumes(ctx)
+        if instance is not None and instance.status.get("phase") in FINAL:
+            self._count(machine, instance)
+        wish = _wish(machine, instance)
+        if wish == "stop" and instance is not None:
+            await self._remove(ctx, instance)
+        elif wish == "start" and instance is None:
+            return await self._start(ctx)
+        elif instance is not None:
+            await self._update(ctx, instance)
+        return inf
+
+    async def _start(self, ctx: Context[VirtualMachine]) -> float:
+        machine = ctx.obj
+        if machine.status.get("restoreInProgress"):
+            return inf
+        left = _backoff_left(machine)
+        if left:
+            return left
+        made = instance_for(machine, await self._size(ctx), live=await _updates_live(ctx))
+        with suppress(AlreadyExists):  # one of the same name that is not ours: its end wakes us
+            await ctx.client.create(made, resource=Instance.resource)
+            ctx.event(
+                "SuccessfulCreate",
+                f"Started the virtual machine by creating the new instance {made['metadata']['name']}",
+            )
+        machine.status.pop("stateChangeRequests", None)
+        drop_condition(machine.status, "RestartRequired")
+        return inf
+
+    async def _remove(self, ctx: Context[VirtualMachine], instance: Instance) -> None:
+        """Delete it; once it is over, nothing of ours holds it."""
+        meta = instance.metadata
+        if meta.deletion_timestamp is None:
+            await ctx.delete(Instance, meta.name)
+            ctx.event("SuccessfulDelete", f"Stopped the virtual machine by deleting the instance {meta.name}")
+        elif instance.status.get("phase") in FINAL:
+            await without_finalizer(ctx.client, instance, FINALIZER)
+
+    def _count(self, machine: VirtualMachine, instance: Instance) -> None:
+        """Failures to start, each once; an instance that ran clears them."""
+        uid, known = instance.metadata.uid, machine.status.get("startFailure") or {}
+        if _has_run(instance) or instance.status.get("phase") == "Succeeded":
+            machine.status.pop("startFailure", None)
+        elif known.get("lastFailedVMIUID") != uid:
+            count = int(known.get("consecutiveFailCount", 0)) + 1
+            delay = min(_FIRST_DELAY * count * count, _LONGEST_DELAY)
+            again = times.format_time(clock.utc_now() + timedelta(seconds=delay))
+            machine.status["startFailure"] = {
+                "consecutiveFailCount": count,
+                "lastFailedVMIUID": uid,
+                "retryAfterTimestamp": again,
+            }
+
+    async def _update(self, ctx: Context[VirtualMachine], instance: Instance) -> None:
+        """A changed template reaches a running guest, or waits for its restart."""
+        machine, status = ctx.obj, ctx.obj.status
+        if instance.status.get("phase") == "Running":
+            machine.status.pop("startFailure", None)
+        if instance.metadata.deletion_timestamp is not None or instance.status.get("phase") in FINAL:
+            return
+        live = await _updates_live(ctx)
+        wanted = spec_for(machine, await self._size(ctx), live=live)
+        if comparable(instance.spec) == comparable(wanted):
+            drop_condition(status, "RestartRequired")
+            return
+        made = propagated(instance.spec, wanted) if live and not is_true(status, "RestartRequired") else None
+        if made is None:
+            words = "a non-live-updatable field was changed in the template spec"
+            set_condition(status, "RestartRequired", True, "RestartRequired", words)
+            return
+        meta = instance.metadata
+        patch = MergePatch({"metadata": {"uid": meta.uid}, "spec": made})
+        await ctx.client.patch(Instance, meta.name, patch, meta.namespace)
+
+    async def _size(self, ctx: Context[VirtualMachine]) -> Obj | None:
+        """The spec of its instance type."""
+        matcher = ctx.obj.spec.get("instancetype")
+        if not matcher:
+            return None
+        kind = str(matcher.get("kind") or "VirtualMachineClusterInstancetype")
+        cluster = "cluster" in kind.lower()
+        plural = "virtualmachineclusterinstancetypes" if cluster else "virtualmachineinstancetypes"
+        resource = Resource(_TYPES, "v1beta1", kind, plural, namespaced=not cluster)
+        found = await ctx.client.get(resource, matcher["name"], "" if cluster else ctx.request.namespace)
+        spec: Obj = found["spec"]
+        return spec
+
+    async def _make_volumes(self, ctx: Context[VirtualMachine]) -> None:
+        """The DataVolumes of its templates."""
+        for template in ctx.obj.spec.get("dataVolumeTemplates", []):
+            name = template["metadata"]["name"]
+            if not ctx.serves(DataVolume) or await ctx.get(DataVolume, name) is not None:
+                continue
+            if await ctx.get(PersistentVolumeClaim, name) is not None:
+                continue  # it was filled once, and its DataVolume has been collected
+            metadata = {**template["metadata"], "namespace": ctx.request.namespace}
+            metadata["ownerReferences"] = [reference(ctx.obj)]
+            made = {"apiVersion": DataVolume.resource.api_version, "kind": "DataVolume", "metadata": metadata}
+            with suppress(AlreadyExists):
+                await ctx.client.create({**made, "spec": template["spec"]}, resource=DataVolume.resource)
+
+    # -------------------------------------------------------------- the end
+
+    async def _end(self, ctx: Context[VirtualMachine], instance: Instance | None, wrong: faults.Faults) -> float:
+        """0: nothing of it is left, and it may go."""
+        if instance is not None:
+            await self._remove(ctx, instance)
+            return inf
+        span = self._timings.gone
+        if "slow-delete" in wrong:
+            span = (seconds(wrong["slow-delete"], "seconds", 60.0),) * 2
+        return self._pace.left(ctx.obj.metadata, "gone", span)
+
+    # -------------------------------------------------------------- status
+
+    async def _tell(self, ctx: Context[VirtualMachine], instance: Instance | None) -> None:
+        machine, status = ctx.obj, ctx.obj.status
+        inner: Obj = instance.status if instance is not None else {}
+        moving = any(
+            one.spec.get("vmiName") == machine.metadata.name and one.status.get("phase") not in _MOVED
+            for one in await ctx.list(Migration)
+        )
+        status["printableStatus"] = printable(machine, instance, moving=moving, binding=await _binding(ctx, instance))
+        status["created"] = instance is not None
+        status["ready"] = is_true(inner, "Ready")
+        status["runStrategy"] = strategy(machine)
+        status["observedGeneration"] = status["desiredGeneration"] = machine.metadata.generation
+        ready = condition(inner, "Ready")
+        if instance is None:
+            set_condition(status, "Ready", False, "VMINotExists", "VMI does not exist")
+        elif ready:
+            set_condition(status, "Ready", ready["status"], ready.get("reason", ""), ready.get("message", ""))
+        if is_true(inner, "Paused"):
+            set_condition(status, "Paused", True, "PausedByUser", "VMI was paused by user")
+        else:
+            drop_condition(status, "Paused")
+        claims = launcher.claims_of(machine.spec["template"]["spec"])
+        status["volumeSnapshotStatuses"] = [
+            {"name": one["name"], "enabled": one["name"] in claims, **_why_not(one["name"], claims)}
+            for one in machine.spec["template"]["spec"].get("volumes", [])
+        ]
+
+
+def _why_not(name: str, claims: dict[str, str]) -> Obj:
+    return {} if name in claims else {"reason": f"Snapshot is not supported for this volumeSource type [{name}]"}
+
+
+def _wish(machine: VirtualMachine, instance: Instance | None) -> str:
+    """`start`, `stop`, or nothing: what the run strategy and the requests of people come to."""
+    phase = instance.status.get("phase", "") if instance is not None else ""
+    if instance is not None and instance.metadata.deletion_timestamp is not None:
+        return "stop"
+    asked = [one["action"] for one in machine.status.get("stateChangeRequests", [])]
+    match strategy(machine):
+        case "Halted":
+            return "stop"
+        case "Always":
+            return "stop" if phase in FINAL or "Stop" in asked else "start"
+        case "RerunOnFailure":
+            return "stop" if phase == "Failed" or "Stop" in asked else "start"
+        case "Once":
+            return "stop" if "Stop" in asked else "start"
+        case "Manual":
+            return "stop" if "Stop" in asked else "start" if "Start" in asked else ""
+    return ""
+
+
+def _backoff_left(machine: VirtualMachine) -> float:
+    failure = machine.status.get("startFailure")
+    if not failure:
+        return 0.0
+    due = times.parse_time(failure["retryAfterTimestamp"])
+    return max((due - clock.utc_now()).total_seconds(), 0.0)
+
+
+def _has_run(instance: Instance) -> bool:
+    return any(one["phase"] == "Running" for one in instance.status.get("phaseTransitionTimestamps", []))
+
+
+def _is_of(instance: Instance, machine: VirtualMachine) -> bool:
+    return any(one.uid == machine.metadata.uid for one in instance.metadata.owner_references)
+
+
+async def _updates_live(ctx: Context[Any]) -> bool:
+    for found in await ctx.list(KubeVirt, ""):
+        if (found.spec.get("configuration") or {}).get("vmRolloutStrategy") == "LiveUpdate":
+            return True
+    return False
+
+
+async def _binding(ctx: Context[VirtualMachine], instance: Instance | None) -> bool:
+    """Whether a claim of an instance that wants to start still waits to be bound."""
+    if instance is None or instance.status.get("phase") not in ("Pending", "Scheduling"):
+        return False
+    for name in launcher.claims_of(instance.spec).values():
+        claim = await ctx.get(PersistentVolumeClaim, name)
+        if claim is not None and claim.status.phase == "Pending":
+            volume = await ctx.get(DataVolume, name) if ctx.serves(DataVolume) else None
+            if volume is None or volume.status.get("phase") in ("WaitForFirstConsumer", "PendingPopulation"):
+                return True
+    return False
+
+
+def _place(ctx: Context[Any]) -> tuple[str, str]:
+    return ctx.request.name, ctx.request.namespace
+
+
+def _moved(migration: Migration) -> Iterable[Request]:
+    return [Request(migration.metadata.namespace, str(migration.spec.get("vmiName", "")))]
+
+
+def _all_machines(found: KubeVirt, caches: Caches) -> Iterable[Request]:
+    lister = caches.lister(VirtualMachine)
+    return [] if lister is None else [Request(o.metadata.namespace, o.metadata.name) for o in lister.list(None)]
+
+
+def _users(claim: PersistentVolumeClaim, caches: Caches) -> Iterable[Request]:
+    lister = caches.lister(Instance)
+    value = f"{claim.metadata.namespace}/{claim.metadata.name}"
+    return [] if lister is None else sorted(lister.informer.keys_by_index("claim", value))

@@ -1,0 +1,139 @@
+"""`SimulatedKubeVirt`: puts KubeVirt, CDI, Multus and NMState to work on a simulated cluster.
+
+Each part has definitions, and most have controllers; a part that is left out is not there at all, and can be installed
+later, as on a cluster whose administrator does one thing after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from contextlib import AsyncExitStack, aclosing, suppress
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from konverge.client import AlreadyExists, Client
+from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
+from konverge.objects.kinds.core_v1 import Namespace
+from konverge.objects.meta import ObjectMeta
+from konverge.runtime import Controller, Manager, Settings
+from konverge.sim.cluster import Cluster
+from konverge.sim.kubevirt.crds import PARTS, definitions
+from konverge.sim.kubevirt.datavolumes import DataVolumes
+from konverge.sim.kubevirt.instances import Instances
+from konverge.sim.kubevirt.kinds import KubeVirt
+from konverge.sim.kubevirt.machines import Machines
+from konverge.sim.kubevirt.timings import Pace, Timings
+
+NAMESPACE = "kubevirt"
+_MANAGER = "simulated-kubevirt"
+
+
+class SimulatedKubeVirt:
+    """Everything that a virtual machine operator finds on a cluster.
+
+    async with Cluster() as cluster, SimulatedKubeVirt(cluster, cdi="legacy") as kubevirt:
+        ...
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster | Client,
+        *,
+        cdi: Literal["populator", "legacy"] = "populator",
+        rollout: Literal["Stage", "LiveUpdate"] = "Stage",
+        parts: Collection[str] = PARTS,
+        timings: Timings | None = None,
+        seed: int = 0,
+    ) -> None:
+        """`cluster` may be a client of any API server that has nodes, a scheduler and volumes; what only the embedded
+        server can do (refusing what KubeVirt's webhooks refuse) is left out then. `parts` are those of `PARTS` that are
+        there from the start; `rollout` is what becomes of changes to a running machine."""
+        unknown = set(parts) - set(PARTS)
+        if unknown:
+            raise ValueError(f"there is no part {', '.join(sorted(unknown))}; there are: {', '.join(PARTS)}")
+        self._cluster = cluster if isinstance(cluster, Cluster) else None
+        self._client = cluster.client if isinstance(cluster, Cluster) else cluster
+        self._populator = cdi == "populator"
+        self._rollout = rollout
+        self._wanted = tuple(part for part in PARTS if part in parts)
+        self.timings = timings or Timings()
+        self.pace = Pace(seed)
+        self.installed: set[str] = set()
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            self._stack = stack
+            for part in self._wanted:
+                await self.install(part)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._stack.__aexit__(kind, error, trace)
+
+    async def install(self, part: str) -> None:
+        """Have a part from now on: its definitions, and its controllers at work."""
+        if part in self.installed:
+            return
+        self.installed.add(part)
+        for definition in definitions(part):
+            with suppress(AlreadyExists):
+                await self._client.create(definition)
+        for definition in definitions(part):
+            await _established(self._client, definition["metadata"]["name"])
+        if part == "kubevirt":
+            await self._deploy()
+        controllers = self._controllers(part)
+        if controllers:
+            await self._stack.enter_async_context(_manager(self._client, part, controllers).running())
+
+    def _controllers(self, part: str) -> list[Controller[Any]]:
+        match part:
+            case "kubevirt":
+                machines, instances = Machines(self.pace, self.timings), Instances(self.pace, self.timings)
+                return [*machines.controllers(), *instances.controllers()]
+            case "cdi":
+                return DataVolumes(self.pace, self.timings, populator=self._populator).controllers()
+        return []
+
+    async def _deploy(self) -> None:
+        """The object in which an administrator configures KubeVirt."""
+        with suppress(AlreadyExists):
+            await self._client.create(Namespace(metadata=ObjectMeta(name=NAMESPACE)))
+        configuration = {"vmRolloutStrategy": self._rollout, "developerConfiguration": {"featureGates": ["Snapshot"]}}
+        made = KubeVirt(
+            metadata=ObjectMeta(name="kubevirt", namespace=NAMESPACE),
+            spec={"configuration": configuration},
+            status={"phase": "Deployed", "observedKubeVirtVersion": "v1.8.0"},
+        )
+        with suppress(AlreadyExists):
+            await self._client.create(made)
+        await self._client.apply(made, subresource="status", field_manager=_MANAGER, force=True)
+
+
+def _manager(client: Client, part: str, controllers: list[Controller[Any]]) -> Manager:
+    """Like those of a cluster, they never give up."""
+    settings = Settings(max_retries=0)
+    manager = Manager(client, name=f"{_MANAGER}-{part}", settings=settings, check_permissions=False)
+    for controller in controllers:
+        manager.add(controller)
+    return manager
+
+
+async def _established(client: Client, name: str) -> None:
+    """Until the server serves it. A watch begins with the present."""
+    async with (
+        asyncio.timeout(30),
+        aclosing(client.watch(CustomResourceDefinition, field_selector=f"metadata.name={name}")) as news,
+    ):
+        async for event in news:
+            if event.type != "BOOKMARK" and _serves(event.object):
+                return
+
+
+def _serves(definition: CustomResourceDefinition) -> bool:
+    return any(one.type == "Established" and one.status == "True" for one in definition.status.conditions)

@@ -1,0 +1,155 @@
+"""From a VirtualMachine to its instance: what KubeVirt fills in, and which changes reach a guest that runs. Pure."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from hashlib import sha256
+from uuid import UUID
+
+from konverge.objects.quantity import Quantity
+from konverge.sim.kubevirt.kinds import Obj, VirtualMachine, reference
+
+FINALIZER = "kubevirt.io/virtualMachineControllerFinalize"
+FOREGROUND = "foregroundDeleteVirtualMachine"
+ROOM = 4
+"""How far CPU and memory can grow while the guest runs: the default ratio of a cluster that updates live."""
+_TOPOLOGY = ("cores", "sockets", "threads")
+
+
+def strategy(machine: VirtualMachine) -> str:
+    """The run strategy; the old boolean stands for two of them."""
+    running = machine.spec.get("running")
+    if running is not None:
+        return "Always" if running else "Halted"
+    return str(machine.spec.get("runStrategy") or "Halted")
+
+
+def instance_for(machine: VirtualMachine, size: Obj | None = None, *, live: bool = False) -> Obj:
+    """The VirtualMachineInstance; `size` is the spec of its instance type, `live`: the cluster updates live."""
+    template = machine.spec["template"]
+    meta = template.get("metadata") or {}
+    return {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "VirtualMachineInstance",
+        "metadata": {
+            "name": machine.metadata.name,
+            "namespace": machine.metadata.namespace,
+            "labels": {**(meta.get("labels") or {}), "kubevirt.io/vm": machine.metadata.name},
+            "annotations": dict(meta.get("annotations") or {}),
+            "ownerReferences": [reference(machine)],
+            "finalizers": [FINALIZER, FOREGROUND],
+        },
+        "spec": spec_for(machine, size, live=live),
+    }
+
+
+def spec_for(machine: VirtualMachine, size: Obj | None = None, *, live: bool = False) -> Obj:
+    spec: Obj = deepcopy(machine.spec["template"]["spec"])
+    domain = spec["domain"]
+    _size(domain, size)
+    firmware = domain.setdefault("firmware", {})
+    firmware.setdefault("uuid", str(UUID(bytes=sha256(machine.metadata.name.encode()).digest()[:16])))
+    spec.setdefault("evictionStrategy", "None")
+    spec.setdefault("terminationGracePeriodSeconds", 180)
+    _disks(spec)
+    _network(spec)
+    if live:
+        _leave_room(domain)
+    return spec
+
+
+def _size(domain: Obj, size: Obj | None) -> None:
+    if size is not None:
+        domain["cpu"] = {**domain.get("cpu", {}), "sockets": size["cpu"]["guest"], "cores": 1, "threads": 1}
+        domain["memory"] = {**domain.get("memory", {}), "guest": size["memory"]["guest"]}
+    cpu = domain.setdefault("cpu", {})
+    for name in _TOPOLOGY:
+        cpu.setdefault(name, 1)
+    memory = domain.setdefault("memory", {})
+    requested = ((domain.get("resources") or {}).get("requests") or {}).get("memory")
+    memory.setdefault("guest", requested or "1Gi")
+
+
+def _disks(spec: Obj) -> None:
+    """A disk for each volume that has none."""
+    disks = spec["domain"]["devices"].setdefault("disks", [])
+    known = {one["name"] for one in disks} | {one["name"] for one in spec["domain"]["devices"].get("filesystems", [])}
+    for volume in spec.get("volumes", []):
+        if volume["name"] not in known:
+            disks.append({"name": volume["name"], "disk": {"bus": "sata"}})
+
+
+def _network(spec: Obj) -> None:
+    """The pod network, where none is named and none is refused."""
+    devices = spec["domain"]["devices"]
+    if not devices.get("interfaces") and devices.get("autoattachPodInterface", True):
+        devices["interfaces"] = [{"name": "default", "masquerade": {}}]
+        spec["networks"] = [{"name": "default", "pod": {}}]
+
+
+def _leave_room(domain: Obj) -> None:
+    domain["cpu"].setdefault("maxSockets", domain["cpu"]["sockets"] * ROOM)
+    domain["memory"].setdefault("maxGuest", str(Quantity(str(domain["memory"]["guest"])) * ROOM))
+
+
+# ------------------------------------------------------------------ changes while it runs
+
+
+def propagated(running: Obj, wanted: Obj) -> Obj | None:
+    """The spec of a running instance after a live update; None when something is left that needs a restart."""
+    made = deepcopy(running)
+    cpu, memory = made["domain"]["cpu"], made["domain"]["memory"]
+    more = wanted["domain"]["cpu"]["sockets"]
+    if cpu["sockets"] < more <= cpu.get("maxSockets", cpu["sockets"]):
+        cpu["sockets"] = more
+    guest = Quantity(str(wanted["domain"]["memory"]["guest"]))
+    if Quantity(str(memory["guest"])) < guest <= Quantity(str(memory.get("maxGuest", memory["guest"]))):
+        memory["guest"] = wanted["domain"]["memory"]["guest"]
+    _plug_networks(made, wanted)
+    _plug_volumes(made, wanted)
+    return made if comparable(made) == comparable(wanted) else None
+
+
+def comparable(spec: Obj) -> Obj:
+    """What counts of a spec when two are compared: the room to grow follows from the size at the start."""
+    found = deepcopy(spec)
+    found["domain"]["cpu"].pop("maxSockets", None)
+    found["domain"]["memory"].pop("maxGuest", None)
+    return found
+
+
+def _plug_networks(made: Obj, wanted: Obj) -> None:
+    """New ones with a bridge or SR-IOV are plugged in; those that are to be absent are unplugged."""
+    have = {one["name"]: one for one in made["domain"]["devices"].get("interfaces", [])}
+    wish = {one["name"]: one for one in wanted["domain"]["devices"].get("interfaces", [])}
+    pluggable = [one for name, one in wish.items() if name not in have and ("bridge" in one or "sriov" in one)]
+    absent = {name for name, one in wish.items() if one.get("state") == "absent" and name in have}
+    if pluggable or absent:
+        made["domain"]["devices"]["interfaces"] = [
+            *(wish[name] if name in absent else one for name, one in have.items()),
+            *pluggable,
+        ]
+        names = {one["name"] for one in pluggable}
+        made["networks"] = [
+            *made.get("networks", []),
+            *(one for one in wanted.get("networks", []) if one["name"] in names),
+        ]
+
+
+def _plug_volumes(made: Obj, wanted: Obj) -> None:
+    """Volumes that say that they can be plugged come and go."""
+    have = {one["name"] for one in made.get("volumes", [])}
+    wish = {one["name"] for one in wanted.get("volumes", [])}
+    coming = [one for one in wanted.get("volumes", []) if one["name"] not in have and _pluggable(one)]
+    going = {one["name"] for one in made.get("volumes", []) if one["name"] not in wish and _pluggable(one)}
+    if not coming and not going:
+        return
+    names = {one["name"] for one in coming}
+    disks = [one for one in made["domain"]["devices"]["disks"] if one["name"] not in going]
+    disks += [one for one in wanted["domain"]["devices"]["disks"] if one["name"] in names]
+    made["domain"]["devices"]["disks"] = disks
+    made["volumes"] = [*(one for one in made.get("volumes", []) if one["name"] not in going), *coming]
+
+
+def _pluggable(volume: Obj) -> bool:
+    return any(isinstance(one, dict) and one.get("hotpluggable") for one in volume.values())

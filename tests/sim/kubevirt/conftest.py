@@ -1,0 +1,155 @@
+"""A play: a simulated cluster with KubeVirt and the rest on it, and machines to put into it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from konverge.client import Client, MergePatch, NotFound
+from konverge.objects.kinds.core_v1 import ConfigMap, Event, PersistentVolumeClaim
+from konverge.objects.meta import ObjectMeta
+from konverge.objects.resource import Resource
+from konverge.sim.cluster import Cluster
+from konverge.sim.kubevirt import SimulatedKubeVirt
+from konverge.sim.kubevirt.faults import CONFIG_MAP
+
+SPACE = "default"
+VM = Resource("kubevirt.io", "v1", "VirtualMachine", "virtualmachines")
+VMI = Resource("kubevirt.io", "v1", "VirtualMachineInstance", "virtualmachineinstances")
+VMIM = Resource("kubevirt.io", "v1", "VirtualMachineInstanceMigration", "virtualmachineinstancemigrations")
+DV = Resource("cdi.kubevirt.io", "v1beta1", "DataVolume", "datavolumes")
+NAD = Resource("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions")
+CONTROLLERS = ("garbage-collector", "pvc-protection", "pv-protection", "podgc")
+Obj = dict[str, Any]
+
+
+def data_volume(name: str, size: str = "10Gi", *, kind: str = "standard", **more: Any) -> Obj:
+    source = more.pop("source", {"http": {"url": "http://images/debian.qcow2"}})
+    wish = {"storageClassName": kind, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+    return {
+        "apiVersion": "cdi.kubevirt.io/v1beta1",
+        "kind": "DataVolume",
+        "metadata": {"name": name, "namespace": SPACE, **more.pop("metadata", {})},
+        "spec": {"source": source, "pvc": wish, **more},
+    }
+
+
+def claim(name: str, size: str = "10Gi", *, kind: str = "standard", mode: str = "ReadWriteOnce") -> Obj:
+    spec = {"storageClassName": kind, "accessModes": [mode], "resources": {"requests": {"storage": size}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": SPACE},
+        "spec": spec,
+    }
+
+
+def machine(name: str = "web-vm", *claims: str, **more: Any) -> Obj:
+    """A VirtualMachine with disks on these claims; `networks` names attachments, by network."""
+    networks = more.pop("networks", {})
+    interfaces = [{"name": "default", "masquerade": {}}, *({"name": one, "bridge": {}} for one in networks)]
+    named = [{"name": one, "multus": {"networkName": nad}} for one, nad in networks.items()]
+    template = {
+        "domain": {
+            "cpu": {"sockets": 2},
+            "memory": {"guest": "2Gi"},
+            "devices": {
+                "disks": [{"name": one, "disk": {"bus": "virtio"}} for one in claims],
+                "interfaces": interfaces,
+            },
+        },
+        "networks": [{"name": "default", "pod": {}}, *named],
+        "volumes": [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in claims],
+        **more.pop("template", {}),
+    }
+    return {
+        "apiVersion": "kubevirt.io/v1",
+        "kind": "VirtualMachine",
+        "metadata": {"name": name, "namespace": SPACE, **more.pop("metadata", {})},
+        "spec": {"runStrategy": "Always", "template": {"metadata": {}, "spec": template}, **more},
+    }
+
+
+def nad(name: str) -> Obj:
+    config = '{"cniVersion": "0.3.1", "name": "lan", "type": "bridge", "bridge": "br-lan"}'
+    meta = {"name": name, "namespace": SPACE}
+    return {"apiVersion": "k8s.cni.cncf.io/v1", "kind": NAD.kind, "metadata": meta, "spec": {"config": config}}
+
+
+class Play:
+    """A cluster with everything on it, and short ways to look at it."""
+
+    def __init__(self, cluster: Cluster, kubevirt: SimulatedKubeVirt) -> None:
+        self.cluster = cluster
+        self.kubevirt = kubevirt
+
+    @property
+    def client(self) -> Client:
+        return self.cluster.client
+
+    async def after(self, seconds: float) -> None:
+        await self.cluster.clock.advance(seconds)
+
+    async def get(self, kind: Resource, name: str = "web-vm", namespace: str = SPACE) -> Obj:
+        return await self.client.get(kind, name, namespace if kind.namespaced else "")
+
+    async def find(self, kind: Resource, name: str = "web-vm") -> Obj | None:
+        try:
+            return await self.get(kind, name)
+        except NotFound:
+            return None
+
+    async def status(self, kind: Resource, name: str = "web-vm") -> Obj:
+        """Empty when there is no such object."""
+        found: Obj = (await self.find(kind, name) or {}).get("status", {})
+        return found
+
+    async def phase(self, kind: Resource, name: str = "web-vm") -> str:
+        return str((await self.status(kind, name)).get("phase", ""))
+
+    async def shown(self, name: str = "web-vm") -> str:
+        return str((await self.status(VM, name)).get("printableStatus", ""))
+
+    async def bound(self, name: str) -> str:
+        return (await self.client.get(PersistentVolumeClaim, name, SPACE)).status.phase or ""
+
+    async def patch(self, kind: Resource, name: str, body: Obj, **options: Any) -> Obj:
+        found: Obj = await self.client.patch(kind, name, MergePatch(body), SPACE if kind.namespaced else "", **options)
+        return found
+
+    async def until(self, kind: Resource, name: str, *phases: str, limit: float = 600.0) -> list[str]:
+        """Seconds pass until the last of these phases; all the phases that were seen on the way."""
+        seen = [await self.phase(kind, name)]
+        for _ in range(int(limit * 4)):
+            if seen[-1] == phases[-1]:
+                return seen
+            await self.after(0.25)
+            now = await self.phase(kind, name)
+            if now != seen[-1]:
+                seen.append(now)
+        raise AssertionError(f"{kind.kind} {name} is {seen[-1]} after {limit:g} s; it was {seen}")
+
+    async def faults(self, **switches: str) -> None:
+        """Set the ConfigMap of faults; keys are as `vm` or `vm.web-vm`."""
+        made = ConfigMap(metadata=ObjectMeta(name=CONFIG_MAP, namespace=SPACE), data=switches)
+        await self.client.apply(made, field_manager="test", force=True)
+
+    async def events(self, reason: str) -> list[str]:
+        found = await self.client.list(Event, SPACE, field_selector=f"reason={reason}")
+        return [one.message or "" for one in found]
+
+
+def condition(status: Obj, name: str) -> tuple[str, str]:
+    """Status and reason."""
+    found = next((one for one in status.get("conditions", []) if one["type"] == name), {})
+    return found.get("status", ""), found.get("reason", "")
+
+
+@asynccontextmanager
+async def playing(*, nodes: int = 3, **options: Any) -> AsyncIterator[Play]:
+    async with (
+        Cluster(nodes=nodes, controllers=CONTROLLERS) as cluster,
+        SimulatedKubeVirt(cluster, **options) as kubevirt,
+    ):
+        yield Play(cluster, kubevirt)
