@@ -73,11 +73,13 @@ def policy(bridge: str) -> str:
 
 
 def guest_interface(network: str) -> str:
-    """What cloud-init calls an interface; where it renames it, the kernel's 15 characters must do.
+    """What cloud-init calls an interface. Where it renames it, it must be a name that the kernel takes.
 
-    >>> guest_interface("lan"), guest_interface("a-network-with-a-long-name")
-    ('lan', 'a-networ-c5bcbd')
+    >>> guest_interface("lan"), guest_interface("default"), guest_interface("a-network-with-a-long-name")
+    ('lan', 'net-default', 'a-networ-c5bcbd')
     """
+    if network in ("default", "all", "lo"):
+        return f"net-{network}"
     return network if len(network) <= LONGEST_INTERFACE else f"{network[:8]}-{_digest(network)[:6]}"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from konverge.objects import ListType, MaxItems, MaxLength, Model, Pattern, Rule
+from konverge.operators.wukong.names import RESERVED_DISKS
 from konverge.operators.wukong.texts import Label, ObjectName, Size, Url
 
 Bus = Literal["virtio", "scsi", "sata", "usb"]
@@ -79,7 +80,7 @@ class DiskSource(
     upload: Nothing | None = None
 
 
-_OF_A_NEW_CLAIM = ("size", "storageClassName", "image", "source", "volumeMode", "accessModes", "checksum", "secretRef")
+OF_A_NEW_CLAIM = ("size", "storageClassName", "image", "source", "volumeMode", "accessModes", "checksum", "secretRef")
 _SCHEMES = "['http://', 'https://', 'docker://', 'oci-archive://']"
 _BY_HTTP = "(has(self.image) && self.image.matches('^https?://')) || (has(self.source) && has(self.source.http))"
 _FETCHED = (
@@ -92,13 +93,18 @@ class Disk(
     Model,
     rules=[
         Rule(
-            f"!has(self.existingClaim) || !({' || '.join(f'has(self.{one})' for one in _OF_A_NEW_CLAIM)})",
-            message=f"an existing claim is used as it is: leave {', '.join(_OF_A_NEW_CLAIM)} out",
+            f"!has(self.existingClaim) || !({' || '.join(f'has(self.{one})' for one in OF_A_NEW_CLAIM)})",
+            message=f"an existing claim is used as it is: leave {', '.join(OF_A_NEW_CLAIM)} out",
         ),
         Rule(
             "!has(self.existingClaim) || !has(self.deletePolicy) || self.deletePolicy == 'Retain'",
             message="an existing claim is never deleted",
             field_path=".deletePolicy",
+        ),
+        Rule(
+            f"!(self.name in {list(RESERVED_DISKS)})",
+            message="is the name of a disk that the operator adds",
+            field_path=".name",
         ),
         Rule("has(self.existingClaim) || has(self.size)", message="give the disk a size", field_path=".size"),
         Rule("!has(self.image) || !has(self.source)", message="give an image or a source, not both"),

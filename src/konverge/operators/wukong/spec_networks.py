@@ -58,8 +58,8 @@ class NodeNetwork(Model):
     """Not said: yes where `physicalInterface` is named. In any case only if the operator's settings allow it."""
 
 
-_OF_A_BRIDGE = ("bridgeName", "physicalInterface", "nodeNetwork")
-_OF_A_NAD = ("vlanId", *_OF_A_BRIDGE, "mtu", "resourceName")
+OF_A_BRIDGE = ("bridgeName", "physicalInterface", "nodeNetwork")
+OF_A_NAD = ("vlanId", *OF_A_BRIDGE, "mtu", "resourceName")
 
 
 def _any(*fields: str) -> str:
@@ -84,8 +84,8 @@ class Network(
             field_path=".type",
         ),
         Rule(
-            f"!({POD}) || ((!has(self.type) || self.type == 'bridge') && !{_any(*_OF_A_NAD)})",
-            message=f"default is the pod network, which is made by nobody: leave type, {', '.join(_OF_A_NAD)} out",
+            f"!({POD}) || ((!has(self.type) || self.type == 'bridge') && !{_any(*OF_A_NAD)})",
+            message=f"default is the pod network, which is made by nobody: leave type, {', '.join(OF_A_NAD)} out",
         ),
         Rule(
             f"!({POD}) || !has(self.ipConfig) || self.ipConfig.mode == 'dhcp'",
@@ -93,8 +93,8 @@ class Network(
             field_path=".ipConfig",
         ),
         Rule(
-            f"!has(self.nadName) || !{_any(*_OF_A_NAD)}",
-            message=f"an existing NetworkAttachmentDefinition is used as it is: leave {', '.join(_OF_A_NAD)} out",
+            f"!has(self.nadName) || !{_any(*OF_A_NAD)}",
+            message=f"an existing NetworkAttachmentDefinition is used as it is: leave {', '.join(OF_A_NAD)} out",
         ),
         Rule(
             f"{_SRIOV} == has(self.resourceName) || has(self.nadName)",
@@ -102,8 +102,8 @@ class Network(
             field_path=".resourceName",
         ),
         Rule(
-            f"!{_SRIOV} || !{_any(*_OF_A_BRIDGE, 'mtu', 'model')}",
-            message=f"sriov has no bridge and a device of its own: leave {', '.join(_OF_A_BRIDGE)}, mtu and model out",
+            f"!{_SRIOV} || !{_any(*OF_A_BRIDGE, 'mtu', 'model')}",
+            message=f"sriov has no bridge and a device of its own: leave {', '.join(OF_A_BRIDGE)}, mtu and model out",
         ),
         Rule(
             f"!has(self.binding) || (self.binding == 'masquerade' ? {POD} : (self.binding == 'sriov') == {_SRIOV})",
