@@ -1,6 +1,7 @@
 """How tests run here.
 
-- `async def` tests and async-generator fixtures run on one asyncio loop per test, with the checks of debug mode.
+- `async def` tests and async-generator fixtures run on one asyncio loop per test: up to the runtime in asyncio's debug
+  mode, above it with the checks of debug mode (see tests/loops.py).
 - After a test no task and no socket may be left behind, and no single callback may have used the loop's thread for
   longer than half a second of CPU time; a call that blocks the loop (sleep, name lookup, a blocking connect) is an
   error at the place where it happens.
@@ -31,7 +32,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis.internal.conjecture import providers as hypothesis_providers
 
 from tests.holds import Holds
-from tests.loops import RealTimeLoop, VirtualTimeLoop
+from tests.loops import RealTimeLoop, VirtualTimeLoop, in_debug_mode
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 240.0  # of a test that hangs: far beyond what one takes on a busy machine
@@ -138,7 +139,7 @@ def runner(request: pytest.FixtureRequest) -> Iterator[asyncio.Runner]:
     before = _open_sockets()
     virtual = request.node.get_closest_marker("virtual")
     factory = functools.partial(VirtualTimeLoop, *virtual.args) if virtual else RealTimeLoop
-    with asyncio.Runner(loop_factory=factory) as runner:
+    with asyncio.Runner(debug=in_debug_mode(request.node.nodeid), loop_factory=factory) as runner:
         loop = runner.get_loop()
         loop.slow_callback_duration = 10.0  # wall time says nothing on a busy machine; `Holds` measures CPU time
         with Holds() as holds:
@@ -158,10 +159,12 @@ def _inner(function: Any) -> Any:
     return function.hypothesis.inner_test if hasattr(function, "hypothesis") else function
 
 
-def _each_on_its_own_loop(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+def _each_on_its_own_loop(
+    function: Callable[..., Coroutine[Any, Any, None]], debug: bool | None
+) -> Callable[..., None]:
     @functools.wraps(function)
     def example(*args: Any, **kwargs: Any) -> None:
-        asyncio.run(function(*args, **kwargs))
+        asyncio.run(function(*args, **kwargs), debug=debug)
 
     return example
 
@@ -173,7 +176,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not isinstance(item, pytest.Function):
             continue
         if hasattr(item.obj, "hypothesis") and inspect.iscoroutinefunction(_inner(item.obj)):
-            item.obj.hypothesis.inner_test = _each_on_its_own_loop(_inner(item.obj))
+            item.obj.hypothesis.inner_test = _each_on_its_own_loop(_inner(item.obj), in_debug_mode(item.nodeid))
         elif inspect.iscoroutinefunction(item.obj):
             item.fixturenames.insert(0, "runner")
 

@@ -1,8 +1,10 @@
-"""The loops of tests: asyncio's own checks of debug mode, without its stacks.
+"""The loops of tests: asyncio's debug mode up to the runtime, and its checks without its stacks above that.
 
-Debug mode notes a stack for every future, handle and coroutine, which makes a test several times slower and proves
-nothing. What it proves (nothing but `call_soon_threadsafe` comes from another thread; callbacks are no coroutines) is
-checked here for a fraction of a microsecond. Where did a task come from? `PYTHONASYNCIODEBUG=1` brings the stacks back.
+Debug mode notes a stack for every future, handle and coroutine. That costs the tests of the lower layers a few seconds
+together, and those of whole clusters more than everything else they do, without proving anything: what debug mode
+proves (nothing but `call_soon_threadsafe` comes from another thread; callbacks are no coroutines) is checked by these
+loops in any case, for a fraction of a microsecond. Where did a task come from? `PYTHONASYNCIODEBUG=1` brings the stacks
+to every test.
 """
 
 from __future__ import annotations
@@ -12,6 +14,18 @@ import time
 from typing import Any
 
 from konverge.sim.loop import VirtualLoop
+
+_DEBUGGED = frozenset({"wire", "objects", "client", "cache", "workqueue", "observe", "runtime", "service"})
+
+
+def in_debug_mode(test: str) -> bool | None:
+    """Whether this test (by its id) runs in asyncio's debug mode; None: as `PYTHONASYNCIODEBUG` says.
+
+    >>> in_debug_mode("tests/wire/test_pool.py::test_reuses"), in_debug_mode("tests/kube/test_jobs.py::test_retries")
+    (True, None)
+    """
+    folders = test.partition("::")[0].split("/")
+    return True if folders[0] == "tests" and folders[1] in _DEBUGGED else None
 
 
 class _Checked(asyncio.BaseEventLoop):

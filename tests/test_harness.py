@@ -67,10 +67,24 @@ LEAVES_A_FILE = """
 """
 
 
-def run(folder: Path, source: str) -> tuple[int, str]:
+IN_DEBUG_MODE = """
+    import asyncio
+    from hypothesis import given, strategies as st
+
+    async def test_loop():
+        assert asyncio.get_running_loop().get_debug()
+
+    @given(st.none())
+    async def test_loops_of_examples(_):
+        assert asyncio.get_running_loop().get_debug()
+"""
+
+
+def run(folder: Path, source: str, place: str = ".") -> tuple[int, str]:
     """Run tests under our conftest, in a process of their own: the status and what was said. Leaves `report.xml`."""
     (folder / "conftest.py").write_text("from tests.conftest import *\n")
-    (folder / "test_cases.py").write_text(dedent(source))
+    (folder / place).mkdir(parents=True, exist_ok=True)
+    (folder / place / "test_cases.py").write_text(dedent(source))
     words = ["-p", "no:cacheprovider", "-p", "no:unraisableexception", "--junitxml", "report.xml", "--rootdir", "."]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words],
@@ -113,6 +127,15 @@ def test_a_callback_that_computes_too_long_is_an_error(complaint: Callable[[str]
 @pytest.mark.parametrize("call", ["call_soon", "call_later"])
 def test_a_call_from_another_thread_is_an_error(complaint: Callable[[str], str], call: str) -> None:
     assert "Non-thread-safe operation" in complaint(f"test_calls_from_a_thread[{call}]")
+
+
+@pytest.mark.parametrize(("place", "outcome"), [("tests/wire", "2 passed"), ("tests/kube", "2 failed")])
+def test_the_lower_layers_run_in_debug_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, outcome: str
+) -> None:
+    monkeypatch.delenv("PYTHONASYNCIODEBUG", raising=False)
+    _, said = run(tmp_path, IN_DEBUG_MODE, place)
+    assert outcome in said
 
 
 def test_async_fixtures_share_the_loop_of_their_test(complaint: Callable[[str], str]) -> None:
