@@ -10,7 +10,7 @@ from typing import Any
 from konverge.client import Client, MergePatch
 from konverge.objects import from_dict
 from konverge.objects.kinds.core_v1 import Event, Pod
-from konverge.operators.nacos.operator import Options, Report, controllers
+from konverge.operators.nacos.operator import Report, controllers
 from konverge.operators.nacos.resource import Nacos, definition
 from konverge.operators.nacos.server import (
     PORT,
@@ -23,6 +23,7 @@ from konverge.operators.nacos.server import (
     Reason,
     ServerState,
 )
+from konverge.operators.nacos.steps import Options
 from konverge.runtime import Manager
 from konverge.sim.cluster import Cluster
 from konverge.sim.databases import SimulatedDatabases
@@ -106,7 +107,7 @@ class ScriptedServers:
                     host=host,
                     version=self.version if known else None,
                     leaders={GROUP: leader} if known else None,
-                    peers=peers if known else frozenset(),
+                    groups={GROUP: peers} if known else {},
                 )
             )
         return tuple(members)

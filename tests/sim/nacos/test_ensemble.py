@@ -321,3 +321,97 @@ def test_an_election_never_undoes_a_change_of_the_peers(seed: int) -> None:
         play.start(pod)
         play.after(120)
     assert all(newcomer.address in one.peers for one in play.members.values())
+
+
+def test_who_was_removed_has_no_vote() -> None:
+    """It still knows its peers, but they do not count it: with half of them gone there is no majority."""
+    play = Play(size=4)
+    play.up()
+    removed = play.members["nacos-3"]
+    assert play.ensemble.remove_peer(play.members["nacos-0"], removed.address, play.now)
+    play.after(30)
+    play.kill("nacos-1", "nacos-2")
+    play.after(60)
+    groups = play.members["nacos-0"].settings.groups
+    assert all(play.ensemble.leader_of(play.members["nacos-0"], group) is None for group in groups)
+    play.start("nacos-1")
+    play.after(120)
+    assert all(play.ensemble.leader_of(play.members["nacos-0"], group) is not None for group in groups)
+
+
+def test_a_leader_can_be_removed_and_the_others_go_on_without_waiting_for_it() -> None:
+    """Seen on a real 2.1.1: there is another one at once; the old one goes on naming itself in its term."""
+    play = Play(size=3)
+    before = play.up()
+    old = play.members[before.leader]
+    asked = next(member for pod, member in play.members.items() if pod != before.leader)
+    assert play.ensemble.remove_peer(asked, old.address, play.now)
+    after = play.after(3)
+    assert after.leader not in ("", before.leader)
+    assert after.leaders[LEADING_GROUP].term > before.leaders[LEADING_GROUP].term
+    assert old.beliefs[LEADING_GROUP] == before.leaders[LEADING_GROUP]
+    assert (after.outside, after.surplus) == ((before.leader,), ())
+    new = play.members[after.leader]
+    assert not play.ensemble.remove_peer(old, new.address, play.now), "it has no leader any more to ask"
+    assert new.address in new.peers
+
+
+def test_followers_go_on_naming_a_leader_that_was_removed() -> None:
+    """Seen on a real 2.1.1: what they name is what their routing table had when they began to follow the next one."""
+    play = Play(size=3)
+    before = play.up()
+    old = play.members[before.leader]
+    asked = next(member for pod, member in play.members.items() if pod != before.leader)
+    play.ensemble.remove_peer(asked, old.address, play.now)
+    leader = play.after(60).leader
+    names = {pod: member.named[LEADING_GROUP] for pod, member in play.members.items() if member is not old}
+    assert old.address not in names.pop(leader)
+    (behind,) = names.values()
+    assert old.address in behind
+
+
+def test_a_change_is_kept_by_those_that_were_told_of_it_and_reaches_the_others_later() -> None:
+    """One that was away during a removal cannot undo it by winning an election."""
+    play = Play(size=5)
+    play.up()
+    gone = play.settings[4].address
+    play.kill("nacos-0", "nacos-4")
+    play.after(30)
+    assert play.ensemble.remove_peer(play.members["nacos-1"], gone, play.now)
+    play.start("nacos-0")
+    play.after(120)
+    assert gone not in play.members["nacos-0"].peers
+    play.kill("nacos-1", "nacos-2", "nacos-3")
+    play.start("nacos-1", "nacos-2", "nacos-3")
+    play.after(120)
+    assert all(gone not in member.peers for member in play.members.values())
+
+
+def test_a_removal_fails_without_a_leader_and_does_no_harm_when_repeated() -> None:
+    play = Play(size=3)
+    play.up()
+    gone = play.settings[2].address
+    play.kill("nacos-1", "nacos-2")
+    play.after(30)
+    assert not play.ensemble.remove_peer(play.members["nacos-0"], gone, play.now)
+    assert gone in play.members["nacos-0"].peers
+    play.start("nacos-1")
+    play.after(120)
+    for _ in range(2):
+        assert play.ensemble.remove_peer(play.members["nacos-0"], gone, play.now)
+        assert play.after(1).surplus == ()
+
+
+def test_an_older_leader_steps_down_when_one_comes_back_that_has_seen_a_later_term() -> None:
+    play = Play(size=3)
+    first = play.up()
+    play.ensemble.freeze(play.members[first.leader], play.now)
+    second = play.after(30)
+    assert second.leader not in ("", first.leader)
+    play.kill(second.leader)
+    play.ensemble.freeze(play.members[first.leader], play.now, frozen=False)
+    play.after(60)
+    play.start(second.leader)
+    last = play.after(120)
+    assert last.healthy, last.problems
+    assert last.leaders[LEADING_GROUP].term >= second.leaders[LEADING_GROUP].term

@@ -14,6 +14,12 @@ def is_ready(pod: Pod) -> bool:
     return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions) and not is_going(pod)
 
 
+def ready_for(pod: Pod) -> float:
+    """Seconds; 0 when it is not ready."""
+    since = [one.last_transition_time for one in pod.status.conditions if one.type == "Ready"]
+    return seconds_since(since[0]) if is_ready(pod) else 0.0
+
+
 def is_going(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is not None
 

@@ -51,14 +51,14 @@ def _extended(member: Member, address: str, version: str | None, leaders: dict[s
     if member.settings.line >= (2, 5):
         made["supportGrayModel"] = True
     if leaders is not None:
-        made["raftMetaData"] = {"metaDataMap": {group: _group(member, one) for group, one in leaders.items()}}
+        made["raftMetaData"] = {"metaDataMap": {group: _group(member, group, one) for group, one in leaders.items()}}
     return made
 
 
-def _group(member: Member, leader: Leader) -> dict[str, Any]:
+def _group(member: Member, group: str, leader: Leader) -> dict[str, Any]:
     return {
         "leader": leader.address,
-        "raftGroupMember": [raft(address) for address in sorted(member.peers)],
+        "raftGroupMember": [raft(address) for address in sorted(member.named.get(group, member.peers))],
         "term": leader.term,
     }
 

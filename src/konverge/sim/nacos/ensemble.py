@@ -108,19 +108,31 @@ class Ensemble:
     def remove_peer(self, member: Member, address: str, now: float) -> bool:
         """Take an address out of the raft groups that this member belongs to. False: there is no leader to do it."""
         self.advance(now)
-        leaders = [self.leader_of(member, group) for group in member.settings.groups]
-        for leader in leaders:
+        leaders = {group: self.leader_of(member, group) for group in member.settings.groups}
+        for leader in leaders.values():
             if leader is not None and address in leader.peers:
                 self._change(leader, lambda peers: peers.discard(address))
+        for group, leader in leaders.items():
+            if leader is not None and leader.address == address:
+                self._hand_over(leader, group)
         self._reconsider()
-        return None not in leaders
+        return None not in leaders.values()
+
+    def _hand_over(self, leader: Member, group: str) -> None:
+        """A leader that is removed tells one of the others to stand at once, and is not waited for."""
+        others = [one for one in self.members.values() if one.address in leader.peers and self.reach(leader, one)]
+        if others:
+            chosen = self._rng.choice(others)
+            self._after(self._draw(self.timings.news), lambda: self._stand(chosen, group))
 
     def _change(self, leader: Member, change: Callable[[set[str]], None]) -> None:
         """The peers change, for all that the leader reaches."""
         voters = self._voters(leader)
         number = 1 + max(self._changes.get(one.address, 0) for one in voters)
         for one in voters:
+            one.routes = (self.now + self.timings.routes, frozenset(one.peers))
             change(one.peers)
+            one.named = dict.fromkeys(one.settings.groups, frozenset(one.peers))
             self._changes[one.address] = number
 
     def heal(self, now: float) -> None:
@@ -167,8 +179,12 @@ class Ensemble:
         return one is other or (one.alive and other.alive and frozenset((one.address, other.address)) not in self._cuts)
 
     def _voters(self, candidate: Member) -> list[Member]:
-        """Those that could vote for it, itself included."""
-        return [one for one in self._within_reach(candidate) if candidate.address in one.peers]
+        """Those whose votes it asks for and who would hear of it, itself included: they have each other as peers."""
+        return [
+            one
+            for one in self.members.values()
+            if one.address in candidate.peers and candidate.address in one.peers and self.reach(candidate, one)
+        ]
 
     def _within_reach(self, member: Member) -> list[Member]:
         """Those that it knows or that know it: a leader speaks to all of its peers, whatever is in their lists."""
@@ -269,6 +285,7 @@ class Ensemble:
     def _believe(self, member: Member, group: str, leader: Leader) -> None:
         self._terms[member.address, group] = leader.term
         member.believe(group, leader, self.now)
+        member.name_peers(group, self.now)
 
     # -------------------------------------------------------------- reports
 

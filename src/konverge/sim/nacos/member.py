@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from math import inf
 
 from konverge.operators.nacos.server import Leader
 from konverge.sim.nacos.settings import Settings
@@ -49,6 +50,10 @@ class Member:
     exit_code: int | None = None
     peers: set[str] = field(default_factory=set)
     """The addresses of those that its raft groups consist of; they are kept on disk."""
+    named: dict[str, frozenset[str]] = field(default_factory=dict)
+    """By group: whom it names as its peers, which is not always what they are."""
+    routes: tuple[float, frozenset[str]] = (-inf, frozenset())
+    """Its routing table: until when it is behind the last change of the peers, and who is in it until then."""
     beliefs: dict[str, Leader] = field(default_factory=dict)
     """Its own raft metadata: by group, and never cleared."""
     history: list[tuple[float, dict[str, Leader]]] = field(default_factory=list)
@@ -72,6 +77,12 @@ class Member:
         self.beliefs[group] = leader
         self.history.append((now, dict(self.beliefs)))
         del self.history[:-_KEPT]
+
+    def name_peers(self, group: str, now: float) -> None:
+        """A leader knows its peers. Who begins to follow one names those in its routing table, and goes on to."""
+        until, behind = self.routes
+        leads = self.beliefs[group].address == self.settings.raft_address
+        self.named[group] = frozenset(self.peers) if leads or now >= until else behind
 
     def reported(self, before: float) -> dict[str, Leader] | None:
         """Its raft metadata as it was at some moment."""

@@ -22,6 +22,8 @@ class Timings:
     """From the loss of a leader to the next one: election_timeout_ms is 5000."""
     news: Span = (0.2, 1.0)
     """From an election to the moment when another member has heard of the new leader."""
+    routes: float = 10.0
+    """How long a server's routing table may be behind its raft peers: it is refreshed every 5 to 10 seconds."""
     report: Span = (2.0, 4.0)
     """How far the entry about a peer is behind what that peer knows."""
     refused: tuple[float, float] = (2.2, 2.4)

@@ -108,22 +108,46 @@ def test_growing_needs_the_larger_majority() -> None:
 
 def test_raft_groups_that_are_larger_than_the_cluster_have_the_larger_majority() -> None:
     peers = frozenset(f"{host}:7848" for host in HOSTS)
-    views = everybody(peers=peers)
+    views = everybody(groups={LEADING_GROUP: peers})
     whole = judge(views, 3)
     assert whole.healthy
     assert whole.surplus == tuple(sorted(f"{host}:7848" for host in HOSTS[3:]))
     assert not judge([*views[:2], failed(2)], 3).quorum
 
 
+def test_only_the_leader_of_a_group_says_whom_it_counts() -> None:
+    """A real 2.1.1 went on naming a server that had been removed while it led, in the words of its followers."""
+    now = frozenset(f"{host}:7848" for host in HOSTS[:3])
+    before = now | {f"{HOSTS[3]}:7848"}
+    words = [now, before, before]
+    views = [view(i, *(member(j, groups={LEADING_GROUP: words[j]}) for j in range(3))) for i in range(3)]
+    verdict = judge(views, 3)
+    assert (verdict.healthy, verdict.surplus, verdict.outside) == (True, (), ())
+    headless = judge([failed(0), *views[1:]], 3)
+    assert headless.surplus == (f"{HOSTS[3]}:7848",), "without the leader's word the safe number counts"
+    assert not headless.quorum
+
+
+def test_a_server_that_was_taken_out_of_the_groups_is_not_well() -> None:
+    now = frozenset(f"{host}:7848" for host in HOSTS[:2])
+    verdict = judge(everybody(groups={LEADING_GROUP: now}), 3)
+    assert (verdict.healthy, verdict.quorum, verdict.outside) == (False, True, ("nacos-2",))
+    assert verdict.problems == ("nacos-2 is not counted by the raft groups: it was taken out of them",)
+    without = judge(everybody(groups={}), 3)
+    assert (without.healthy, without.outside) == (True, ()), "older servers do not say whom they count"
+    old = [view(i, *(member(j, groups={LEADING_GROUP: now} if j else {}) for j in range(3))) for i in range(3)]
+    assert judge(old, 3).outside == (), "nor does a follower's word make anybody an outsider"
+
+
 def test_lists_that_differ_while_a_cluster_shrinks_do_not_part_its_raft_groups() -> None:
     peers = frozenset(f"{host}:7848" for host in HOSTS[:4])
-    short = [view(asked, *(member(i, peers=peers) for i in range(3))) for asked in range(2)]
-    last = view(3, *(member(i, peers=peers) for i in range(4)))
+    short = [view(asked, *(member(i, groups={LEADING_GROUP: peers}) for i in range(3))) for asked in range(2)]
+    last = view(3, *(member(i, groups={LEADING_GROUP: peers}) for i in range(4)))
     rolling = judge([*short, failed(2), last], 4)
     assert rolling.quorum, "three of four peers, though two of them no longer list the third"
-    apart = view(3, *(member(i, peers=peers, state="UP" if i == 3 else "DOWN") for i in range(4)))
+    apart = view(3, *(member(i, groups={LEADING_GROUP: peers}, state="UP" if i == 3 else "DOWN") for i in range(4)))
     assert not judge([*short, failed(2), apart], 4).quorum
-    strangers = [view(asked, member(asked, peers=peers)) for asked in range(3)]
+    strangers = [view(asked, member(asked, groups={LEADING_GROUP: peers})) for asked in range(3)]
     assert not judge(strangers, 4).quorum, "nobody says that it sees anybody"
 
 
@@ -163,7 +187,10 @@ members = st.builds(
     version=st.sampled_from([None, "2.4.3", "3.0.3", "x-y.²"]),
     leaders=leaders,
     raft_port=st.none() | st.just(7848),
-    peers=st.frozensets(st.sampled_from([f"{host}:7848" for host in HOSTS])),
+    groups=st.dictionaries(
+        st.sampled_from([LEADING_GROUP, "nacos_config"]),
+        st.frozensets(st.sampled_from([f"{host}:7848" for host in HOSTS])),
+    ),
 )
 views = st.lists(
     st.builds(

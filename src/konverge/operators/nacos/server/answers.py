@@ -7,6 +7,7 @@ v3), and HTTP's own status is not reliable there, so the code is looked at too. 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -93,7 +94,7 @@ def _member(raw: _Member) -> Member:
         state=state,
         version=version,
         leaders=_leaders(extended.raft_meta_data),
-        peers=_peers(extended.raft_meta_data),
+        groups=_groups(extended.raft_meta_data),
         raft_port=_port(extended.raft_port),
         failures=raw.fail_access_cnt,
     )
@@ -122,12 +123,15 @@ def _leaders(raft: _Raft | None) -> dict[str, Leader] | None:
     }
 
 
-def _peers(raft: _Raft | None) -> frozenset[str]:
-    groups = (raft.meta_data_map or {}).values() if raft is not None else ()
-    found = frozenset(_raft_address(peer) for group in groups for peer in group.raft_group_member or ()) - {""}
-    if len(found) > MAX_MEMBERS:
-        raise NacosError("BadAnswer", f"a member has {len(found)} raft peers; more than {MAX_MEMBERS} are not read")
-    return found
+def _groups(raft: _Raft | None) -> dict[str, frozenset[str]]:
+    known = (raft.meta_data_map or {}) if raft is not None else {}
+    return {group: _peers(data.raft_group_member or ()) for group, data in known.items() if data.raft_group_member}
+
+
+def _peers(listed: Sequence[str]) -> frozenset[str]:
+    if len(listed) > MAX_MEMBERS:
+        raise NacosError("BadAnswer", f"a group has {len(listed)} raft peers; more than {MAX_MEMBERS} are not read")
+    return frozenset(_raft_address(peer) for peer in listed) - {""}
 
 
 def _raft_address(text: str) -> str:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from konverge.operators.nacos.server import groups
 from konverge.operators.nacos.server.model import DOWN, SUSPICIOUS, UP, Leader, Member, View, clean_host
 from konverge.operators.nacos.server.verdict import Role, Standing, Verdict
 
@@ -32,11 +33,15 @@ def judge(views: Sequence[View], replicas: int) -> Verdict:
     """The verdict on a cluster of that many members. Give a view for every pod, with its error where it has one."""
     evidence = _gather(views, replicas)
     leaders, split, quarrels = _elect(evidence)
-    quorum = _quorum(evidence, replicas)
+    counted = groups.counted(evidence.verified.values(), leaders)
+    needed = _needed(evidence, counted, replicas)
+    quorum = _quorum(evidence, needed)
     leader = _leading(leaders) if quorum else None
+    outside = _outside(evidence, leaders)
     problems = [*_missing(evidence, replicas), *_unseen(evidence), *quarrels]
+    problems += [f"{name} is not counted by the raft groups: it was taken out of them" for name in outside]
     if not quorum and evidence.views:
-        problems.append(f"no majority of {_needed(evidence, replicas)} verified members: raft writes fail")
+        problems.append(f"no majority of {needed} verified members: raft writes fail")
     return Verdict(
         healthy=not problems,
         quorum=quorum,
@@ -45,7 +50,8 @@ def judge(views: Sequence[View], replicas: int) -> Verdict:
         leader=evidence.leading_pod(leader),
         leaders=leaders,
         standings=tuple(_standing(evidence, address, leaders, leader) for address in sorted(evidence.addresses)),
-        surplus=_surplus(evidence),
+        surplus=_surplus(evidence, counted),
+        outside=outside,
         problems=tuple(dict.fromkeys(problems)),
     )
 
@@ -179,24 +185,29 @@ def _leading(leaders: Mapping[str, Leader]) -> Leader | None:
 # --- majority -----------------------------------------------------------------------------------------------------
 
 
-def _needed(evidence: _Evidence, replicas: int) -> int:
+def _needed(evidence: _Evidence, counted: groups.Groups, replicas: int) -> int:
     """While a cluster grows or shrinks, wish, lists and raft groups differ: the largest number is the safe one."""
     listed = (len(view.members) for view in evidence.views)
-    grouped = (len(one.peers) for one in evidence.verified.values())
-    return max([replicas, *listed, *grouped]) // 2 + 1
+    return max([replicas, *listed, *(len(peers) for peers in counted.values())]) // 2 + 1
 
 
-def _surplus(evidence: _Evidence) -> tuple[str, ...]:
+def _surplus(evidence: _Evidence, counted: groups.Groups) -> tuple[str, ...]:
     pods = {evidence.pods[address] for address in evidence.verified}
     listed = {one.raft_address for view in evidence.views if view.asked in pods for one in view.members}
-    grouped = {peer for one in evidence.verified.values() for peer in one.peers}
-    return tuple(sorted(grouped - listed))
+    return tuple(sorted(frozenset().union(*counted.values()) - listed))
 
 
-def _quorum(evidence: _Evidence, replicas: int) -> bool:
+def _outside(evidence: _Evidence, leaders: Mapping[str, Leader]) -> tuple[str, ...]:
+    if evidence.standalone:
+        return ()
+    found = groups.outside(evidence.verified.values(), leaders)
+    return tuple(sorted(evidence.name(one.address) for one in found))
+
+
+def _quorum(evidence: _Evidence, needed: int) -> bool:
     sees = {address: _seen_by(evidence, address) for address in evidence.verified}
     companies = (sum(_together(evidence, sees, address, other) for other in sees) for address in sees)
-    return max(companies, default=0) >= _needed(evidence, replicas)
+    return max(companies, default=0) >= needed
 
 
 def _seen_by(evidence: _Evidence, address: str) -> dict[str, bool]:

@@ -48,8 +48,8 @@ class Member:
     """None until the member has reported once: then `UP` is only the first guess."""
     leaders: Mapping[str, Leader] | None = None
     """By raft group, each with a leader of its own; None where no raft metadata is known."""
-    peers: frozenset[str] = frozenset()
-    """The raft addresses that its groups consist of. Whoever leaves stays there until it is removed."""
+    groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By raft group: the raft addresses that it consists of. Whoever leaves stays there until it is removed."""
     raft_port: int | None = None
     failures: int = 0
 
@@ -60,6 +60,11 @@ class Member:
     @property
     def raft_address(self) -> str:
         return join(self.host, self.raft_port or self.port + RAFT_OFFSET)
+
+    @property
+    def peers(self) -> frozenset[str]:
+        """Of all of its groups together."""
+        return frozenset().union(*self.groups.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,9 @@ class Verdict:
     surplus: tuple[str, ...]
     """Raft addresses that still count for a majority, though no verified member lists them any more: a server that left
     and has to be removed (`NacosServers.remove_peer`), or the majority of a shrunk cluster is that of the old one."""
+    outside: tuple[str, ...]
+    """The pods (member addresses where none is known) of verified members that the raft groups do not count: they were
+    removed while they ran, and come back when they start anew."""
     problems: tuple[str, ...]
     """Readable sentences; empty exactly when healthy."""
 

@@ -12,7 +12,7 @@ from konverge.operators.nacos.steps.check_kind import check_kind
 from konverge.operators.nacos.steps.check_nacos import check_nacos, question
 from konverge.operators.nacos.steps.heal import heal_pods, heal_split
 from konverge.operators.nacos.steps.members import look
-from konverge.operators.nacos.steps.peers import forget_departed
+from konverge.operators.nacos.steps.peers import forget_departed, readmit
 from konverge.operators.nacos.steps.rollout import replace_next, replace_useless
 from konverge.operators.nacos.steps.round import MEMBERS_VERIFIED, Round
 from konverge.operators.nacos.steps.stop import Stop
@@ -32,6 +32,7 @@ async def check_and_make_heal(round: Round) -> None:
     led_before = round.status.leader
     views, verdict = await question(round, workload)
     await forget_departed(round, workload, verdict)
+    await readmit(round, workload, verdict)
     if not round.cannot_leave:
         await replace_next(round, workload, views, verdict, led_before)
     try:

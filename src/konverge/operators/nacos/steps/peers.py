@@ -1,9 +1,13 @@
-"""Servers that leave are taken out of the raft groups.
+"""Servers that leave are taken out of the raft groups, and those that stay after all come back into them.
 
 A group goes on counting a server after its pod is gone and no list names it any more: of four servers that became three
 it takes all three to write anything, and of two that became one nothing can be written again. So a server is taken out
 before it goes (`retire`), while there are enough to decide that. One that went otherwise is taken out afterwards
 (`forget_departed`), before anything else is taken away.
+
+Between the removal and the end of the pod somebody may take the shrinking back. Nothing has to be remembered of that:
+the leaders say whom they count, and whoever is to stay and is not counted is restarted (`readmit`), for a server asks
+for its place when it starts, and never again.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from collections.abc import Sequence
 
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.operators.nacos import names
-from konverge.operators.nacos.pods import ordinal, ordinal_of
+from konverge.operators.nacos.pods import is_going, ordinal, ordinal_of, ready_for
 from konverge.operators.nacos.server import RAFT_OFFSET, NacosError, Verdict
 from konverge.operators.nacos.steps.members import Workload
 from konverge.operators.nacos.steps.round import MEMBERS_VERIFIED, Round
@@ -40,6 +44,20 @@ async def forget_departed(round: Round, workload: Workload, verdict: Verdict) ->
         round.ctx.event("PeerRemoved", message)
         round.condition(MEMBERS_VERIFIED, None, "PeerRemoved", message)
         raise Stop(NORMAL, "PeerRemoved", message)
+
+
+async def readmit(round: Round, workload: Workload, verdict: Verdict) -> None:
+    """One server that the groups do not count begins anew, which ends the round. No majority needs it."""
+    if not verdict.quorum or any(is_going(pod) for pod in workload.pods):
+        return
+    for pod in workload.ready:
+        name = pod.metadata.name
+        waits = name in verdict.outside and ordinal(pod) < round.now.listed
+        if waits and ready_for(pod) >= round.options.admission:
+            message = f"{name} is restarted to come back into the raft groups, which it was taken out of"
+            await round.restart(pod, "Readmitting", message)
+            round.begin_again("Readmitting", message)
+            raise Stop(NORMAL, "Readmitting", message, progress=True)
 
 
 async def _remove(round: Round, pods: Sequence[Pod], peers: Sequence[str], otherwise: str) -> bool:

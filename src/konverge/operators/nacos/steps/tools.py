@@ -36,6 +36,8 @@ class Options:
     """Questions to servers under way at a time, of all clusters together."""
     verdict_lasts: float = 12.0
     """How old a verdict may be when UpdateStatus acts on it: two requeues and a little."""
+    admission: float = 30.0
+    """How long a ready server may be outside the raft groups before it is restarted; newcomers need seconds."""
     stuck_after: float = 300.0
     """How long a pod may be of no use before it is restarted; also the pause between two restarts of it."""
 

@@ -1,0 +1,93 @@
+"""Who is in the raft groups while the number of servers changes, with simulated servers that keep them on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from konverge.operators.nacos.server import PORT, HttpNacosServers, Identity, NacosError
+from konverge.sim.nacos import SimulatedNacos
+from tests.operators.nacos.world import CLUSTER, World, a_simulated_world
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-15"), pytest.mark.limit(180)]
+
+EMBEDDED: dict[str, Any] = {**CLUSTER, "image": "nacos/nacos-server:v2.4.3"}
+
+
+class Fickle(HttpNacosServers):
+    """A removal is done, and something comes in between before the operator hears of it; the first time only."""
+
+    between: Callable[[], Awaitable[None]] | None = None
+    removed: str = ""
+
+    async def remove_peer(
+        self, address: str, *, port: int = PORT, peer: str, identity: Identity | None = None, timeout: float = 5.0
+    ) -> None:
+        await super().remove_peer(address, port=port, peer=peer, identity=identity, timeout=timeout)
+        if self.between is not None:
+            between, self.between, self.removed = self.between, None, peer.partition(".")[0]
+            await between()
+            raise NacosError("Timeout", f"{address} did not answer within {timeout:g} s")
+
+
+def grouped(simulated: SimulatedNacos) -> set[int]:
+    """How large the raft groups are, by the servers' own disks."""
+    return {len(one.peers) for one in simulated.ensemble.members.values()}
+
+
+def leads(simulated: SimulatedNacos, pod: str) -> bool:
+    member = simulated.member(pod)
+    return any(one.address == member.settings.raft_address for one in member.beliefs.values())
+
+
+async def up(world: World, replicas: int) -> None:
+    await world.create("nacos", {**EMBEDDED, "replicas": replicas, "allowSmallClusters": True})
+    await world.until("nacos")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+async def test_a_shrink_that_is_taken_back_after_the_removal_brings_the_server_back(seed: int) -> None:
+    async with a_simulated_world(nodes=4, nacos_seed=seed) as (world, simulated):
+        servers = Fickle(simulated.connect)
+        servers.between = lambda: world.change("nacos", replicas=4)
+        world.asked = servers
+        async with world.operating():
+            await up(world, 4)
+            await world.change("nacos", replicas=3)
+            while not servers.removed:
+                await world.advance(5.0)
+            assert servers.removed == "nacos-3"
+            await world.until("nacos")
+            assert grouped(simulated) == {4}
+            assert len((await world.nacos("nacos")).status.conditions) == 4
+            (told,) = await world.events("Readmitting")
+            assert told.startswith("nacos-3 is restarted to come back into the raft groups")
+
+
+async def test_a_server_that_somebody_else_took_out_comes_back_and_the_others_are_left_alone() -> None:
+    async with a_simulated_world() as (world, simulated), world.operating():
+        await up(world, 3)
+        before = {name: simulated.member(name).began for name in ("nacos-0", "nacos-1", "nacos-2")}
+        follower = next(name for name in before if not leads(simulated, name) or name != simulated.leader())
+        member = simulated.member(follower)
+        assert simulated.ensemble.remove_peer(member, member.address, simulated.ensemble.now)
+        await world.advance(40.0)
+        await world.until("nacos")
+        assert grouped(simulated) == {3}
+        assert {name for name, began in before.items() if simulated.member(name).began != began} == {follower}
+        assert not await world.events("Failed")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+async def test_a_server_that_leads_a_group_can_leave(seed: int) -> None:
+    """Its followers go on naming it. Who believed them would remove it again and again, and never be done."""
+    async with a_simulated_world(nodes=4, nacos_seed=seed) as (world, simulated), world.operating():
+        await up(world, 4)
+        assert leads(simulated, "nacos-3")
+        await world.change("nacos", replicas=3)
+        await world.until("nacos")
+        assert grouped(simulated) == {3}
+        named = [peers for one in simulated.ensemble.members.values() for peers in one.named.values()]
+        assert any(len(peers) == 4 for peers in named), "somebody is behind, as on a real server"
