@@ -76,11 +76,12 @@ def guest_interface(network: str) -> str:
     """What cloud-init calls an interface. Where it renames it, it must be a name that the kernel takes.
 
     >>> guest_interface("lan"), guest_interface("default"), guest_interface("a-network-with-a-long-name")
-    ('lan', 'net-default', 'a-networ-c5bcbd')
+    ('lan', 'net_default', 'a-networ_c5bcbd')
     """
+    # With an underscore, which no network has in its name: so none gets that of another.
     if network in ("default", "all", "lo"):
-        return f"net-{network}"
-    return network if len(network) <= LONGEST_INTERFACE else f"{network[:8]}-{_digest(network)[:6]}"
+        return f"net_{network}"
+    return network if len(network) <= LONGEST_INTERFACE else f"{network[:8]}_{_digest(network)[:6]}"
 
 
 def mac(uid: str, network: str) -> str:

@@ -81,6 +81,9 @@ class DiskSource(
 
 
 OF_A_NEW_CLAIM = ("size", "storageClassName", "image", "source", "volumeMode", "accessModes", "checksum", "secretRef")
+_ANY_OF_A_NEW_CLAIM = " || ".join(f"has(self.{one})" for one in OF_A_NEW_CLAIM).replace(
+    "has(self.accessModes)", "(has(self.accessModes) && self.accessModes.size() > 0)"
+)
 _SCHEMES = "['http://', 'https://', 'docker://', 'oci-archive://']"
 _BY_HTTP = "(has(self.image) && self.image.matches('^https?://')) || (has(self.source) && has(self.source.http))"
 _FETCHED = (
@@ -93,7 +96,7 @@ class Disk(
     Model,
     rules=[
         Rule(
-            f"!has(self.existingClaim) || !({' || '.join(f'has(self.{one})' for one in OF_A_NEW_CLAIM)})",
+            f"!has(self.existingClaim) || !({_ANY_OF_A_NEW_CLAIM})",
             message=f"an existing claim is used as it is: leave {', '.join(OF_A_NEW_CLAIM)} out",
         ),
         Rule(
@@ -129,7 +132,8 @@ class Disk(
             field_path=".bus",
         ),
         Rule(
-            "!has(self.size) || !has(oldSelf.size) || quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0",
+            "!has(self.size) || !has(oldSelf.size) || !isQuantity(self.size) || "
+            "quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0",
             message="a disk cannot shrink",
             field_path=".size",
         ),

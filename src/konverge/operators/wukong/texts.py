@@ -26,7 +26,10 @@ Size = Annotated[
     str,
     Pattern(SIZE),
     MaxLength(32),
-    Rule(f"quantity(self).compareTo(quantity('{LEAST}')) >= 0", message=f"must be at least {LEAST}"),
+    # What is no quantity is refused by the pattern, in better words than those of a rule that breaks.
+    Rule(
+        f"!isQuantity(self) || quantity(self).compareTo(quantity('{LEAST}')) >= 0", message=f"must be at least {LEAST}"
+    ),
 ]
 """A number of bytes, as Kubernetes writes one. (`K` never was one of its suffixes: it is `k`, or `Ki`.)"""
 Mac = Annotated[str, Pattern(MAC), MaxLength(17)]
