@@ -1,0 +1,132 @@
+"""The operator: two controllers, what leads to a round of each, and what the command line needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from konverge.objects import Object
+from konverge.objects.kinds.core_v1 import Node, PersistentVolumeClaim, Secret, Service
+from konverge.objects.kinds.storage_v1 import StorageClass
+from konverge.operators.catalog import Operator
+from konverge.operators.wukong import names
+from konverge.operators.wukong.kinds import (
+    DataVolume,
+    NetworkAttachmentDefinition,
+    NodeNetworkConfigurationPolicy,
+    NodeNetworkState,
+    VirtualMachine,
+    VirtualMachineInstance,
+    VirtualMachineRestore,
+    VirtualMachineSnapshot,
+)
+from konverge.operators.wukong.options import Options, from_environment
+from konverge.operators.wukong.reconciler import WukongReconciler
+from konverge.operators.wukong.references import REFERS, referred_by, refers_to
+from konverge.operators.wukong.resource import AnyWukong, Wukong, WukongSnapshot
+from konverge.operators.wukong.snapshots import SnapshotReconciler
+from konverge.operators.wukong.steps.nodes import BRIDGES, bridges_of
+from konverge.operators.wukong.steps.pause import CALLS
+from konverge.runtime import (
+    Controller,
+    Request,
+    Settings,
+    Watch,
+    annotations_changed,
+    any_of,
+    generation_changed,
+    labels_changed,
+)
+from konverge.runtime.context import Caches
+
+FOREIGN: tuple[type[Object], ...] = (
+    VirtualMachine,
+    VirtualMachineInstance,
+    DataVolume,
+    NetworkAttachmentDefinition,
+    VirtualMachineRestore,
+    VirtualMachineSnapshot,
+    NodeNetworkConfigurationPolicy,
+    NodeNetworkState,
+)
+"""The kinds of others: a cluster may not have them, or not yet."""
+_SETTINGS = Settings(workers=32, timeout=60.0, max_retries=0, max_delay=60.0)
+
+
+def _of_instance(instance: VirtualMachineInstance) -> Iterable[Request]:
+    """An instance belongs to its machine, and that to the Wukong that its label names."""
+    owner = instance.metadata.labels.get(names.LABEL)
+    return (Request(instance.metadata.namespace, owner),) if owner else ()
+
+
+def _on_bridge(policy: NodeNetworkConfigurationPolicy, caches: Caches) -> Iterable[Request]:
+    lister = caches.lister(AnyWukong)
+    return () if lister is None else lister.informer.keys_by_index(BRIDGES, policy.metadata.name)
+
+
+def _on_nodes(options: Options) -> dict[str, Any]:
+    """What is watched and read of nodes, where the operator may change them at all."""
+    if not options.node_networks:
+        return {}
+    return {"reads": [StorageClass, NodeNetworkState, Node], "makes": [NodeNetworkConfigurationPolicy]}
+
+
+def controllers(options: Options | None = None, *, namespaces: tuple[str, ...] = ()) -> list[Controller[Any]]:
+    """The controllers of the operator; without options, as the environment says."""
+    options = options or from_environment()
+    watches: list[Watch[Any]] = [
+        Watch(kind=VirtualMachineInstance, requests=_of_instance),
+        Watch(kind=PersistentVolumeClaim, lookup=referred_by),
+        Watch(kind=DataVolume, lookup=referred_by),
+        Watch(kind=NetworkAttachmentDefinition, lookup=referred_by),
+        Watch(kind=Secret, lookup=referred_by),
+        Watch(kind=WukongSnapshot, lookup=referred_by),
+    ]
+    if options.node_networks:
+        watches.append(Watch(kind=NodeNetworkConfigurationPolicy, lookup=_on_bridge))
+    on_nodes = _on_nodes(options)
+    return [
+        Controller(
+            AnyWukong,
+            WukongReconciler(options),
+            name="wukong",
+            owns=[
+                VirtualMachine,
+                DataVolume,
+                PersistentVolumeClaim,
+                NetworkAttachmentDefinition,
+                Secret,
+                Service,
+                VirtualMachineRestore,
+            ],
+            watches=watches,
+            reads=on_nodes.get("reads", [StorageClass]),
+            makes=on_nodes.get("makes", ()),
+            changes=[AnyWukong],
+            deletes=[VirtualMachineInstance],
+            calls=[(CALLS, "pause"), (CALLS, "unpause")],
+            optional=FOREIGN,
+            predicate=any_of(generation_changed, annotations_changed, labels_changed),
+            namespaces=namespaces,
+            indexes={AnyWukong: {REFERS: refers_to, BRIDGES: bridges_of}},
+            settings=_SETTINGS,
+        ),
+        Controller(
+            WukongSnapshot,
+            SnapshotReconciler(options),
+            name="wukongsnapshot",
+            owns=[VirtualMachineSnapshot],
+            reads=[AnyWukong, VirtualMachine],
+            optional=FOREIGN,
+            namespaces=namespaces,
+            settings=_SETTINGS,
+        ),
+    ]
+
+
+OPERATOR = Operator(
+    name="wukong",
+    kinds=[Wukong, WukongSnapshot],
+    controllers=controllers,
+    samples=("samples/smallest.yaml",),
+)

@@ -1,0 +1,41 @@
+"""Who owns the power of a machine. Pure.
+
+What is declared is kept: with `powerState` (or `running`) the operator owns the run strategy, and a `virtctl stop` is
+undone, once, with an event that says where to stop the machine instead. What is not declared is left to whoever
+acts: without both, a new machine gets the strategy that `startStrategy` gives, and from then on it is as KubeVirt's own
+tools leave it. So in neither case does the operator fight with anybody.
+"""
+
+from __future__ import annotations
+
+from konverge.operators.wukong.kinds import VirtualMachine
+from konverge.operators.wukong.spec import WukongSpec
+from konverge.operators.wukong.wish import run_strategy, wanted_power
+
+HALTED = "Halted"
+
+
+def is_declared(spec: WukongSpec) -> bool:
+    """Whether the spec insists on a power state."""
+    return spec.power_state is not None or spec.running is not None
+
+
+def strategy_for(spec: WukongSpec, live: VirtualMachine | None, *, halt: bool = False) -> str:
+    """What the machine's `runStrategy` is to be. `halt` is for a restore, which needs it off."""
+    if halt:
+        return HALTED
+    wish = run_strategy(spec)
+    if is_declared(spec):
+        # Manual leaves starting to others, which somebody who declares the power does not.
+        return "Always" if wish == "Manual" else wish
+    return wish if live is None else live.spec.run_strategy or wish
+
+
+def overruled(spec: WukongSpec, live: VirtualMachine, wish: str) -> bool:
+    """Whether somebody stopped or started the machine against what is declared."""
+    present = live.spec.run_strategy
+    return is_declared(spec) and bool(present) and (present == HALTED) != (wish == HALTED)
+
+
+def wants_pause(spec: WukongSpec) -> bool:
+    return wanted_power(spec) == "Paused"

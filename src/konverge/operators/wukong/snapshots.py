@@ -1,0 +1,91 @@
+"""The loop of a WukongSnapshot: one VirtualMachineSnapshot of the same name, and what becomes of it.
+
+The name makes it one, however often it is asked for. It is owned, so it goes with the WukongSnapshot.
+"""
+
+from __future__ import annotations
+
+from konverge.client import BadRequest, Forbidden, Invalid, NotFound
+from konverge.operators.wukong import names
+from konverge.operators.wukong.children.snapshots import snapshot_for
+from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineSnapshot
+from konverge.operators.wukong.options import Options
+from konverge.operators.wukong.resource import AnyWukong, WukongSnapshot
+from konverge.operators.wukong.status import SnapshotStatus
+from konverge.runtime import Context, Reconciler, Result, find_condition, set_condition
+
+
+class SnapshotReconciler(Reconciler[WukongSnapshot]):
+    """One round."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    async def reconcile(self, ctx: Context[WukongSnapshot]) -> Result | None:
+        status = ctx.obj.status
+        if ctx.deleting or status.phase == "Succeeded":
+            return None  # what was taken stays taken
+        again = await self._take(ctx, status)
+        _conclude(status, ctx.obj.metadata.generation or 0)
+        await ctx.save_status()
+        return Result(requeue_after=again) if again else None
+
+    async def _take(self, ctx: Context[WukongSnapshot], status: SnapshotStatus) -> float:
+        """Make it or look at it; seconds until the next look."""
+        wait, later = self.options.wait, self.options.error
+        if not ctx.serves(VirtualMachineSnapshot):
+            return _fail(ctx, "the cluster has no snapshots of KubeVirt (snapshot.kubevirt.io)", later)
+        taken = await ctx.get(VirtualMachineSnapshot, ctx.request.name)
+        if taken is not None:
+            return _follow(ctx, taken, wait)
+        wukong = ctx.obj.spec.wukong_name
+        if await ctx.get(AnyWukong, wukong) is None:
+            return _fail(ctx, f"there is no Wukong {wukong}", later)
+        if not ctx.serves(VirtualMachine) or await ctx.get(VirtualMachine, names.machine(wukong)) is None:
+            status.phase, status.error = "Pending", f"Wukong {wukong} has no virtual machine yet"
+            return wait
+        return await self._make(ctx, status)
+
+    async def _make(self, ctx: Context[WukongSnapshot], status: SnapshotStatus) -> float:
+        try:
+            await ctx.apply(snapshot_for(ctx.obj))
+        except (Invalid, Forbidden, BadRequest, NotFound) as error:
+            if isinstance(error, Forbidden) and error.namespace_terminating:
+                raise
+            return _fail(ctx, f"the API server refuses: {error}", self.options.error)
+        status.phase, status.snapshot_name, status.error = "Creating", ctx.request.name, ""
+        ctx.event("SnapshotStarted", f"VirtualMachineSnapshot {ctx.request.name} made")
+        return self.options.wait
+
+
+def _conclude(status: SnapshotStatus, generation: int) -> None:
+    status.observed_generation = generation
+    reason = status.phase if status.phase in ("Failed", "Succeeded") else "InProgress"
+    done = status.phase == "Succeeded"
+    set_condition(status.conditions, "Ready", done, reason, status.error, observed_generation=generation)
+
+
+def _fail(ctx: Context[WukongSnapshot], error: str, again: float) -> float:
+    """It may still become possible, so it is tried again."""
+    status = ctx.obj.status
+    if (status.phase, status.error) != ("Failed", error):
+        ctx.warning("SnapshotFailed", error)
+    status.phase, status.error = "Failed", error
+    return again
+
+
+def _follow(ctx: Context[WukongSnapshot], taken: VirtualMachineSnapshot, wait: float) -> float:
+    status, found = ctx.obj.status, taken.status
+    status.snapshot_name = taken.metadata.name
+    status.creation_time = found.creation_time
+    failed = find_condition(found.conditions, "Failure")
+    told = (found.error.message if found.error is not None else "") or (failed.message if failed is not None else "")
+    if found.ready_to_use:
+        status.phase, status.error = "Succeeded", ""
+        ctx.event("SnapshotTaken", f"snapshot of {ctx.obj.spec.wukong_name} is ready to use")
+        return 0.0
+    if found.phase == "Failed":
+        _fail(ctx, told or "KubeVirt does not say why", 0.0)
+        return 0.0
+    status.phase, status.error = "Creating", told
+    return wait

@@ -1,0 +1,235 @@
+"""Step 7: the disks. A DataVolume where there is something to fill it with, else a plain claim; or one that was there.
+
+What was made is never made again: CDI may delete a DataVolume when its work is done, and a claim that is gone took its
+data along. An empty disk in its place would be a silent loss, so that is told, and left to people.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from konverge.objects import Object, Quantity
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
+from konverge.objects.kinds.storage_v1 import StorageClass
+from konverge.operators.wukong import wish
+from konverge.operators.wukong.children.disks import claim_for, data_volume_for, grown, growth_for
+from konverge.operators.wukong.conditions import SPEC_VALID, VOLUMES_BOUND, Trouble
+from konverge.operators.wukong.kinds import DataVolume
+from konverge.operators.wukong.names import LABEL
+from konverge.operators.wukong.spec_disks import Disk
+from konverge.operators.wukong.status import VolumeStatus
+from konverge.operators.wukong.steps.round import Round
+from konverge.operators.wukong.volumes import Standing, asked, capacity, may_grow, requested, stands
+from konverge.runtime import controller_of
+
+LOST = "Lost"
+"""The phase of a disk whose claim is gone; until there is one again, or the disk is taken out of the spec."""
+
+
+async def disks(round: Round) -> None:
+    """Make what is missing, let grow what should, and note how far everything is."""
+    if round.restoring:
+        round.volumes = list(round.status.volumes)  # they are being replaced, and are nobody else's business
+        return
+    for disk in round.spec.spec.disks:
+        standing = await _disk(round, disk)
+        if standing.trouble is not None:
+            round.trouble.append(standing.trouble)
+            round.missing_disks.add(disk.name)
+        if standing.waiting:
+            round.waiting.append(standing.waiting)
+
+
+async def _disk(round: Round, disk: Disk) -> Standing:
+    ctx, name = round.ctx, wish.claim_name(round.spec, disk)
+    claim = await ctx.get(PersistentVolumeClaim, name)
+    if disk.existing_claim is not None:
+        return await _existing(round, disk, claim)
+    filled = wish.source_of(round.spec.spec, disk) is not None
+    if filled and claim is None and not ctx.serves(DataVolume):
+        return _no(round, disk, "CDIMissing", "the cluster has no CDI to fill it: install it, or leave the image out")
+    volume = await ctx.get(DataVolume, name) if filled and ctx.serves(DataVolume) else None
+    trouble = _foreign(round, disk, volume, claim) or _lost(round, disk, volume, claim)
+    if trouble is not None:
+        return _note(round, disk, volume, claim, Standing(False, trouble))
+    storage = await _storage(round, claim)
+    trouble = await (_fill(round, disk, volume, claim, storage) if filled else _keep(round, disk, claim, storage))
+    if trouble is not None:
+        round.trouble.append(trouble)  # what was asked of the disk cannot be; the disk itself is as it was
+    if volume is None and claim is None:
+        return _note(round, disk, None, None, _missing(disk))
+    standing = stands(disk.name, volume, claim, storage, restarts=round.options.import_restarts)
+    return _note(round, disk, volume, claim, standing)
+
+
+async def _storage(round: Round, claim: PersistentVolumeClaim | None) -> StorageClass | None:
+    name = claim.spec.storage_class_name if claim is not None else None
+    return await round.ctx.get(StorageClass, name) if name else None
+
+
+def _missing(disk: Disk) -> Standing:
+    return Standing(False, Trouble(VOLUMES_BOUND, "ClaimPending", f"disk {disk.name} is being made"))
+
+
+# ------------------------------------------------------------------ a disk of ours
+
+
+async def _fill(
+    round: Round,
+    disk: Disk,
+    volume: DataVolume | None,
+    claim: PersistentVolumeClaim | None,
+    storage: StorageClass | None,
+) -> Trouble | None:
+    """A disk with a source. Its DataVolume never changes: what grows is the claim."""
+    if volume is None and claim is not None:
+        return await _grow(round, disk, None, claim, storage)  # CDI has tidied up after itself
+    wanted = data_volume_for(round.spec, disk)
+    if volume is not None:
+        if (wanted.spec.source, wanted.spec.source_ref) != (volume.spec.source, volume.spec.source_ref):
+            return _refused(disk, "DiskSourceChanged", "what it was made from cannot change: add another disk")
+        wanted.spec.storage = volume.spec.storage
+    if volume is None or not volume.metadata.deletion_timestamp:
+        await round.ctx.apply(wanted, own=not wish.is_kept(round.spec.spec, disk))
+    return None if claim is None else await _grow(round, disk, volume, claim, storage)
+
+
+async def _grow(
+    round: Round,
+    disk: Disk,
+    volume: DataVolume | None,
+    claim: PersistentVolumeClaim,
+    storage: StorageClass | None,
+) -> Trouble | None:
+    if disk.size is None:
+        return None
+    before = asked(volume, claim)
+    verdict = _class_changed(disk, claim) or may_grow(disk.name, disk.size, before, claim, storage)
+    if isinstance(verdict, Trouble):
+        return verdict
+    if verdict:
+        request = grown(Quantity(requested(claim)), Quantity(before), Quantity(disk.size))
+        await round.ctx.apply(growth_for(round.spec, disk, request), own=False)
+        round.ctx.event("DiskGrows", f"disk {disk.name} grows from {before} to {disk.size}")
+    return None
+
+
+async def _keep(
+    round: Round, disk: Disk, claim: PersistentVolumeClaim | None, storage: StorageClass | None
+) -> Trouble | None:
+    """A disk that begins empty."""
+    wanted = claim_for(round.spec, disk)
+    if claim is not None:
+        if claim.metadata.deletion_timestamp:
+            return None
+        before = requested(claim)
+        verdict = _class_changed(disk, claim) or may_grow(disk.name, disk.size or before, before, claim, storage)
+        if isinstance(verdict, Trouble):
+            return verdict
+        if verdict:
+            round.ctx.event("DiskGrows", f"disk {disk.name} grows from {before} to {disk.size}")
+        else:
+            wanted.spec.resources = claim.spec.resources
+        wanted.spec.access_modes = claim.spec.access_modes  # how it is used was settled when it was made
+        wanted.spec.volume_mode = claim.spec.volume_mode if wanted.spec.volume_mode is not None else None
+    await round.ctx.apply(wanted, own=not wish.is_kept(round.spec.spec, disk))
+    return None
+
+
+def _class_changed(disk: Disk, claim: PersistentVolumeClaim) -> Trouble | None:
+    wished, present = disk.storage_class_name, claim.spec.storage_class_name
+    if wished is None or wished == present:
+        return None
+    return _refused(disk, "DiskClassChanged", f"it is of class {present} and cannot move to {wished}: add another disk")
+
+
+def _refused(disk: Disk, reason: str, message: str) -> Trouble:
+    return Trouble(SPEC_VALID, reason, f"disk {disk.name}: {message}", failed=True)
+
+
+# ------------------------------------------------------------------ whose, and whether it was there before
+
+
+def _foreign(
+    round: Round, disk: Disk, volume: DataVolume | None, claim: PersistentVolumeClaim | None
+) -> Trouble | None:
+    """A claim that somebody else made under our name is not to be written to."""
+    present: Object | None = volume if volume is not None else claim
+    if present is None or _is_ours(round, present) or _recorded(round, disk):
+        return None
+    owner = controller_of(present)
+    if volume is None and owner is not None and owner.kind == "DataVolume" and owner.name == present.metadata.name:
+        return None  # its DataVolume is on its way out of the cache, or in
+    kind = type(present).resource.kind
+    message = f"disk {disk.name}: there is a {kind} {present.metadata.name} of somebody else: name it as existingClaim"
+    return Trouble(VOLUMES_BOUND, "ClaimNotOurs", f"{message}, or rename the disk", failed=True)
+
+
+def _is_ours(round: Round, present: Object) -> bool:
+    owner = controller_of(present)
+    if owner is not None:
+        return owner.uid == round.ctx.obj.metadata.uid
+    return present.metadata.labels.get(LABEL) == round.name
+
+
+def _recorded(round: Round, disk: Disk) -> VolumeStatus | None:
+    """What the status says about a disk of which there was something before."""
+    return next((one for one in round.status.volumes if one.name == disk.name and one.phase), None)
+
+
+def _lost(round: Round, disk: Disk, volume: DataVolume | None, claim: PersistentVolumeClaim | None) -> Trouble | None:
+    known = _recorded(round, disk)
+    if claim is not None or known is None or not (known.bound or known.phase == LOST):
+        return None
+    message = (
+        f"disk {disk.name}: claim {known.pvc_name} was deleted, and its data with it. Put it back from a backup, or "
+        "take the disk out of spec.disks and in again for a new one"
+    )
+    return Trouble(VOLUMES_BOUND, "ClaimLost", message, failed=True)
+
+
+async def _existing(round: Round, disk: Disk, claim: PersistentVolumeClaim | None) -> Standing:
+    if claim is None:
+        return _no(round, disk, "ClaimNotFound", f"there is no claim {disk.existing_claim}")
+    standing = stands(disk.name, None, claim, await _storage(round, claim), restarts=round.options.import_restarts)
+    return _note(round, disk, None, claim, standing)
+
+
+# ------------------------------------------------------------------ telling
+
+
+def _no(round: Round, disk: Disk, reason: str, message: str) -> Standing:
+    standing = Standing(False, Trouble(VOLUMES_BOUND, reason, f"disk {disk.name}: {message}"))
+    return _note(round, disk, None, None, standing)
+
+
+def _note(
+    round: Round, disk: Disk, volume: DataVolume | None, claim: PersistentVolumeClaim | None, standing: Standing
+) -> Standing:
+    """The entry of the status."""
+    lost = standing.trouble is not None and standing.trouble.reason == "ClaimLost" and claim is None
+    entry = VolumeStatus(
+        name=disk.name,
+        pvc_name=wish.claim_name(round.spec, disk),
+        bound=standing.bound,
+        size=disk.size or "",
+        type=_type(round, disk),
+    )
+    if lost:
+        entry.phase = LOST
+    elif volume is not None:
+        entry.phase, entry.progress = volume.status.phase or "", volume.status.progress or ""
+        entry.restarts = volume.status.restart_count or 0
+    elif claim is not None:
+        entry.phase = claim.status.phase or ""
+    if claim is not None:
+        entry.requested, entry.capacity = requested(claim), capacity(claim)
+    entry.message = standing.waiting or (standing.trouble.message if standing.trouble is not None else "")
+    round.volumes.append(entry)
+    return standing
+
+
+def _type(round: Round, disk: Disk) -> Literal["PersistentVolumeClaim", "DataVolume", "Existing"]:
+    if disk.existing_claim is not None:
+        return "Existing"
+    return "DataVolume" if wish.source_of(round.spec.spec, disk) is not None else "PersistentVolumeClaim"

@@ -1,0 +1,48 @@
+"""What others have put into a machine, kept there by every apply. Pure.
+
+The lists of a VirtualMachine are one field each to the API server: whoever applies one applies all of it. A volume that
+somebody plugged in with `virtctl addvolume` is in such a list, so it goes into the wish as it is. What the operator
+itself put there before, and no longer wishes, is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, ClassVar
+
+from konverge.objects import Object, Resource, field, to_dict
+from konverge.operators.wukong.kinds import VirtualMachine
+
+_LISTS = (("volumes",), ("networks",), ("domain", "devices", "disks"), ("domain", "devices", "interfaces"))
+
+
+class Machine(Object):
+    """A VirtualMachine as plain data: what it holds of others may be anything."""
+
+    resource: ClassVar[Resource] = VirtualMachine.resource
+
+    api_version: str = field(default_factory=lambda: "kubevirt.io/v1")
+    kind: str = field(default_factory=lambda: "VirtualMachine")
+    spec: dict[str, Any] = field(default_factory=dict)
+
+
+def with_foreign(wish: VirtualMachine, live: dict[str, Any] | None, ours: Collection[str]) -> Machine:
+    """The wish, and in its lists also those entries of the live machine that never were ours."""
+    spec = to_dict(wish)["spec"]
+    if live is not None:
+        wanted = spec["template"]["spec"]
+        present = live.get("spec", {}).get("template", {}).get("spec", {})
+        for path in _LISTS:
+            _add(wanted, present, path, ours)
+    return Machine(metadata=wish.metadata, spec=spec)
+
+
+def _add(wanted: dict[str, Any], present: dict[str, Any], path: tuple[str, ...], ours: Collection[str]) -> None:
+    *way, last = path
+    for step in way:
+        wanted, present = wanted.setdefault(step, {}), present.get(step) or {}
+    mine = wanted.get(last) or []
+    taken = {one.get("name") for one in mine} | set(ours)
+    others = [one for one in present.get(last) or [] if one.get("name") not in taken]
+    if others:
+        wanted[last] = [*mine, *others]

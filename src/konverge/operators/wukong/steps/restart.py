@@ -1,0 +1,61 @@
+"""Restarts: once for each new `restartAt`, and for changes that need one where `updatePolicy` is Automatic.
+
+A restart is the deletion of the running instance: KubeVirt makes the next one. Which instance a restart is about is
+written on the VirtualMachine before, so that an operator that is killed in between restarts neither twice nor never.
+"""
+
+from __future__ import annotations
+
+from konverge.client import Conflict, NotFound
+from konverge.objects.times import parse_time
+from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
+from konverge.operators.wukong.steps.round import Round
+from konverge.runtime import find_condition
+
+ASKED = "vm.novasphere.dev/restart-at"
+INSTANCE = "vm.novasphere.dev/restart-of"
+"""The uid of the instance that was there when the restart was asked for; empty when there was none."""
+
+
+def restart_marks(round: Round) -> dict[str, str]:
+    """What is to stand on the VirtualMachine about restarts."""
+    token = round.spec.spec.restart_at
+    if not token:
+        return {}
+    live = round.vm.metadata.annotations if round.vm is not None else {}
+    if live.get(ASKED) == token:
+        return {ASKED: token, INSTANCE: live.get(INSTANCE, "")}
+    known = round.vm is not None and round.status.last_restart != token
+    return {ASKED: token, INSTANCE: round.vmi.metadata.uid if known and round.vmi is not None else ""}
+
+
+async def restart(round: Round) -> None:
+    """End the instance that is to be restarted, if it is still there. After the marks are written."""
+    vm, vmi, token = round.vm, round.vmi, round.spec.spec.restart_at
+    due = restart_marks(round).get(INSTANCE, "")
+    if vmi is not None and due and vmi.metadata.uid == due:
+        await _end(round, vmi, f"restartAt is {token}")
+    elif vm is not None and vmi is not None and _outdated(round, vm, vmi):
+        await _end(round, vmi, "a change needs it, and updatePolicy is Automatic")
+    round.status.last_restart = token or ""
+
+
+def _outdated(round: Round, vm: VirtualMachine, vmi: VirtualMachineInstance) -> bool:
+    """A change waits for a restart, and this instance is older than the change: or it would never end."""
+    found = find_condition(vm.status.conditions, "RestartRequired")
+    if found is None or found.status != "True" or round.spec.spec.update_policy != "Automatic":
+        return False
+    since, born = found.last_transition_time, vmi.metadata.creation_timestamp
+    return not since or not born or parse_time(born) <= parse_time(since)
+
+
+async def _end(round: Round, vmi: VirtualMachineInstance, why: str) -> None:
+    round.again = True
+    if vmi.metadata.deletion_timestamp:
+        return
+    place = vmi.metadata
+    try:
+        await round.ctx.client.delete(VirtualMachineInstance, place.name, place.namespace, uid=place.uid)
+    except (NotFound, Conflict):
+        return  # gone already, or another one by now
+    round.ctx.event("Restarted", f"the virtual machine is restarted: {why}")

@@ -1,0 +1,68 @@
+"""One round: the resource, what its steps have found so far, and what stands in the way of the virtual machine.
+
+Steps do not end a round: they note trouble, and those that build something look whether they may. So whatever is wrong
+with a disk, the status still says how the machine is that runs.
+"""
+
+from __future__ import annotations
+
+from konverge.operators.wukong.conditions import Trouble
+from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
+from konverge.operators.wukong.options import Options
+from konverge.operators.wukong.resource import AnyWukong, Wukong
+from konverge.operators.wukong.status import NetworkStatus, VolumeStatus, WukongStatus
+from konverge.runtime import Context
+
+
+class Round:
+    """What the steps of one round share."""
+
+    wukong: Wukong | None = None
+    """The resource with its spec read; None while, or because, that cannot be."""
+    vm: VirtualMachine | None = None
+    vmi: VirtualMachineInstance | None = None
+
+    def __init__(self, ctx: Context[AnyWukong], options: Options) -> None:
+        self.ctx = ctx
+        self.options = options
+        self.trouble: list[Trouble] = []
+        self.refusals: list[Trouble] = []
+        """What was asked for and cannot be, while the machine goes on as it is."""
+        self.networks: list[NetworkStatus] = []
+        self.volumes: list[VolumeStatus] = []
+        self.waiting: list[str] = []
+        """Disks that wait for the virtual machine rather than the other way round."""
+        self.missing_disks: set[str] = set()
+        """Disks that no machine can be made with yet."""
+        self.restoring = ""
+        """The snapshot that the machine is put back to: it has to be off, and its disks are not ours meanwhile."""
+        self.again = False
+        """There is more to do, and nothing will tell when: look again soon."""
+
+    @property
+    def name(self) -> str:
+        return self.ctx.request.name
+
+    @property
+    def status(self) -> WukongStatus:
+        return self.ctx.obj.status
+
+    @property
+    def generation(self) -> int:
+        return self.ctx.obj.metadata.generation or 0
+
+    @property
+    def spec(self) -> Wukong:
+        """The resource, for steps that run only when it could be read."""
+        if self.wukong is None:
+            raise LookupError("the spec was not read")
+        return self.wukong
+
+    def of(self, condition: str) -> Trouble | None:
+        """The first trouble that makes a condition false; one that waiting does not help before others."""
+        found = [one for one in self.trouble if one.condition == condition]
+        return next((one for one in found if one.failed), found[0] if found else None)
+
+    @property
+    def failed(self) -> Trouble | None:
+        return next((one for one in self.trouble if one.failed), None)

@@ -1,0 +1,136 @@
+"""How far a disk is, from its DataVolume, its claim and its storage class. Pure.
+
+That a claim is bound says nothing about data: CDI binds before it fills where it works the older way, and after where
+it works the newer. So where there is a DataVolume, its phase counts. Where there is none any more, CDI has tidied up
+after itself, and the claim is all there is. A claim or DataVolume that waits for its first consumer waits for the
+virtual machine: that is no reason to hold it back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
+from konverge.objects.kinds.storage_v1 import StorageClass
+from konverge.objects.quantity import Quantity
+from konverge.operators.wukong.conditions import SPEC_VALID, VOLUMES_BOUND, Trouble
+from konverge.operators.wukong.kinds import DataVolume
+from konverge.operators.wukong.names import REQUESTED_SIZE
+from konverge.runtime import find_condition
+
+FIRST_CONSUMER = ("WaitForFirstConsumer", "PendingPopulation")
+"""The older and the newer word of CDI for the same: nothing is filled before somebody wants to read it."""
+WAITING = "WaitingForFirstConsumer"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a disk stands."""
+
+    bound: bool
+    """The data is there."""
+    trouble: Trouble | None = None
+    """What the virtual machine has to wait for; None where it need not."""
+    waiting: str = ""
+    """What the disk waits for, if that is the virtual machine."""
+
+
+_THERE = Standing(True)
+
+
+def stands(
+    disk: str,
+    volume: DataVolume | None,
+    claim: PersistentVolumeClaim | None,
+    storage: StorageClass | None,
+    *,
+    restarts: int,
+) -> Standing:
+    """How a disk stands for which something has been made."""
+    if claim is not None and claim.metadata.deletion_timestamp:
+        return _no(disk, "ClaimDeleting", "its claim is being deleted, and is gone when nothing uses it any more")
+    if claim is not None and claim.status.phase == "Lost":
+        return _no(disk, "ClaimLost", "the volume of its claim is lost", failed=True)
+    if volume is not None:
+        return _of_volume(disk, volume, restarts)
+    if claim is None:
+        return _no(disk, "ClaimPending", "its claim is not there yet")
+    if claim.status.phase == "Bound":
+        return _THERE
+    if storage is not None and storage.volume_binding_mode == "WaitForFirstConsumer":
+        return Standing(False, waiting=f"disk {disk} waits for its first consumer")
+    return _no(disk, "ClaimPending", _why_pending(claim, storage))
+
+
+def _no(disk: str, reason: str, message: str, *, failed: bool = False) -> Standing:
+    return Standing(False, Trouble(VOLUMES_BOUND, reason, f"disk {disk}: {message}", failed))
+
+
+def _of_volume(disk: str, volume: DataVolume, restarts: int) -> Standing:
+    status = volume.status
+    bound, running = find_condition(status.conditions, "Bound"), find_condition(status.conditions, "Running")
+    told = (running.message or "") if running is not None and running.status != "True" else ""
+    if bound is not None and bound.reason == "ClaimLost":
+        return _no(disk, "ClaimLost", "the volume of its claim is lost", failed=True)
+    if status.phase == "Succeeded":
+        return _THERE
+    if status.phase in FIRST_CONSUMER:
+        return Standing(False, waiting=f"disk {disk} waits for its first consumer")
+    if status.phase == "Failed":
+        return _no(disk, "ImportFailed", f"CDI has given up: {told or 'no reason is told'}", failed=True)
+    if (status.restart_count or 0) >= restarts:
+        return _no(disk, "ImportFailing", f"the import failed {status.restart_count} times: {told or 'no reason told'}")
+    if status.phase == "UploadReady":
+        return _no(disk, "WaitingForUpload", f"waits for data: virtctl image-upload dv {volume.metadata.name}")
+    if status.phase == "Paused":
+        return _no(disk, "ImportPaused", "the import is paused")
+    return _no(disk, "Importing", f"{status.phase or 'CDI has not looked at it yet'}{f': {told}' if told else ''}")
+
+
+def _why_pending(claim: PersistentVolumeClaim, storage: StorageClass | None) -> str:
+    name = claim.spec.storage_class_name
+    if storage is not None:
+        made = f"class {storage.metadata.name}, provisioner {storage.provisioner}, has made no volume"
+        return f"its claim is pending: {made}"
+    if name:
+        return f"its claim is pending: there is no storage class {name}"
+    return "its claim is pending: it names no storage class, and the cluster has no default one"
+
+
+# ------------------------------------------------------------------ growing
+
+
+def asked(volume: DataVolume | None, claim: PersistentVolumeClaim) -> str:
+    """The size that was wished last. CDI makes claims larger than that, by what a file system takes for itself."""
+    noted = claim.metadata.annotations.get(REQUESTED_SIZE, "")
+    if noted:
+        return noted
+    block = volume.spec.storage if volume is not None else None
+    first = block.resources.requests.get("storage") if block is not None and block.resources is not None else None
+    return str(first) if first is not None else requested(claim)
+
+
+def requested(claim: PersistentVolumeClaim) -> str:
+    return str(claim.spec.resources.requests.get("storage", "")) if claim.spec.resources is not None else ""
+
+
+def capacity(claim: PersistentVolumeClaim) -> str:
+    return str(claim.status.capacity.get("storage", ""))
+
+
+def may_grow(
+    disk: str, size: str, before: str, claim: PersistentVolumeClaim, storage: StorageClass | None
+) -> Trouble | bool:
+    """Whether the claim is to grow now, or why it never can."""
+    wish, last = Quantity(size), Quantity(before)
+    if wish == last:
+        return False
+    if wish < last:
+        return Trouble(SPEC_VALID, "DiskCannotShrink", f"disk {disk} has {before} and cannot shrink to {size}", True)
+    if claim.status.phase != "Bound":
+        return False  # a claim grows when it has a volume
+    if storage is None or storage.allow_volume_expansion is not True:
+        name = storage.metadata.name if storage is not None else claim.spec.storage_class_name or "none"
+        text = f"disk {disk} has {before} and cannot grow to {size}: storage class {name} allows no expansion"
+        return Trouble(SPEC_VALID, "DiskCannotGrow", text, True)
+    return True
