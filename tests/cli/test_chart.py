@@ -12,6 +12,7 @@ import yaml
 from konverge.cli.charts import chart
 from konverge.cli.installation import Installation
 from konverge.cli.main import main
+from konverge.cli.management import caller_rules
 from konverge.operators.catalog import SUMMARIES, find
 
 
@@ -59,3 +60,16 @@ def test_it_does_not_write_over_something_else(tmp_path: Path, capsys: pytest.Ca
     (folder / "mine.txt").write_text("mine")
     assert main(["chart", "webapp", "--dir", str(tmp_path)]) == 2
     assert "give another --dir" in capsys.readouterr().err
+
+
+@pytest.mark.spec("N-21", "N-22")
+def test_the_chart_of_nacos_has_the_management_service_and_others_do_not() -> None:
+    made, other = (chart(find(name), "1.2.3") for name in ("nacos", "webapp"))
+    assert yaml.safe_load(made["values.yaml"])["management"]["enabled"] is False, "who wants it says so"
+    assert yaml.safe_load(made["rules/callers.yaml"]) == caller_rules()
+    schema = json.loads(made["values.schema.json"])
+    assert schema["properties"]["management"]["additionalProperties"] is False
+    assert "global" not in schema["properties"]["management"]["properties"]
+    assert not [path for path, text in other.items() if "management-" in path or "callers" in path]
+    assert "management" not in yaml.safe_load(other["values.yaml"])
+    assert not [path for path in made if path.startswith("only")]

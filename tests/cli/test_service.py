@@ -14,10 +14,13 @@ import pytest
 from konverge.apiserver import ApiServer
 from konverge.cli.installing import install_definitions
 from konverge.cli.main import main
+from konverge.cli.management import AUTHORITY, CERTIFICATE, Management
 from konverge.client import Client, Static
 from konverge.operators.catalog import find
 from konverge.wire.message import Headers, Request, Response
 from konverge.wire.pool import ConnectionPool
+from konverge.wire.tls import TlsOptions
+from tests.wire.certificates import authority
 
 pytestmark = pytest.mark.spec("N-22")
 
@@ -64,6 +67,35 @@ async def test_it_serves_a_cluster_over_tls_without_the_rights_of_its_own_kubeco
 
 
 @pytest.mark.blocking
+async def test_with_the_arguments_of_its_pod_it_serves_https_without_any_kubeconfig(tmp_path: Path) -> None:
+    """Where the volumes are mounted, and on which port, is all that differs here."""
+    async with ApiServer() as server:
+        certificates = server.certificates("127.0.0.1")
+        api = await server.listen(tls=certificates.context())
+        (tmp_path / "ca.crt").write_bytes(certificates.authority)
+        for file, data in zip(("tls.crt", "tls.key"), authority().issue("service", ["127.0.0.1"]), strict=True):
+            (tmp_path / file).write_bytes(data)
+        plan = Management(operator="nacos-operator", namespace="nacos", image="x", tls_secret="certificate")
+        words = [word.replace(place, str(tmp_path)) for word in plan.arguments() for place in [_place(word)]]
+        words[1:3] = ["--bind-address=127.0.0.1:0", f"--server={api}"]
+        process = begin(*words)
+        try:
+            assert process.stdout is not None
+            url = (await asyncio.to_thread(process.stdout.readline)).split()[1]
+            assert url.startswith("https://")
+            async with ConnectionPool(url, tls=TlsOptions(ca_data=authority().pem)) as pool:
+                assert (await pool.send(Request("GET", "/readyz"))).status == 200
+                fields = Headers.of({"authorization": f"Bearer {server.token}"})
+                assert (await pool.send(Request("GET", "/api/v1/identity", fields))).status == 200
+        finally:
+            await asyncio.to_thread(end, process)
+
+
+def _place(word: str) -> str:
+    return next((place for place in (AUTHORITY, CERTIFICATE) if place in word), AUTHORITY)
+
+
+@pytest.mark.blocking
 async def test_up_starts_it_on_loopback_and_says_where() -> None:
     process = begin("up", "--operators", "nacos", "--no-samples", "--output", "json", "--nodes", "1")
     try:
@@ -95,6 +127,10 @@ def test_up_leaves_it_out(arguments: tuple[str, ...]) -> None:
         (("--bind-address", ":8082"), "in the clear"),
         (("--bind-address", "0"), "serve nobody"),
         (("--tls-cert-file", "c.pem"), "belong together"),
+        (("--tls-cert-file", "nowhere.pem", "--tls-private-key-file", "nowhere.key"), "No such file"),
+        (("--server", "https://127.0.0.1:6443", "--kubeconfig", "x"), "leave out --kubeconfig"),
+        (("--server", "https://127.0.0.1:6443", "--certificate-authority", "nowhere.crt"), "no such file"),
+        (("--certificate-authority", "nowhere.crt"), "belongs to --server"),
         (("--versions", "latest"), "three numbers"),
         (("--versions", "2.4.3", "--default-version", "2.0.4"), "not among"),
     ],

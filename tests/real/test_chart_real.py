@@ -11,10 +11,12 @@ import yaml
 
 from konverge.cli.installation import Installation
 from konverge.cli.main import main
+from konverge.cli.management import Management
 from konverge.operators.catalog import SUMMARIES, find
 from tests.real.embedded import Tool
 
 Obj = dict[str, Any]
+ON = "management.enabled=true"
 NAMED = ("app.kubernetes.io/name", "app.kubernetes.io/part-of")
 
 
@@ -30,6 +32,12 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
     """The name of an operator, and its chart."""
     assert main(["chart", request.param, "--dir", str(tmp_path)]) == 0
     return request.param, tmp_path / f"{request.param}-operator"
+
+
+@pytest.fixture
+def nacos(tmp_path: Path) -> Path:
+    assert main(["chart", "nacos", "--dir", str(tmp_path)]) == 0
+    return tmp_path / "nacos-operator"
 
 
 @pytest.mark.spec("N-21")
@@ -80,6 +88,47 @@ def test_it_is_installed_changed_and_taken_away(helm: Tool, made: tuple[str, Pat
     assert "not found" in hand.fails("get", "deployment", folder.name, "--namespace", space)
 
 
+@pytest.mark.spec("N-21", "N-22")
+@pytest.mark.parametrize("tls", ["", "certificate"], ids=["proxy", "tls"])
+def test_the_management_service_is_that_of_the_manifests(helm: Tool, nacos: Path, tls: str) -> None:
+    way = f"management.tls.secretName={tls}" if tls else "management.behindProxy=true"
+    text = helm("template", "nacos-operator", str(nacos), "--namespace", "tools", "--set", f"{ON},{way}")
+    rendered = {key(one): plain(one) for one in yaml.safe_load_all(text) if one and is_management(one)}
+    plan = Management(operator="nacos-operator", namespace="tools", image="konverge:0.1.0", tls_secret=tls)
+    assert rendered == {key(one): plain(one) for one in plan.everything()}
+
+
+@pytest.mark.spec("N-21", "N-22")
+def test_the_management_service_is_installed_and_its_account_may_do_nothing(
+    helm: Tool, nacos: Path, kubectl: Path
+) -> None:
+    space, name = "chart-management", "console-management"
+    hand = Tool(kubectl, helm.kubeconfig, helm.home)
+    ingress = "management.ingress.enabled=true,management.ingress.host=nacos.example.com"
+    secret = "management.tls.secretName=certificate,management.ingress.tlsSecretName=front"
+    values = ["--namespace", space, "--set", f"{ON},{ingress},{secret},management.catalogue.versions={{2.4.3,3.0.3}}"]
+    assert "0 chart(s) failed" in helm("lint", "--strict", str(nacos), *values[2:])
+    told = helm("install", "console", str(nacos), "--create-namespace", *values)
+    assert "port-forward service/console-management 8443:443" in told
+    hand("get", "deployment,service,serviceaccount,pdb,ingress", name, "--namespace", space)
+    for role in ("console-viewer", "console-editor"):
+        hand("get", "clusterrole", role)
+    account = f"--as=system:serviceaccount:{space}:{name}"
+    for verb in ("get", "list", "create", "delete"):
+        assert "no" in hand.run("auth", "can-i", verb, "nacos.nacos.io", "-A", account).stdout
+    pod = hand.json("get", "deployment", name, "--namespace", space)["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    assert "--versions=2.4.3,3.0.3" in pod["containers"][0]["args"]
+    helm("upgrade", "console", str(nacos), "--namespace", space, "--set", "management.enabled=false")
+    assert "not found" in hand.fails("get", "deployment", name, "--namespace", space)
+    helm("uninstall", "console", "--namespace", space)
+
+
+@pytest.mark.spec("N-22")
+def test_the_management_service_wants_tls_or_a_promise(helm: Tool, nacos: Path) -> None:
+    assert "tokens would travel in the clear" in helm.fails("template", "x", str(nacos), "--set", ON)
+
+
 def test_a_value_that_is_misspelt_is_refused(helm: Tool, made: tuple[str, Path]) -> None:
     _, folder = made
     assert "'replica' not allowed" in helm.fails("template", "x", str(folder), "--set", "replica=3")
@@ -87,6 +136,10 @@ def test_a_value_that_is_misspelt_is_refused(helm: Tool, made: tuple[str, Path])
 
 def key(one: Obj) -> str:
     return f"{one['kind']}/{one['metadata']['name'].removesuffix('-leader')}"
+
+
+def is_management(one: Obj) -> bool:
+    return str(one["metadata"]["labels"]["app.kubernetes.io/name"]).endswith("-management")
 
 
 def role_of(one: Obj) -> str:

@@ -1,7 +1,8 @@
 """A Helm chart of an operator: hand-written templates, with definitions and roles read off the operator's code.
 
-The templates lie in the folder `chartfiles` of this package. What differs from operator to operator is filled in, so
-that the chart of a version grants what the code of that version needs. `konverge manifests` says the same without Helm;
+The templates lie in the folder `chartfiles` of this package, those of one operator alone in `only/NAME` of it, with
+values of their own. What differs from operator to operator is filled in, so that the chart of a version grants what the
+code of that version needs. `konverge manifests` says the same without Helm;
 a test holds the two together.
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from konverge.cli import management
 from konverge.cli.installation import GRACE, METRICS, PROBES, USER, within
 from konverge.operators.catalog import Operator
 from konverge.runtime.rbac import permissions, rules_for
@@ -21,6 +23,7 @@ from konverge.runtime.rbac import permissions, rules_for
 _ANY = "any"
 """Stands for whatever namespace the roles will be granted in."""
 _LEASE = "lease"
+_ONLY = "only"
 
 
 def chart(operator: Operator, version: str) -> dict[str, str]:
@@ -31,12 +34,26 @@ def chart(operator: Operator, version: str) -> dict[str, str]:
         "METRICS": METRICS,
         "PROBES": PROBES,
         "OPERATOR": operator.name,
+        "MANAGEMENT": management.PORT,
+        "MANAGEMENT_GRACE": management.GRACE,
+        "AUTHORITY": management.AUTHORITY,
+        "CERTIFICATE": management.CERTIFICATE,
     }
-    found = {path: _filled(text, facts) for path, text in _templates(files("konverge.cli") / "chartfiles")}
+    found = {path: _filled(text, facts) for path, text in _files_of(operator).items()}
     found["Chart.yaml"] = _yaml(_about(operator, version))
     found["values.schema.json"] = json.dumps(_schema(yaml.safe_load(found["values.yaml"])), indent=1)
     found |= {f"crds/{one['metadata']['name']}.yaml": _yaml(one) for one in operator.definitions()}
+    if "management" in yaml.safe_load(found["values.yaml"]):
+        found["rules/callers.yaml"] = _yaml(management.caller_rules())
     return found | _rules(operator)
+
+
+def _files_of(operator: Operator) -> dict[str, str]:
+    """Those of every chart, and those of this operator alone; its values follow the others."""
+    folder = files("konverge.cli") / "chartfiles"
+    found = dict(_templates(folder))
+    own = dict(_templates(folder / _ONLY / operator.name)) if (folder / _ONLY / operator.name).is_dir() else {}
+    return found | own | {"values.yaml": found["values.yaml"] + own.get("values.yaml", "")}
 
 
 def _about(operator: Operator, version: str) -> dict[str, Any]:
@@ -65,25 +82,23 @@ def _rules(operator: Operator) -> dict[str, str]:
 def _schema(values: Any) -> dict[str, Any]:
     """What `helm install --set` is checked against: the types of the values there are."""
     if isinstance(values, dict) and values:
-        return {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {name: _schema(value) for name, value in values.items()} | _always(values),
-        }
+        properties = {name: _schema(value) for name, value in values.items()}
+        return {"type": "object", "additionalProperties": False, "properties": properties | _always(values)}
     kinds = {bool: "boolean", int: "integer", str: "string", list: "array", dict: "object"}
     return {"type": kinds[type(values)]}
 
 
 def _always(values: dict[str, Any]) -> dict[str, Any]:
     """At the top Helm puts in `global`; quantities of resources may be numbers."""
-    if "resources" in values:
-        return {"global": {"type": "object"}, "resources": {"type": "object"}}
-    return {}
+    top = {"global": {"type": "object"}} if "serviceAccount" in values else {}
+    return {**top, "resources": {"type": "object"}} if "resources" in values else top
 
 
 def _templates(folder: Traversable, prefix: str = "") -> list[tuple[str, str]]:
     found = []
     for entry in folder.iterdir():
+        if entry.name == _ONLY:
+            continue
         if entry.is_dir():
             found += _templates(entry, f"{prefix}{entry.name}/")
         else:

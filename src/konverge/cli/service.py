@@ -11,10 +11,10 @@ from konverge.cli.outcome import UsageError
 
 if TYPE_CHECKING:
     import asyncio
-    import ssl
 
     from konverge.client import Config
     from konverge.service import Catalogue
+    from konverge.service.certificate import Certificate
 
 BIND = "127.0.0.1:8082"
 
@@ -30,6 +30,8 @@ def add(commands: Any) -> None:
         "konverge service --image-repository harbor.example.com/nacos/nacos-server --versions 2.0.4,2.4.3",
     )
     add_cluster(parser)
+    parser.add_argument("--server", default="", metavar="URL", help="the API server, without any kubeconfig")
+    parser.add_argument("--certificate-authority", type=Path, metavar="FILE", help="whom its certificate is from (PEM)")
     parser.add_argument("--bind-address", type=address, default=BIND, help=f"host:port, or :port for all ({BIND})")
     parser.add_argument("--tls-cert-file", type=Path, help="serve https with this certificate (PEM)")
     parser.add_argument("--tls-private-key-file", type=Path, help="and this key (PEM)")
@@ -52,19 +54,37 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--bind-address 0 would serve nobody; give host:port")
     tls = _tls(arguments)
     offered = _catalogue(arguments)
-    config = cluster_config(arguments)
+    config = _cluster(arguments)
     logs.set_up(arguments.log_level, arguments.log_format)
     run_until_told(lambda stopping: serve(arguments.bind_address, config, offered, tls, stopping))
     return 0
+
+
+def _cluster(arguments: argparse.Namespace) -> Config:
+    """Where the cluster is. In a pod it is named: there is no token to go by, and none is wanted."""
+    from konverge.client import Config
+    from konverge.client.config import TlsSettings
+
+    server, authority = arguments.server, arguments.certificate_authority
+    if not server:
+        if authority is not None:
+            raise UsageError("--certificate-authority belongs to --server; a kubeconfig has its own")
+        return cluster_config(arguments)
+    if arguments.kubeconfig is not None or arguments.context is not None:
+        raise UsageError("--server stands for itself: leave out --kubeconfig and --context")
+    if authority is not None and not authority.is_file():
+        raise UsageError(f"{authority}: there is no such file")
+    return Config(server=server, tls=TlsSettings(ca_file=str(authority or "")), source="--server")
 
 
 async def serve(
     where: tuple[str, int],
     config: Config,
     offered: Catalogue,
-    tls: ssl.SSLContext | None,
+    tls: Certificate | None,
     stopping: asyncio.Event,
 ) -> None:
+    import asyncio
     from contextlib import aclosing
 
     from konverge.client.connection import Reconnecting
@@ -73,22 +93,28 @@ async def serve(
 
     async with aclosing(Reconnecting(own_nothing(config))) as transport:
         service = Service(transport, ServiceOptions(catalogue=offered))
-        async with service.serving(*where, tls=tls) as (host, port):
+        async with (
+            service.serving(*where, tls=tls.context if tls else None) as (host, port),
+            asyncio.TaskGroup() as group,
+        ):
+            following = group.create_task(tls.follow(), name="konverge.service.certificate") if tls else None
             print(f"ready {'https' if tls else 'http'}://{_bracketed(host)}:{port}", flush=True)
             await stopping.wait()
+            if following is not None:
+                following.cancel()
 
 
-def _tls(arguments: argparse.Namespace) -> ssl.SSLContext | None:
-    """The context for https. Tokens do not travel in the clear by accident: beyond loopback it is this or a promise."""
-    from konverge.wire.tls import server_context
+def _tls(arguments: argparse.Namespace) -> Certificate | None:
+    """What https is served with. Beyond loopback it is this or a promise: no token travels in the clear by accident."""
+    from konverge.service.certificate import Certificate
 
     certificate, key = arguments.tls_cert_file, arguments.tls_private_key_file
     if (certificate is None) != (key is None):
         raise UsageError("--tls-cert-file and --tls-private-key-file belong together")
     if certificate is not None:
         try:
-            return server_context(certificate.read_bytes(), key.read_bytes())
-        except ValueError as error:
+            return Certificate(certificate, key)
+        except (OSError, ValueError) as error:
             raise UsageError(f"{certificate}, {key}: {error}") from error
     host = arguments.bind_address[0]
     if not _is_loopback(host) and not arguments.behind_proxy:

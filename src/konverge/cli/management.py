@@ -1,0 +1,162 @@
+"""The management service in a cluster, as plain objects; `chartfiles/only/nacos` says the same to Helm.
+
+It needs no rights: what it does at the API server it does with the token of whoever asks. So its service account has no
+role and its pods no token; all that they are given is where the API server is and which authority vouches for it. The
+roles that come along are for callers, and nobody is bound to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from konverge.cli.installation import USER
+from konverge.operators.nacos.resource import Nacos
+
+Obj = dict[str, Any]
+
+PORT = 8082
+GRACE = 20
+"""Seconds for the end: ten for the requests under way, and some to spare."""
+AUTHORITY = "/etc/konverge/kubernetes"
+CERTIFICATE = "/etc/konverge/certificate"
+_SERVER = "https://kubernetes.default.svc"
+_READ = ["get", "list", "watch"]
+
+
+def caller_rules() -> dict[str, list[Obj]]:
+    """What callers need: to look, and to do everything that the service can do."""
+    kind = Nacos.resource
+    events = {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]}
+    verbs = {"viewer": _READ, "editor": [*_READ, "create", "delete", "patch"]}
+    return {
+        role: [{"apiGroups": [kind.group], "resources": [kind.plural], "verbs": sorted(allowed)}, events]
+        for role, allowed in verbs.items()
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Management:
+    """The service beside an operator."""
+
+    operator: str
+    """The name of the operator's Deployment."""
+    namespace: str
+    image: str
+    tls_secret: str = ""
+    """Of the type kubernetes.io/tls. Empty: plain http, behind something that speaks TLS."""
+    replicas: int = 2
+
+    @property
+    def name(self) -> str:
+        return f"{self.operator}-management"
+
+    def everything(self) -> list[Obj]:
+        roles = [self._role(role, rules) for role, rules in caller_rules().items()]
+        return [*roles, self._account(), self._deployment(), self._service(), self._budget()]
+
+    # -------------------------------------------------------------- the program
+
+    def _deployment(self) -> Obj:
+        template = {"metadata": {"labels": self._labels}, "spec": self._pod()}
+        made = self._object("apps/v1", "Deployment")
+        made["spec"] = {"replicas": self.replicas, "selector": {"matchLabels": self._labels}, "template": template}
+        return made
+
+    def _pod(self) -> Obj:
+        volumes: list[Obj] = [{"name": "authority", "configMap": {"name": "kube-root-ca.crt"}}]
+        if self.tls_secret:
+            volumes.append({"name": "certificate", "secret": {"secretName": self.tls_secret}})
+            # Python's ssl reads keys from files only, and the root file system is read-only.
+            volumes.append({"name": "scratch", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}})
+        return {
+            "serviceAccountName": self.name,
+            "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": GRACE,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": USER,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "topologySpreadConstraints": [
+                {
+                    "maxSkew": 1,
+                    "topologyKey": "kubernetes.io/hostname",
+                    "whenUnsatisfiable": "ScheduleAnyway",
+                    "labelSelector": {"matchLabels": self._labels},
+                }
+            ],
+            "containers": [self._container()],
+            "volumes": volumes,
+        }
+
+    def _container(self) -> Obj:
+        mounts: list[Obj] = [{"name": "authority", "mountPath": AUTHORITY, "readOnly": True}]
+        if self.tls_secret:
+            mounts.append({"name": "certificate", "mountPath": CERTIFICATE, "readOnly": True})
+            mounts.append({"name": "scratch", "mountPath": "/tmp"})  # noqa: S108 - a volume of its own
+        return {
+            "name": "management",
+            "image": self.image,
+            "command": ["konverge"],
+            "args": self.arguments(),
+            "ports": [{"name": self._scheme, "containerPort": PORT}],
+            "livenessProbe": {"httpGet": self._probe("/livez"), "periodSeconds": 20},
+            "readinessProbe": {"httpGet": self._probe("/readyz"), "periodSeconds": 10, "timeoutSeconds": 6},
+            "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+            "securityContext": {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            },
+            "volumeMounts": mounts,
+        }
+
+    def _probe(self, path: str) -> Obj:
+        return {"path": path, "port": self._scheme, "scheme": self._scheme.upper()}
+
+    def arguments(self) -> list[str]:
+        """Of `konverge`, in the pod."""
+        files = [f"--tls-cert-file={CERTIFICATE}/tls.crt", f"--tls-private-key-file={CERTIFICATE}/tls.key"]
+        return [
+            "service",
+            f"--bind-address=:{PORT}",
+            f"--server={_SERVER}",
+            f"--certificate-authority={AUTHORITY}/ca.crt",
+            *(files if self.tls_secret else ["--behind-proxy"]),
+            "--log-level=info",
+            "--log-format=json",
+        ]
+
+    # -------------------------------------------------------------- around it
+
+    def _account(self) -> Obj:
+        return {**self._object("v1", "ServiceAccount"), "automountServiceAccountToken": False}
+
+    def _role(self, role: str, rules: list[Obj]) -> Obj:
+        made = self._object("rbac.authorization.k8s.io/v1", "ClusterRole")
+        made["metadata"] = {"name": f"{self.operator}-{role}", "labels": self._labels}
+        return {**made, "rules": rules}
+
+    def _service(self) -> Obj:
+        port = {"name": self._scheme, "port": 443 if self.tls_secret else 80, "targetPort": self._scheme}
+        made = self._object("v1", "Service")
+        made["spec"] = {"type": "ClusterIP", "selector": self._labels, "ports": [port]}
+        return made
+
+    def _budget(self) -> Obj:
+        made = self._object("policy/v1", "PodDisruptionBudget")
+        made["spec"] = {"maxUnavailable": 1, "selector": {"matchLabels": self._labels}}
+        return made
+
+    @property
+    def _scheme(self) -> str:
+        return "https" if self.tls_secret else "http"
+
+    @property
+    def _labels(self) -> dict[str, str]:
+        return {"app.kubernetes.io/name": self.name, "app.kubernetes.io/part-of": "konverge"}
+
+    def _object(self, api_version: str, kind: str) -> Obj:
+        metadata = {"name": self.name, "namespace": self.namespace, "labels": self._labels}
+        return {"apiVersion": api_version, "kind": kind, "metadata": metadata}

@@ -1,0 +1,112 @@
+"""The management service as `konverge manifests` installs it: let in by the strictest admission, and without rights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from konverge.cli.main import main, parser
+from konverge.client import Client, Forbidden, Static
+from konverge.objects import ObjectMeta
+from konverge.objects.kinds.apps_v1 import Deployment
+from konverge.objects.kinds.core_v1 import Namespace, ServiceAccount
+from konverge.objects.kinds.rbac_v1 import RoleBinding, RoleRef, Subject
+from konverge.operators.nacos.resource import Nacos
+from konverge.sim.cluster import Cluster
+from tests.service.desk import Desk
+
+pytestmark = pytest.mark.spec("N-22")
+NAME = "nacos-operator-management"
+TLS = ("--management", "--tls-secret", "certificate")
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
+    assert main(["manifests", "nacos", "--namespace", "tools", *words]) == 0
+    return list(yaml.safe_load_all(capsys.readouterr().out))
+
+
+def deployment(objects: list[dict[str, Any]]) -> dict[str, Any]:
+    return next(one for one in objects if one["kind"] == "Deployment" and one["metadata"]["name"] == NAME)
+
+
+def test_it_is_left_out_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not [one for one in printed(capsys) if "management" in one["metadata"]["name"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("nacos", "--management"), "one of them"),
+        (("nacos", *TLS, "--behind-proxy"), "one of them"),
+        (("webapp", *TLS), "name nacos too"),
+    ],
+)
+def test_tokens_are_not_sent_in_the_clear_by_accident(
+    words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["manifests", *words]) == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [TLS, ("--management", "--behind-proxy")], ids=["tls", "proxy"])
+def test_its_pod_is_what_the_command_understands(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    pod = deployment(printed(capsys, *words))["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    parsed = parser().parse_args(container["args"])
+    assert parsed.bind_address == ("0.0.0.0", container["ports"][0]["containerPort"])
+    mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+    assert set(mounts) == {one["name"] for one in pod["volumes"]}
+    assert str(parsed.certificate_authority) == f"{mounts['authority']}/ca.crt"
+    scheme = "HTTPS" if parsed.tls_cert_file else "HTTP"
+    assert {container[probe]["httpGet"]["scheme"] for probe in ("livenessProbe", "readinessProbe")} == {scheme}
+    assert bool(parsed.tls_cert_file) != parsed.behind_proxy
+    if parsed.tls_cert_file:
+        assert str(parsed.tls_private_key_file) == f"{mounts['certificate']}/tls.key"
+
+
+@pytest.mark.virtual
+async def test_it_comes_up_and_may_do_nothing_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    """The namespace enforces the strictest Pod Security there is; nobody but this test makes the account a token."""
+    async with Cluster() as cluster:
+        for one in printed(capsys, "--management", "--behind-proxy"):
+            await cluster.client.apply(one, field_manager="test")
+        await cluster.settle()
+        made = await cluster.client.get(Deployment, NAME, "tools")
+        assert made.status.ready_replicas == 2
+        assert made.spec.template.spec.automount_service_account_token is False
+        token = (await cluster.client.request_token(NAME, "tools")).token
+        async with Client(cluster.server.transport, credentials=Static.bearer(token)) as client:
+            for space in ("tools", ""):
+                with pytest.raises(Forbidden):
+                    await client.list(Nacos, space)
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize(("role", "may"), [("viewer", (200, 403, 403, 403)), ("editor", (200, 201, 200, 204))])
+async def test_the_roles_for_callers_are_enough_and_not_more(
+    role: str, may: tuple[int, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with Cluster() as cluster:
+        for one in printed(capsys, "--management", "--behind-proxy"):
+            await cluster.client.apply(one, field_manager="test")
+        meta = ObjectMeta(name="caller", namespace="shop")
+        await cluster.client.create(Namespace(metadata=ObjectMeta(name="shop")))
+        await cluster.client.create(ServiceAccount(metadata=meta))
+        ref = RoleRef(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name=f"nacos-operator-{role}")
+        subject = Subject(kind="ServiceAccount", name="caller", namespace="shop")
+        await cluster.client.create(RoleBinding(metadata=meta, role_ref=ref, subjects=[subject]))
+        token = (await cluster.client.request_token("caller", "shop")).token
+        desk = Desk(cluster.server.transport, token, cluster.client)
+        place = "/api/v1/namespaces/shop/instances"
+        got = [
+            await desk.send("GET", place),
+            await desk.send("POST", place, {"name": "one"}),
+            await desk.send("PATCH", f"{place}/one", {"version": "2.4.3"}),
+            await desk.send("DELETE", f"{place}/one"),
+        ]
+        assert tuple(one.status for one in got) == may
+        assert (await desk.send("GET", f"{place}/one/events")).status == 200
+        assert (await desk.send("GET", "/api/v1/namespaces/tools/instances")).status == 403
+        await desk.close()
