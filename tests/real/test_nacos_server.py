@@ -8,7 +8,7 @@ import pytest
 
 from konverge.operators.nacos.server import LEADING_GROUP, NacosError
 from tests.real.clients import programs
-from tests.real.nacos import real_cluster
+from tests.real.nacos import RealCluster, real_cluster
 
 pytestmark = pytest.mark.spec("N-19", "N-10")
 
@@ -72,3 +72,23 @@ async def test_three_servers_lose_and_find_each_other(nacos: Path, tmp_path: Pat
         )
         await cluster.servers.remove_peer(cluster.addresses[again.leader], peer=gone, timeout=60)
         await cluster.until_peers(again.leader, 2)
+
+        cluster.start(last)  # a server asks for its place when it starts
+        back = await cluster.until(lambda verdict: verdict.healthy)
+        await cluster.until_peers(back.leader, 3)
+        await _take_out_while_it_runs(cluster, back.leader)
+
+
+async def _take_out_while_it_runs(cluster: RealCluster, leader: str) -> None:
+    """The hardest one: the leader itself. What `peers.py` and the simulation rest on was first seen here."""
+    peer = f"{cluster.addresses[leader]}:7848"
+    asked = next(pod for pod in cluster.addresses if pod != leader)
+    for _ in range(2):  # the second time there is nothing to remove, and no harm in asking
+        await cluster.servers.remove_peer(cluster.addresses[asked], peer=peer, timeout=60)
+    without = await cluster.until(lambda verdict: verdict.leader not in ("", leader) and bool(verdict.outside))
+    assert without.quorum
+    assert (without.outside, without.surplus) == ((leader,), ())
+    assert not without.healthy
+    standing = without.of_pod(leader)
+    assert standing is not None
+    assert standing.verified, "it goes on calling itself UP"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.operators.nacos.world import CLUSTER, STANDALONE, World, a_world
+from tests.operators.nacos.world import CLUSTER, STANDALONE, World, a_world, condition
 
 pytestmark = [
     pytest.mark.virtual,
@@ -87,6 +87,9 @@ async def test_scale_from_three_to_five() -> None:
         made = ("UPDATE StatefulSet nacos",)
         assert await one_round(world) == ("MakeEnsure", made, (), "Running", "Requeue 5s")
         assert await one_round(world) == ("CheckKind", LOOK, (), "Running", "Requeue 5s")
+        on_its_way = await world.nacos("nacos")
+        assert condition(on_its_way, "Ready") == ("False", "PodsMissing")
+        assert condition(on_its_way, "Progressing")[0] == "True", "the phase does not tell, as in the document"
         await world.cluster.simulate_stateful_set_pods("nacos")
         await grow_lists(world)
         assert await one_round(world) == ("CheckKind", LOOK, (), "Running", "Requeue 5s")
