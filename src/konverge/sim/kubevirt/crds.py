@@ -34,15 +34,29 @@ def _rule(schema: Obj, rule: str, message: str) -> Obj:
     return {**schema, "x-kubernetes-validations": [{"rule": rule, "message": message}]}
 
 
-_NAMED = _object(["name"], name=TEXT)
-_DEVICES = _object(None, disks=_list(_NAMED), interfaces=_list(_NAMED), gpus=_list(_object(["name", "deviceName"])))
+_ORDER: Obj = {"type": "integer", "format": "int32"}
+_DISK = _object(["name"], name=TEXT, bootOrder=_ORDER, serial=TEXT, disk=FREE, cdrom=FREE, lun=FREE)
+_INTERFACE = _object(
+    ["name"], name=TEXT, bootOrder=_ORDER, macAddress=TEXT, model=TEXT, state=TEXT, masquerade=FREE, bridge=FREE
+)
+_NETWORK = _object(["name"], name=TEXT, pod=FREE, multus=_object(["networkName"], networkName=TEXT))
+_VOLUME = _object(
+    ["name"],
+    name=TEXT,
+    persistentVolumeClaim=_object(["claimName"], claimName=TEXT),
+    dataVolume=_object(["name"], name=TEXT),
+    cloudInitNoCloud=FREE,
+    cloudInitConfigDrive=FREE,
+)
+_GPU = _object(["name", "deviceName"], name=TEXT, deviceName=TEXT)
+_DEVICES = _object(None, disks=_list(_DISK), interfaces=_list(_INTERFACE), gpus=_list(_GPU))
 _CPU = _object(None, **{name: {"type": "integer", "minimum": 0} for name in ("cores", "sockets", "threads")})
 _DOMAIN = _object(["devices"], devices=_DEVICES, cpu=_CPU, memory=FREE, resources=FREE, machine=FREE)
 _INSTANCE_SPEC = _object(
     ["domain"],
     domain=_DOMAIN,
-    volumes=_list(_NAMED),
-    networks=_list(_NAMED),
+    volumes=_list(_VOLUME),
+    networks=_list(_NETWORK),
     evictionStrategy=_one_of("None", "LiveMigrate", "LiveMigrateIfPossible", "External"),
     startStrategy=_one_of("Paused"),
     terminationGracePeriodSeconds={"type": "integer", "format": "int64"},

@@ -19,6 +19,7 @@ from konverge.sim.kubevirt.kinds import Instance, Obj, reference
 IMAGE = "quay.io/kubevirt/virt-launcher:v1.8.0"
 TARGET = "kubevirt.io/migrationJobUID"
 """The label of a pod that an instance moves to."""
+CREATED_BY = "kubevirt.io/created-by"
 BINDS_ONLY = "kubevirt.io/ephemeral-provisioning"
 """The label of a pod that is there to have claims bound, and does nothing else."""
 OVERHEAD = 220 << 20
@@ -131,7 +132,7 @@ def _labels(instance: Instance) -> Obj:
     meta = instance.metadata
     return {
         "kubevirt.io": "virt-launcher",
-        "kubevirt.io/created-by": meta.uid,
+        CREATED_BY: meta.uid,
         "vm.kubevirt.io/name": meta.name[:63],
     }
 

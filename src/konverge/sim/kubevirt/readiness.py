@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Secret
@@ -63,12 +64,27 @@ async def obstacles(ctx: Context[Instance]) -> list[tuple[str, str]]:
     spec, meta = ctx.obj.spec, ctx.obj.metadata
     found = []
     for place, name in launcher.attachments_of(spec, meta.namespace):
-        if await _attachment(ctx, place, name) is None:
-            words = f"cannot find a network-attachment-definition ({name}) in namespace ({place})"
-            found.append(("FailedCreatePodSandBox", f"Failed to create pod sandbox: plugin type=multus: {words}"))
+        why = _unusable(await _attachment(ctx, place, name), place, name)
+        if why:
+            found.append(("FailedCreatePodSandBox", f"Failed to create pod sandbox: plugin type=multus: {why}"))
     missing = [name for name in launcher.secrets_of(spec) if await ctx.get(Secret, name) is None]
     found += [("FailedMount", f'MountVolume.SetUp failed: secret "{name}" not found') for name in missing]
     return found
+
+
+def _unusable(attachment: NetworkAttachment | None, place: str, name: str) -> str:
+    """What Multus and the CNI plugins say when a pod is to be attached."""
+    if attachment is None:
+        return f"cannot find a network-attachment-definition ({name}) in namespace ({place})"
+    try:
+        config = json.loads(attachment.spec.get("config", ""))
+    except ValueError as error:
+        return f"the config of {place}/{name} is not JSON: {error}"
+    if not isinstance(config, dict) or not (config.get("type") or config.get("plugins")):
+        return f"the config of {place}/{name} has no type"
+    if config.get("type") == "bridge" and config.get("disableContainerInterface") and config.get("ipam"):
+        return "cannot use IPAM when DisableContainerInterface flag is set"
+    return ""
 
 
 async def _attachment(ctx: Context[Any], place: str, name: str) -> NetworkAttachment | None:

@@ -18,11 +18,17 @@ from konverge.objects.kinds.core_v1 import Namespace
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Controller, Manager, Settings
 from konverge.sim.cluster import Cluster
+from konverge.sim.kubevirt import losses
+from konverge.sim.kubevirt.admission import admitting
 from konverge.sim.kubevirt.crds import PARTS, definitions
 from konverge.sim.kubevirt.datavolumes import DataVolumes
 from konverge.sim.kubevirt.instances import Instances
 from konverge.sim.kubevirt.kinds import KubeVirt
 from konverge.sim.kubevirt.machines import Machines
+from konverge.sim.kubevirt.migrations import Migrations
+from konverge.sim.kubevirt.nodenetworks import NodeNetworks
+from konverge.sim.kubevirt.restores import Restores
+from konverge.sim.kubevirt.snapshots import Snapshots
 from konverge.sim.kubevirt.timings import Pace, Timings
 
 NAMESPACE = "kubevirt"
@@ -65,6 +71,8 @@ class SimulatedKubeVirt:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             self._stack = stack
+            if self._cluster is not None:
+                stack.enter_context(admitting(self._cluster.server))
             for part in self._wanted:
                 await self.install(part)
             self._stack = stack.pop_all()
@@ -94,10 +102,15 @@ class SimulatedKubeVirt:
     def _controllers(self, part: str) -> list[Controller[Any]]:
         match part:
             case "kubevirt":
-                machines, instances = Machines(self.pace, self.timings), Instances(self.pace, self.timings)
-                return [*machines.controllers(), *instances.controllers()]
+                kinds = [one(self.pace, self.timings) for one in (Machines, Instances, Migrations)]
+                return [controller for kind in kinds for controller in kind.controllers()] + losses.controllers()
             case "cdi":
                 return DataVolumes(self.pace, self.timings, populator=self._populator).controllers()
+            case "nmstate":
+                return NodeNetworks(self.pace, self.timings).controllers()
+            case "snapshot":
+                snapshots, restores = Snapshots(self.pace, self.timings), Restores(self.pace, self.timings)
+                return [*snapshots.controllers(), *restores.controllers()]
         return []
 
     async def _deploy(self) -> None:

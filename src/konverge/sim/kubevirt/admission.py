@@ -1,0 +1,177 @@
+"""The webhooks of KubeVirt and CDI, without the webhooks: they stand behind the embedded server's own admission.
+
+On another API server they are missing, and the rules of the definitions are all that is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from konverge.apiserver import ApiServer
+from konverge.apiserver.http.seams import Admission, AdmissionRequest
+from konverge.apiserver.status import ApiError
+from konverge.sim.kubevirt import machine_rules, volume_rules
+from konverge.sim.kubevirt.kinds import CDI, KUBEVIRT, SNAPSHOT, Obj, condition
+from konverge.sim.kubevirt.machine_rules import Problem
+
+PROTECTED = "kubevirt.io/vm-delete-protection"
+_OVER = ("Succeeded", "Failed")
+Check = Callable[[AdmissionRequest], list[Problem]]
+
+
+@contextmanager
+def admitting(server: ApiServer) -> Iterator[None]:
+    """Inside, this server refuses what these projects' webhooks refuse."""
+    inner = server.admission
+    server.admission = Webhooks(inner)
+    try:
+        yield
+    finally:
+        server.admission = inner
+
+
+class Webhooks:
+    """See `Admission`."""
+
+    def __init__(self, inner: Admission) -> None:
+        self._inner = inner
+
+    async def admit(self, request: AdmissionRequest) -> None:
+        await self._inner.admit(request)
+        resource = request.served.resource
+        if (
+            (resource.group, resource.plural) == (KUBEVIRT, "virtualmachines")
+            and request.obj
+            and not request.subresource
+        ):
+            machine_rules.fill_in(request.obj)
+
+    async def validate(self, request: AdmissionRequest) -> None:
+        await self._inner.validate(request)
+        resource = request.served.resource
+        check = _CHECKS.get((resource.group, resource.plural, request.operation))
+        found = check(request) if check is not None and not request.subresource else []
+        if found:
+            raise _refusal(request, found)
+
+
+def _refusal(request: AdmissionRequest, found: list[Problem]) -> ApiError:
+    resource = request.served.resource
+    hook = f"{resource.kind.lower()}-validator.{resource.group}"
+    words = "; ".join(f"{path}: {text}" for path, text in found)
+    causes = [{"reason": "FieldValueInvalid", "message": text, "field": path} for path, text in found]
+    details = {"group": resource.group, "kind": resource.plural, "name": request.name, "causes": causes}
+    return ApiError(422, "Invalid", f'admission webhook "{hook}" denied the request: {words}', details)
+
+
+# ------------------------------------------------------------------ machines
+
+
+def _machine(request: AdmissionRequest) -> list[Problem]:
+    obj, old = request.obj or {}, request.old or {}
+    if (obj.get("metadata") or {}).get("deletionTimestamp"):
+        return []
+    return [*machine_rules.problems(obj), *_undisturbed(obj, old)]
+
+
+def _undisturbed(obj: Obj, old: Obj) -> Iterator[Problem]:
+    """While a snapshot is taken or restored, some things must not change."""
+    status = old.get("status") or {}
+    if status.get("snapshotInProgress"):
+        words = f'until snapshot "{status["snapshotInProgress"]}" completes'
+        if _volumes(obj) != _volumes(old):
+            yield "spec.template.spec.volumes", f"Cannot update VM Disks or Volumes {words}"
+        if _power(obj) != _power(old):
+            yield "spec.runStrategy", f"Cannot update VM Running state {words}"
+    if status.get("restoreInProgress") and _power(obj) != _power(old) and _power(obj) != "Halted":
+        yield "spec.runStrategy", f'Cannot start VM until restore "{status["restoreInProgress"]}" completes'
+
+
+def _volumes(machine: Obj) -> object:
+    return machine["spec"]["template"]["spec"].get("volumes")
+
+
+def _power(machine: Obj) -> str:
+    running = machine["spec"].get("running")
+    return str(machine["spec"].get("runStrategy", "Halted")) if running is None else "Always" if running else "Halted"
+
+
+def _protected(request: AdmissionRequest) -> list[Problem]:
+    labels = ((request.old or {}).get("metadata") or {}).get("labels") or {}
+    if str(labels.get(PROTECTED, "")).lower() == "true":
+        return [("metadata.labels", f"{PROTECTED} is set: the VirtualMachine cannot be deleted until it is removed")]
+    return []
+
+
+def _migration(request: AdmissionRequest) -> list[Problem]:
+    spec = (request.obj or {})["spec"]
+    call, namespace, name = request.call, request.namespace, spec["vmiName"]
+    instance = call.lookup(KUBEVIRT, "virtualmachineinstances", namespace, name)
+    if instance is None:
+        return [("spec.vmiName", f'the VMI "{name}" does not exist')]
+    found = condition(instance.get("status") or {}, "LiveMigratable")
+    if found.get("status") == "False":
+        words = f"Cannot migrate VMI, Reason: {found.get('reason', '')}, Message: {found.get('message', '')}"
+        return [("spec.vmiName", words)]
+    if (instance.get("status") or {}).get("phase") in _OVER:
+        return [("spec.vmiName", "Cannot migrate VMI in finalized state.")]
+    for other in call.scan(KUBEVIRT, "virtualmachineinstancemigrations", namespace):
+        if other["spec"].get("vmiName") == name and (other.get("status") or {}).get("phase") not in _OVER:
+            return [
+                ("spec.vmiName", f"in-flight migration detected. Active migration job ({other['metadata']['name']})")
+            ]
+    return []
+
+
+# ------------------------------------------------------------------ snapshots
+
+
+def _snapshot(request: AdmissionRequest) -> list[Problem]:
+    source = (request.obj or {})["spec"]["source"]
+    if source.get("apiGroup") != KUBEVIRT or source.get("kind") != "VirtualMachine":
+        return [("spec.source", "invalid source: it must be a VirtualMachine of the group kubevirt.io")]
+    return []
+
+
+def _restore(request: AdmissionRequest) -> list[Problem]:
+    spec = (request.obj or {})["spec"]
+    target = spec["target"]
+    if target.get("apiGroup") != KUBEVIRT or target.get("kind") != "VirtualMachine":
+        return [("spec.target", "invalid target: it must be a VirtualMachine of the group kubevirt.io")]
+    name = spec["virtualMachineSnapshotName"]
+    if request.call.lookup(SNAPSHOT, "virtualmachinesnapshots", request.namespace, name) is None:
+        return [("spec.virtualMachineSnapshotName", f'VirtualMachineSnapshot "{name}" does not exist')]
+    for other in request.call.scan(SNAPSHOT, "virtualmachinerestores", request.namespace):
+        same = other["spec"]["target"] == target and other["metadata"]["name"] != request.name
+        if same and not (other.get("status") or {}).get("complete"):
+            return [("spec.target", f'VirtualMachineRestore "{other["metadata"]["name"]}" in progress')]
+    return []
+
+
+def _unchanged(request: AdmissionRequest) -> list[Problem]:
+    same = (request.obj or {}).get("spec") == (request.old or {}).get("spec")
+    return [] if same else [("spec", "spec in immutable after creation")]
+
+
+# ------------------------------------------------------------------ volumes
+
+
+def _volume(request: AdmissionRequest) -> list[Problem]:
+    name = str(((request.obj or {}).get("metadata") or {}).get("name", ""))
+    claim = request.call.lookup("", "persistentvolumeclaims", request.namespace, name)
+    return volume_rules.problems(request.obj or {}, claim)
+
+
+_CHECKS: dict[tuple[str, str, str], Check] = {
+    (KUBEVIRT, "virtualmachines", "CREATE"): _machine,
+    (KUBEVIRT, "virtualmachines", "UPDATE"): _machine,
+    (KUBEVIRT, "virtualmachines", "DELETE"): _protected,
+    (KUBEVIRT, "virtualmachineinstancemigrations", "CREATE"): _migration,
+    (KUBEVIRT, "virtualmachineinstancemigrations", "UPDATE"): _unchanged,
+    (SNAPSHOT, "virtualmachinesnapshots", "CREATE"): _snapshot,
+    (SNAPSHOT, "virtualmachinesnapshots", "UPDATE"): _unchanged,
+    (SNAPSHOT, "virtualmachinerestores", "CREATE"): _restore,
+    (SNAPSHOT, "virtualmachinerestores", "UPDATE"): _unchanged,
+    (CDI, "datavolumes", "CREATE"): _volume,
+}

@@ -1,0 +1,166 @@
+"""What KubeVirt's webhooks say about a VirtualMachine: what they refuse, and what they fill in. Pure.
+
+A problem is the path of a field and what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from konverge.sim.kubevirt.kinds import Obj
+
+Problem = tuple[str, str]
+
+ARCHITECTURE = "amd64"
+MACHINE_TYPE = "pc-q35-rhel9.6.0"
+USER_DATA_LIMIT = 2048
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?").fullmatch
+_SERIAL = re.compile(r"[A-Za-z0-9_.+-]{1,256}").fullmatch
+_MAC = re.compile(r"[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}").fullmatch
+_BUSES = ("virtio", "sata", "scsi", "usb")
+_SORTS = ("disk", "cdrom", "lun")
+_TEMPLATE = "spec.template.spec"
+_DEVICES = f"{_TEMPLATE}.domain.devices"
+
+
+def fill_in(machine: Obj) -> None:
+    """Architecture and machine type: an operator that writes whole specs fights with this for ever."""
+    template = ((machine.get("spec") or {}).get("template") or {}).get("spec")
+    if isinstance(template, dict) and isinstance(template.get("domain"), dict):
+        template.setdefault("architecture", ARCHITECTURE)
+        template["domain"].setdefault("machine", {}).setdefault("type", MACHINE_TYPE)
+
+
+def problems(machine: Obj) -> list[Problem]:
+    """What is wrong with a machine whose shape the schema has accepted."""
+    spec = machine["spec"]
+    template = spec["template"]["spec"]
+    return [
+        *_networks(template),
+        *_volumes(template),
+        *_disks(template),
+        *_boot_order(template),
+        *_cloud_init(template),
+        *_sizes(spec, template),
+    ]
+
+
+def _twice(names: Iterable[str]) -> set[str]:
+    seen: set[str] = set()
+    return {name for name in names if name in seen or seen.add(name)}  # type: ignore[func-returns-value]
+
+
+def _networks(template: Obj) -> Iterator[Problem]:
+    interfaces = template["domain"]["devices"].get("interfaces", [])
+    networks = template.get("networks", [])
+    mine, theirs = [one["name"] for one in interfaces], [one["name"] for one in networks]
+    for name in sorted(_twice(mine)):
+        yield f"{_DEVICES}.interfaces", f"Only one interface can be connected to one specific network: {name}"
+    for name in sorted(_twice(theirs)):
+        yield (
+            f"{_TEMPLATE}.networks",
+            f"Network with name {name!r} already exists, every network must have a unique name",
+        )
+    for name in sorted(set(mine) - set(theirs)):
+        yield f"{_DEVICES}.interfaces", f"interface {name!r} has no network of that name"
+    for name in sorted(set(theirs) - set(mine)):
+        yield f"{_TEMPLATE}.networks", f"network {name!r} has no interface of that name"
+    on_pod = [one for one in networks if "pod" in one]
+    default = [one for one in networks if (one.get("multus") or {}).get("default")]
+    if len(on_pod) > 1:
+        yield f"{_TEMPLATE}.networks", "more than one interface is connected to a pod network"
+    if on_pod and default:
+        yield f"{_TEMPLATE}.networks", "Pod network cannot be defined when Multus default network is defined"
+    pods = {one["name"] for one in on_pod}
+    for one in networks:
+        if ("pod" in one) == ("multus" in one):
+            yield f"{_TEMPLATE}.networks", f"network {one['name']!r} should have exactly one type: pod or multus"
+        elif "multus" in one and not one["multus"].get("networkName"):
+            yield f"{_TEMPLATE}.networks", f"network {one['name']!r} has no networkName"
+    for one in interfaces:
+        if "masquerade" in one and one["name"] in theirs and one["name"] not in pods:
+            yield f"{_DEVICES}.interfaces", "Masquerade interface only implemented with pod network"
+        mac = one.get("macAddress")
+        if mac is not None and not _MAC(mac):
+            yield f"{_DEVICES}.interfaces", f"interface {one['name']!r} has malformed MAC address ({mac})"
+
+
+def _volumes(template: Obj) -> Iterator[Problem]:
+    volumes = template.get("volumes", [])
+    for name in sorted(_twice(one["name"] for one in volumes)):
+        yield f"{_TEMPLATE}.volumes", f"volume {name!r} must have a unique name"
+    for one in volumes:
+        sources = [key for key in one if key != "name"]
+        if len(sources) != 1:
+            yield f"{_TEMPLATE}.volumes", f"volume {one['name']!r} must have exactly one source type set"
+
+
+def _disks(template: Obj) -> Iterator[Problem]:
+    disks = template["domain"]["devices"].get("disks", [])
+    volumes = {one["name"]: one for one in template.get("volumes", [])}
+    path = f"{_DEVICES}.disks"
+    for name in sorted(_twice(one["name"] for one in disks)):
+        yield path, f"disk {name!r} must have a unique name"
+    for disk in disks:
+        name = disk["name"]
+        if not _LABEL(name):
+            yield path, f"disk name {name!r} must be a DNS label"
+        if name not in volumes:
+            yield path, f"{path}[{name}] references a volume that does not exist"
+        sort = next((one for one in _SORTS if one in disk), "disk")
+        device = disk.get(sort) or {}
+        bus = device.get("bus", "sata" if sort == "cdrom" else "virtio")
+        if bus not in _BUSES:
+            yield path, f"bus {bus!r} of disk {name!r} is not supported; there are: {', '.join(_BUSES)}"
+        if sort == "cdrom" and bus == "virtio":
+            yield path, f"Bus type virtio is invalid for CD-ROM device {name!r}"
+        if sort == "disk" and bus == "sata" and device.get("readonly"):
+            yield path, f"SATA disk {name!r} does not support read-only"
+        if "serial" in disk and not _SERIAL(disk["serial"]):
+            yield path, f"serial of disk {name!r} must consist of letters, digits and _ . + -, 256 at most"
+        source = next((value for key, value in volumes.get(name, {}).items() if key != "name"), None)
+        if isinstance(source, dict) and source.get("hotpluggable") and bus not in _hot_buses(sort):
+            yield path, f"hotplugged {sort} {name!r} must use the bus {' or '.join(_hot_buses(sort))}"
+
+
+def _hot_buses(sort: str) -> tuple[str, ...]:
+    return ("scsi",) if sort == "lun" else ("scsi", "virtio") if sort == "disk" else _BUSES
+
+
+def _boot_order(template: Obj) -> Iterator[Problem]:
+    devices = template["domain"]["devices"]
+    taken: set[int] = set()
+    for one in (*devices.get("disks", []), *devices.get("interfaces", [])):
+        order = one.get("bootOrder")
+        if order is None:
+            continue
+        if order < 1:
+            yield _DEVICES, f"bootOrder of {one['name']!r} must have a value > 0"
+        if order in taken:
+            yield _DEVICES, f"Boot order for {one['name']!r} already set for a different device"
+        taken.add(order)
+
+
+def _cloud_init(template: Obj) -> Iterator[Problem]:
+    for volume in template.get("volumes", []):
+        for kind in ("cloudInitNoCloud", "cloudInitConfigDrive"):
+            if kind not in volume:
+                continue
+            source, path = volume[kind], f"{_TEMPLATE}.volumes[{volume['name']}].{kind}"
+            user = [key for key in ("userData", "userDataBase64", "secretRef") if source.get(key)]
+            network = [key for key in ("networkData", "networkDataBase64", "networkDataSecretRef") if source.get(key)]
+            if len(user) > 1 or len(network) > 1:
+                yield path, "must have only one source of user data and one of network data"
+            if not user and not network:
+                yield path, "must have at least one userdatasource or one networkdatasource set"
+            for key in ("userData", "networkData"):
+                if len(str(source.get(key, "")).encode()) > USER_DATA_LIMIT:
+                    yield path, f"{key} exceeds {USER_DATA_LIMIT} byte limit. Should use SecretRef for larger data"
+
+
+def _sizes(spec: Obj, template: Obj) -> Iterator[Problem]:
+    if spec.get("instancetype"):
+        domain = template["domain"]
+        if domain.get("cpu") or (domain.get("memory") or {}).get("guest"):
+            yield f"{_TEMPLATE}.domain", "VM field(s) conflict with selected instance type: cpu and memory come from it"

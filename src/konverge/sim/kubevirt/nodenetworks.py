@@ -1,0 +1,177 @@
+"""NMState: policies take effect on the nodes that they select, one enactment each, or are rolled back there.
+
+Deleting a policy changes nothing on any node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import inf
+from typing import Any
+
+from konverge.client import AlreadyExists, Client
+from konverge.objects.codec import to_dict
+from konverge.objects.kinds.core_v1 import Node
+from konverge.objects.meta import ObjectMeta
+from konverge.runtime import Context, Controller, Request, Result, Watch
+from konverge.runtime.context import Caches
+from konverge.sim.kubevirt import faults
+from konverge.sim.kubevirt.kinds import (
+    Enactment,
+    Foreign,
+    NodePolicy,
+    NodeState,
+    Obj,
+    condition,
+    kept,
+    reference,
+    save,
+    set_condition,
+)
+from konverge.sim.kubevirt.node_state import applied, first_state, problem
+from konverge.sim.kubevirt.timings import Pace, Timings
+
+TYPES = ("Available", "Degraded", "Progressing", "Ignored")
+_REFUSED = "NmstateError: the nodes refuse it, on purpose"
+
+
+class NodeNetworks:
+    """Two controllers: what nodes have, and what policies make of it."""
+
+    def __init__(self, pace: Pace, timings: Timings) -> None:
+        self._pace = pace
+        self._timings = timings
+
+    def controllers(self) -> list[Controller[Any]]:
+        everyone = Watch(kind=Node, lookup=_all_policies)
+        states = Watch(kind=NodeState, lookup=_all_policies)
+        return [
+            Controller(Node, self.observe, name="nmstate-handler", reads=[NodeState]),
+            Controller(
+                NodePolicy,
+                self.reconcile,
+                name="nmstate-policies",
+                component="nmstate-handler",
+                watches=[faults.switches(NodePolicy), everyone, states],
+                reads=[Enactment],
+            ),
+        ]
+
+    async def observe(self, ctx: Context[Node]) -> Result | None:
+        """Every node has a state of its own name."""
+        node = ctx.obj
+        address = next((one.address for one in node.status.addresses if one.type == "InternalIP"), "")
+        if ctx.deleting or not address or await ctx.get(NodeState, node.metadata.name) is not None:
+            return None
+        made = NodeState(metadata=ObjectMeta(name=node.metadata.name))
+        number = int(address.rpartition(".")[2]) if address.rpartition(".")[2].isdigit() else 0
+        await _make(ctx.client, made, node, {"currentState": first_state(address, number)})
+        return None
+
+    # -------------------------------------------------------------- policies
+
+    async def reconcile(self, ctx: Context[NodePolicy]) -> Result | None:
+        if ctx.deleting:
+            return None
+        policy = ctx.obj
+        before = kept(policy)
+        left = await self._advance(ctx, await self._selected(ctx), await faults.of(ctx, "nncp"))
+        await save(ctx.client, policy, before)
+        return Result(requeue_after=left) if left < inf else None
+
+    async def _selected(self, ctx: Context[NodePolicy]) -> list[NodeState]:
+        wanted = ctx.obj.spec.get("nodeSelector") or {}
+        found = []
+        for node in await ctx.list(Node, ""):
+            labels = node.metadata.labels
+            state = await ctx.get(NodeState, node.metadata.name)
+            if state is not None and all(labels.get(key) == value for key, value in wanted.items()):
+                found.append(state)
+        return found
+
+    async def _advance(self, ctx: Context[NodePolicy], states: Sequence[NodeState], wrong: faults.Faults) -> float:
+        policy, status = ctx.obj, ctx.obj.status
+        if not states:
+            _show(status, "Ignored", "NoMatchingNode", "Policy does not match any node")
+            return inf
+        verdicts = {one.metadata.name: self._verdict(policy, one, wrong) for one in states}
+        open_ones = [one for one in states if not await self._is_done(ctx, one, verdicts[one.metadata.name])]
+        if open_ones:
+            step = f"generation {policy.metadata.generation}"
+            if condition(status, "Progressing").get("status") != "True":
+                self._pace.again(policy.metadata, step)
+            left = self._pace.left(policy.metadata, step, self._timings.network)
+            _show(status, "Progressing", "ConfigurationProgressing", "Policy is progressing")
+            if left or "stuck" in wrong:
+                return left or inf
+            for state in open_ones:
+                await self._enact(ctx, state, verdicts[state.metadata.name])
+        failed = {name: why for name, why in verdicts.items() if why}
+        if failed:
+            name, why = next(iter(sorted(failed.items())))
+            _show(
+                status,
+                "Degraded",
+                "FailedToConfigure",
+                f"{len(failed)}/{len(states)} nodes failed to configure: {name}: {why}",
+            )
+        else:
+            words = f"{len(states)}/{len(states)} nodes successfully configured"
+            _show(status, "Available", "SuccessfullyConfigured", words)
+        return inf
+
+    def _verdict(self, policy: NodePolicy, state: NodeState, wrong: faults.Faults) -> str:
+        if "degraded" in wrong:
+            return _REFUSED
+        return problem(policy.spec.get("desiredState") or {}, state.status.get("currentState") or {})
+
+    async def _is_done(self, ctx: Context[NodePolicy], state: NodeState, verdict: str) -> bool:
+        """This generation has been tried there, with the outcome that it would have now."""
+        found = await ctx.get(Enactment, f"{state.metadata.name}.{ctx.obj.metadata.name}")
+        if found is None or found.status.get("policyGeneration") != ctx.obj.metadata.generation:
+            return False
+        return bool(condition(found.status, "Failing").get("message", "") == verdict)
+
+    async def _enact(self, ctx: Context[NodePolicy], state: NodeState, verdict: str) -> None:
+        policy, name = ctx.obj, f"{state.metadata.name}.{ctx.obj.metadata.name}"
+        desired = policy.spec.get("desiredState") or {}
+        status: Obj = {"policyGeneration": policy.metadata.generation, "desiredState": desired}
+        set_condition(status, "Available", not verdict, "FailedToConfigure" if verdict else "SuccessfullyConfigured")
+        set_condition(status, "Failing", bool(verdict), "FailedToConfigure" if verdict else "", verdict)
+        found = await ctx.get(Enactment, name)
+        if found is None:
+            await _make(ctx.client, Enactment(metadata=ObjectMeta(name=name)), policy, status)
+        else:
+            before, found.status = kept(found), status
+            await save(ctx.client, found, before)
+        if not verdict:
+            before = kept(state)
+            state.status["currentState"] = applied(desired, state.status.get("currentState") or {})
+            await save(ctx.client, state, before)
+
+
+def _show(status: Obj, name: str, reason: str, message: str) -> None:
+    """One of the conditions holds, the others do not."""
+    for one in TYPES:
+        if one == name:
+            set_condition(status, one, True, reason, message)
+        else:
+            set_condition(status, one, False, reason)
+
+
+async def _make(client: Client, made: Foreign, owner: Node | NodePolicy, status: Obj) -> None:
+    """An object that goes with its owner; its status is written afterwards, as the API wants it."""
+    body = to_dict(made)
+    body["metadata"]["ownerReferences"] = [reference(owner)]
+    try:
+        await client.create(body, resource=made.resource)
+    except AlreadyExists:
+        return
+    live = await client.get(type(made), made.metadata.name)
+    live.status = status
+    await save(client, live, {})
+
+
+def _all_policies(found: Any, caches: Caches) -> Iterable[Request]:
+    lister = caches.lister(NodePolicy)
+    return [] if lister is None else [Request("", one.metadata.name) for one in lister.list(None)]

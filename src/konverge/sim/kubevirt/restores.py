@@ -1,0 +1,238 @@
+"""Restoring a machine from a snapshot: its spec and its volumes become what they were, and it is stopped.
+
+The machine must be stopped; what happens until it is, is the restore's own policy. In place, claims are deleted and
+made again under their names; otherwise there are new ones, and the machine's volumes point to them.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from math import inf
+from typing import Any
+
+from konverge.client import AlreadyExists, MergePatch, NotFound
+from konverge.client.patches import difference
+from konverge.objects import times
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
+from konverge.runtime import Context, Controller, Result, controller_of
+from konverge.sim.kubevirt import faults
+from konverge.sim.kubevirt.kinds import (
+    DataVolume,
+    Instance,
+    Obj,
+    Restore,
+    Snapshot,
+    SnapshotContent,
+    VirtualMachine,
+    is_true,
+    kept,
+    reference,
+    save,
+    set_condition,
+    with_finalizers,
+    without_finalizer,
+)
+from konverge.sim.kubevirt.timings import Pace, Timings
+
+FINALIZER = "snapshot.kubevirt.io/vmrestore-protection"
+NAME = "restore.kubevirt.io/name"
+_GRACE = 300.0
+
+
+class Restores:
+    """The controller of VirtualMachineRestores."""
+
+    def __init__(self, pace: Pace, timings: Timings) -> None:
+        self._pace = pace
+        self._timings = timings
+
+    def controllers(self) -> list[Controller[Any]]:
+        return [
+            Controller(
+                Restore,
+                self.reconcile,
+                name="virt-controller-restores",
+                component="restore-controller",
+                watches=[faults.switches(Restore)],
+                reads=[VirtualMachine, Instance, Snapshot, SnapshotContent, PersistentVolumeClaim, DataVolume],
+                optional=[DataVolume],
+            )
+        ]
+
+    async def reconcile(self, ctx: Context[Restore]) -> Result | None:
+        restore = ctx.obj
+        machine = await ctx.get(VirtualMachine, restore.spec["target"]["name"])
+        if ctx.deleting or restore.status.get("complete") or is_true(restore.status, "Failure"):
+            await self._mark(ctx, machine, None)
+            if ctx.deleting:
+                await without_finalizer(ctx.client, restore, FINALIZER)
+            return None
+        before = kept(restore)
+        await with_finalizers(ctx.client, restore, [FINALIZER])
+        left = await self._advance(ctx, machine, await faults.of(ctx, "vmrestore"))
+        await save(ctx.client, restore, before)
+        if left == inf:
+            await self._mark(ctx, await ctx.get(VirtualMachine, restore.spec["target"]["name"]), None)
+            return None
+        return Result(requeue_after=left)
+
+    async def _advance(self, ctx: Context[Restore], machine: VirtualMachine | None, wrong: faults.Faults) -> float:
+        """Infinity: it is over, one way or the other."""
+        restore, status = ctx.obj, ctx.obj.status
+        status.setdefault("complete", False)
+        content = await self._content(ctx)
+        if machine is None or content is None:
+            set_condition(
+                status, "Progressing", False, "NotReady", "the snapshot is not ready or the target is missing"
+            )
+            return self._timings.retry[0]
+        left = await self._stopped(ctx, machine)
+        if left:
+            return left
+        await self._mark(ctx, machine, restore.metadata.name)
+        set_condition(status, "Progressing", True, "InProgress", "Operation in progress")
+        set_condition(status, "Ready", False, "NotReady", "Waiting for target to be ready")
+        if "stuck" in wrong:
+            return self._timings.retry[0]
+        if "fails" in wrong:
+            return self._fail(ctx, "the storage refuses")
+        left = self._pace.left(restore.metadata, "restore", self._timings.restore)
+        for backup in content.spec["volumeBackups"]:
+            if not await self._restored(ctx, machine, backup):
+                return left or self._timings.begin[1]
+        if left:
+            return left
+        await self._rewrite(ctx, machine, content)
+        status |= {"complete": True, "restoreTime": times.now()}
+        set_condition(status, "Progressing", False, "Completed", "Operation complete")
+        set_condition(status, "Ready", True, "Ready", "Operation complete")
+        ctx.event(
+            "VirtualMachineRestoreComplete", f"Successfully completed VirtualMachineRestore {restore.metadata.name}"
+        )
+        return inf
+
+    async def _content(self, ctx: Context[Restore]) -> SnapshotContent | None:
+        snapshot = await ctx.get(Snapshot, ctx.obj.spec["virtualMachineSnapshotName"])
+        if snapshot is None or not snapshot.status.get("readyToUse"):
+            return None
+        return await ctx.get(SnapshotContent, snapshot.status["virtualMachineSnapshotContentName"])
+
+    async def _stopped(self, ctx: Context[Restore], machine: VirtualMachine) -> float:
+        """0: the target is stopped. Otherwise when to look again, or infinity when it has taken too long."""
+        instance = await ctx.get(Instance, machine.metadata.name)
+        if instance is None or instance.status.get("phase") in ("Succeeded", "Failed"):
+            return 0.0
+        policy = ctx.obj.spec.get("targetReadinessPolicy", "WaitGracePeriod")
+        words = f"Waiting for target to be ready: VMI {machine.metadata.name} is running"
+        set_condition(ctx.obj.status, "Ready", False, "NotReady", words)
+        late = self._pace.left(ctx.obj.metadata, "grace", (_GRACE, _GRACE)) == 0
+        if policy == "FailImmediate" or (policy == "WaitGracePeriod" and late):
+            return self._fail(ctx, f"the target is not stopped: {machine.metadata.name}")
+        if policy == "StopTarget":
+            await self._patch(ctx, machine, _halted(machine.spec))
+        return self._timings.begin[1]
+
+    def _fail(self, ctx: Context[Restore], why: str) -> float:
+        set_condition(ctx.obj.status, "Progressing", False, "Failed", why)
+        set_condition(ctx.obj.status, "Ready", False, "Failed", why)
+        set_condition(ctx.obj.status, "Failure", True, "Failed", why)
+        ctx.warning("VirtualMachineRestoreError", f"VirtualMachineRestore encountered error {why}")
+        return inf
+
+    # -------------------------------------------------------------- volumes
+
+    async def _restored(self, ctx: Context[Restore], machine: VirtualMachine, backup: Obj) -> bool:
+        """Whether the claim of one volume is there again."""
+        name = self._name(ctx.obj, backup)
+        claim = await ctx.get(PersistentVolumeClaim, name)
+        if claim is not None and claim.metadata.annotations.get(NAME) == ctx.obj.metadata.name:
+            return claim.metadata.deletion_timestamp is None
+        if claim is not None:
+            await self._clear(ctx, claim)
+            return False
+        made = _claim(ctx.obj, machine, backup, name)
+        try:
+            await ctx.client.create(made, resource=PersistentVolumeClaim.resource)
+        except AlreadyExists:
+            return False
+        entry = {key: backup[key] for key in ("volumeName", "volumeSnapshotName")}
+        entry["persistentVolumeClaim"] = name
+        ctx.obj.status["restores"] = [*ctx.obj.status.get("restores", []), entry]
+        return False
+
+    def _name(self, restore: Restore, backup: Obj) -> str:
+        match restore.spec.get("volumeRestorePolicy", "RandomizeNames"):
+            case "InPlace":
+                return str(backup["persistentVolumeClaim"]["metadata"]["name"])
+            case "PrefixTargetName":
+                return f"{restore.spec['target']['name']}-{backup['volumeName']}"
+        return f"restore-{restore.metadata.uid}-{backup['volumeName']}"
+
+    async def _clear(self, ctx: Context[Restore], claim: PersistentVolumeClaim) -> None:
+        """In place: what is there goes, and the DataVolume that would make it again goes first."""
+        owner = controller_of(claim)
+        filled = owner is not None and owner.kind == "DataVolume" and ctx.serves(DataVolume)
+        if filled and owner is not None and await ctx.delete(DataVolume, owner.name):
+            gone = ctx.obj.status.get("deletedDataVolumes", [])
+            ctx.obj.status["deletedDataVolumes"] = sorted({*gone, owner.name})
+        if claim.metadata.deletion_timestamp is None:
+            await ctx.delete(PersistentVolumeClaim, claim.metadata.name)
+
+    # -------------------------------------------------------------- the machine
+
+    async def _rewrite(self, ctx: Context[Restore], machine: VirtualMachine, content: SnapshotContent) -> None:
+        spec = deepcopy(content.spec["source"]["virtualMachine"]["spec"])
+        names = {one["volumeName"]: self._name(ctx.obj, one) for one in content.spec["volumeBackups"]}
+        volumes = spec["template"]["spec"].get("volumes", [])
+        for volume in volumes:
+            if volume["name"] in names and ctx.obj.spec.get("volumeRestorePolicy") != "InPlace":
+                volume.pop("dataVolume", None)
+                volume["persistentVolumeClaim"] = {"claimName": names[volume["name"]]}
+        gone = ctx.obj.status.get("deletedDataVolumes", [])
+        templates = [one for one in spec.get("dataVolumeTemplates", []) if one["metadata"]["name"] not in gone]
+        if "dataVolumeTemplates" in spec:
+            spec["dataVolumeTemplates"] = templates
+        await self._patch(ctx, machine, _halted(spec))
+
+    async def _patch(self, ctx: Context[Restore], machine: VirtualMachine, spec: Obj) -> None:
+        changed = difference(machine.spec, spec)
+        if changed:
+            meta = machine.metadata
+            await ctx.client.patch(VirtualMachine, meta.name, MergePatch({"spec": changed}), meta.namespace)
+
+    async def _mark(self, ctx: Context[Restore], machine: VirtualMachine | None, name: str | None) -> None:
+        """The machine says what is being done to it."""
+        held = machine.status.get("restoreInProgress") if machine is not None else None
+        if machine is None or held == name or (name is None and held != ctx.obj.metadata.name):
+            return
+        meta = machine.metadata
+        body = MergePatch({"metadata": {"uid": meta.uid}, "status": {"restoreInProgress": name}})
+        try:
+            await ctx.client.patch(VirtualMachine, meta.name, body, meta.namespace, subresource="status")
+        except NotFound:
+            return
+
+
+def _halted(spec: Obj) -> Obj:
+    made = {key: value for key, value in spec.items() if key != "running"}
+    return {**made, "runStrategy": "Halted"}
+
+
+def _claim(restore: Restore, machine: VirtualMachine, backup: Obj, name: str) -> Obj:
+    saved = backup["persistentVolumeClaim"]
+    notes = {
+        key: value
+        for key, value in (saved["metadata"].get("annotations") or {}).items()
+        if "pv.kubernetes.io" not in key and "volume.kubernetes.io" not in key
+    }
+    metadata: Obj = {
+        "name": name,
+        "namespace": restore.metadata.namespace,
+        "labels": saved["metadata"].get("labels") or {},
+        "annotations": {**notes, NAME: restore.metadata.name},
+    }
+    if restore.spec.get("volumeOwnershipPolicy", "Vm") == "Vm":
+        metadata["ownerReferences"] = [reference(machine)]
+    source = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": backup["volumeSnapshotName"]}
+    spec = {**saved["spec"], "dataSource": source}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
