@@ -45,4 +45,17 @@ async def _nacos(cluster: Cluster) -> AsyncIterator[Controllers]:
         await servers.aclose()
 
 
-_AROUND: dict[str, Callable[[Cluster], AbstractAsyncContextManager[Controllers]]] = {"nacos": _nacos}
+@asynccontextmanager
+async def _wukong(cluster: Cluster) -> AsyncIterator[Controllers]:
+    """KubeVirt, CDI, Multus and NMState."""
+    from konverge.operators.wukong.operator import controllers
+    from konverge.sim.kubevirt import QUICK, SimulatedKubeVirt
+
+    async with SimulatedKubeVirt(cluster, timings=QUICK):
+        yield controllers()
+
+
+_AROUND: dict[str, Callable[[Cluster], AbstractAsyncContextManager[Controllers]]] = {
+    "nacos": _nacos,
+    "wukong": _wukong,
+}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 SUMMARIES: dict[str, str] = {
     "nacos": "Nacos servers and clusters on embedded storage, MySQL or PostgreSQL: made, healed, rolled, scaled",
+    "wukong": "virtual machines on KubeVirt, CDI, Multus, NMState: one object is a machine with its disks and networks",
     "webapp": "a Deployment and a Service, kept as a WebApp wishes; the one to read first",
 }
 """Name -> what it is about. `konverge.operators.NAME.operator.OPERATOR` is the rest."""

@@ -128,5 +128,5 @@ OPERATOR = Operator(
     name="wukong",
     kinds=[Wukong, WukongSnapshot],
     controllers=controllers,
-    samples=("samples/smallest.yaml",),
+    samples=tuple(f"samples/{name}.yaml" for name in ("smallest", "ubuntu", "static", "precious")),
 )

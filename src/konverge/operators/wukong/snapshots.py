@@ -77,7 +77,7 @@ def _fail(ctx: Context[WukongSnapshot], error: str, again: float) -> float:
 def _follow(ctx: Context[WukongSnapshot], taken: VirtualMachineSnapshot, wait: float) -> float:
     status, found = ctx.obj.status, taken.status
     status.snapshot_name = taken.metadata.name
-    status.creation_time = found.creation_time
+    status.creation_time = found.creation_time or None
     failed = find_condition(found.conditions, "Failure")
     told = (found.error.message if found.error is not None else "") or (failed.message if failed is not None else "")
     if found.ready_to_use:
