@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from konverge.apiserver import ApiServer
@@ -82,7 +82,8 @@ def test_python_refuses_bad_ones_too(one: Spec, path: str, words: str) -> None:
     assert verdict(one) != [], f"{path}: {words}"
 
 
-@given(st.lists(random_specs, min_size=25, max_size=25))
+@settings(max_examples=settings.default.max_examples // 10)  # each is a server and twenty specs
+@given(st.lists(random_specs, min_size=20, max_size=20))
 async def test_python_and_the_server_agree_about_random_ones(specs: list[Spec]) -> None:
     async with a_server() as api:
         for one in specs:

@@ -212,5 +212,6 @@ def _resolving(ip: IpConfig) -> dict[str, Any]:
 
 
 def _yaml(data: dict[str, Any]) -> str:
-    text: str = yaml.safe_dump(data, sort_keys=False, default_flow_style=False, allow_unicode=True, width=4096)
+    # In ASCII: PyYAML writes some signs (U+0085) in a way in which it does not read them.
+    text: str = yaml.safe_dump(data, sort_keys=False, default_flow_style=False, width=4096)
     return text

@@ -1,0 +1,124 @@
+"""DataVolumes and claims."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from konverge.objects import Quantity, to_dict
+from konverge.operators.wukong import wish
+from konverge.operators.wukong.children.disks import claim_for, data_volume_for, grown, growth_for
+from tests.operators.wukong.specs import DISK, disk, spec, wukong
+
+pytestmark = pytest.mark.spec("W-05")
+
+
+def volume(**given: Any) -> dict[str, Any]:
+    made = wukong(disk(**given))
+    return to_dict(data_volume_for(made, made.spec.disks[0]))
+
+
+@pytest.mark.parametrize(
+    ("image", "source"),
+    [
+        ("http://x/y.img", {"http": {"url": "http://x/y.img"}}),
+        ("https://x/y.img", {"http": {"url": "https://x/y.img"}}),
+        ("docker://quay.io/x:1", {"registry": {"url": "docker://quay.io/x:1", "pullMethod": "pod"}}),
+        ("oci-archive://x", {"registry": {"url": "oci-archive://x", "pullMethod": "pod"}}),
+        ("quay.io/x:1", {"registry": {"url": "docker://quay.io/x:1", "pullMethod": "pod"}}),
+    ],
+)
+def test_an_image(image: str, source: dict[str, Any]) -> None:
+    found = volume(image=image, storageClassName="fast")
+    assert found["metadata"]["name"] == "web-system"
+    assert found["spec"] == {
+        "source": source,
+        "storage": {"resources": {"requests": {"storage": "10Gi"}}, "storageClassName": "fast"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            {"source": {"http": {"url": "http://x", "certConfigMap": "ca"}}, "secretRef": "s", "checksum": "md5:aa"},
+            {"source": {"http": {"url": "http://x", "secretRef": "s", "certConfigMap": "ca", "checksum": "md5:aa"}}},
+        ),
+        (
+            {"source": {"registry": {"url": "docker://x", "pullMethod": "node"}}, "secretRef": "s"},
+            {"source": {"registry": {"url": "docker://x", "secretRef": "s", "pullMethod": "node"}}},
+        ),
+        ({"source": {"s3": {"url": "s3://b/k"}}}, {"source": {"s3": {"url": "s3://b/k"}}}),
+        ({"source": {"pvc": {"name": "g"}}}, {"source": {"pvc": {"namespace": "team-a", "name": "g"}}}),
+        ({"source": {"snapshot": {"name": "g"}}}, {"source": {"snapshot": {"namespace": "team-a", "name": "g"}}}),
+        ({"source": {"dataSource": {"name": "g"}}}, {"sourceRef": {"kind": "DataSource", "name": "g"}}),
+        ({"source": {"blank": {}}}, {"source": {"blank": {}}}),
+        ({"source": {"upload": {}}}, {"source": {"upload": {}}}),
+    ],
+)
+def test_other_sources(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    found = volume(**given)["spec"]
+    del found["storage"]
+    assert found == expected
+
+
+def test_modes_are_said_only_when_they_are_given() -> None:
+    given = {"volumeMode": "Block", "accessModes": ["ReadWriteMany"]}
+    assert given.items() <= volume(image="x", **given)["spec"]["storage"].items()
+    assert not given.keys() & volume(image="x")["spec"]["storage"].keys(), "CDI knows what the class can do"
+
+
+def test_a_disk_that_begins_empty_is_a_plain_claim() -> None:
+    made = wukong()
+    assert wish.source_of(made.spec, made.spec.disks[0]) is None
+    assert to_dict(claim_for(made, made.spec.disks[0]))["spec"] == {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "10Gi"}},
+    }
+    with pytest.raises(ValueError, match="has no source"):
+        data_volume_for(made, made.spec.disks[0])
+
+
+def test_os_image_fills_the_boot_disk_and_no_other() -> None:
+    disks = [DISK, {"name": "root", "size": "1Gi", "boot": True}]
+    made = wukong(spec(osImage="quay.io/fedora:41", disks=disks)).spec
+    first, second = (wish.source_of(made, one) for one in made.disks)
+    assert first is None
+    assert second is not None
+    assert second.registry is not None
+    assert second.registry.url == "docker://quay.io/fedora:41"
+
+
+def test_an_existing_claim_is_read_and_never_made() -> None:
+    made = wukong(spec(disks=[{"name": "old", "existingClaim": "theirs"}], osImage=None))
+    assert wish.claim_name(made, made.spec.disks[0]) == "theirs"
+    assert wish.source_of(made.spec, made.spec.disks[0]) is None
+
+
+@pytest.mark.spec("W-06")
+def test_growth_asks_for_more_and_notes_what_was_wished() -> None:
+    made = wukong(disk(size="20Gi", image="x"))
+    found = to_dict(growth_for(made, made.spec.disks[0], Quantity("22Gi")))
+    assert found["metadata"] == {
+        "name": "web-system",
+        "namespace": "team-a",
+        "annotations": {"vm.novasphere.dev/requested-size": "20Gi"},
+    }
+    assert found["spec"] == {"resources": {"requests": {"storage": "22Gi"}}}
+
+
+amounts = st.integers(2**20, 2**50)
+
+
+@pytest.mark.spec("W-06")
+@given(amounts, amounts, st.integers(0, 2**40))
+def test_a_claim_grows_in_proportion_and_never_less_than_wished(asked: int, wished: int, overhead: int) -> None:
+    before, request = Quantity(asked), Quantity(asked + overhead)
+    after = grown(request, before, Quantity(wished))
+    assert after >= Quantity(wished)
+    if wished >= asked:
+        assert after >= request, "never a shrink"
+    assert after.fraction - 1 < Quantity(wished).fraction * request.fraction / before.fraction

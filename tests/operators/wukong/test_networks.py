@@ -1,0 +1,83 @@
+"""Attachments and policies."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from konverge.objects import to_dict
+from konverge.operators.wukong.children.networks import RESOURCE_NAME, nad_for, policy_for, removed_policy_for
+from tests.operators.wukong.specs import net, wukong
+
+pytestmark = pytest.mark.spec("W-04")
+
+
+def config(**given: Any) -> dict[str, Any]:
+    made = wukong(net(**given))
+    found: dict[str, Any] = json.loads(nad_for(made, made.spec.networks[0]).spec.config)
+    return found
+
+
+def test_a_bridge() -> None:
+    assert config() == {
+        "cniVersion": "0.3.1",
+        "name": "web-lan-nad",
+        "type": "bridge",
+        "bridge": "br-lan",
+        "macspoofchk": True,
+        "disableContainerInterface": True,
+    }
+
+
+def test_a_bridge_with_everything() -> None:
+    found = config(bridgeName="vmbr0", vlanId=100, mtu=9000)
+    assert {key: found[key] for key in ("bridge", "vlan", "mtu", "preserveDefaultVlan")} == {
+        "bridge": "vmbr0",
+        "vlan": 100,
+        "mtu": 9000,
+        "preserveDefaultVlan": False,
+    }
+
+
+def test_sriov_names_its_pool() -> None:
+    made = wukong(net(type="sriov", resourceName="intel.com/sriov", vlanId=7))
+    nad = nad_for(made, made.spec.networks[0])
+    assert nad.metadata.annotations == {RESOURCE_NAME: "intel.com/sriov"}
+    assert json.loads(nad.spec.config) == {"cniVersion": "0.3.1", "name": "web-lan-nad", "type": "sriov", "vlan": 7}
+
+
+def test_it_is_where_the_machine_is_and_says_whose_it_is() -> None:
+    made = wukong(net())
+    meta = nad_for(made, made.spec.networks[0]).metadata
+    assert (meta.name, meta.namespace) == ("web-lan-nad", "team-a")
+    assert meta.labels["vm.novasphere.dev/wukong"] == "web"
+
+
+@pytest.mark.parametrize("kind", ["macvlan", None])
+def test_there_is_no_attachment_of_a_type_that_nothing_binds(kind: str | None) -> None:
+    made = wukong(net())
+    made.spec.networks[0].type = kind  # type: ignore[assignment]
+    with pytest.raises(ValueError, match="no attachment of type"):
+        nad_for(made, made.spec.networks[0])
+
+
+def test_a_policy_is_of_a_bridge_and_nothing_of_a_machine_is_in_it() -> None:
+    found = to_dict(policy_for("br-lan", "ens192"))
+    assert found["metadata"]["name"] == "wukong-br-br-lan"
+    assert "namespace" not in found["metadata"]
+    (interface,) = found["spec"]["desiredState"]["interfaces"]
+    assert (interface["name"], interface["type"], interface["state"]) == ("br-lan", "linux-bridge", "up")
+    (port,) = interface["bridge"]["port"]
+    assert port["name"] == "ens192"
+    assert port["vlan"]["trunk-tags"] == [{"id-range": {"min": 2, "max": 4094}}], "tags reach the attachments"
+    assert interface["bridge"]["options"] == {"stp": {"enabled": False}}
+
+
+@pytest.mark.parametrize(("kind", "word"), [("bridge", "linux-bridge"), ("ovs", "ovs-bridge")])
+def test_the_way_back_says_absent_and_leaves_the_interface_up(kind: Any, word: str) -> None:
+    bridge, interface = removed_policy_for("br-lan", "ens192", kind).spec.desired_state["interfaces"]
+    assert bridge == {"name": "br-lan", "type": word, "state": "absent"}
+    assert (interface["name"], interface["state"]) == ("ens192", "up")
+    assert removed_policy_for("br-lan", "ens192", kind).metadata.name == policy_for("br-lan", "ens192").metadata.name
