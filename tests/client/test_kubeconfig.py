@@ -90,7 +90,7 @@ def test_data_wins_over_files() -> None:
         (document(cluster={"server": ""}), "server is missing"),
         (document(cluster={"server": "k:6443"}), "must begin with https"),
         (document(cluster={"certificate-authority-data": "%"}), "is not base64"),
-        (document(cluster={"proxy-url": "socks5://p"}), "proxy-url cannot be used"),
+        (document(cluster={"proxy-url": "ftp://p"}), "proxy-url cannot be used"),
         (document(cluster={"insecure-skip-tls-verify": True, "certificate-authority": "/x"}), "cannot be combined"),
         ({**document(), "current-context": ""}, "kubectl config use-context"),
         ({**document(), "current-context": "other"}, "no context 'other'"),

@@ -23,16 +23,16 @@ class Authority:
         self._certificate = self._sign(self._name, self._key, ca=True, hosts=[])
         self.pem = _pem(self._certificate)
 
-    def issue(self, name: str, hosts: list[str] | None = None) -> tuple[bytes, bytes]:
-        """A certificate and its key, both PEM."""
+    def issue(self, name: str, hosts: list[str] | None = None, *, days: int = 36500) -> tuple[bytes, bytes]:
+        """A certificate, valid for so many days since 2020, and its key, both PEM."""
         key = ec.generate_private_key(ec.SECP256R1())
-        certificate = self._sign(_name(name), key, ca=False, hosts=hosts or [])
+        certificate = self._sign(_name(name), key, ca=False, hosts=hosts or [], days=days)
         return _pem(certificate), key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
 
     def _sign(
-        self, name: x509.Name, key: ec.EllipticCurvePrivateKey, *, ca: bool, hosts: list[str]
+        self, name: x509.Name, key: ec.EllipticCurvePrivateKey, *, ca: bool, hosts: list[str], days: int = 36500
     ) -> x509.Certificate:
         builder = (
             x509.CertificateBuilder()
@@ -41,7 +41,7 @@ class Authority:
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(_EPOCH)
-            .not_valid_after(_EPOCH + datetime.timedelta(days=36500))
+            .not_valid_after(_EPOCH + datetime.timedelta(days=days))
             .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
         )
         if hosts:

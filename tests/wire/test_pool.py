@@ -90,12 +90,15 @@ async def test_what_a_request_looks_like() -> None:
         Request("GET", "/", Headers.of({"x": "a\nb"})),
         Request("GET", "/", Headers.of({"x\r\n": "a"})),
         Request("GET", "/", Headers.of({"x": "\0"})),
+        Request("GET", "/", Headers.of({"": "a"})),
+        Request("GET", "/", Headers.of({"a b": "c"})),
+        Request("GET", "/", Headers.of({"host: x": "a"})),
     ],
     ids=repr,
 )
 async def test_nothing_is_smuggled_into_a_request(request_: Request) -> None:
     async with both() as (server, pool):
-        with pytest.raises(ValueError, match=r"percent-encode|line break"):
+        with pytest.raises(ValueError, match=r"percent-encode|line break|no name"):
             await pool.send(request_)
         assert server.connections == 0
 

@@ -92,7 +92,8 @@ async def test_what_an_http_proxy_is_told() -> None:
         (b"HTTP/1.1 407 Auth\r\n\r\n", "user and password"),
         (b"HTTP/1.1 403 No\r\n\r\n", "NO_PROXY"),
         (b"garbage\r\n\r\n", "did not answer in HTTP"),
-        (b"HTTP/1.1 200 OK\r\n\r\nextra", "not HTTP/1.1"),
+        (b"HTTP/1.1 407 Auth\r\ncontent-length: 5\r\n\r\nhello", "user and password"),
+        (b"HTTP/1.1 200 OK\r\n\r\nextra", "said more"),
         (b"x" * 20_000, "not HTTP/1.1"),
         (b"", "closed the connection"),
     ],
@@ -125,7 +126,26 @@ async def test_cancellation_in_the_tunnel_leaves_nothing() -> None:
             assert pool._slots + len(pool._all) == pool.limits.connections
 
 
+async def test_a_proxy_that_does_not_speak_tls() -> None:
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad\r\n\r\n")
+
+    async with scripted(script) as port:
+        proxy = Proxy.parse(f"https://127.0.0.1:{port}")
+        async with ConnectionPool("http://cluster.example", proxy=proxy) as pool:
+            with pytest.raises(ProxyFailed, match=f"TLS with the proxy 127.0.0.1:{port}"):
+                await pool.send(GET)
+
+
 RULES = [
+    ("::ffff:10.1.2.3", "10.1.2.3", True),
+    ("10.0.0.0/8", "::ffff:10.1.2.3", True),
+    ("", "::ffff:127.0.0.1", True),
+    (":6443", "example.com", False),
+    (".", "example.com", False),
+    ("fd00::1", "fd00:0::1", True),
+    ("[fd00::1]:443", "fd00::1", False),
     ("example.com", "example.com", True),
     ("example.com", "api.example.com", True),
     ("example.com", "badexample.com", False),
@@ -163,8 +183,16 @@ def test_the_environment() -> None:
     assert proxy_from_environment("https://127.0.0.1", environ) is None
     assert proxy_from_environment("https://a.example", {}) is None
     with pytest.raises(ValueError, match="not supported"):
-        proxy_from_environment("https://a.example", {"HTTPS_PROXY": "socks5://x:1"})
+        proxy_from_environment("https://a.example", {"HTTPS_PROXY": "ftp://x:1"})
 
 
 def test_credentials_are_not_shown() -> None:
     assert "Basic" not in repr(Proxy.parse("http://u:p@h:1"))
+
+
+@pytest.mark.parametrize("url", ["http://user:secret#more@h:1", "http://u:p@h:secret", "http://u:secret/x@h:1"])
+def test_a_url_that_cannot_be_read_is_not_quoted(url: str) -> None:
+    with pytest.raises(ValueError, match="port") as caught:
+        Proxy.parse(url)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__suppress_context__

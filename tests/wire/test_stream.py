@@ -443,3 +443,20 @@ async def test_direct_lets_others_run() -> None:
         await direct.send(GET)
     task.cancel()
     assert turns > 10
+
+
+async def test_a_rest_that_is_cut_short_ends_like_any_other() -> None:
+    sent = asyncio.Event()
+
+    async def producer(sink: Sink) -> None:
+        await sent.wait()
+        sink.write(b"after")
+
+    async with transport_to("sockets", producer) as pool:
+        stream = await pool.stream(GET)
+        resting = asyncio.create_task(stream.rest(1000))
+        await spin(3)
+        resting.cancel()
+        await asyncio.wait([resting])
+        sent.set()
+        assert await stream.read() == b"after"

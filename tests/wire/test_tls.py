@@ -7,6 +7,7 @@ import gzip
 import ssl
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -25,7 +26,7 @@ from konverge.wire import (
 )
 
 from .certificates import authority
-from .support import echo, pool_to, raw_client, serving, until
+from .support import both, echo, pool_to, raw_client, serving, until
 
 GET = Request("GET", "/")
 TRUSTING = TlsOptions(ca_data=authority().pem)
@@ -220,3 +221,61 @@ def test_an_encrypted_key_does_not_ask_the_terminal() -> None:
     )
     with pytest.raises((ssl.SSLError, ValueError)):
         TlsOptions(certificate_data=certificate, key_data=locked, insecure=True).context()
+
+
+GARBAGE = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+ALICE, BOB = authority().issue("alice"), authority().issue("bob")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"ca_file": "/nowhere/ca.crt"}, "/nowhere/ca.crt"),
+        ({"ca_data": GARBAGE}, "check the CA"),
+        ({"ca_data": b"-"}, "check the CA"),
+        ({"certificate_file": "/nowhere/tls.crt", "key_file": "/nowhere/tls.key"}, "/nowhere/tls.crt"),
+        ({"certificate_data": ALICE[0], "key_data": BOB[1]}, "a key that belongs to its certificate"),
+        ({"certificate_data": ALICE[0]}, "the key"),
+    ],
+)
+async def test_certificates_that_cannot_be_used_are_named(options: dict[str, Any], told: str) -> None:
+    async with serving(ssl=server_tls()) as server:
+        tls = TlsOptions(**{"ca_data": authority().pem, **options} if "ca_file" not in options else options)
+        async with pool_to(server, scheme="https", tls=tls) as pool:
+            with pytest.raises(TlsFailed, match="cannot be used") as caught:
+                await pool.send(GET)
+            assert told in str(caught.value)
+            assert pool._slots == pool.limits.connections
+        assert server.connections == 0
+
+
+async def test_an_expired_certificate() -> None:
+    context = server_context(*authority().issue("server", ["127.0.0.1"], days=1))
+    async with serving(ssl=context) as server, pool_to(server, scheme="https", tls=TRUSTING) as pool:
+        with pytest.raises(TlsFailed, match=r"expired.*this machine's clock"):
+            await pool.send(GET)
+
+
+async def test_words_between_certificates_may_be_in_any_language(tmp_path: Path) -> None:
+    bundle = "# für das Cluster 集群\n".encode() + authority("another").pem + "# ©\n".encode() + authority().pem
+    (tmp_path / "ca.crt").write_bytes(bundle)
+    context = server_tls(client_ca=bundle)
+    for tls in (TlsOptions(ca_data=bundle), TlsOptions(ca_file=str(tmp_path / "ca.crt"))):
+        async with serving(ssl=context) as server, pool_to(server, scheme="https", tls=tls) as pool:
+            assert (await pool.send(GET)).status == 200
+
+
+async def test_a_name_written_in_full_is_the_name_without_its_dot() -> None:
+    tls = TlsOptions(ca_data=authority().pem, server_name="kubernetes.default.svc.cluster.local.")
+    context = server_tls(["kubernetes.default.svc.cluster.local"])
+    async with serving(ssl=context) as server, pool_to(server, scheme="https", tls=tls) as pool:
+        assert (await pool.send(GET)).status == 200
+
+
+async def test_a_context_is_for_https_only() -> None:
+    async with both() as (server, _), pool_to(server, tls=TRUSTING.context()) as pool:
+        assert (await pool.send(GET)).status == 200
+
+
+def test_clients_do_not_negotiate_anew() -> None:
+    assert server_tls().options & ssl.OP_NO_RENEGOTIATION

@@ -9,7 +9,7 @@ import pytest
 from konverge.wire import Request, Response, ServerLimits
 from konverge.wire.websocket import HandshakeError, WebSocket, accept, choose
 from konverge.wire.websocket_frames import Opcode, close_payload
-from tests.wire.support import raw_client, serving
+from tests.wire.support import raw_client, serving, spin
 from tests.wire.websocket_client import KEY, frame, handshake, talking
 
 
@@ -156,3 +156,36 @@ async def test_a_slow_reader_holds_the_sender_and_a_lost_one_cancels_it() -> Non
         async with talking(server.port, "/") as client:
             assert (await client.receive())[0] is Opcode.BINARY
         await ended.wait()
+
+
+class Wall:
+    """The connection to a peer that sends pings without end and takes nothing."""
+
+    def __init__(self) -> None:
+        self.unread = 0
+        self.written = 0
+        self.closed = False
+        self.gone = asyncio.Event()
+
+    async def read(self) -> bytes:
+        self.unread += 1
+        assert self.unread < 100, "read on and on while nothing was taken"
+        return frame(Opcode.PING, b"x" * 100) * 100
+
+    def write(self, data: bytes) -> None:
+        self.written += len(data)
+
+    async def drain(self) -> None:
+        if self.written > 50_000:
+            await self.gone.wait()
+            raise ConnectionResetError
+
+
+async def test_pongs_that_nobody_takes_do_not_pile_up() -> None:
+    wall = Wall()
+    receiving = asyncio.create_task(WebSocket(wall).receive())
+    await spin(300)
+    assert not receiving.done()
+    assert wall.written < 100_000
+    wall.gone.set()
+    assert await receiving is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -105,3 +106,18 @@ def test_a_long_reason_is_cut_at_a_whole_character() -> None:
     payload = close_payload(1000, "ü" * 100)
     assert len(payload) <= 125
     payload[2:].decode()
+
+
+def test_fragments_without_content_cost_nothing() -> None:
+    reader = FrameReader(100)
+    reader.feed(frame(Opcode.TEXT, b"a", final=False))
+    many = frame(Opcode.CONTINUATION, b"", final=False) * 1000
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            reader.feed(many)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 50_000
+    assert reader.feed(frame(Opcode.CONTINUATION, b"b")) == [Message(Opcode.TEXT, b"ab")]

@@ -8,11 +8,13 @@ handshake is a task of ours.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 import ssl
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from konverge.wire.server_connection import ServerConnection
 
@@ -22,6 +24,8 @@ _AT_ONCE = 64
 """Connections accepted before others get their turn."""
 _BREATH = 1.0
 """Seconds to wait when the process has no file descriptors left."""
+_NOT_HERE = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
+"""A name may stand for an address of IPv6 on a machine where that is turned off: the others will do."""
 
 
 async def bind(host: str, port: int, backlog: int) -> list[socket.socket]:
@@ -29,20 +33,39 @@ async def bind(host: str, port: int, backlog: int) -> list[socket.socket]:
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     sockets: list[socket.socket] = []
-    try:
-        for family, _, _, _, address in dict.fromkeys(found):
-            sock = socket.socket(family, socket.SOCK_STREAM)
-            sockets.append(sock)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            sock.bind(address)
-            sock.listen(backlog)
-    except OSError as error:
-        for sock in sockets:
-            sock.close()
-        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}; choose another port") from error
+    missing: OSError | None = None
+    for family, _, _, _, address in dict.fromkeys(found):
+        try:
+            sockets.append(_listening(family, address, backlog))
+        except OSError as error:
+            if error.errno in _NOT_HERE:
+                missing = error
+                continue
+            for sock in sockets:
+                sock.close()
+            raise _cannot_listen(host, port, error) from error
+    if missing is not None and not sockets:
+        raise _cannot_listen(host, port, missing) from missing
     return sockets
+
+
+def _listening(family: int, address: Any, backlog: int) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind(address)
+        sock.listen(backlog)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> OSError:
+    advice = "choose another host" if error.errno in _NOT_HERE else "choose another port"
+    return OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}; {advice}")
 
 
 class Acceptor:

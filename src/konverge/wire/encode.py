@@ -7,6 +7,7 @@ the C library are cheaper than looking at each value.
 
 from __future__ import annotations
 
+import re
 import time
 from http import HTTPStatus
 
@@ -19,6 +20,7 @@ _FRAMING = frozenset((b"content-length", b"transfer-encoding"))
 _OURS = _FRAMING | {b"connection"}
 _REPLACING = {b"host": 0, b"accept-encoding": 1}
 """Fields of the caller's that stand in for ours, by their place among them."""
+_TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 _STATUS_LINES: dict[int, bytes] = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
 }
@@ -53,7 +55,8 @@ class RequestEncoder:
         """The request's head. Framing fields are ours; whatever else the caller set goes out as it is."""
         method, target, headers = request.method, self._prefix + request.target, request.headers
         if method not in _METHODS or not _is_target(target):
-            raise ValueError(f"{method!r} {target!r} is no request line; percent-encode the target")
+            path = target.partition("?")[0]  # a query may carry a token
+            raise ValueError(f"{method!r} {path!r} is no request line; percent-encode the target")
         fields = headers.encoded_for(self)
         if fields is None:
             fields = self._fields(headers)
@@ -71,6 +74,8 @@ class RequestEncoder:
             lowered = name.lower()
             if lowered in _FRAMING:
                 continue
+            if not _TOKEN(name):
+                raise ValueError(f"{name!r} is no name of a header field; use letters, digits and hyphens")
             if lowered in _REPLACING:
                 parts[_REPLACING[lowered]] = b""
             parts += (name, b": ", value, b"\r\n")

@@ -113,7 +113,8 @@ class Request:
         self.peer = peer
 
     def __repr__(self) -> str:
-        return f"Request({self.method} {self.target}, {len(self.body)} bytes)"
+        # A query may carry a token, so only the path is shown.
+        return f"Request({self.method} {self.target.partition('?')[0]}, {len(self.body)} bytes)"
 
 
 class Sink(Protocol):

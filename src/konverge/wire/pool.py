@@ -57,7 +57,7 @@ class ConnectionPool:
         self._name = address.host_and_port
         self._connector = Connector(address, tls, proxy, self.limits)
         prefix, extra = address.prefix, b""
-        if proxy is not None and not address.tls:
+        if proxy is not None and not proxy.socks and not address.tls:
             prefix, extra = f"http://{address.authority}{address.prefix}", proxy.authorization_line
         self._encoder = RequestEncoder(address.authority, prefix=prefix, gzip=gzip, extra=extra)
         self.arrivals = memoryview(bytearray(ARRIVALS))

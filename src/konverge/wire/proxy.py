@@ -15,36 +15,48 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
-from konverge.wire.address import DEFAULT_PORTS, Address
+from konverge.wire.address import DEFAULT_PORTS, Address, host_of, port_of
+
+_SOCKS = ("socks5", "socks5h")
+"""Both the same, as for Go: the proxy looks the name up."""
+_PORTS = DEFAULT_PORTS | dict.fromkeys(_SOCKS, 1080)
 
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """An HTTP proxy, reached in the clear or over TLS."""
+    """An HTTP proxy, reached in the clear or over TLS, or one that speaks SOCKS 5."""
 
     scheme: str
     host: str
     port: int
-    authorization: str = field(default="", repr=False)
-    """The value of the Proxy-Authorization field."""
+    credentials: tuple[str, str] | None = field(default=None, repr=False)
+    """User and password."""
 
     @classmethod
     def parse(cls, url: str) -> Proxy:
         parts = urlsplit(url if "://" in url else f"http://{url}")
-        if parts.scheme not in DEFAULT_PORTS or not parts.hostname:
-            raise ValueError(f"a proxy is an http or https URL; {parts.scheme or 'this one'!r} is not supported")
-        authorization = ""
+        if parts.scheme not in _PORTS or not parts.hostname:
+            raise ValueError(
+                f"a proxy is an http, https or socks5 URL; {parts.scheme or 'this one'!r} is not supported"
+            )
+        credentials = None
         if parts.username is not None:
-            user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-            authorization = f"Basic {b64encode(user.encode()).decode('ascii')}"
-        port = parts.port if parts.port is not None else DEFAULT_PORTS[parts.scheme]
-        return cls(parts.scheme, parts.hostname, port, authorization)
+            credentials = (unquote(parts.username), unquote(parts.password or ""))
+        return cls(parts.scheme, host_of(parts), port_of(parts, _PORTS), credentials)
+
+    @property
+    def name(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def socks(self) -> bool:
+        return self.scheme in _SOCKS
 
     @property
     def authorization_line(self) -> bytes:
-        if not self.authorization:
+        if self.credentials is None:
             return b""
-        return f"proxy-authorization: {self.authorization}\r\n".encode("ascii")
+        return b"proxy-authorization: Basic %b\r\n" % b64encode(":".join(self.credentials).encode())
 
 
 def proxy_from_environment(url: str, environ: Mapping[str, str] | None = None) -> Proxy | None:
@@ -52,7 +64,7 @@ def proxy_from_environment(url: str, environ: Mapping[str, str] | None = None) -
     environ = os.environ if environ is None else environ
     address = Address.parse(url)
     chosen = _variable(environ, f"{address.scheme}_proxy")
-    if not chosen or bypassed(address.host, address.port, _variable(environ, "no_proxy")):
+    if not chosen or bypassed(address.bare, address.port, _variable(environ, "no_proxy")):
         return None
     return Proxy.parse(chosen)
 
@@ -75,9 +87,11 @@ _Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 def _ip(text: str) -> _Ip | None:
     try:
-        return ipaddress.ip_address(text.strip("[]"))
+        address = ipaddress.ip_address(text.strip("[]"))
     except ValueError:
         return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
 
 
 def _matches(rule: str, host: str, address: _Ip | None, port: int) -> bool:

@@ -142,8 +142,10 @@ class ResponseStream:
             return
         self._paused = True
         self._source.pause()
-        await asyncio.sleep(seconds)
-        self._go_on()
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._go_on()
 
     async def aclose(self) -> None:
         """Give the rest up. Before the end of the body this closes the connection. Idempotent."""

@@ -111,6 +111,8 @@ class WebSocket:
         """The peer has sent its close frame, or has gone."""
         self._closing = False
         """We have sent ours."""
+        self._owed = False
+        """Pongs were written since the peer was last seen to take what we write."""
 
     async def receive(self) -> bytes | None:
         """The next message; None when the peer has closed, gone, or broken the protocol."""
@@ -151,6 +153,8 @@ class WebSocket:
         return self._closing or self._ended or self._connection.closed
 
     async def _more(self) -> None:
+        if self._owed and not await self._taken():
+            return
         data = await self._connection.read()
         if not data:
             self._ended = True
@@ -162,9 +166,19 @@ class WebSocket:
             self._ended = True
             self._say_close(error.code, str(error))
 
+    async def _taken(self) -> bool:
+        """Wait for a peer that sends pings and takes no pongs: they would pile up here."""
+        self._owed = False
+        try:
+            await self._connection.drain()
+        except ConnectionError:
+            self._ended = True
+        return not self._ended
+
     def _control(self, message: Message) -> None:
         if message.opcode is Opcode.PING and not self._closing:
             self._connection.write(encode(Opcode.PONG, message.data))
+            self._owed = True
         elif message.opcode is Opcode.CLOSE:
             self._ended = True
             self._say_close(int.from_bytes(message.data[:2], "big") or NORMAL, "")

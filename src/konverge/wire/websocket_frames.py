@@ -46,8 +46,7 @@ class FrameReader:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._buffer = bytearray()
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._begun = bytearray()
         self._opcode: Opcode | None = None
         """Of the message whose first frames have come."""
 
@@ -103,7 +102,7 @@ class FrameReader:
         return length, 2 + width
 
     def _bound(self, opcode: Opcode, length: int) -> None:
-        if opcode < Opcode.CLOSE and self._size + length > self._limit:
+        if opcode < Opcode.CLOSE and len(self._begun) + length > self._limit:
             raise Violation(TOO_BIG, f"a message has at most {self._limit} bytes here")
 
     def _take(self, final: bool, opcode: Opcode, payload: bytes) -> Message | None:
@@ -112,12 +111,12 @@ class FrameReader:
         if (opcode is Opcode.CONTINUATION) is (self._opcode is None):
             raise Violation(PROTOCOL_ERROR, "a message is continued that was not begun, or begun before the last ended")
         self._opcode = self._opcode or opcode
-        self._parts.append(payload)
-        self._size += len(payload)
         if not final:
+            self._begun += payload
             return None
-        message = Message(self._opcode, b"".join(self._parts))
-        self._parts, self._size, self._opcode = [], 0, None
+        message = Message(self._opcode, bytes(self._begun) + payload if self._begun else payload)
+        self._begun.clear()
+        self._opcode = None
         if message.opcode is Opcode.TEXT:
             _check_text(message.data)
         return message
