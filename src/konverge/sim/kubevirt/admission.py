@@ -144,7 +144,8 @@ def _restore(request: AdmissionRequest) -> list[Problem]:
         return [("spec.virtualMachineSnapshotName", f'VirtualMachineSnapshot "{name}" does not exist')]
     for other in request.call.scan(SNAPSHOT, "virtualmachinerestores", request.namespace):
         same = other["spec"]["target"] == target and other["metadata"]["name"] != request.name
-        if same and not (other.get("status") or {}).get("complete"):
+        status = other.get("status") or {}
+        if same and not status.get("complete") and condition(status, "Failure").get("status") != "True":
             return [("spec.target", f'VirtualMachineRestore "{other["metadata"]["name"]}" in progress')]
     return []
 

@@ -239,9 +239,9 @@ def _nmstate() -> list[Obj]:
     ]  # fmt: skip
 
 
-_MAKERS = {"kubevirt": _kubevirt, "cdi": _cdi, "multus": _multus, "nmstate": _nmstate, "snapshot": _snapshot}
+_MAKERS = {"cdi": _cdi, "multus": _multus, "nmstate": _nmstate, "kubevirt": _kubevirt, "snapshot": _snapshot}
 PARTS = tuple(_MAKERS)
-"""What a cluster may have or lack."""
+"""What a cluster may have or lack, in the order in which it is installed."""
 
 
 def definitions(part: str) -> list[Obj]:

@@ -7,10 +7,11 @@ or with `_NEXT` after it has moved on. The status is written on the object itsel
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from math import inf
 from typing import Any
 
-from konverge.client import MergePatch
+from konverge.client import MergePatch, NotFound
 from konverge.objects import times
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod, Secret
 from konverge.runtime import Context, Controller, Request, Result, Watch, controller_of
@@ -77,7 +78,8 @@ class Instances:
         await save(ctx.client, ctx.obj, before, main=True)
         if ctx.deleting and ctx.obj.status.get("phase") in FINAL and not pods:
             ours = (FOREGROUND,) if controller_of(ctx.obj) is not None else (FOREGROUND, FINALIZER)
-            await without_finalizer(ctx.client, await ctx.client.get(Instance, *_place(ctx)), *ours)
+            with suppress(NotFound):
+                await without_finalizer(ctx.client, await ctx.client.get(Instance, *_place(ctx)), *ours)
         return Result(requeue_after=left) if left < inf else None
 
     async def _live(self, ctx: Context[Instance], pods: Sequence[Pod], wrong: faults.Faults) -> float:

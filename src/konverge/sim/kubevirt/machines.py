@@ -86,7 +86,8 @@ class Machines:
         with suppress(NotFound):
             await save(ctx.client, machine, before)
         if ctx.deleting and left == 0:
-            await without_finalizer(ctx.client, await ctx.client.get(VirtualMachine, *_place(ctx)), FINALIZER)
+            with suppress(NotFound):
+                await without_finalizer(ctx.client, await ctx.client.get(VirtualMachine, *_place(ctx)), FINALIZER)
         return Result(requeue_after=left) if 0 < left < inf else None
 
     # -------------------------------------------------------------- the instance
@@ -97,6 +98,7 @@ class Machines:
         await self._make_volumes(ctx)
         if instance is not None and instance.status.get("phase") in FINAL:
             self._count(machine, instance)
+        _settle_requests(machine, instance)
         wish = _wish(machine, instance)
         if wish == "stop" and instance is not None:
             await self._remove(ctx, instance)
@@ -120,7 +122,6 @@ class Machines:
                 "SuccessfulCreate",
                 f"Started the virtual machine by creating the new instance {made['metadata']['name']}",
             )
-        machine.status.pop("stateChangeRequests", None)
         drop_condition(machine.status, "RestartRequired")
         return inf
 
@@ -247,19 +248,43 @@ def _wish(machine: VirtualMachine, instance: Instance | None) -> str:
     phase = instance.status.get("phase", "") if instance is not None else ""
     if instance is not None and instance.metadata.deletion_timestamp is not None:
         return "stop"
-    asked = [one["action"] for one in machine.status.get("stateChangeRequests", [])]
+    asked = next((str(one["action"]) for one in machine.status.get("stateChangeRequests", [])), "")
+    if asked == "Stop" or (asked == "Start" and phase in FINAL):
+        return "stop"
     match strategy(machine):
         case "Halted":
             return "stop"
         case "Always":
-            return "stop" if phase in FINAL or "Stop" in asked else "start"
+            return "stop" if phase in FINAL else "start"
         case "RerunOnFailure":
-            return "stop" if phase == "Failed" or "Stop" in asked else "start"
+            return "stop" if phase == "Failed" else "start"
         case "Once":
-            return "stop" if "Stop" in asked else "start"
+            return "start"
         case "Manual":
-            return "stop" if "Stop" in asked else "start" if "Start" in asked else ""
+            return "start" if asked == "Start" else ""
     return ""
+
+
+def _settle_requests(machine: VirtualMachine, instance: Instance | None) -> None:
+    """What people asked for and has happened is forgotten; what has not stays, in order.
+
+    A strategy that starts machines by itself would start one again that was stopped, so there the wish to have it
+    stopped stays until somebody wants it started.
+    """
+    asked: list[Obj] = list(machine.status.get("stateChangeRequests", []))
+    restless = strategy(machine) in ("RerunOnFailure", "Once")
+    lives = instance is not None and instance.status.get("phase") not in FINAL
+    while asked:
+        first = asked[0]
+        other = instance is None or first.get("uid") not in (None, instance.metadata.uid)
+        stopped = first["action"] == "Stop" and other and (not restless or len(asked) > 1)
+        if not stopped and not (first["action"] == "Start" and lives):
+            break
+        del asked[0]
+    if asked:
+        machine.status["stateChangeRequests"] = asked
+    else:
+        machine.status.pop("stateChangeRequests", None)
 
 
 def _backoff_left(machine: VirtualMachine) -> float:

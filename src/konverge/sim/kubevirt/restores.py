@@ -10,12 +10,12 @@ from copy import deepcopy
 from math import inf
 from typing import Any
 
-from konverge.client import AlreadyExists, MergePatch, NotFound
+from konverge.client import AlreadyExists, MergePatch
 from konverge.client.patches import difference
 from konverge.objects import times
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.runtime import Context, Controller, Result, controller_of
-from konverge.sim.kubevirt import faults
+from konverge.sim.kubevirt import faults, marks
 from konverge.sim.kubevirt.kinds import (
     DataVolume,
     Instance,
@@ -54,25 +54,25 @@ class Restores:
                 name="virt-controller-restores",
                 component="restore-controller",
                 watches=[faults.switches(Restore)],
-                reads=[VirtualMachine, Instance, Snapshot, SnapshotContent, PersistentVolumeClaim, DataVolume],
+                reads=[Instance, Snapshot, SnapshotContent, PersistentVolumeClaim, DataVolume],
                 optional=[DataVolume],
             )
         ]
 
     async def reconcile(self, ctx: Context[Restore]) -> Result | None:
         restore = ctx.obj
-        machine = await ctx.get(VirtualMachine, restore.spec["target"]["name"])
+        target = str(restore.spec["target"]["name"])
         if ctx.deleting or restore.status.get("complete") or is_true(restore.status, "Failure"):
-            await self._mark(ctx, machine, None)
+            await marks.take_off(ctx, target, marks.RESTORE)
             if ctx.deleting:
                 await without_finalizer(ctx.client, restore, FINALIZER)
             return None
         before = kept(restore)
         await with_finalizers(ctx.client, restore, [FINALIZER])
-        left = await self._advance(ctx, machine, await faults.of(ctx, "vmrestore"))
+        left = await self._advance(ctx, await marks.live(ctx, target), await faults.of(ctx, "vmrestore"))
         await save(ctx.client, restore, before)
         if left == inf:
-            await self._mark(ctx, await ctx.get(VirtualMachine, restore.spec["target"]["name"]), None)
+            await marks.take_off(ctx, target, marks.RESTORE)
             return None
         return Result(requeue_after=left)
 
@@ -89,7 +89,8 @@ class Restores:
         left = await self._stopped(ctx, machine)
         if left:
             return left
-        await self._mark(ctx, machine, restore.metadata.name)
+        if not await marks.put(ctx, machine, marks.RESTORE):
+            return self._timings.retry[0]
         set_condition(status, "Progressing", True, "InProgress", "Operation in progress")
         set_condition(status, "Ready", False, "NotReady", "Waiting for target to be ready")
         if "stuck" in wrong:
@@ -199,18 +200,6 @@ class Restores:
         if changed:
             meta = machine.metadata
             await ctx.client.patch(VirtualMachine, meta.name, MergePatch({"spec": changed}), meta.namespace)
-
-    async def _mark(self, ctx: Context[Restore], machine: VirtualMachine | None, name: str | None) -> None:
-        """The machine says what is being done to it."""
-        held = machine.status.get("restoreInProgress") if machine is not None else None
-        if machine is None or held == name or (name is None and held != ctx.obj.metadata.name):
-            return
-        meta = machine.metadata
-        body = MergePatch({"metadata": {"uid": meta.uid}, "status": {"restoreInProgress": name}})
-        try:
-            await ctx.client.patch(VirtualMachine, meta.name, body, meta.namespace, subresource="status")
-        except NotFound:
-            return
 
 
 def _halted(spec: Obj) -> Obj:

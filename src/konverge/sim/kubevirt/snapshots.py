@@ -9,13 +9,13 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from konverge.client import AlreadyExists, MergePatch, NotFound
+from konverge.client import AlreadyExists
 from konverge.objects import times
 from konverge.objects.codec import to_dict
 from konverge.objects.durations import duration_seconds
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.runtime import Context, Controller, Result
-from konverge.sim.kubevirt import faults, launcher
+from konverge.sim.kubevirt import faults, launcher, marks
 from konverge.sim.kubevirt.kinds import (
     Instance,
     Obj,
@@ -52,7 +52,7 @@ class Snapshots:
                 name="virt-controller-snapshots",
                 component="snapshot-controller",
                 watches=[faults.switches(Snapshot)],
-                reads=[VirtualMachine, Instance, PersistentVolumeClaim],
+                reads=[Instance, PersistentVolumeClaim],
                 makes=[SnapshotContent],
             )
         ]
@@ -80,7 +80,7 @@ class Snapshots:
         status.setdefault("readyToUse", False)
         if self._too_late(snapshot):
             return self._fail(ctx, "snapshot deadline exceeded")
-        machine = await ctx.get(VirtualMachine, snapshot.spec["source"]["name"])
+        machine = await marks.live(ctx, snapshot.spec["source"]["name"])
         if machine is None:
             set_condition(status, "Progressing", False, "SourceDoesNotExist", "Source does not exist")
             return self._timings.retry[0]
@@ -114,24 +114,12 @@ class Snapshots:
     # -------------------------------------------------------------- the machine
 
     async def _lock(self, ctx: Context[Snapshot], machine: VirtualMachine) -> bool:
-        holder = machine.status.get("snapshotInProgress")
-        if holder is None and not machine.status.get("restoreInProgress"):
-            await self._mark(ctx, machine, ctx.obj.metadata.name)
-            return True
-        return bool(holder == ctx.obj.metadata.name)
+        if machine.status.get("restoreInProgress"):
+            return False
+        return await marks.put(ctx, machine, marks.SNAPSHOT)
 
     async def _unlock(self, ctx: Context[Snapshot]) -> None:
-        machine = await ctx.get(VirtualMachine, ctx.obj.spec["source"]["name"])
-        if machine is not None and machine.status.get("snapshotInProgress") == ctx.obj.metadata.name:
-            await self._mark(ctx, machine, None)
-
-    async def _mark(self, ctx: Context[Snapshot], machine: VirtualMachine, name: str | None) -> None:
-        meta = machine.metadata
-        body = MergePatch({"metadata": {"uid": meta.uid}, "status": {"snapshotInProgress": name}})
-        try:
-            await ctx.client.patch(VirtualMachine, meta.name, body, meta.namespace, subresource="status")
-        except NotFound:
-            return
+        await marks.take_off(ctx, ctx.obj.spec["source"]["name"], marks.SNAPSHOT)
 
     # -------------------------------------------------------------- what is kept
 

@@ -1,0 +1,75 @@
+"""Live migration: the guest is on another node afterwards, or stays where it was."""
+
+from __future__ import annotations
+
+import pytest
+
+from konverge.client import Invalid
+from konverge.sim.kubevirt.faults import ANNOTATION
+from tests.sim.kubevirt.conftest import SPACE, VM, VMI, VMIM, Obj, claim, condition, machine, playing
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("S-22")]
+
+
+def migration(name: str = "move", **meta: object) -> Obj:
+    metadata = {"name": name, "namespace": SPACE, **meta}
+    return {"apiVersion": "kubevirt.io/v1", "kind": VMIM.kind, "metadata": metadata, "spec": {"vmiName": "web-vm"}}
+
+
+async def test_a_guest_moves_to_another_node() -> None:
+    async with playing(parts=["kubevirt"]) as play:
+        await play.client.create(claim("root", mode="ReadWriteMany"))
+        await play.client.create(machine("web-vm", "root"))
+        await play.until(VMI, "web-vm", "Running")
+        before = await play.status(VMI)
+        assert condition(before, "LiveMigratable") == ("True", "")
+        await play.client.create(migration())
+        with pytest.raises(Invalid, match="in-flight migration"):
+            await play.client.create(migration("again"))
+        await play.after(6)
+        assert await play.shown() == "Migrating"
+        seen = await play.until(VMIM, "move", "Succeeded")
+        assert seen[-4:] == ["PreparingTarget", "TargetReady", "Running", "Succeeded"]
+        await play.after(20)
+        after = await play.status(VMI)
+        assert after["nodeName"] != before["nodeName"]
+        assert (after["migrationState"]["completed"], after["migrationState"]["failed"]) == (True, False)
+        assert (await play.shown(), len(await play.client.list("pods", SPACE))) == ("Running", 1)
+        assert await play.phase(VMI) == "Running"
+
+
+async def test_a_target_that_does_not_come_up_leaves_the_guest_where_it_was() -> None:
+    async with playing(parts=["kubevirt"]) as play:
+        await play.client.create(machine("web-vm"))
+        await play.until(VMI, "web-vm", "Running")
+        before = (await play.status(VMI))["nodeName"]
+        await play.client.create(migration(annotations={ANNOTATION: "fails"}))
+        await play.until(VMIM, "move", "Failed")
+        await play.after(30)
+        assert (await play.status(VMI))["nodeName"] == before
+        assert (await play.shown(), len(await play.client.list("pods", SPACE))) == ("Running", 1)
+
+
+async def test_a_deleted_migration_is_cancelled() -> None:
+    async with playing(parts=["kubevirt"], nodes=1) as play:
+        await play.client.create(machine("web-vm"))
+        await play.until(VMI, "web-vm", "Running")
+        await play.client.create(migration())
+        await play.after(60)
+        assert await play.phase(VMIM, "move") == "Scheduling"
+        await play.client.delete(VMIM, "move", SPACE)
+        await play.after(20)
+        assert (await play.find(VMIM, "move"), len(await play.client.list("pods", SPACE))) == (None, 1)
+        assert await play.shown() == "Running"
+
+
+async def test_a_machine_deleted_while_it_moves_goes_with_both_pods() -> None:
+    async with playing(parts=["kubevirt"]) as play:
+        await play.client.create(machine("web-vm"))
+        await play.until(VMI, "web-vm", "Running")
+        await play.client.create(migration())
+        await play.until(VMIM, "move", "PreparingTarget")
+        await play.client.delete(VM, "web-vm", SPACE)
+        await play.after(60)
+        assert [await play.find(VM), len(await play.client.list("pods", SPACE))] == [None, 0]
+        assert await play.phase(VMIM, "move") == "Failed"
