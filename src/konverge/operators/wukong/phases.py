@@ -121,7 +121,7 @@ def _starting(vm: VirtualMachine, vmi: VirtualMachineInstance, grace: float) -> 
 
 def _why(vm: VirtualMachine) -> str:
     """KubeVirt's own text for a failure."""
-    found = find_condition(vm.status.conditions, "Failure") or find_condition(vm.status.conditions, "Ready")
+    found = find_condition(vm.status.conditions, "Failure")
     return (found.message or "") if found is not None else ""
 
 

@@ -100,14 +100,20 @@ def _why_pending(claim: PersistentVolumeClaim, storage: StorageClass | None) -> 
 # ------------------------------------------------------------------ growing
 
 
-def asked(volume: DataVolume | None, claim: PersistentVolumeClaim) -> str:
-    """The size that was wished last. CDI makes claims larger than that, by what a file system takes for itself."""
+def asked(volume: DataVolume | None, claim: PersistentVolumeClaim, size: str) -> str:
+    """The size that was wished last, of a disk that CDI filled: its claim is larger, by what a file system takes.
+
+    Where neither a note nor the DataVolume tells, nobody knows how much that was, and a smaller wish is believed.
+    """
     noted = claim.metadata.annotations.get(REQUESTED_SIZE, "")
     if noted:
         return noted
     block = volume.spec.storage if volume is not None else None
     first = block.resources.requests.get("storage") if block is not None and block.resources is not None else None
-    return str(first) if first is not None else requested(claim)
+    if first is not None:
+        return str(first)
+    present = requested(claim)
+    return size if Quantity(size) < Quantity(present) else present
 
 
 def requested(claim: PersistentVolumeClaim) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec.structs import replace
+
 from konverge.objects import Object, Quantity
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.objects.kinds.storage_v1 import StorageClass
@@ -15,13 +17,14 @@ from konverge.operators.wukong import wish
 from konverge.operators.wukong.children.disks import claim_for, data_volume_for, grown, growth_for
 from konverge.operators.wukong.conditions import SPEC_VALID, VOLUMES_BOUND, Trouble
 from konverge.operators.wukong.kinds import DataVolume
-from konverge.operators.wukong.names import LABEL
+from konverge.operators.wukong.names import LABEL, REQUESTED_SIZE
 from konverge.operators.wukong.spec_disks import Disk
 from konverge.operators.wukong.status import VolumeStatus
 from konverge.operators.wukong.steps.round import Round
 from konverge.operators.wukong.volumes import Standing, asked, capacity, may_grow, requested, stands
 from konverge.runtime import controller_of
 
+PROGRESS_STEP = 5.0
 LOST = "Lost"
 """The phase of a disk whose claim is gone; until there is one again, or the disk is taken out of the spec."""
 
@@ -103,14 +106,18 @@ async def _grow(
 ) -> Trouble | None:
     if disk.size is None:
         return None
-    before = asked(volume, claim)
+    before = asked(volume, claim, disk.size)
     verdict = _class_changed(disk, claim) or may_grow(disk.name, disk.size, before, claim, storage)
     if isinstance(verdict, Trouble):
         return verdict
+    present = Quantity(requested(claim))
     if verdict:
-        request = grown(Quantity(requested(claim)), Quantity(before), Quantity(disk.size))
+        request = grown(present, Quantity(before), Quantity(disk.size))
         await round.ctx.apply(growth_for(round.spec, disk, request), own=False)
         round.ctx.event("DiskGrows", f"disk {disk.name} grows from {before} to {disk.size}")
+    elif claim.status.phase == "Bound" and REQUESTED_SIZE not in claim.metadata.annotations:
+        # The DataVolume knows it, but CDI may delete that one day.
+        await round.ctx.apply(growth_for(round.spec, replace(disk, size=before), present), own=False)
     return None
 
 
@@ -207,18 +214,20 @@ def _note(
     round: Round, disk: Disk, volume: DataVolume | None, claim: PersistentVolumeClaim | None, standing: Standing
 ) -> Standing:
     """The entry of the status."""
-    lost = standing.trouble is not None and standing.trouble.reason == "ClaimLost" and claim is None
+    known, reason = _recorded(round, disk), standing.trouble.reason if standing.trouble is not None else ""
+    lost = reason == "ClaimLost" and claim is None
     entry = VolumeStatus(
         name=disk.name,
         pvc_name=wish.claim_name(round.spec, disk),
-        bound=standing.bound,
+        bound=standing.bound or (reason == "ClaimDeleting" and known is not None and known.bound),
         size=disk.size or "",
         type=_type(round, disk),
     )
     if lost:
         entry.phase = LOST
     elif volume is not None:
-        entry.phase, entry.progress = volume.status.phase or "", volume.status.progress or ""
+        entry.phase = volume.status.phase or ""
+        entry.progress = _progress(known, entry.phase, volume.status.progress or "")
         entry.restarts = volume.status.restart_count or 0
     elif claim is not None:
         entry.phase = claim.status.phase or ""
@@ -227,6 +236,17 @@ def _note(
     entry.message = standing.waiting or (standing.trouble.message if standing.trouble is not None else "")
     round.volumes.append(entry)
     return standing
+
+
+def _progress(known: VolumeStatus | None, phase: str, told: str) -> str:
+    """Told in steps: an import that says something every second is no reason to write every second."""
+    if known is None or known.phase != phase:
+        return told
+    try:
+        moved = float(told.rstrip("%")) - float(known.progress.rstrip("%"))
+    except ValueError:
+        return told
+    return known.progress if 0 <= moved < PROGRESS_STEP else told
 
 
 def _type(round: Round, disk: Disk) -> Literal["PersistentVolumeClaim", "DataVolume", "Existing"]:

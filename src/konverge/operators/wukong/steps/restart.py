@@ -1,4 +1,5 @@
-"""Restarts: once for each new `restartAt`, and for changes that need one where `updatePolicy` is Automatic.
+"""Restarts: once for each new `restartAt`, and for changes that need one where `updatePolicy` is Automatic (or where the
+guest has not even started).
 
 A restart is the deletion of the running instance: KubeVirt makes the next one. Which instance a restart is about is
 written on the VirtualMachine before, so that an operator that is killed in between restarts neither twice nor never.
@@ -15,6 +16,9 @@ from konverge.runtime import find_condition
 ASKED = "vm.novasphere.dev/restart-at"
 INSTANCE = "vm.novasphere.dev/restart-of"
 """The uid of the instance that was there when the restart was asked for; empty when there was none."""
+
+NOT_YET = ("", "Pending", "Scheduling")
+"""Phases in which no guest runs: an instance that cannot start is replaced by what was wished since, unasked."""
 
 
 def restart_marks(round: Round) -> dict[str, str]:
@@ -36,15 +40,17 @@ async def restart(round: Round) -> None:
     if vmi is not None and due and vmi.metadata.uid == due:
         await _end(round, vmi, f"restartAt is {token}")
     elif vm is not None and vmi is not None and _outdated(round, vm, vmi):
-        await _end(round, vmi, "a change needs it, and updatePolicy is Automatic")
+        await _end(round, vmi, "a change needs it")
     round.status.last_restart = token or ""
 
 
 def _outdated(round: Round, vm: VirtualMachine, vmi: VirtualMachineInstance) -> bool:
     """A change waits for a restart, and this instance is older than the change: or it would never end."""
     found = find_condition(vm.status.conditions, "RestartRequired")
-    if found is None or found.status != "True" or round.spec.spec.update_policy != "Automatic":
+    if found is None or found.status != "True":
         return False
+    if round.spec.spec.update_policy != "Automatic" and vmi.status.phase not in NOT_YET:
+        return False  # somebody is at work in there
     since, born = found.last_transition_time, vmi.metadata.creation_timestamp
     return not since or not born or parse_time(born) <= parse_time(since)
 
