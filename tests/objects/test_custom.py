@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -10,15 +10,22 @@ import pytest
 from konverge.objects import (
     Column,
     CustomResource,
+    ExclusiveMaximum,
     ListType,
+    Maximum,
+    MaxLength,
+    Minimum,
     Model,
+    MultipleOf,
     NoStatus,
     ObjectMeta,
+    Pattern,
     Quantity,
     Rule,
     SchemaError,
     crd,
     crd_dict,
+    field,
     from_dict,
     from_json,
     to_dict,
@@ -158,10 +165,58 @@ def test_every_kind_of_field() -> None:
     assert fields["anything"] == {"x-kubernetes-preserve-unknown-fields": True}
     assert fields["embedded"]["x-kubernetes-embedded-resource"] is True
     assert fields["maybe"] == {"type": "string", "nullable": True}
-    assert fields["born"] == fields["seen"] == {"type": "string", "format": "date-time"}
+    assert fields["born"] == fields["seen"] == {"type": "string", "format": "date-time", "minItems": 1, "maxItems": 0}
     assert fields["filled"]["default"] == 7
     assert fields["described"]["description"] == "Words for explain."
     assert fields["clusterIP"] == {"type": "string", "maxLength": 20}
+
+
+class _Ruled(Model, rules=[Rule("self.a < 9")]):
+    a: int = 1
+
+
+class _Corners(Model):
+    ruled: Annotated[_Ruled, Rule("self.a != 5")] = field(default_factory=_Ruled)
+    both: Annotated[Annotated[str, Rule("self != 'x'")] | None, Rule("self != 'y'"), Rule("self != 'z'")] = None
+    budget: Annotated[int, Minimum(0)] | Annotated[str, Pattern("^[0-9]+%$")] | None = None
+    gaps: list[int | None] = []
+    holes: dict[str, Annotated[int, Minimum(1)] | None] = {}
+    port: Annotated[int, Minimum(1)] = 0
+    data: bytes = b""
+    low: Annotated[float, Minimum(0.5), ExclusiveMaximum(1.5)] = 1
+    literal: Literal["a", None] = None
+    unset: int | msgspec.UnsetType = msgspec.UNSET
+
+
+def test_corners() -> None:
+    fields = schema_of(_Corners)["properties"]
+    assert [rule["rule"] for rule in fields["ruled"]["x-kubernetes-validations"]] == ["self.a < 9", "self.a != 5"]
+    assert [rule["rule"][-3:] for rule in fields["both"]["x-kubernetes-validations"]] == ["'x'", "'y'", "'z'"]
+    assert (fields["budget"]["minimum"], fields["budget"]["pattern"]) == (0, "^[0-9]+%$")
+    assert fields["gaps"]["items"] == {"type": "integer", "format": "int64", "nullable": True}
+    assert fields["holes"]["additionalProperties"]["nullable"] is True
+    assert "default" not in fields["port"]  # zero, which the class would not decode, means "not given"
+    assert "default" not in fields["data"]  # the server refuses an empty text as base64
+    assert fields["low"] == {
+        "type": "number",
+        "minimum": 0.5,
+        "maximum": 1.5,
+        "x-kubernetes-validations": [{"rule": "self >= 0.5"}, {"rule": "self < 1.5"}],
+        "default": 1,
+    }
+    assert fields["literal"] == {"type": "string", "enum": ["a"]}
+    assert fields["unset"] == {"type": "integer", "format": "int64"}
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)b", "a(?!b)", "(?<=a)b", r"(a)\1", r"a\Z", r"\\(?=a)", "(?P<x>a)(?P=x)"])
+def test_patterns_that_servers_cannot_read_are_refused(pattern: str) -> None:
+    with pytest.raises(TypeError, match="is unknown to RE2"):
+        Pattern(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["^[*+]+$", r"\(?=", "(?P<x>a)", "(?:a|b)", "(?i)a", r"\\1", r"[\d]{1,3}"])
+def test_patterns_that_servers_read_as_python_does(pattern: str) -> None:
+    assert Pattern(pattern).pattern == pattern
 
 
 def test_several_versions() -> None:
@@ -224,6 +279,30 @@ class _MixedEnum(Model):
     value: int | float
 
 
+class _BoundKeys(Model):
+    value: dict[Annotated[str, MaxLength(3)], str] = {}
+
+
+class _OptionalRaw(Model):
+    value: msgspec.Raw | None = None
+
+
+class _Fractions(Model):
+    value: Annotated[float, MultipleOf(0.5)] = 1
+
+
+class _BadDefault(Model):
+    value: Annotated[int, Maximum(10)] = 11
+
+
+class _BadListKey(Model):
+    value: Annotated[list[_Tagless], ListType("map", "name")] = []
+
+
+class _Tagless(Model):
+    name: str | None = None
+
+
 @pytest.mark.parametrize(
     ("model", "words"),
     [
@@ -232,6 +311,11 @@ class _MixedEnum(Model):
         (_BadKeys, "the keys of a map are texts"),
         (_Tagged, "tagged struct"),
         (_MixedEnum, "of unions only"),
+        (_BoundKeys, r"_BoundKeys.value: a structural schema cannot bound the keys .* Rule\("),
+        (_OptionalRaw, "_OptionalRaw.value: of unions only"),
+        (_Fractions, "cannot check multiples of 0.5"),
+        (_BadDefault, "_BadDefault.value: the class itself refuses the default 11: Expected `int` <= 10"),
+        (_BadListKey, "_BadListKey.value: 'name' can be a key only as a required field"),
     ],
 )
 def test_what_no_schema_can_say(model: type[Model], words: str) -> None:

@@ -9,9 +9,13 @@ entries) is said in the marker's docstring.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import re
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
+
+# Escapes are looked at in pairs, so that the brackets after an escaped backslash count.
+_PYTHON_ONLY: Final = re.compile(r"(?:[^\\]|\\[^1-9Z])*?(\(\?<?[=!]|\(\?[>(]|\(\?P=|\\[1-9Z])").match
 
 
 def Minimum(value: int | float) -> Meta:
@@ -50,6 +54,8 @@ def MaxLength(value: int) -> Meta:
 
 def Pattern(regex: str) -> Meta:
     """A text in which the pattern is found (write `^…$` for the whole text). Keep to what RE2 and Python share."""
+    if found := _PYTHON_ONLY(regex):
+        raise TypeError(f"{found[1]!r} in the pattern {regex!r} is unknown to RE2, in which API servers read patterns")
     return Meta(pattern=regex)
 
 

@@ -11,18 +11,24 @@ import inspect as python_inspect
 import re
 from typing import Any
 
+import msgspec
 from msgspec import NODEFAULT, inspect
 
-from konverge.objects.codec import to_builtins
+from konverge.objects.codec import decode_hook, to_builtins
 from konverge.objects.meta import ObjectMeta
 from konverge.objects.model import Model, Required
 from konverge.objects.quantity import Quantity
 
 Schema = dict[str, Any]
 
-_QUANTITY_PATTERN = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$"
+_QUANTITY_PATTERN = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?0*[0-9]{1,9})?$"
 _INT_OR_STRING: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 _ANYTHING: Schema = {"x-kubernetes-preserve-unknown-fields": True}
+# Where a text has a format, the server lets any list pass for it, and nobody could read the object afterwards. No list
+# has both at least one item and none.
+_NO_LIST: Schema = {"minItems": 1, "maxItems": 0}
+_RULES = "x-kubernetes-validations"
+_KEYS = "x-kubernetes-list-map-keys"
 
 
 class SchemaError(TypeError):
@@ -39,9 +45,13 @@ class _Writer:
         self._open: list[type] = []
 
     def of_type(self, node: inspect.Type, path: str) -> Schema:
+        schema = self._of_type(node, path)
+        return schema | _NO_LIST if schema.get("type") == "string" and "format" in schema else schema
+
+    def _of_type(self, node: inspect.Type, path: str) -> Schema:
         match node:
             case inspect.Metadata(type=inner, extra_json_schema=extra):
-                return self.of_type(inner, path) | (extra or {})
+                return _marked(self.of_type(inner, path), extra or {}, path)
             case inspect.StructType():
                 return self._struct(node, path)
             case inspect.UnionType():
@@ -67,17 +77,21 @@ class _Writer:
         schema: Schema = {"type": "object"}
         if text := _description(node.cls):
             schema["description"] = text
-        properties = {field.encode_name: self._field(field, f"{path}.{field.encode_name}") for field in node.fields}
+        hints = {field.name: field.type for field in msgspec.structs.fields(node.cls)}
+        properties = {
+            field.encode_name: self._field(field, hints[field.name], f"{path}.{field.encode_name}")
+            for field in node.fields
+        }
         if properties:
             schema["properties"] = properties
         if required := [field.encode_name for field in node.fields if _is_required(field)]:
             schema["required"] = sorted(required)
         if rules := rules_of(node.cls):
-            schema["x-kubernetes-validations"] = rules
+            schema[_RULES] = rules
         self._open.pop()
         return schema
 
-    def _field(self, field: inspect.Field, path: str) -> Schema:
+    def _field(self, field: inspect.Field, hint: Any, path: str) -> Schema:
         schema = self.of_type(field.type, path)
         if "default" in schema or _is_required(field):
             return schema
@@ -87,32 +101,52 @@ class _Writer:
             return schema
         if default == {} and "properties" not in schema:
             return schema
+        if refusal := _refusal(default, hint):
+            if not default:  # as an empty text does, zero stands for "not given"
+                return schema
+            raise SchemaError(f"{path}: the class itself refuses the default {default!r}: {refusal}")
         return schema | {"default": _spelled_out(default, schema)}
 
     def _union(self, node: inspect.UnionType, path: str) -> Schema:
         some = [part for part in node.types if not isinstance(part, inspect.NoneType)]
-        if len(some) == 1:
+        if len(some) == 1 and not isinstance(some[0], inspect.RawType):  # Raw | None reads nothing but null
             return self.of_type(some[0], path)
         if {type(_plain(part)) for part in some} == {inspect.IntType, inspect.StrType}:
-            return dict(_INT_OR_STRING)
+            # Bounds of numbers and patterns of texts do not meet, so they may stand side by side.
+            bounds = [self.of_type(part, path) for part in some]
+            both = {name: value for one in bounds for name, value in one.items() if name not in ("type", "format")}
+            return _INT_OR_STRING | both
         raise SchemaError(f"{path}: of unions only int | str and X | None can be said in a structural schema; use Any")
 
     def _list(
         self, node: inspect.ListType | inspect.SetType | inspect.FrozenSetType | inspect.VarTupleType, path: str
     ) -> Schema:
-        schema: Schema = {"type": "array", "items": self.of_type(node.item_type, f"{path}[]")}
+        schema: Schema = {"type": "array", "items": self._element(node.item_type, f"{path}[]")}
         if isinstance(node, inspect.SetType | inspect.FrozenSetType):
             schema["x-kubernetes-list-type"] = "set"
         return schema | _given(minItems=node.min_length, maxItems=node.max_length)
 
+    def _element(self, node: inspect.Type, path: str) -> Schema:
+        """Of a list or map. There, None cannot mean absent: it is a value."""
+        schema = self.of_type(node, path)
+        inner = _plain(node)
+        null = isinstance(inner, inspect.UnionType) and any(isinstance(part, inspect.NoneType) for part in inner.types)
+        return schema | {"nullable": True} if null else schema
+
     def _map(self, node: inspect.DictType, path: str) -> Schema:
-        if not isinstance(_plain(node.key_type), inspect.StrType):
+        key = _plain(node.key_type)
+        if not isinstance(key, inspect.StrType):
             raise SchemaError(f"{path}: the keys of a map are texts in JSON; use dict[str, …]")
+        if (key.min_length, key.max_length, key.pattern) != (None, None, None):
+            raise SchemaError(
+                f"{path}: a structural schema cannot bound the keys of a map; use dict[str, …] and a rule, "
+                'such as Rule("self.all(key, key.size() <= 63)")'
+            )
         schema: Schema = {"type": "object"}
         if isinstance(node.value_type, inspect.AnyType):
             schema |= _ANYTHING
         else:
-            schema["additionalProperties"] = self.of_type(node.value_type, f"{path}{{}}")
+            schema["additionalProperties"] = self._element(node.value_type, f"{path}{{}}")
         return schema | _given(minProperties=node.min_length, maxProperties=node.max_length)
 
 
@@ -124,13 +158,13 @@ def _scalar(node: inspect.Type, path: str) -> Schema:
         case inspect.IntType():
             return {"type": "integer", "format": "int64"} | _bounds(node)
         case inspect.FloatType():
-            return {"type": "number"} | _bounds(node)
+            return {"type": "number"} | _float_bounds(node, path)
         case inspect.BoolType():
             return {"type": "boolean"}
         case inspect.EnumType(cls=cls):
             return _enum([member.value for member in cls], path)
         case inspect.LiteralType(values=values):
-            return _enum(list(values), path)
+            return _enum([value for value in values if value is not None], path)
         case inspect.DateTimeType():
             return {"type": "string", "format": "date-time"}
         case inspect.DateType():
@@ -151,6 +185,47 @@ def _bounds(node: inspect.IntType | inspect.FloatType) -> Schema:
     if node.lt is not None:
         schema |= {"maximum": node.lt, "exclusiveMaximum": True}
     return schema
+
+
+def _float_bounds(node: inspect.FloatType, path: str) -> Schema:
+    """The server compares whole numbers with the whole part of a bound (0 passes for at least 0.5); a rule does not."""
+    if node.multiple_of is not None and not _whole(node.multiple_of):
+        raise SchemaError(f"{path}: API servers cannot check multiples of {node.multiple_of}; count in a smaller unit")
+    schema = _bounds(node)
+    bounds = ((">=", node.ge), ("<=", node.le), (">", node.gt), ("<", node.lt))
+    rules = [{"rule": f"self {sign} {bound!r}"} for sign, bound in bounds if bound is not None and not _whole(bound)]
+    if not rules:
+        return schema
+    for limit in ("minimum", "maximum"):
+        if not _whole(schema.get(limit, 0)):
+            schema.pop(f"exclusive{limit.capitalize()}", None)
+    return schema | {_RULES: rules}
+
+
+def _whole(number: float) -> bool:
+    return float(number).is_integer()
+
+
+def _marked(schema: Schema, extra: Schema, path: str) -> Schema:
+    """A schema with the keywords of its markers. Rules are added to those that the type has by itself."""
+    properties = schema.get("items", {}).get("properties", {})
+    needed = schema.get("items", {}).get("required", [])
+    for key in extra.get(_KEYS, ()):
+        if key not in needed and "default" not in properties.get(key, {}):
+            raise SchemaError(
+                f"{path}: {key!r} can be a key only as a required field of the entries, or with a default"
+            )
+    rules = schema.get(_RULES, []) + extra.get(_RULES, [])
+    return schema | extra | ({_RULES: rules} if rules else {})
+
+
+def _refusal(default: Any, hint: Any) -> str:
+    """What the class would say of its own default."""
+    try:
+        msgspec.convert(default, hint, dec_hook=decode_hook)
+    except msgspec.ValidationError as error:
+        return str(error)
+    return ""
 
 
 def _enum(values: list[Any], path: str) -> Schema:
@@ -176,7 +251,8 @@ def _is_required(field: inspect.Field) -> bool:
 def _default(field: inspect.Field) -> Any:
     if field.default is not NODEFAULT:
         return to_builtins(field.default)
-    return to_builtins(field.default_factory())
+    # A field that is UNSET by default has no default that msgspec would tell.
+    return None if field.default_factory is NODEFAULT else to_builtins(field.default_factory())
 
 
 def _spelled_out(default: Any, schema: Schema) -> Any:
@@ -189,8 +265,10 @@ def _spelled_out(default: Any, schema: Schema) -> Any:
 
 
 def _allows_empty(schema: Schema) -> bool:
+    if schema.get("minLength") or "enum" in schema or "format" in schema:
+        return False
     pattern = schema.get("pattern")
-    return not schema.get("minLength") and "enum" not in schema and (not pattern or re.search(pattern, "") is not None)
+    return not pattern or re.search(pattern, "") is not None
 
 
 def _description(cls: type) -> str:
