@@ -70,12 +70,7 @@ class SqliteJournal:
         self._on_durable: Callable[[int], None] = lambda revision: None
         self._on_failed: Callable[[BaseException], None] = lambda error: None
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._connection = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
-        self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # two servers on one folder would spoil it
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = FULL")
-        self._connection.execute("PRAGMA wal_autocheckpoint = 0")
-        self._connection.executescript(_SCHEMA)
+        self._connection = _opened(path)
         self._log = path.with_name(f"{path.name}-wal")
         _make_room(self._log)
 
@@ -209,6 +204,20 @@ class SqliteJournal:
         assert self._loop is not None
         with contextlib.suppress(RuntimeError):  # the loop has gone; what is written is written
             self._loop.call_soon_threadsafe(callback, *arguments)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # two servers on one folder would spoil it
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        connection.executescript(_SCHEMA)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _make_room(log: Path) -> None:
