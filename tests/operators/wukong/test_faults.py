@@ -33,7 +33,7 @@ async def faults(w: World, **words: str) -> None:
     if await w.find(ConfigMap, CONFIG_MAP) is None:
         await w.client.create(ConfigMap(metadata=ObjectMeta(name=CONFIG_MAP, namespace=SPACE), data=data))
     else:
-        gone: dict[str, str | None] = {key: None for key in (await w.client.get(ConfigMap, CONFIG_MAP, SPACE)).data}
+        gone: dict[str, str | None] = dict.fromkeys((await w.client.get(ConfigMap, CONFIG_MAP, SPACE)).data)
         await w.client.patch(ConfigMap, CONFIG_MAP, MergePatch({"data": gone | data}), SPACE)
 
 

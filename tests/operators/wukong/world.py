@@ -14,7 +14,7 @@ from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
 from konverge.operators.wukong.operator import OPERATOR, controllers
 from konverge.operators.wukong.options import Options
-from konverge.operators.wukong.resource import Wukong
+from konverge.operators.wukong.resource import AnyWukong, Wukong
 from konverge.runtime import Manager, find_condition
 from konverge.sim.cluster import Cluster
 from konverge.sim.kubevirt import PARTS, SimulatedKubeVirt
@@ -57,20 +57,20 @@ class World:
         )
 
     async def change(self, name: str = NAME, **spec: Any) -> None:
-        await self.client.patch(Wukong, name, MergePatch({"spec": spec}), SPACE)
+        await self.client.patch(AnyWukong, name, MergePatch({"spec": spec}), SPACE)
 
     async def delete(self, name: str = NAME) -> None:
         await self.client.delete(Wukong, name, SPACE)
 
-    async def running(self, name: str = NAME, **spec: Any) -> Wukong:
+    async def running(self, name: str = NAME, **spec: Any) -> AnyWukong:
         """A new machine, once it runs."""
         await self.create(name, **spec)
         return await self.phase("Running", name)
 
     # -------------------------------------------------------------- looking
 
-    async def wukong(self, name: str = NAME) -> Wukong:
-        return await self.client.get(Wukong, name, SPACE)
+    async def wukong(self, name: str = NAME) -> AnyWukong:
+        return await self.client.get(AnyWukong, name, SPACE)
 
     async def find(self, kind: type[K], name: str, namespace: str = SPACE) -> K | None:
         try:
@@ -114,7 +114,7 @@ class World:
         seen = (await self.wukong()).status if await self.find(Wukong, NAME) else None
         raise AssertionError(f"{what} did not come within {_PATIENCE} s: {seen}")
 
-    async def phase(self, phase: str, name: str = NAME) -> Wukong:
+    async def phase(self, phase: str, name: str = NAME) -> AnyWukong:
         async def reached() -> bool:
             return (await self.wukong(name)).status.phase == phase
 

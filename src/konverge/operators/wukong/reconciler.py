@@ -22,6 +22,7 @@ from konverge.operators.wukong.steps import (
     initial_status,
     look,
     observe,
+    tell,
     validate,
 )
 from konverge.runtime import Context, Reconciler, Result
@@ -78,6 +79,7 @@ async def paused(round: Round) -> Result | None:
     """Nothing is done, also nothing that is broken is repaired. What can be seen is still told."""
     round.networks, round.volumes = list(round.status.networks), list(round.status.volumes)
     await observe(round)
+    tell(round)
     if say(round.status, PAUSED, True, "Spec", "spec.paused is true", generation=round.generation):
         round.ctx.event("Paused", "nothing is done while spec.paused is true")
     await round.ctx.save_status()

@@ -8,7 +8,7 @@ is and whether it is being put back, which the steps after them go by.
 """
 
 from konverge.operators.wukong.steps.begin import finalizer, initial_status
-from konverge.operators.wukong.steps.conclude import conclude
+from konverge.operators.wukong.steps.conclude import conclude, tell
 from konverge.operators.wukong.steps.disks import disks
 from konverge.operators.wukong.steps.machine import look, machine
 from konverge.operators.wukong.steps.networks import networks
@@ -32,5 +32,6 @@ __all__ = [
     "networks",
     "observe",
     "restore",
+    "tell",
     "validate",
 ]

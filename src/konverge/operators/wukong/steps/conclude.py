@@ -29,11 +29,9 @@ from konverge.runtime import Result, find_condition
 
 async def conclude(round: Round) -> Result | None:
     """Say how it is, with one write of the status at most."""
-    found = view(round.status, round.vm, round.vmi, grace=round.options.unschedulable_grace)
+    drop(round.status, PAUSED)
     _stages(round)
-    _machine(round, found)
-    _details(round)
-    _phase(round, found)
+    found = tell(round)
     round.status.observed_generation = round.generation
     await round.ctx.save_status()
     if round.failed is not None or round.status.phase == "Error":
@@ -43,13 +41,21 @@ async def conclude(round: Round) -> Result | None:
     return None
 
 
+def tell(round: Round) -> View:
+    """How the machine is."""
+    found = view(round.status, round.vm, round.vmi, grace=round.options.unschedulable_grace)
+    _machine(round, found)
+    _details(round)
+    _phase(round, found)
+    return found
+
+
 def _say(round: Round, type: str, value: bool | None, reason: str, message: str = "") -> None:
     say(round.status, type, value, reason, message, generation=round.generation)
 
 
 def _stages(round: Round) -> None:
     """The conditions of the steps before the machine."""
-    drop(round.status, PAUSED)
     invalid = round.of(SPEC_VALID)
     _say(round, SPEC_VALID, invalid is None, *((invalid.reason, invalid.message) if invalid else ("Valid", "")))
     if round.wukong is None:
