@@ -128,5 +128,5 @@ OPERATOR = Operator(
     name="wukong",
     kinds=[Wukong, WukongSnapshot],
     controllers=controllers,
-    samples=tuple(f"samples/{name}.yaml" for name in ("smallest", "ubuntu", "static", "precious")),
+    samples=tuple(f"samples/{name}.yaml" for name in ("smallest", "ubuntu", "static", "windows", "precious")),
 )
