@@ -1,5 +1,5 @@
-"""Restarts: once for each new `restartAt`, and for changes that need one, where `updatePolicy` is Automatic or the guest
-has not even started.
+"""Restarts: once for each new `restartAt`; and for changes that need one, where `updatePolicy` is Automatic or no guest
+has started yet.
 
 A restart is the deletion of the running instance: KubeVirt makes the next one. Which instance a restart is about is
 written on the VirtualMachine before, so that an operator that is killed in between restarts neither twice nor never.
