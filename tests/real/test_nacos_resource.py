@@ -108,6 +108,10 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
         "mysqlUser and mysqlPassword",
     ),
     ({"database": {"mysqlPort": "x"}}, "spec.database.mysqlPort", "should match"),
+    ({"database": {"mysqlPort": "65536"}}, "spec.database.mysqlPort", "a port is a number from 1 to 65535"),
+    ({"postgres": {"port": "0"}}, "spec.postgres.port", "a port is a number from 1 to 65535"),
+    ({"image": "nacos server"}, "spec.image", "should match"),
+    ({"service": {"nodePorts": {"client": 30848}}}, "spec.service.nodePorts", "choose type NodePort"),
     ({"postgres": {"host": "h", "credentialsSecretRef": {"name": "s"}}}, "spec.postgres.database", "name the database"),
     ({"postgres": {"host": "h", "database": "d"}}, "spec.postgres.credentialsSecretRef.name", "name the Secret"),
     ({"database": {"type": "postgresql"}}, "spec.postgres.host", "needs the server's host"),
@@ -138,10 +142,17 @@ def test_a_name_that_no_service_can_have(api: Api) -> None:
     assert "the name becomes that of Services" in answer["message"]
 
 
-def test_a_misspelt_field_is_refused(api: Api) -> None:
-    status, answer = attempt(api, {"replica": 3})
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"replica": 3}, "spec.replica"),
+        ({"service": {"type": "NodePort", "nodePorts": {"main": 30848}}}, "spec.service.nodePorts.main"),
+    ],
+)
+def test_a_misspelt_field_is_refused(api: Api, spec: dict[str, Any], path: str) -> None:
+    status, answer = attempt(api, spec)
     assert status == 400
-    assert 'unknown field "spec.replica"' in answer["message"]
+    assert f'unknown field "{path}"' in answer["message"]
 
 
 def test_columns_scale_and_status(api: Api) -> None:

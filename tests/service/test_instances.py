@@ -245,6 +245,31 @@ async def test_instances_are_chosen_by_label_and_by_namespace() -> None:
             assert [one["name"] for one in (await desk.send("GET", path)).json["items"]] == wanted
 
 
+WORDS: list[tuple[Any, str, str]] = [
+    ([], "", "the body must be an object, not an array"),
+    ({}, "name", "name: is missing"),
+    ({"name": 5}, "name", "name: must be a string, not an integer"),
+    ({"name": "a_b"}, "name", "name: must begin with a letter and have at most 50 lower-case letters, digits and '-'"),
+    ({"name": "a", "nmae": "b"}, "nmae", "nmae: is not known here"),
+    ({"name": "a", "labels": {"team": 1}}, "labels[...]", "labels[...]: must be a string, not an integer"),
+]
+
+
+async def test_what_is_wrong_is_said_in_words_that_callers_know() -> None:
+    async with a_desk() as desk:
+        for body, field, detail in WORDS:
+            refused = await desk.send("POST", ALL, body)
+            assert (refused.status, refused.problem["detail"]) == (422, detail)
+            assert [one["field"] for one in refused.problem["errors"]] == [field]
+        size = {"volume": {"enabled": True, "requests": {"storage": "10 GB"}}}
+        refused = await desk.send("POST", ALL, {"name": "a", "spec": size})
+        assert [(one["field"], one["message"]) for one in refused.problem["errors"]] == [
+            ("spec.volume.requests.storage", '"10 GB" is no quantity: write it as 2, 500m or 4Gi')
+        ]
+        for method, path, reason in (("PUT", f"{ALL}/a", "MethodNotAllowed"), ("GET", f"{ALL}?a=1&a=2", "BadRequest")):
+            assert (await desk.send(method, path)).problem["reason"] == reason
+
+
 NO_NAMES = ["..", "a%2Fb", "A", "a" * 254, "%00", "a%0d%0ab"]
 
 

@@ -109,7 +109,7 @@ class Instance(Answer):
     replicas: int = 1
     ready_replicas: int = 0
     phase: str = "Pending"
-    """Pending until the operator has seen it; then Creating, Running, Scaling or Failed."""
+    """Pending until the operator has seen it; then Creating, Running (also while it is scaled) or Failed."""
     healthy: bool = False
     up_to_date: bool = False
     """Whether the state is that of the present wish."""

@@ -20,6 +20,7 @@ from konverge.client import (
     TimedOut,
 )
 from konverge.objects.codec import to_json
+from konverge.operators.nacos.resource import LONGEST_NAME, NAME
 from konverge.service.models import FieldProblem, ProblemDetails
 from konverge.wire.message import Headers, Response
 
@@ -28,6 +29,28 @@ _AT = re.compile(r"^(?P<text>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?$", re.D
 _MISSING = re.compile(r"missing required field `(?P<name>[^`]+)`")
 _UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]+)`")
 _STRICT = re.compile(r'(?P<what>unknown|duplicate) field "(?P<path>[^"]+)"')
+_EXPECTED = re.compile(r"^Expected `(?P<wanted>[^`]+)`(?:, got `(?P<got>[^`]+)`)?(?P<rest>.*)$", re.DOTALL)
+_KINDS = {
+    "str": "a string",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "an array",
+}
+_FORM_OF_NAMES = f"matching regex {NAME!r}"
+_QUANTITY = "([KMGTPE]i|[numkMGTPE]|"
+_REASONS = {
+    400: "BadRequest",
+    405: "MethodNotAllowed",
+    408: "Timeout",
+    412: "Conflict",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    429: "TooManyRequests",
+    503: "ServiceUnavailable",
+}
+"""The words that the API server has for these, where nobody says another."""
 _STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 
 
@@ -45,7 +68,11 @@ class Problem(Exception):
     ) -> None:
         super().__init__(detail)
         self.details = ProblemDetails(
-            title=_title(status), status=status, detail=detail, reason=reason, errors=list(errors)
+            title=_title(status),
+            status=status,
+            detail=detail,
+            reason=reason or _REASONS.get(status, ""),
+            errors=list(errors),
         )
         self.headers = headers or {}
 
@@ -62,7 +89,8 @@ class Problem(Exception):
 
 def wrong_field(path: str, message: str, *, reason: str = "FieldValueInvalid") -> Problem:
     """One field of the request cannot be meant."""
-    return Problem(422, f"{path}: {message}", reason="Invalid", errors=[field_problem(path, message, reason)])
+    detail = f"{path}: {message}" if path else f"the body {message}"
+    return Problem(422, detail, reason="Invalid", errors=[field_problem(path, message, reason)])
 
 
 def field_problem(path: str, message: str, reason: str) -> FieldProblem:
@@ -112,10 +140,16 @@ def _causes(error: ApiStatusError) -> list[FieldProblem]:
     top of a request."""
     plain = {cause.field for cause in error.causes}
     return [
-        field_problem(cause.field.removeprefix(".").removeprefix("metadata."), cause.message, cause.reason)
+        field_problem(cause.field.removeprefix(".").removeprefix("metadata."), _readable(cause.message), cause.reason)
         for cause in error.causes
         if cause.field not in ("", "<nil>") and not (cause.field[0] == "." and cause.field[1:] in plain)
     ]
+
+
+def _readable(message: str) -> str:
+    """Of a quantity the API server shows the pattern, which tells nobody what to write."""
+    value = message.partition(": ")[2].partition(": ")[0]
+    return f"{value} is no quantity: write it as 2, 500m or 4Gi" if _QUANTITY in message else message
 
 
 def _strict(match: re.Match[str]) -> FieldProblem:
@@ -132,7 +166,24 @@ def from_decoding(error: msgspec.DecodeError | UnicodeDecodeError | RecursionErr
     named = _MISSING.search(text) or _UNKNOWN.search(text)
     if named is not None:
         path = f"{path}.{named['name']}" if path else named["name"]
-    return wrong_field(path, text)
+        text = "is missing" if _MISSING.search(text) else "is not known here"
+    return wrong_field(path, _in_words(text))
+
+
+def _in_words(text: str) -> str:
+    """What msgspec says, with the names that JSON has for things.
+
+    >>> _in_words("Expected `str | null`, got `int`"), _in_words("Expected `str` of length <= 50")
+    ('must be a string or null, not an integer', 'must be a string of length <= 50')
+    """
+    if _FORM_OF_NAMES in text:
+        return f"must begin with a letter and have at most {LONGEST_NAME} lower-case letters, digits and '-'"
+    match = _EXPECTED.match(text)
+    if match is None:
+        return text
+    wanted = " or ".join(_KINDS.get(one, one) for one in match["wanted"].split(" | "))
+    got = f", not {_KINDS.get(match['got'], match['got'])}" if match["got"] else ""
+    return f"must be {wanted}{got}{match['rest']}"
 
 
 def _title(status: int) -> str:

@@ -34,6 +34,7 @@ from konverge.operators.nacos.wish import Wish, WrongWish, read_wish
 from tests.operators.nacos.world import CLUSTER, STANDALONE
 
 GOLDEN = Path(__file__).parent / "golden"
+LOGIN = {"type": "mysql", "mysqlHost": "h", "mysqlUser": "u", "mysqlPassword": "p"}
 MYSQL = {"type": "mysql", "mysqlHost": "mysql.nacos", "mysqlDb": "nacos", "mysqlPort": "3306"}
 POSTGRES = {
     "host": "pg.nacos",
@@ -152,6 +153,11 @@ def test_two_auth_secrets_differ() -> None:
         ({"database": {"type": "postgresql"}}, "spec.postgres.host"),
         ({"volume": {"enabled": True}}, "spec.volume.requests"),
         ({"replicas": "three"}, "spec: Expected `int"),
+        ({"database": {**LOGIN, "mysqlPort": "65536"}}, "spec.database.mysqlPort: 65536 is no port"),
+        ({"postgres": {"host": "h", "port": "0"}}, "spec.postgres.port: 0 is no port"),
+        ({"certification": {"enabled": True, "token": "short"}}, "spec.certification.token: 5 bytes are too few"),
+        ({"certification": {"enabled": True, "token": "A" * 40}}, "spec.certification.token: 30 bytes are too few"),
+        ({"image": "n:v3.0.3", "certification": {"token": "c2hvcnQ="}}, "spec.certification.token: 5 bytes"),
         ({"volume": {"requests": {"storage": "much"}}}, "spec: "),
     ],
 )
@@ -160,6 +166,21 @@ def test_a_wrong_wish_names_the_field(spec: dict[str, Any], words: str) -> None:
     with pytest.raises(WrongWish) as wrong:
         wish_of(spec)
     assert words in str(wrong.value)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"certification": {"enabled": True, "token": "SecretKey" + "0123456789" * 6}},  # the originals' own, no Base64
+        {"certification": {"enabled": True, "token": "A" * 43}},  # 32 bytes without their padding
+        {"certification": {"enabled": True, "token": "short"}, "image": "nacos/nacos-server:v2.0.4"},
+        {"certification": {"enabled": True, "token": "short"}, "image": "nacos/nacos-server:mine"},
+        {"certification": {"enabled": True, "token": "short", "tokenSecretRef": {"name": "token"}}},
+        {"certification": {"token": "short"}},
+    ],
+)
+def test_a_token_that_works_is_taken(spec: dict[str, Any]) -> None:
+    assert wish_of(spec).spec.certification.token
 
 
 @pytest.mark.parametrize("name", ["Nacos", "1nacos", "a.b", "n" * 51])

@@ -98,6 +98,18 @@ async def test_embedded_servers_get_their_first_administrator() -> None:
         assert await world.asked.login(address, username="nacos", password="mine")
 
 
+@pytest.mark.spec("N-06", "N-20")
+async def test_an_administrator_without_its_secret_is_told_before_anything_is_made() -> None:
+    async with a_world() as world, world.operating():
+        await world.create("nacos", {**STANDALONE, "image": "n:v2.4.3", "adminCredentialsSecretRef": {"name": "admin"}})
+        await world.advance(20.0)
+        found = await world.nacos("nacos")
+        assert (found.status.phase, condition(found, "Ready")) == ("Creating", ("False", "SecretMissing"))
+        assert found.status.event[-1].message == "get secret default/admin failed: there is none; create it"
+        await world.secret("admin", username="nacos", password="mine")
+        await world.until("nacos")
+
+
 @pytest.mark.spec("N-08")
 async def test_two_clusters_in_one_namespace_do_not_meet() -> None:
     async with a_world(nodes=6) as world, world.operating():

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from konverge.objects import Maximum, Minimum, MinLength, Model, ObjectMeta, Pattern, Quantity, Rule, field
+from msgspec import Meta
+
+from konverge.objects import Maximum, MaxLength, Minimum, MinLength, Model, ObjectMeta, Pattern, Quantity, Rule, field
 from konverge.objects.kinds.core_v1 import (
     Affinity,
     EmptyDirVolumeSource,
@@ -25,9 +27,18 @@ from konverge.objects.kinds.core_v1 import (
     Toleration,
 )
 
-Port = Annotated[str, Pattern(r"^[0-9]{1,5}$")]
+Port = Annotated[str, Pattern(r"^[0-9]{1,5}$"), MaxLength(5)]
 """Ports of databases are texts in existing resources."""
+NodePort = Annotated[int, Minimum(1), Maximum(65535)]
+"""Which of them a cluster gives away is its own choice."""
 Version = Annotated[str, Pattern(r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?$")]
+
+
+def _in_range(port: str) -> Meta:
+    """The schema knows the form of a port that is a text, but not its size."""
+    size = f"int(self.{port}) >= 1 && int(self.{port}) <= 65535"
+    rule = f"!self.{port}.matches('^[0-9]{{1,5}}$') || ({size})"
+    return Rule(rule, message="a port is a number from 1 to 65535", field_path=f".{port}")
 
 
 class CredentialsRef(Model):
@@ -69,7 +80,7 @@ class ConfigMapRef(Model):
     key: str = ""
 
 
-class Database(Model):
+class Database(Model, rules=[_in_range("mysqlPort")]):
     """Where Nacos keeps its configurations. PostgreSQL has a block of its own, `postgres`."""
 
     type: Literal["", "embedded", "mysql", "postgresql", "postgres"] | None = None
@@ -94,6 +105,7 @@ class PostgresTls(Model):
 class Postgres(
     Model,
     rules=[
+        _in_range("port"),
         Rule("self.host == '' || self.database != ''", message="name the database", field_path=".database"),
         Rule(
             "self.host == '' || self.credentialsSecretRef.name != ''",
@@ -160,13 +172,31 @@ class K8sWrapper(Model):
     pod_spec: dict[str, Any] = field(default_factory=dict, name="PodSpec")
 
 
-class ServiceOptions(Model):
+class NodePorts(Model):
+    """By name of the Service's port; those that are not named are chosen by the cluster."""
+
+    client: NodePort | None = None
+    rpc: NodePort | None = None
+    new_rpc: NodePort | None = field(default=None, name="new-rpc")
+    cluster_rpc: NodePort | None = field(default=None, name="cluster-rpc")
+    console: NodePort | None = None
+
+
+class ServiceOptions(
+    Model,
+    rules=[
+        Rule(
+            "self.type != 'ClusterIP' || !has(self.nodePorts)",
+            message="a Service of type ClusterIP has none: choose type NodePort or LoadBalancer",
+            field_path=".nodePorts",
+        )
+    ],
+):
     """How clients reach the servers: the Service of a standalone, the `-client` Service of a cluster."""
 
     type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = "ClusterIP"
     annotations: dict[str, str] = {}
-    node_ports: dict[str, Annotated[int, Minimum(1), Maximum(65535)]] = {}
-    """By name of the port: client, new-rpc, console…"""
+    node_ports: NodePorts | None = None
     load_balancer_class: str | None = None
 
 
@@ -256,7 +286,7 @@ class NacosSpec(
     """A Nacos server or cluster."""
 
     type: Literal["standalone", "cluster"] = "standalone"
-    image: Annotated[str, MinLength(1)] = "nacos/nacos-server:v2.4.3"
+    image: Annotated[str, MinLength(1), Pattern(r"^\S*$")] = "nacos/nacos-server:v2.4.3"
     version: Version | None = None
     """The version of the server where the image's tag does not tell it."""
     replicas: Annotated[int, Minimum(1), Maximum(99)] | None = None

@@ -24,6 +24,8 @@ Engine = Literal["embedded", "mysql", "postgresql"]
 _FIRST_WITHOUT_INIT_D = (2, 1, 1)
 """From here on images read application.properties alone, and no custom.properties."""
 _FIRST_WITH_BASE64_TOKENS = (2, 2, 0)
+_LEAST_TOKEN = 32
+"""Bytes. Servers end at their start with fewer."""
 
 
 class WrongWish(Exception):
@@ -123,6 +125,7 @@ def read_wish(nacos: AnyNacos) -> Wish:
         version=_version(spec, nacos.status.version),
     )
     _check_storage(spec, engine)
+    _check_token(wish)
     return wish
 
 
@@ -167,7 +170,9 @@ def _check_storage(spec: NacosSpec, engine: Engine) -> None:
             raise WrongWish("spec.database.mysqlCredentialsSecretRef: type mysql needs it, or a user and a password")
         if postgres.host:
             raise WrongWish("spec.postgres.host: the database is either mysql or postgres")
+        _check_port("spec.database.mysqlPort", database.mysql_port)
     if engine == "postgresql":
+        _check_port("spec.postgres.port", postgres.port)
         if not postgres.database:
             raise WrongWish("spec.postgres.database: postgres config invalid: host/user/database must be set")
         if not postgres.credentials_secret_ref.name:
@@ -178,6 +183,31 @@ def _check_storage(spec: NacosSpec, engine: Engine) -> None:
     sized = volume.requests.get("storage") or volume.volume_claim_template or volume.persistent_volume_size
     if volume.enabled and not (sized or volume.empty_dir or volume.host_path):
         raise WrongWish("spec.volume.requests: an enabled volume needs requests.storage")
+
+
+def _check_port(path: str, port: str) -> None:
+    if not 1 <= int(port) <= 65535:
+        raise WrongWish(f"{path}: {port} is no port: give one from 1 to 65535")
+
+
+def _check_token(wish: Wish) -> None:
+    certification = wish.spec.certification
+    token, elsewhere = certification.token, certification.token_secret_ref
+    if not token or (elsewhere is not None and elsewhere.name) or not wish.needs_auth_secret:
+        return
+    if wish.version.known and not wish.plain_token and (size := _bytes_of(token)) < _LEAST_TOKEN:
+        raise WrongWish(
+            f"spec.certification.token: {size} bytes are too few for Nacos {wish.version}, it wants {_LEAST_TOKEN} or "
+            "more; leave it out and the operator makes one, or `openssl rand -base64 32` does"
+        )
+
+
+def _bytes_of(token: str) -> int:
+    """As the servers read it: Base64, with or without its padding; what is none counts as it stands."""
+    bare = token.rstrip("=")
+    if re.fullmatch(r"[A-Za-z0-9+/]*", bare) and len(bare) % 4 != 1:
+        return len(bare) * 3 // 4
+    return len(token.encode())
 
 
 def _mysql_login(database: Any) -> bool:

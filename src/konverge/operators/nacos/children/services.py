@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from konverge.objects import to_dict
 from konverge.objects.kinds.core_v1 import Service, ServicePort, ServiceSpec
 from konverge.operators.nacos import names
 from konverge.operators.nacos.children.metadata import metadata
@@ -60,6 +61,7 @@ def _exposed(service: Service, wish: Wish) -> Service:
     service.spec.type = options.type
     service.spec.load_balancer_class = options.load_balancer_class
     service.metadata.annotations |= options.annotations
+    chosen = to_dict(options.node_ports) if options.node_ports is not None else {}
     for port in service.spec.ports:
-        port.node_port = options.node_ports.get(port.name or "")
+        port.node_port = chosen.get(port.name or "")
     return service

@@ -38,7 +38,8 @@ def check_nacos(round: Round, verdict: Verdict) -> None:
         shown = problems[:_MOST_PROBLEMS]
         more = f"; and {len(problems) - len(shown)} more" if len(problems) > len(shown) else ""
         message = "; ".join(shown) + more
-        reason = "LeaderSplit" if verdict.split else "MembersNotUp" if verdict.quorum else "QuorumLost"
+        lost = not verdict.quorum and round.now.replicas > 1
+        reason = "LeaderSplit" if verdict.split else "QuorumLost" if lost else "MembersNotUp"
         if verdict.healthy:
             reason = "PeersLeft"
         round.condition(MEMBERS_VERIFIED, False, reason, message)

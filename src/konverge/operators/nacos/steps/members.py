@@ -88,7 +88,8 @@ async def ask(round: Round, workload: Workload, identity: Identity | None) -> li
 async def _ask(round: Round, pod: Pod, identity: Identity | None) -> View:
     name, address = pod.metadata.name, pod.status.pod_ip or ""
     if not is_ready(pod) or not address:
-        return View(asked=name, address=address, error=trouble(pod) or "has no address yet")
+        why = trouble(pod).removeprefix(name).lstrip(": ")
+        return View(asked=name, address=address, error=why or "has no address yet")
     try:
         async with round.tools.gate:
             round.asked.append(name)

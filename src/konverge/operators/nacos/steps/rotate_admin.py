@@ -16,15 +16,24 @@ from konverge.operators.nacos.steps.pg_ensure import DATABASE_READY, failed
 from konverge.operators.nacos.steps.round import Round
 from konverge.operators.nacos.steps.secrets import optional_value, postgres_target, read_secret, value_of
 from konverge.operators.nacos.steps.stop import PARAMETER, Stop
+from konverge.operators.nacos.versions import FIRST_WITHOUT_DEFAULT_USER
 
 ROTATED = "AdminRotated"
 
 
 async def rotate_admin(round: Round) -> None:
-    """Skipped without PostgreSQL or without `adminCredentialsSecretRef`."""
+    """Skipped without PostgreSQL or without `adminCredentialsSecretRef`.
+
+    Elsewhere the servers make the administrator, once (`bootstrap.py`). That comes last; that a Secret is not there is
+    better told before anything is made.
+    """
     round.step = "RotateAdmin"
     ref = round.wish.spec.admin_credentials_secret_ref
-    if round.wish.engine != "postgresql" or ref is None or not ref.name:
+    if ref is None or not ref.name:
+        return
+    if round.wish.engine != "postgresql":
+        if not round.is_true(ROTATED) and round.wish.version >= FIRST_WITHOUT_DEFAULT_USER:
+            await read_secret(round, ref.name)
         return
     secret = await read_secret(round, ref.name)
     username, hashed, plain = _credentials(secret, ref)
