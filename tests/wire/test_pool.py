@@ -202,6 +202,11 @@ WHOLE = {
         % (len(gzip.compress(b"ok")), gzip.compress(b"ok")),
         b"ok",
     ),
+    "space behind values": (
+        b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip \r\ntransfer-encoding: chunked  \r\n\r\n16\r\n%b\r\n0\r\n\r\n"
+        % gzip.compress(b"ok"),
+        b"ok",
+    ),
     "gzip, empty": (b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 0\r\n\r\n", b""),
     "gzip, two members": (
         b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n" + gzip.compress(b"o") + gzip.compress(b"k"),

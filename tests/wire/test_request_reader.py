@@ -47,10 +47,11 @@ def test_the_body_of_such_a_request_has_its_limit() -> None:
 
 @pytest.mark.parametrize("field", [b"transfer-encoding: chunked  ", b"Transfer-Encoding:\t Chunked"])
 def test_space_around_a_value_is_no_part_of_it(field: bytes) -> None:
-    data = b"POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue \r\n" + field + b"\r\n\r\n1\r\na\r\n0\r\n\r\n"
-    (item,) = read(data, 10).items
+    data = b"POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue \r\n" + field + b"\r\nx:\t y z \t \r\n\r\n"
+    (item,) = read(data + b"1\r\na\r\n0\r\n\r\n", 10).items
     assert isinstance(item, Incoming)
     assert item.request.body == b"a"
+    assert item.request.headers.get("x") == "y z"
 
 
 def test_trailers_do_not_grow_with_the_body_before_them() -> None:

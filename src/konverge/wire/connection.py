@@ -31,7 +31,7 @@ from konverge.wire.errors import (
 )
 from konverge.wire.inflate import inflate, too_large
 from konverge.wire.limits import ClientLimits
-from konverge.wire.message import Headers, Response
+from konverge.wire.message import SPACE, Headers, Response
 from konverge.wire.stream import ResponseStream
 from konverge.wire.tls import said_good_bye
 
@@ -232,7 +232,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._phase == HEAD:  # later ones are trailers, which nobody reads
-            self._headers.append((name, value))
+            self._headers.append((name, value.rstrip(SPACE)))
 
     def on_headers_complete(self) -> None:
         parser = self._parser

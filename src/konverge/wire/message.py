@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from typing import Protocol
 
 _NOTHING: dict[str, bytes] = {}
+SPACE = b" \t"
+"""What may stand around a field's value and is no part of it; the parser takes only what is before it away."""
 
 
 class Headers:

@@ -15,11 +15,10 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, par
 
 from konverge.wire.body import Body
 from konverge.wire.limits import ServerLimits
-from konverge.wire.message import Headers, Peer, Request
+from konverge.wire.message import SPACE, Headers, Peer, Request
 
 IDLE, HEAD, BODY, STOPPED = range(4)
 
-_SPACE = b" \t"
 _TO_LOOK_AT = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect"))
 _METHODS = {method.encode(): method for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")}
 
@@ -181,7 +180,7 @@ class RequestReader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self.phase == HEAD:  # later ones are trailers, which nobody reads
-            self._headers.append((name, value))
+            self._headers.append((name, value.rstrip(SPACE)))
             if len(self._headers) > self._limits.header_fields:
                 raise _Refuse(431, f"the request has more than {self._limits.header_fields} header fields")
 
@@ -247,12 +246,12 @@ class RequestReader:
                 return
         elif self._http_1_0:
             raise _Refuse(400, "HTTP/1.0 has no Transfer-Encoding")
-        elif value.strip(_SPACE).lower() != b"chunked":
+        elif value.lower() != b"chunked":
             raise _Refuse(501, "the only transfer encoding understood here is chunked")
         self._framing = b"%b: %b" % (name, value)
 
     def _expect(self, value: bytes) -> None:
-        if value.strip(_SPACE).lower() != b"100-continue":
+        if value.lower() != b"100-continue":
             raise _Refuse(417, "the only expectation understood here is 100-continue")
         self.wants_continue = not self._http_1_0
 
