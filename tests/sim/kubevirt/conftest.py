@@ -142,7 +142,7 @@ class Play:
 
 def condition(status: Obj, name: str) -> tuple[str, str]:
     """Status and reason."""
-    found = next((one for one in status.get("conditions", []) if one["type"] == name), {})
+    found: Obj = next((one for one in status.get("conditions", []) if one["type"] == name), {})
     return found.get("status", ""), found.get("reason", "")
 
 

@@ -127,7 +127,7 @@ async def test_a_protected_machine_is_not_deleted() -> None:
 
 
 P = "spec.pvc"
-BAD_VOLUMES = {
+BAD_VOLUMES: dict[str, tuple[str, Any, str]] = {
     "neither pvc nor storage": ("spec.pvc", None, "either PVC or Storage"),
     "both": ("spec.storage", {}, "either PVC or Storage"),
     "two access modes": (f"{P}.accessModes", ["ReadWriteOnce", "ReadWriteMany"], "exactly one"),

@@ -29,6 +29,7 @@ from konverge.sim.kubevirt.migrations import Migrations
 from konverge.sim.kubevirt.nodenetworks import NodeNetworks
 from konverge.sim.kubevirt.restores import Restores
 from konverge.sim.kubevirt.snapshots import Snapshots
+from konverge.sim.kubevirt.subresources import serving
 from konverge.sim.kubevirt.timings import Pace, Timings
 
 NAMESPACE = "kubevirt"
@@ -103,6 +104,8 @@ class SimulatedKubeVirt:
         match part:
             case "kubevirt":
                 kinds = [one(self.pace, self.timings) for one in (Machines, Instances, Migrations)]
+                if self._cluster is not None:
+                    self._stack.enter_context(serving(self._cluster.server, self._client))
                 return [controller for kind in kinds for controller in kind.controllers()] + losses.controllers()
             case "cdi":
                 return DataVolumes(self.pace, self.timings, populator=self._populator).controllers()

@@ -1,0 +1,197 @@
+"""`subresources.kubevirt.io/v1`, which `virtctl` asks: start, stop, restart, migrate, pause and unpause.
+
+On a cluster this is an aggregated API; here the embedded server serves it itself. Consoles and other streams are left
+out: nobody is at the other end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from konverge.apiserver import ApiServer, status
+from konverge.apiserver.http.call import Call
+from konverge.apiserver.registry import Served, Subresource
+from konverge.client import ApiStatusError, Client, MergePatch, NotFound
+from konverge.objects.codec import from_json
+from konverge.objects.kinds.core_v1 import Pod
+from konverge.objects.resource import Resource
+from konverge.sim.kubevirt.kinds import Instance, Migration, Obj, VirtualMachine, drop_condition, is_true, set_condition
+from konverge.sim.kubevirt.launcher import CREATED_BY
+from konverge.sim.kubevirt.printable import FINAL
+from konverge.sim.kubevirt.templates import strategy
+from konverge.wire.message import Response
+
+K = TypeVar("K", VirtualMachine, Instance)
+
+GROUP = "subresources.kubevirt.io"
+
+
+@dataclass(slots=True)
+class Asked:
+    """One call: who it is about, and what came with it."""
+
+    client: Client
+    namespace: str
+    name: str
+    body: Obj
+    machine: VirtualMachine | None = None
+    instance: Instance | None = None
+
+    @property
+    def alive(self) -> bool:
+        return self.instance is not None and self.instance.status.get("phase") not in FINAL
+
+    @property
+    def strategy(self) -> str:
+        return strategy(self.machine) if self.machine is not None else ""
+
+    def refusal(self, why: str) -> status.ApiError:
+        return status.conflict("kubevirt.io", "virtualmachine", self.name, why)
+
+    async def power(self, on: bool) -> None:
+        """The field that says whether it runs, in whichever form it is there."""
+        old = self.machine is not None and "running" in self.machine.spec
+        spec: Obj = {"running": on} if old else {"runStrategy": "Always" if on else "Halted"}
+        await self.client.patch(VirtualMachine, self.name, MergePatch({"spec": spec}), self.namespace)
+
+    async def request(self, *actions: str) -> None:
+        """Leave it to the controller."""
+        uid = self.instance.metadata.uid if self.instance is not None else ""
+        made = [{"action": one, **({"uid": uid} if one == "Stop" else {})} for one in actions]
+        patch = MergePatch({"status": {"stateChangeRequests": made}})
+        await self.client.patch(VirtualMachine, self.name, patch, self.namespace, subresource="status")
+
+
+Action = Callable[[Asked], Awaitable[None]]
+
+
+# ------------------------------------------------------------------ machines
+
+
+async def _start(asked: Asked) -> None:
+    if asked.alive:
+        raise asked.refusal("VM is already running")
+    if asked.strategy == "Always":
+        raise asked.refusal("Always does not support manual start requests")
+    await (asked.power(True) if asked.strategy == "Halted" else asked.request("Start"))
+
+
+async def _stop(asked: Asked) -> None:
+    if not asked.alive and asked.strategy != "Always":
+        raise asked.refusal("VM is not running")
+    await (asked.power(False) if asked.strategy in ("Always", "Halted") else asked.request("Stop"))
+    if asked.body.get("gracePeriod") == 0:
+        await _kill(asked)
+
+
+async def _restart(asked: Asked) -> None:
+    if asked.strategy == "Halted":
+        raise asked.refusal("Halted does not support manual restart requests")
+    if not asked.alive:
+        raise asked.refusal("VM is not running")
+    await asked.request("Stop", "Start")
+    if asked.body.get("gracePeriodSeconds") == 0:
+        await _kill(asked)
+
+
+async def _kill(asked: Asked) -> None:
+    """Without waiting for the guest."""
+    if asked.instance is not None:
+        mine = f"{CREATED_BY}={asked.instance.metadata.uid}"
+        for pod in await asked.client.list(Pod, asked.namespace, label_selector=mine):
+            await asked.client.delete(Pod, pod.metadata.name, asked.namespace, grace_period=0)
+
+
+async def _migrate(asked: Asked) -> None:
+    if not asked.alive:
+        raise asked.refusal("VM is not running")
+    meta = {"generateName": "kubevirt-migrate-vm-", "namespace": asked.namespace}
+    wish = {"apiVersion": "kubevirt.io/v1", "kind": Migration.resource.kind, "metadata": meta}
+    await asked.client.create({**wish, "spec": {"vmiName": asked.name}}, resource=Migration.resource)
+
+
+# ------------------------------------------------------------------ instances
+
+
+async def _pause(asked: Asked, *, paused: bool) -> None:
+    instance = asked.instance
+    if instance is None or instance.status.get("phase") != "Running":
+        raise asked.refusal("VM is not running")
+    if is_true(instance.status, "Paused") == paused:
+        raise asked.refusal("VMI is already paused" if paused else "VMI is not paused")
+    if paused:
+        set_condition(instance.status, "Paused", True, "PausedByUser", "VMI was paused by user")
+    else:
+        drop_condition(instance.status, "Paused")
+    guard = {"resourceVersion": instance.metadata.resource_version}
+    patch = MergePatch({"metadata": guard, "status": {"conditions": instance.status["conditions"]}})
+    await asked.client.patch(Instance, asked.name, patch, asked.namespace)
+
+
+_ACTIONS: dict[str, dict[str, Action]] = {
+    "virtualmachines": {"start": _start, "stop": _stop, "restart": _restart, "migrate": _migrate},
+    "virtualmachineinstances": {"pause": partial(_pause, paused=True), "unpause": partial(_pause, paused=False)},
+}
+
+
+# ------------------------------------------------------------------ serving
+
+
+@contextmanager
+def serving(server: ApiServer, client: Client) -> Iterator[None]:
+    """Inside, this server has the group."""
+    for kind in (VirtualMachine, Instance):
+        plural = kind.resource.plural
+        server.registry.add(_served(kind.resource.kind, plural))
+        for name, action in _ACTIONS[plural].items():
+            server.specials[GROUP, plural, name] = partial(_answer, client, action)
+    try:
+        yield
+    finally:
+        for plural, actions in _ACTIONS.items():
+            server.registry.remove(GROUP, "v1", plural)
+            for name in actions:
+                del server.specials[GROUP, plural, name]
+
+
+def _served(kind: str, plural: str) -> Served:
+    names = list(_ACTIONS[plural])
+    main = {"name": plural, "singularName": kind.lower(), "namespaced": True, "kind": kind, "verbs": []}
+    below = [{**main, "name": f"{plural}/{name}", "singularName": "", "verbs": ["update"]} for name in names]
+    return Served(
+        resource=Resource(GROUP, "v1", kind, plural),
+        singular=kind.lower(),
+        subresources={name: Subresource(name=name, kind=kind, verbs=frozenset(("update",))) for name in names},
+        entries=[main, *below],
+    )
+
+
+async def _find(client: Client, kind: type[K], name: str, namespace: str) -> K | None:
+    try:
+        return await client.get(kind, name, namespace)
+    except NotFound:
+        return None
+
+
+async def _answer(client: Client, action: Action, call: Call) -> Response:
+    """Find both halves, do it, and say that it will happen."""
+    info = call.info
+    try:
+        body = from_json(dict[str, Any], call.request.body or b"{}")
+    except ValueError as error:
+        raise status.bad_request(f"the body is not a JSON object: {error}") from None
+    asked = Asked(client, info.namespace, info.name, body)
+    asked.machine = await _find(client, VirtualMachine, info.name, info.namespace)
+    asked.instance = await _find(client, Instance, info.name, info.namespace)
+    if (asked.machine if info.plural == VirtualMachine.resource.plural else asked.instance) is None:
+        raise status.not_found("kubevirt.io", info.plural, info.name)
+    call.negotiate()
+    try:
+        await action(asked)
+    except ApiStatusError as error:  # what our own call was refused with is what the caller is told
+        raise status.ApiError(error.code, error.reason, error.message) from error
+    return call.answer(202, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 202})
