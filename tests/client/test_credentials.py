@@ -57,6 +57,33 @@ async def test_a_token_file_that_vanishes_leaves_the_last_token(tmp_path: Path) 
         TokenFile(path).current()
 
 
+@pytest.mark.parametrize("content", [b"one\ntwo", b"\xff\xfe", "t\u00f6ken".encode()])
+def test_a_file_that_holds_no_token(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "token"
+    path.write_bytes(content)
+    with pytest.raises(CredentialError, match="holds something else than one token"):
+        TokenFile(path).current()
+
+
+class Failing(Renewing):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tried = 0
+
+    async def _fetch(self) -> Credential:
+        self.tried += 1
+        await asyncio.sleep(0)
+        raise CredentialError(f"try {self.tried} failed")
+
+
+async def test_many_that_wait_for_a_plugin_fail_together() -> None:
+    credentials = Failing()
+    results = await asyncio.gather(*(credentials.renew() for _ in range(100)), return_exceptions=True)
+    assert (credentials.tried, {str(result) for result in results}) == (1, {"try 1 failed"})
+    with pytest.raises(CredentialError, match="try 2 failed"):  # who comes later tries again
+        await credentials.renew()
+
+
 class Counting(Renewing):
     def __init__(self) -> None:
         super().__init__()

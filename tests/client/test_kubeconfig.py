@@ -59,6 +59,14 @@ def test_basic_impersonation_and_proxy() -> None:
     assert (config.proxy.host, config.proxy.port) == ("proxy", 3128)
 
 
+def test_a_plugin_beside_a_token_or_a_password_is_not_asked() -> None:
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "x", "interactiveMode": "Never"}
+    for way, sent in (({"token": "t"}, "Bearer t"), ({"username": "u", "password": "p"}, "Basic dTpw")):
+        current = parse(document({**way, "exec": plugin})).config().credentials.current()
+        assert current is not None
+        assert current.authorization == sent
+
+
 def test_relative_paths_belong_to_their_file(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text(PEM)
     path = write(tmp_path / "config", document({"tokenFile": "token"}, {"certificate-authority": "ca.pem"}))
@@ -81,6 +89,9 @@ def test_data_wins_over_files() -> None:
         (document(context={"cluster": "x"}), "names 'x'"),
         (document({"token": "t", "username": "u"}), "exclude each other"),
         (document({"auth-provider": {"name": "gcp"}}), "exec plugin"),
+        (document({"token": "one\ntwo"}), "token has line breaks"),
+        (document({"as": "a", "as-user-extra": {"k": "v"}}), "as-user-extra.k must be a list of texts"),
+        (document({"as-user-extra": {"k": ["v"]}}), "as is missing"),
         (document({"client-certificate-data": base64.b64encode(b"x").decode()}), "client-key is missing"),
         (document({"client-key": "/absent", "client-certificate": "/absent"}), "does not exist"),
         (document({"as-groups": ["a"]}), "as is missing"),

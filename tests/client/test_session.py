@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from konverge import clock
 from konverge.client import (
     ConnectionLost,
     Credential,
@@ -31,7 +32,7 @@ from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.objects.meta import ObjectMeta
 from konverge.wire import ConnectFailed, Headers, Request, Response, TotalTimeout
 from konverge.wire import ConnectionLost as WireLost
-from tests.client.scripted import Script, config_map, ok, refused
+from tests.client.scripted import Script, config_map, ok, refused, streamed
 
 PATIENT = RetryPolicy()
 
@@ -48,6 +49,15 @@ async def test_headers_of_a_request() -> None:
     assert headers.get("user-agent") == "shop/1"
     assert headers.get("impersonate-user") == "jane"
     assert headers.get("content-type") == headers.get("accept") == "application/json"
+
+
+async def test_acting_as_somebody_with_a_name_in_any_script() -> None:
+    server = Script(ok(config_map()))
+    acting = Impersonation(user="\u7528\u6237", extra={"Example.com/Project%": ["a b", "c"]})
+    await server.client(impersonate=acting).create(new())
+    sent = dict(server.requests[0].headers.raw)
+    assert sent[b"impersonate-user"].decode() == "\u7528\u6237"
+    assert server.requests[0].headers.get_all("impersonate-extra-example.com%2fproject%25") == ["a b", "c"]
 
 
 class Tokens(Renewing):
@@ -199,6 +209,37 @@ async def test_leases_have_a_lane_of_their_own_and_no_limit() -> None:
         await client.get(ConfigMap, "a", namespace="shop")
     assert loop.time() - start == pytest.approx(2)
     assert (len(leases.requests), len(ordinary.requests)) == (5, 3)
+
+
+async def test_a_watch_of_leases_leaves_their_lane_free() -> None:
+    from konverge.client import Client
+    from konverge.wire import Direct
+
+    event = b'{"type":"ADDED","object":{"metadata":{"name":"l"}}}\n'
+    ordinary, leases = Script(streamed(event)), Script(ok({"metadata": {"name": "l"}}))
+    client = Client(Direct(ordinary), lease_transport=Direct(leases))
+    assert [event.type async for event in client.watch(Lease)] == ["ADDED"]
+    assert (len(leases.requests), len(ordinary.requests)) == (0, 1)
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize(("after", "waited"), [(30, 30.0), (-30, 0.0)])
+async def test_retry_after_may_be_a_date(after: int, waited: float) -> None:
+    from email.utils import formatdate
+
+    moment = formatdate(clock.now() + after, usegmt=True)
+    server = Script(refused(503, "ServiceUnavailable", retry_after=moment), ok(config_map()))
+    start = asyncio.get_running_loop().time()
+    await server.client(retry=RetryPolicy(budget=60)).create(new())
+    assert asyncio.get_running_loop().time() - start == pytest.approx(waited, abs=waited * 0.1 + 1)
+
+
+@pytest.mark.parametrize("value", ["soon", "-1", "1.5", "Mon, 99 Foo 2026 00:00:00 GMT", "\u00b2"])
+async def test_a_retry_after_that_means_nothing_asks_for_nothing(value: str) -> None:
+    server = Script(refused(503, "ServiceUnavailable", retry_after=value))
+    with pytest.raises(Unavailable):
+        await server.client(retry=PATIENT).create(new())
+    assert len(server.requests) == 1
 
 
 async def test_a_page_of_a_proxy_is_an_error_too() -> None:

@@ -31,6 +31,8 @@ from konverge.objects.kinds.apps_v1 import Deployment
 from konverge.objects.kinds.core_v1 import ConfigMap, Node, Pod
 from konverge.objects.meta import ObjectMeta
 from konverge.objects.resource import Resource
+from konverge.wire import ConnectionLost as WireLost
+from konverge.wire import Response, Sink
 from tests.client.scripted import Script, config_map, ok, refused, streamed
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps")
@@ -107,7 +109,23 @@ async def test_what_is_refused_before_it_is_sent() -> None:
         await client.update(new())  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="needs apiVersion and kind"):
         await client.create({"metadata": {"name": "a"}})
+    with pytest.raises(ValueError, match="name of the object is missing"):
+        await client.evict("", "shop")
+    with pytest.raises(TypeError, match=r"there is no option 'label_selectr'; there are .*label_selector"):
+        await client.delete_collection(ConfigMap, "shop", label_selectr="app=web")  # type: ignore[call-overload]
     assert server.requests == []
+
+
+async def test_a_log_that_breaks_is_an_error_of_the_client() -> None:
+    async def broken(sink: Sink) -> None:
+        sink.write(b"one\ntwo")
+        await sink.drain()
+        raise WireLost("gone")
+
+    lines = Script(Response(200, producer=broken)).client().log_lines("web", "shop")
+    assert await anext(lines) == "one"
+    with pytest.raises(ConnectionLost, match="log of shop/web"):
+        await anext(lines)
 
 
 async def test_wrappers_combine() -> None:
@@ -350,6 +368,16 @@ async def test_discovery_group_by_group() -> None:
     assert await mapper.find("po") == Resource("", "v1", "Pod", "pods")
     assert (await mapper.served("deployment")).subresources == ("scale",)
     assert len(server.requests) == 4
+
+
+async def test_discovery_does_without_a_group_whose_server_is_down() -> None:
+    def answer(request: Any) -> Any:
+        return refused(503, "ServiceUnavailable") if request.target == "/apis/apps/v1" else ok(LEGACY[request.target])
+
+    mapper = Script(answer).client().mapper
+    assert (await mapper.find("po")).kind == "Pod"
+    with pytest.raises(UnknownKind):
+        await mapper.find("deployment")
 
 
 def aggregated(*words: str) -> dict[str, Any]:

@@ -99,7 +99,7 @@ class Call:
         if self.resource is None:
             return
         # An empty name would turn the deletion of one object into the deletion of all of them.
-        if not self.name and self.verb not in _UNNAMED:
+        if not self.name and (self.subresource or self.verb not in _UNNAMED):
             raise ValueError(f"{self.verb} {self.resource.group_resource}: the name of the object is missing")
         if self.resource.namespaced and not self.namespace and self.verb not in _ANYWHERE:
             raise ValueError(

@@ -10,10 +10,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import quote
 
 from konverge.client.credentials import ANONYMOUS, Credentials
 from konverge.client.errors import ConfigError
 from konverge.wire.proxy import Proxy, proxy_from_environment
+
+_IN_HEADER_NAMES = "!#$&'*+^`|"  # besides letters, digits and what `quote` never touches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +59,9 @@ class Impersonation:
         found += [("impersonate-group", group) for group in self.groups]
         if self.uid:
             found.append(("impersonate-uid", self.uid))
-        found += [(f"impersonate-extra-{key.lower()}", value) for key, values in self.extra.items() for value in values]
+        for key, values in self.extra.items():
+            # Keys look like example.com/project; what the name of a header cannot hold is sent as %2F.
+            found += [(f"impersonate-extra-{quote(key.lower(), safe=_IN_HEADER_NAMES)}", value) for value in values]
         return found
 
 

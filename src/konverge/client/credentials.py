@@ -32,6 +32,11 @@ class Credential(NamedTuple):
         return f"Credential({'authorization' if self.authorization else 'no authorization'})"
 
 
+def sendable(token: str) -> bool:
+    """Whether a header can hold the token. What was pasted with a line break cannot be sent."""
+    return token.isascii() and token.isprintable()
+
+
 class Credentials(Protocol):
     """Where credentials come from."""
 
@@ -100,9 +105,11 @@ class TokenFile:
 
     def _read(self) -> str:
         try:
-            token = self.path.read_text().strip()
+            token = self.path.read_text("utf-8", "replace").strip()
         except OSError as error:
             return self._last_good(f"cannot read the token file {self.path}: {error.strerror}", error)
+        if not sendable(token):
+            return self._last_good(f"the token file {self.path} holds something else than one token", None)
         return token or self._last_good(f"the token file {self.path} is empty", None)
 
     def _last_good(self, problem: str, error: OSError | None) -> str:
@@ -118,16 +125,26 @@ class Renewing(ABC):
     def __init__(self) -> None:
         self._credential: Credential | None = None
         self._lock = asyncio.Lock()
+        self._failures = 0
+        self._failure = ""
 
     def current(self) -> Credential | None:
         return self._credential if self._credential is not None and self._fresh() else None
 
     async def renew(self, rejected: Credential | None = None) -> Credential:
+        failures = self._failures
         async with self._lock:
             held = self.current()
             if held is not None and held is not rejected:
                 return held
-            self._credential = await self._fetch()
+            if self._failures != failures:
+                raise CredentialError(self._failure)  # while we waited: whoever waits in line fails together
+            try:
+                self._credential = await self._fetch()
+            except CredentialError as error:
+                self._failures += 1
+                self._failure = str(error)
+                raise
             return self._credential
 
     def _fresh(self) -> bool:

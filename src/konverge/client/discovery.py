@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from konverge.client.call import JSON, Call, Caller
-from konverge.client.errors import MalformedAnswer, NotAcceptable, NotFound, UnknownKind
+from konverge.client.errors import MalformedAnswer, NotAcceptable, NotFound, Unavailable, UnknownKind
 from konverge.objects.resource import Resource
 
 AGGREGATED = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -133,8 +133,8 @@ class Mapper:
             path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
             try:
                 response = await self._caller.call(Call("get", None, path=path))
-            except NotFound:
-                continue  # removed since the list of groups was made
+            except (NotFound, Unavailable):
+                continue  # removed since the list of groups was made, or the server behind it is down
             found += _from_resource_list(_decoded(response.body, path), api_version, preferred)
         return found
 

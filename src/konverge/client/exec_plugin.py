@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from konverge import clock
-from konverge.client.credentials import Credential, Renewing
+from konverge.client.credentials import Credential, Renewing, sendable
 from konverge.client.errors import ConfigError, CredentialError
 
 GROUP = "client.authentication.k8s.io"
@@ -135,6 +135,8 @@ class ExecPlugin(Renewing):
         status = answer.status
         if status is None or not (status.token or status.client_certificate_data):
             raise self._failed("printed an ExecCredential with neither a token nor a certificate")
+        if not sendable(status.token):
+            raise self._failed("printed a token that no header can hold: it has line breaks or is not ASCII")
         if bool(status.client_certificate_data) != bool(status.client_key_data):
             raise self._failed("printed a client certificate without its key, or a key without its certificate")
         return status

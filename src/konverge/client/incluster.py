@@ -22,7 +22,7 @@ def available(environ: Mapping[str, str], account: Path = ACCOUNT) -> bool:
 
 def in_cluster_config(environ: Mapping[str, str], account: Path = ACCOUNT) -> Config:
     """The configuration from the pod's environment and its mounted service account."""
-    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT", "443")
+    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT") or "443"
     if not host:
         raise ConfigError("not in a cluster: KUBERNETES_SERVICE_HOST is not set")
     if not (account / "token").exists():

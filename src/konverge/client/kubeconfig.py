@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from konverge.client.config import Config, Impersonation, TlsSettings
-from konverge.client.credentials import ANONYMOUS, Credentials, Static, TokenFile
+from konverge.client.credentials import ANONYMOUS, Credentials, Static, TokenFile, sendable
 from konverge.client.errors import ConfigError
 from konverge.client.exec_plugin import VERSIONS, ExecPlugin, ExecSpec
 from konverge.wire.proxy import Proxy
@@ -248,32 +248,30 @@ def _impersonation(user: Section) -> Impersonation | None:
         if groups or extra or user.text("as-uid"):
             raise user.bad("as", "is missing: as-groups, as-uid and as-user-extra need it")
         return None
+    for key, values in extra.items():
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise user.bad(f"as-user-extra.{key}", "must be a list of texts")
     return Impersonation(user=name, groups=tuple(map(str, groups)), uid=user.text("as-uid"), extra=dict(extra))
 
 
 def _credentials(user: Section, cluster: Section) -> Credentials:
     token, token_file, username = user.text("token"), user.path("tokenFile"), user.text("username")
-    ways = [
-        name
-        for name, given in (
-            ("token", token or token_file),
-            ("username", username),
-            ("exec", user.mapping("exec")),
-            ("auth-provider", user.mapping("auth-provider")),
-        )
-        if given
-    ]
-    if len(ways) > 1:
-        raise user.bad(" and ".join(ways), "exclude each other: keep one way to authenticate")
-    if "auth-provider" in ways:
+    if user.mapping("auth-provider"):
         raise user.bad("auth-provider", "is no longer supported by Kubernetes: use the exec plugin of your provider")
-    if "exec" in ways:
-        return ExecPlugin(_exec_spec(Section(user.label, user.file, user.mapping("exec")), cluster))
+    if username and (token or token_file):
+        raise user.bad("token and username", "exclude each other: keep one way to authenticate")
+    if not sendable(token):
+        raise user.bad("token", "has line breaks or is not ASCII: no header can hold it")
     if token_file:
         return TokenFile(token_file, fallback=token)
     if token:
         return Static.bearer(token)
-    return Static.basic(username, user.text("password")) if username else ANONYMOUS
+    if username:
+        return Static.basic(username, user.text("password"))
+    # As with kubectl, a plugin beside a token or a password is not asked.
+    if plugin := user.mapping("exec"):
+        return ExecPlugin(_exec_spec(Section(user.label, user.file, plugin), cluster))
+    return ANONYMOUS
 
 
 def _exec_spec(section: Section, cluster: Section) -> ExecSpec:

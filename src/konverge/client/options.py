@@ -97,8 +97,13 @@ _QUERY = {
 }
 
 
+_ELSEWHERE = frozenset(("timeout", "grace_period", "propagation", "uid", "if_version"))
+"""Options that are no part of the query."""
+
+
 def to_query(options: Mapping[str, Any]) -> dict[str, str]:
-    """The query of the options given; unset, None and empty ones are left out.
+    """The query of the options given; unset, None and empty ones are left out. Misspelt ones are refused: without its
+    selector, a deletion would be one of everything.
 
     >>> to_query({"dry_run": True, "limit": 5, "label_selector": "", "timeout": 3})
     {'dryRun': 'All', 'limit': '5'}
@@ -106,6 +111,8 @@ def to_query(options: Mapping[str, Any]) -> dict[str, str]:
     query: dict[str, str] = {}
     for name, value in options.items():
         key = _QUERY.get(name)
+        if key is None and name not in _ELSEWHERE:
+            raise TypeError(f"there is no option {name!r}; there are {', '.join(sorted({*_QUERY, *_ELSEWHERE}))}")
         if key is None or value is None:
             continue
         text = _of_flag(name, value) if isinstance(value, bool) else str(value)

@@ -4,7 +4,7 @@ In the order of one call: rate limit, credential, headers, exchange, warnings, e
 credential (once, after a 401) or a wait and another try as `RetryPolicy` says. The good case is a straight line.
 
 Leases have a lane of their own: another transport where there is one, and never the rate limit. A leader that cannot
-renew because its own controllers fill the pool loses the leadership for no good reason.
+renew because its own controllers fill the pool loses the leadership for no good reason. Watches of Leases stay outside.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
+from konverge import clock
 from konverge.client.call import METHODS, Call
 from konverge.client.config import Impersonation
 from konverge.client.credentials import ANONYMOUS, Credential, Credentials
@@ -59,7 +60,9 @@ class Session:
         self._rate_limit = rate_limit
         self._on_warning = on_warning or LogOnce()
         self._server = server
-        self._common = [("user-agent", user_agent), *(impersonate.headers() if impersonate else ())]
+        acting = impersonate.headers() if impersonate else []
+        # Names of users may be in any script; they travel as UTF-8, of which a header takes the bytes one by one.
+        self._common = [("user-agent", user_agent), *((name, text.encode().decode("latin-1")) for name, text in acting)]
         self._headers: dict[tuple[str, str], Headers] = {}
         self._headers_of: Credential | None = None
 
@@ -96,8 +99,9 @@ class Session:
 
     async def _send(self, call: Call, credential: Credential) -> Response:
         request = self._request(call, credential)
+        lane = self._lease_transport if _is_lease(call) else self._transport
         try:
-            response = await self._lane(call).send(request)
+            response = await lane.send(request)
         except WireError as error:
             raise self._lost(error, request) from error
         self._notice(response.headers)
@@ -108,7 +112,8 @@ class Session:
     async def _open(self, call: Call, credential: Credential) -> Stream:
         request = self._request(call, credential)
         try:
-            stream = await self._lane(call).stream(request)
+            # Also of Leases: a few watches would fill their lane for good.
+            stream = await self._transport.stream(request)
             self._notice(stream.headers)
             if stream.status < 300:
                 return stream
@@ -119,9 +124,6 @@ class Session:
         except WireError as error:
             raise self._lost(error, request) from error
         raise _refusal(request, stream.status, stream.headers, body)
-
-    def _lane(self, call: Call) -> Transport:
-        return self._lease_transport if _is_lease(call) else self._transport
 
     def _request(self, call: Call, credential: Credential) -> Request:
         call.check()
@@ -173,6 +175,17 @@ def _refusal(request: Request, status: int, headers: Headers, body: bytes) -> Ap
 
 
 def _retry_after(headers: Headers) -> float | None:
-    """Seconds only: the API server never sends a date."""
+    """The API server says seconds; what stands before it may name a moment."""
     value = headers.get("retry-after").strip()
-    return float(value) if value.isascii() and value.isdigit() else None
+    if value.isascii() and value.isdigit():
+        return float(value)
+    return _seconds_until(value) if value else None
+
+
+def _seconds_until(moment: str) -> float | None:
+    from email.utils import parsedate_to_datetime  # costs more to import than this module, and is seldom needed
+
+    try:
+        return max(0.0, parsedate_to_datetime(moment).timestamp() - clock.now())
+    except (ValueError, OverflowError):
+        return None

@@ -17,7 +17,7 @@ from konverge.client.call import Call
 from konverge.client.errors import MalformedAnswer
 from konverge.client.options import DeleteOptions, GetOptions, WriteOptions, delete_body
 from konverge.client.patches import MergePatch, Patch
-from konverge.client.watch import Blocks
+from konverge.client.watch import Blocks, next_chunk
 from konverge.objects.codec import from_json, to_json
 from konverge.objects.resource import Resource
 
@@ -182,9 +182,9 @@ class Subresources(Verbs):
         call = _log_call(name, namespace, {**options, "follow": follow})
         call.timeout = None
         stream = await self.caller.stream(call)
-        blocks = Blocks()
+        blocks, chunks = Blocks(), aiter(stream)
         try:
-            async for chunk in stream:
+            while (chunk := await next_chunk(chunks, f"log of {namespace}/{name}")) is not None:
                 block = blocks.feed(chunk)
                 if block is not None:
                     for line in block.split(b"\n"):

@@ -12,7 +12,7 @@ all; any other spelling goes through a decoder.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
@@ -134,6 +134,17 @@ class Blocks:
             raise MalformedAnswer(f"a line of the watch is longer than {self._limit} bytes")
 
 
+async def next_chunk(chunks: AsyncIterator[bytes], request: str) -> bytes | None:
+    """The next piece of a stream; None at its end. The wire's errors become the client's."""
+    try:
+        return await anext(chunks)
+    except StopAsyncIteration:
+        return None
+    except WireError as error:
+        kind = TimedOut if isinstance(error, TimeoutError) else ConnectionLost
+        raise kind(f"{request}: {error}") from error
+
+
 class EventReader:
     """Reads the events of one stream, together as they arrived together: at least one, or none at the end of it."""
 
@@ -167,13 +178,9 @@ class EventReader:
     async def _block(self) -> bytes:
         """The next whole lines; empty at the end of the stream."""
         while self._error is None:
-            try:
-                chunk = await anext(self._chunks)
-            except StopAsyncIteration:
+            chunk = await next_chunk(self._chunks, self._request)
+            if chunk is None:
                 return self._end()
-            except WireError as error:
-                kind = TimedOut if isinstance(error, TimeoutError) else ConnectionLost
-                raise kind(f"{self._request}: {error}") from error
             if block := self._blocks.feed(chunk):
                 return block
         raise self._error
