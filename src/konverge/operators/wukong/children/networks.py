@@ -20,8 +20,7 @@ from konverge.operators.wukong.wish import bridge_of
 
 CNI_VERSION = "0.3.1"
 RESOURCE_NAME = "k8s.v1.cni.cncf.io/resourceName"
-"""What a pod needs to be put where the network is: a device of a pool, or a bridge."""
-BRIDGE_RESOURCE = "bridge.network.kubevirt.io/"
+"""What a pod needs to be put where the network is: a device of this pool."""
 
 BridgeType = Literal["bridge", "ovs"]
 

@@ -6,7 +6,7 @@ Nothing else is known here, so nothing else is ever written: what a newer KubeVi
 from __future__ import annotations
 
 from konverge.operators.wukong.kinds.cdi import DataVolume
-from konverge.operators.wukong.kinds.instances import VirtualMachineInstance, VirtualMachineInstanceMigration
+from konverge.operators.wukong.kinds.instances import VirtualMachineInstance
 from konverge.operators.wukong.kinds.machines import VirtualMachine
 from konverge.operators.wukong.kinds.multus import NetworkAttachmentDefinition
 from konverge.operators.wukong.kinds.nmstate import NodeNetworkConfigurationPolicy, NodeNetworkState
@@ -19,7 +19,6 @@ __all__ = [
     "NodeNetworkState",
     "VirtualMachine",
     "VirtualMachineInstance",
-    "VirtualMachineInstanceMigration",
     "VirtualMachineRestore",
     "VirtualMachineSnapshot",
 ]

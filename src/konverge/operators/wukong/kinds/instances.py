@@ -1,4 +1,4 @@
-"""`VirtualMachineInstance` and its migration, kubevirt.io/v1: a machine that is on. KubeVirt makes it; we read it.
+"""`VirtualMachineInstance`, kubevirt.io/v1: a machine that is on. KubeVirt makes it; we read it.
 
 An instance has no status subresource.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from konverge.objects import Condition, Model, Object, Resource, field, required
+from konverge.objects import Condition, Model, Object, Resource, field
 from konverge.objects.model import NullableList, nulls_to_empty
 
 
@@ -19,8 +19,6 @@ class InstanceInterface(Model):
     ip_address: str = ""
     ip_addresses: NullableList[str] = []
     interface_name: str = ""
-    info_source: str = ""
-    link_state: str = ""
 
     def __post_init__(self) -> None:
         nulls_to_empty(self, "ip_addresses")
@@ -32,17 +30,7 @@ class GuestOsInfo(Model):
     name: str = ""
     pretty_name: str = ""
     version: str = ""
-    version_id: str = ""
     kernel_release: str = ""
-
-
-class InstanceVolume(Model):
-    """A volume of a running machine."""
-
-    name: str = ""
-    phase: str = ""
-    reason: str = ""
-    message: str = ""
 
 
 class VirtualMachineInstanceStatus(Model):
@@ -54,10 +42,9 @@ class VirtualMachineInstanceStatus(Model):
     conditions: NullableList[Condition] = []
     interfaces: NullableList[InstanceInterface] = []
     guest_os_info: GuestOsInfo | None = field(default=None, name="guestOSInfo")
-    volume_status: NullableList[InstanceVolume] = []
 
     def __post_init__(self) -> None:
-        nulls_to_empty(self, "conditions", "interfaces", "volume_status")
+        nulls_to_empty(self, "conditions", "interfaces")
 
 
 class VirtualMachineInstance(Object):
@@ -68,28 +55,3 @@ class VirtualMachineInstance(Object):
     api_version: str = field(default_factory=lambda: "kubevirt.io/v1")
     kind: str = field(default_factory=lambda: "VirtualMachineInstance")
     status: VirtualMachineInstanceStatus = field(default_factory=VirtualMachineInstanceStatus)
-
-
-class MigrationSpec(Model):
-    """Which machine moves to another node."""
-
-    vmi_name: str = required(str)
-
-
-class MigrationStatus(Model):
-    """How far it is."""
-
-    phase: str = ""
-
-
-class VirtualMachineInstanceMigration(Object):
-    """A running machine moves to another node."""
-
-    resource: ClassVar[Resource] = Resource(
-        "kubevirt.io", "v1", "VirtualMachineInstanceMigration", "virtualmachineinstancemigrations"
-    )
-
-    api_version: str = field(default_factory=lambda: "kubevirt.io/v1")
-    kind: str = field(default_factory=lambda: "VirtualMachineInstanceMigration")
-    spec: MigrationSpec = required(MigrationSpec)
-    status: MigrationStatus = field(default_factory=MigrationStatus)

@@ -154,7 +154,6 @@ class VirtualMachineStatus(Model):
     """What became of it."""
 
     printable_status: str = ""
-    created: bool = False
     ready: bool = False
     run_strategy: str = ""
     conditions: NullableList[Condition] = []
@@ -163,7 +162,6 @@ class VirtualMachineStatus(Model):
     restore_in_progress: str = ""
     volume_snapshot_statuses: NullableList[VolumeSnapshotStatus] = []
     observed_generation: int = 0
-    desired_generation: int = 0
 
     def __post_init__(self) -> None:
         nulls_to_empty(self, "conditions", "volume_snapshot_statuses")

@@ -61,7 +61,6 @@ class RestoreSpec(Model):
 
     target: MachineReference = required(MachineReference)
     virtual_machine_snapshot_name: str = required(str)
-    target_readiness_policy: str | None = None
     volume_restore_policy: str | None = None
 
 
@@ -69,7 +68,6 @@ class RestoreStatus(Model):
     """How far it is."""
 
     complete: bool = False
-    restore_time: str = ""
     conditions: NullableList[Condition] = []
 
     def __post_init__(self) -> None:
