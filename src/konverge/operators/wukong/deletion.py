@@ -114,7 +114,10 @@ def _is_ours(round: Round, one: Object) -> bool:
     owner = controller_of(one)
     if owner is not None:
         return owner.uid == round.ctx.obj.metadata.uid
-    return one.metadata.labels.get(names.LABEL) == round.name
+    recorded = {volume.pvc_name for volume in round.status.volumes if volume.phase and volume.type != "Existing"}
+    return one.metadata.labels.get(names.LABEL) == round.name or (
+        isinstance(one, PersistentVolumeClaim) and one.metadata.name in recorded
+    )
 
 
 def _is_of_volume(round: Round, one: Object) -> bool:

@@ -10,7 +10,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from konverge.objects import Object, Quantity
+from konverge.client import MergePatch
+from konverge.objects import Object, Quantity, to_dict
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.operators.wukong import wish
@@ -52,6 +53,7 @@ async def _disk(round: Round, disk: Disk) -> Standing:
     if filled and claim is None and not ctx.serves(DataVolume):
         return _no(round, disk, "CDIMissing", "the cluster has no CDI to fill it: install it, or leave the image out")
     volume = await ctx.get(DataVolume, name) if filled and ctx.serves(DataVolume) else None
+    await _reclaim(round, claim)
     trouble = _foreign(round, disk, volume, claim) or _lost(round, disk, volume, claim)
     if trouble is not None:
         return _note(round, disk, volume, claim, Standing(False, trouble))
@@ -179,6 +181,18 @@ def _is_ours(round: Round, present: Object) -> bool:
     return present.metadata.labels.get(LABEL) == round.name
 
 
+async def _reclaim(round: Round, claim: PersistentVolumeClaim | None) -> None:
+    """A restore makes the machine the owner of the claims it puts back: they would go with it, kept or not."""
+    owner = controller_of(claim) if claim is not None else None
+    if claim is None or owner is None or round.vm is None or owner.uid != round.vm.metadata.uid:
+        return
+    claim.metadata.owner_references = [one for one in claim.metadata.owner_references if one.uid != owner.uid]
+    owners = [to_dict(one) for one in claim.metadata.owner_references]
+    place = claim.metadata
+    patch = MergePatch({"metadata": {"ownerReferences": owners, "resourceVersion": place.resource_version}})
+    await round.ctx.client.patch(PersistentVolumeClaim, place.name, patch, place.namespace)
+
+
 def _recorded(round: Round, disk: Disk) -> VolumeStatus | None:
     """What the status says about a disk of which there was something before."""
     return next((one for one in round.status.volumes if one.name == disk.name and one.phase), None)
@@ -225,6 +239,8 @@ def _note(
     )
     if lost:
         entry.phase = LOST
+    elif reason == "ClaimNotOurs":
+        entry.phase = ""  # nothing is on record about what is not ours
     elif volume is not None:
         entry.phase = volume.status.phase or ""
         entry.progress = _progress(known, entry.phase, volume.status.progress or "")

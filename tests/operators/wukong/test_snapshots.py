@@ -1,0 +1,117 @@
+"""Snapshots of machines, and the way back."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from konverge.objects.kinds.core_v1 import ConfigMap, PersistentVolumeClaim
+from konverge.objects.meta import ObjectMeta
+from konverge.operators.wukong.kinds import VirtualMachineRestore, VirtualMachineSnapshot
+from konverge.operators.wukong.resource import SnapshotSpec, Wukong, WukongSnapshot
+from konverge.sim.kubevirt import QUICK
+from konverge.sim.kubevirt.faults import CONFIG_MAP
+from tests.operators.wukong.world import NAME, SPACE, SPEC, World, world
+
+pytestmark = [pytest.mark.virtual, pytest.mark.spec("W-13")]
+
+DISKS = [{"name": "system", "size": "10Gi", "storageClassName": "fast"}]
+
+
+async def take(w: World, name: str, wukong: str = NAME) -> None:
+    made = WukongSnapshot(metadata=ObjectMeta(name=name, namespace=SPACE), spec=SnapshotSpec(wukong_name=wukong))
+    await w.client.create(made)
+
+
+async def until_phase(w: World, name: str, phase: str) -> WukongSnapshot:
+    async def reached() -> bool:
+        return (await w.client.get(WukongSnapshot, name, SPACE)).status.phase == phase
+
+    await w.until(reached, f"snapshot {name} {phase}")
+    return await w.client.get(WukongSnapshot, name, SPACE)
+
+
+async def test_a_snapshot_is_taken_once_and_goes_with_its_object() -> None:
+    async with world(timings=QUICK) as w:
+        faults = ConfigMap(metadata=ObjectMeta(name=CONFIG_MAP, namespace=SPACE), data={"vmsnapshot.bad": "fails"})
+        await w.client.create(faults)
+        await take(w, "of-nothing", "nobody")
+        await take(w, "early")
+        found = await until_phase(w, "of-nothing", "Failed")
+        assert found.status.error == "there is no Wukong nobody"
+        await w.running(disks=DISKS)
+        found = await until_phase(w, "early", "Succeeded")
+        assert (found.status.snapshot_name, found.status.error) == ("early", "")
+        assert found.status.creation_time
+        assert len((await w.client.list(VirtualMachineSnapshot, SPACE)).items) == 1
+        await take(w, "bad")
+        assert (await until_phase(w, "bad", "Failed")).status.error
+        await asyncio.sleep(30)
+        w.writes()
+        await asyncio.sleep(300)
+        assert [call for call in w.writes() if call.resource == WukongSnapshot.resource] == []
+        await w.client.delete(WukongSnapshot, "early", SPACE)
+        await w.gone(VirtualMachineSnapshot, "early")
+
+
+@pytest.mark.spec("W-14")
+async def test_a_machine_is_put_back_once_and_is_on_again_afterwards() -> None:
+    async with world(timings=QUICK) as w:
+        await w.running(disks=[*DISKS, SPEC["disks"][0] | {"name": "image"}], powerState="Running")
+        await take(w, "before")
+        await until_phase(w, "before", "Succeeded")
+        old = await w.client.get(PersistentVolumeClaim, "web-system", SPACE)
+        await w.change(restoreFromSnapshot="before")
+        await w.until_condition("RestoreInProgress", "True", "RestoreRunning")
+
+        async def restored() -> bool:
+            return (await w.wukong()).status.last_restore == "before"
+
+        await w.until(restored, "the restore")
+        found = await w.phase("Running")
+        assert found.status.power_state == "Running"
+        new = await w.client.get(PersistentVolumeClaim, "web-system", SPACE)
+        assert new.metadata.uid != old.metadata.uid, "its claims were put back under their names"
+        assert await w.condition("RestoreInProgress") == ("", "")
+        await asyncio.sleep(60)
+        w.writes()
+        await asyncio.sleep(300)
+        assert w.writes() == []
+        await w.change(restoreFromSnapshot=None)
+        await asyncio.sleep(5)
+        assert (await w.client.list(VirtualMachineRestore, SPACE)).items == []
+        assert (await w.wukong()).status.last_restore == ""
+        assert (await w.wukong()).status.phase == "Running"
+
+
+async def test_what_cannot_be_restored_leaves_the_machine_running() -> None:
+    async with world(timings=QUICK) as w:
+        await w.running(disks=DISKS)
+        await w.running("other", disks=DISKS)
+        await take(w, "of-other", "other")
+        await until_phase(w, "of-other", "Succeeded")
+        for name, reason in (("missing", "SnapshotNotFound"), ("of-other", "SnapshotOfAnother")):
+            await w.change(restoreFromSnapshot=name)
+            await w.until_condition("RestoreInProgress", "False", reason)
+            assert await w.condition("Ready") == ("True", "VMRunning")
+
+
+@pytest.mark.spec("W-10", "W-14")
+async def test_a_machine_that_is_deleted_while_it_is_put_back() -> None:
+    async with world(timings=QUICK) as w:
+        await w.running(disks=DISKS)
+        await take(w, "before")
+        await until_phase(w, "before", "Succeeded")
+        await w.change(restoreFromSnapshot="before")
+
+        async def begun() -> bool:
+            machine = await w.vm()
+            return machine is not None and bool(machine.status.restore_in_progress)
+
+        await w.until(begun, "the beginning of a restore")
+        await w.delete()
+        await w.gone(Wukong, NAME)
+        await asyncio.sleep(30)
+        assert await w.vm() is None
+        assert await w.find(PersistentVolumeClaim, "web-system") is None
