@@ -91,3 +91,14 @@ async def test_a_server_that_leads_a_group_can_leave(seed: int) -> None:
         assert grouped(simulated) == {3}
         named = [peers for one in simulated.ensemble.members.values() for peers in one.named.values()]
         assert any(len(peers) == 4 for peers in named), "somebody is behind, as on a real server"
+
+
+async def test_new_servers_are_left_alone_while_the_controller_has_not_said_which_revision_counts() -> None:
+    """It makes their pods before it writes its status: by the status of before, they are of another template."""
+    async with a_simulated_world(nodes=5) as (world, _), world.operating():
+        await up(world, 3)
+        await world.change("nacos", replicas=5)
+        await world.until("nacos")
+        assert not await world.events("Replacing")
+        replaced = [text.partition(" ")[0] for text in await world.events("RollingUpdate")]
+        assert sorted(replaced) == ["nacos-0", "nacos-1", "nacos-2"], "only those whose list has become too short"

@@ -30,7 +30,11 @@ class Workload:
 
     @property
     def outdated(self) -> list[Pod]:
-        revision = self.stateful_set.status.update_revision if self.stateful_set is not None else None
+        """Made from an older template. Nobody, until the controller has said which revision counts: it makes pods of a
+        new template before it does, and those would look outdated."""
+        if self.stateful_set is None or not self.acted_upon:
+            return []
+        revision = self.stateful_set.status.update_revision
         return [pod for pod in self.pods if not is_going(pod) and is_outdated(pod, revision)]
 
     @property
@@ -88,7 +92,7 @@ async def ask(round: Round, workload: Workload, identity: Identity | None) -> li
 async def _ask(round: Round, pod: Pod, identity: Identity | None) -> View:
     name, address = pod.metadata.name, pod.status.pod_ip or ""
     if not is_ready(pod) or not address:
-        why = trouble(pod).removeprefix(name).lstrip(": ")
+        why = trouble(pod).removeprefix(name).lstrip(": ").removeprefix("is ")
         return View(asked=name, address=address, error=why or "has no address yet")
     try:
         async with round.tools.gate:
