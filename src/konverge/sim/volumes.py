@@ -11,12 +11,16 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from konverge.client import AlreadyExists, Client, MergePatch, NotFound
+from konverge import clock
+from konverge.client import AlreadyExists, Client, MergePatch, NotFound, StrategicPatch
+from konverge.objects import times
+from konverge.objects.durations import duration_seconds
 from konverge.objects.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim
 from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.objects.labels import from_selector
 from konverge.objects.meta import ObjectMeta
 from konverge.objects.quantity import Quantity
+from konverge.objects.times import parse_time
 from konverge.runtime import Context, Controller, Request, Result, Watch
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -25,6 +29,8 @@ BY_HAND = "kubernetes.io/no-provisioner"
 BINDER = "persistentvolume-controller"
 _PROVISIONED_FROM = (None, "", "snapshot.storage.k8s.io")
 """The groups of sources that a provisioner copies itself; others are a volume populator's."""
+RESIZE = "sim.konverge.dev/resize"
+"""A parameter of a StorageClass: how long its volumes take to grow, such as `30s`."""
 DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _BOUND = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
 
@@ -83,9 +89,9 @@ class Volumes:
             return None
         if claim.status.phase == "Bound":
             self._pending.discard(ctx.request)
-            await self._expand(ctx)
             await self._check(ctx)
-            return None
+            left = await self._expand(ctx)
+            return Result(requeue_after=left) if left else None
         if claim.status.phase == "Lost":
             return None
         self._pending.add(ctx.request)
@@ -160,17 +166,38 @@ class Volumes:
             PersistentVolumeClaim, meta.name, MergePatch({"status": status}), meta.namespace, subresource="status"
         )
 
-    async def _expand(self, ctx: Context[PersistentVolumeClaim]) -> None:
+    async def _expand(self, ctx: Context[PersistentVolumeClaim]) -> float:
+        """Grow to what is asked for; the answer is how long that will still take."""
         claim = ctx.obj
         wanted, present = _wanted(claim), claim.status.capacity.get("storage")
         if wanted is None or present is None or wanted <= present or not claim.spec.volume_name:
-            return
+            return 0.0
+        left = await self._resizing(ctx)
+        if left:
+            return left
         amount = {"storage": str(wanted)}
         await ctx.client.patch(PersistentVolume, claim.spec.volume_name, MergePatch({"spec": {"capacity": amount}}))
-        status = MergePatch({"status": {"capacity": amount, "allocatedResources": None, "conditions": None}})
+        over = [{"$patch": "delete", "type": one} for one in ("Resizing", "FileSystemResizePending")]
+        status = StrategicPatch({"status": {"capacity": amount, "allocatedResources": None, "conditions": over}})
         meta = claim.metadata
         await ctx.client.patch(PersistentVolumeClaim, meta.name, status, meta.namespace, subresource="status")
         ctx.event("FileSystemResizeSuccessful", "Require file system resize of volume on node")
+        return 0.0
+
+    async def _resizing(self, ctx: Context[PersistentVolumeClaim]) -> float:
+        """A class may say that it takes its time; until then the claim says what is going on."""
+        claim, meta = ctx.obj, ctx.obj.metadata
+        kind = await ctx.get(StorageClass, claim.spec.storage_class_name) if claim.spec.storage_class_name else None
+        takes = float(duration_seconds(kind.parameters[RESIZE])) if kind and RESIZE in kind.parameters else 0.0
+        began = next((one.last_transition_time for one in claim.status.conditions if one.type == "Resizing"), None)
+        if began:
+            return max((parse_time(began) - clock.utc_now()).total_seconds() + takes, 0.0)
+        if takes:
+            going = {"type": "Resizing", "status": "True", "lastTransitionTime": times.now()}
+            patch = StrategicPatch({"status": {"conditions": [going]}})
+            await ctx.client.patch(PersistentVolumeClaim, meta.name, patch, meta.namespace, subresource="status")
+            ctx.event("Resizing", f"External resizer is resizing volume {claim.spec.volume_name}")
+        return takes
 
     # -------------------------------------------------------------- volumes
 

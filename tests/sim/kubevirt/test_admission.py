@@ -12,7 +12,7 @@ from konverge.sim.kubevirt.admission import PROTECTED
 from konverge.sim.kubevirt.machine_rules import MACHINE_TYPE, fill_in
 from konverge.sim.kubevirt.machine_rules import problems as machine_problems
 from konverge.sim.kubevirt.volume_rules import problems as volume_problems
-from tests.sim.kubevirt.conftest import DV, SPACE, VM, VMI, VMIM, Obj, claim, data_volume, machine, playing
+from tests.sim.kubevirt.conftest import DV, SPACE, VM, VMI, VMIM, Obj, claim, condition, data_volume, machine, playing
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("S-22")]
 
@@ -205,3 +205,20 @@ async def test_claims_neither_shrink_nor_grow_where_the_class_cannot() -> None:
         await play.after(2)
         found = await play.client.get("persistentvolumeclaims", "small", SPACE)
         assert found["status"]["capacity"] == {"storage": "20Gi"}
+
+
+async def test_a_class_may_take_its_time_to_grow() -> None:
+    async with playing(parts=[]) as play:
+        meta = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "slow"}}
+        more = {"allowVolumeExpansion": True, "parameters": {"sim.konverge.dev/resize": "30s"}}
+        await play.client.create({**meta, "provisioner": "sim.konverge.dev/volumes", **more})
+        await play.client.create(claim("data", kind="slow"))
+        await play.after(1)
+        size = MergePatch({"spec": {"resources": {"requests": {"storage": "20Gi"}}}})
+        await play.client.patch("persistentvolumeclaims", "data", size, SPACE)
+        await play.after(20)
+        found = (await play.client.get("persistentvolumeclaims", "data", SPACE))["status"]
+        assert (found["capacity"]["storage"], condition(found, "Resizing")[0]) == ("10Gi", "True")
+        await play.after(12)
+        found = (await play.client.get("persistentvolumeclaims", "data", SPACE))["status"]
+        assert (found["capacity"]["storage"], condition(found, "Resizing")) == ("20Gi", ("", ""))

@@ -8,7 +8,7 @@ from konverge.objects.kinds.core_v1 import Pod
 from konverge.runtime import Context
 from konverge.sim.kubevirt.faults import Faults
 from konverge.sim.kubevirt.guest import GUEST_OS, interfaces, migratable
-from konverge.sim.kubevirt.kinds import Instance, Obj, drop_condition, set_condition
+from konverge.sim.kubevirt.kinds import Instance, Obj, drop_condition, is_true, set_condition
 from konverge.sim.kubevirt.launcher import claims_of
 from konverge.sim.kubevirt.timings import Pace, Timings, seconds
 
@@ -61,7 +61,7 @@ class Guests:
     def report(self, ctx: Context[Instance], pod: Pod, modes: dict[str, list[str]], wrong: Faults) -> float:
         """Write down what KubeVirt would know by now; the answer is when there is more to know."""
         instance, status = ctx.obj, ctx.obj.status
-        left = inf if "no-agent" in wrong else self._pace.left(instance.metadata, "agent", self._timings.agent)
+        left = self._agent_left(instance, wrong)
         silent, moment = self._silence(instance, wrong)
         self._report_agent(status, connected=left == 0)
         status["interfaces"] = interfaces(instance, pod, agent=left == 0, silent=silent)
@@ -78,6 +78,13 @@ class Guests:
             self._pace.left(instance.metadata, "paused", (0.0, 0.0))
             set_condition(status, "Paused", True, "PausedByUser", "VMI was paused by user")
         return min(left or inf, moment)
+
+    def _agent_left(self, instance: Instance, wrong: Faults) -> float:
+        """Seconds until the agent answers. One that has answered goes on, also when this simulation begins anew."""
+        if "no-agent" in wrong:
+            return inf
+        known = is_true(instance.status, "AgentConnected")
+        return 0.0 if known else self._pace.left(instance.metadata, "agent", self._timings.agent)
 
     def _report_agent(self, status: Obj, *, connected: bool) -> None:
         if connected:

@@ -90,8 +90,7 @@ class SimulatedKubeVirt:
             return
         self.installed.add(part)
         for definition in definitions(part):
-            with suppress(AlreadyExists):
-                await self._client.create(definition)
+            await self._client.apply(definition, field_manager=_MANAGER, force=True)
         for definition in definitions(part):
             await _established(self._client, definition["metadata"]["name"])
         if part == "kubevirt":
