@@ -29,13 +29,8 @@ class Body:
             pieces.clear()
 
     def take(self) -> bytes:
+        if not self.size:
+            return b""
         pieces = self._joined + self._pieces if self._joined else self._pieces
-        whole = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        if pieces:
-            self.clear()
-        return whole
-
-    def clear(self) -> None:
-        self._joined = []
-        self._pieces = []
-        self.size = 0
+        self._joined, self._pieces, self.size = [], [], 0
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)

@@ -19,6 +19,7 @@ from konverge.wire.message import SPACE, Headers, Peer, Request
 
 IDLE, HEAD, BODY, STOPPED = range(4)
 
+_SLASH = 0x2F
 _TO_LOOK_AT = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect"))
 _METHODS = {method.encode(): method for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")}
 
@@ -194,8 +195,11 @@ class RequestReader:
         self._keep = parser.should_keep_alive()
         self._look_at_fields()
         if parser.should_upgrade():
+            if parser.get_method() == b"CONNECT":
+                raise _Refuse(501, "this server is not a proxy")
             self._keep = False  # whether it is granted or not, nothing after it is HTTP
-        self._target = self._checked_target(parser.get_method())
+        url = self._url
+        self._target = url.decode("ascii") if url[0] == _SLASH else self._other_target(parser)
         self.phase = BODY
         self._raw_size = self._barren = 0
 
@@ -258,17 +262,14 @@ class RequestReader:
     def _too_large(self) -> _Refuse:
         return _Refuse(413, f"the request's body is larger than {self._limits.body} bytes")
 
-    def _checked_target(self, method: bytes) -> str:
-        """Path and query; of an absolute target, as it is sent to proxies, the rest is left out."""
-        url = self._url
-        if method == b"CONNECT":
-            raise _Refuse(501, "this server is not a proxy")
-        if url[:1] != b"/" and not (url == b"*" and method == b"OPTIONS"):
-            try:
-                parts = parse_url(url)
-            except HttpParserError:
-                raise _Refuse(400, "the request's target is no URL") from None
-            if not parts.schema:
-                raise _Refuse(400, "the request's target begins with a slash or is a URL")
-            url = (parts.path or b"/") + (b"?" + parts.query if parts.query else b"")
-        return url.decode("ascii")
+    def _other_target(self, parser: HttpRequestParser) -> str:
+        """A target that does not begin with a path: of a whole URL, as proxies get it, only path and query matter."""
+        if self._url == b"*" and parser.get_method() == b"OPTIONS":
+            return "*"
+        try:
+            parts = parse_url(self._url)
+        except HttpParserError:
+            raise _Refuse(400, "the request's target is no URL") from None
+        if not parts.schema:
+            raise _Refuse(400, "the request's target begins with a slash or is a URL")
+        return ((parts.path or b"/") + (b"?" + parts.query if parts.query else b"")).decode("ascii")
