@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import gc
 
 import pytest
 
 from konverge.wire import Headers, Request, Response, Server
+from konverge.wire.server_connection import ServerConnection
 
-from .support import raw_client, serving, until
+from .memory import MemoryTransport
+from .support import echo, raw_client, serving, spin, until
 from .test_times import lost, now, server
 
 GET = b"GET /%d HTTP/1.1\r\nhost: x\r\n\r\n"
@@ -72,4 +76,25 @@ async def test_a_slow_reader_gets_its_answer_as_long_as_it_reads(last: bool) -> 
     await lost(transport)  # it has stopped reading
     assert now() - begin < 700
     await asyncio.sleep(1)
+    assert host.connections == 0
+
+
+class Reset(MemoryTransport):
+    """The socket of a peer that has reset the connection, as asyncio shows it until it reads again."""
+
+    def write_eof(self) -> None:
+        raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+
+
+async def test_a_refusal_to_a_peer_that_has_gone_ends_quietly() -> None:
+    host = Server(echo)
+    connection = ServerConnection(host, asyncio.get_running_loop())
+    transport = Reset(connection)
+    failures: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: failures.append(context))
+    connection.data_received(b"garbage\r\n\r\n")
+    await until(lambda: transport.lost)
+    await spin(3)
+    gc.collect()
+    assert failures == []
     assert host.connections == 0

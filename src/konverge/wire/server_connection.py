@@ -356,7 +356,11 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._transport.close()
             return
         if self._transport.can_write_eof():
-            self._transport.write_eof()
+            try:
+                self._transport.write_eof()
+            except OSError:  # the peer has reset the connection, and the loop has not told us yet
+                self._transport.abort()
+                return
         if self._read_paused:
             self._transport.resume_reading()
         self._await_writing(self._host.limits.linger)
