@@ -18,7 +18,7 @@ from konverge.operators.wukong.children.disks import claim_for, data_volume_for
 from konverge.operators.wukong.children.networks import nad_for, policy_for
 from konverge.operators.wukong.children.services import services_for
 from konverge.operators.wukong.children.virtualmachine import virtual_machine_for
-from konverge.operators.wukong.resource import Wukong
+from konverge.operators.wukong.resource import Wukong, WukongSnapshot
 from konverge.operators.wukong.validation import problems
 from tests.operators.wukong.specs import DISK, Spec, disk, net, spec, wukong
 
@@ -234,3 +234,18 @@ def test_a_field_has_an_effect(field: str) -> None:
 def test_all_fields_are_accounted_for() -> None:
     schema = crd_dict(Wukong)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     assert set(leaves(schema)) == set(PAIRS) | set(BY_THE_RECONCILER)
+
+
+def _undescribed(schema: dict[str, Any], path: str) -> Iterator[str]:
+    for name, part in schema.get("properties", {}).items():
+        inner = part.get("items", part)
+        if "tolerations" not in name and "conditions" not in name:
+            if not part.get("description") and not inner.get("description"):
+                yield f"{path}.{name}"
+            yield from _undescribed(inner, f"{path}.{name}")
+
+
+@pytest.mark.parametrize("kind", [Wukong, WukongSnapshot])
+def test_kubectl_explains_every_field(kind: Any) -> None:
+    schema = crd_dict(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    assert [*_undescribed(schema["spec"], "spec"), *_undescribed(schema["status"], "status")] == []

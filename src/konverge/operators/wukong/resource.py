@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from konverge.objects import Column, CustomResource, Model, Object, Rule, crd, field
+from konverge.objects import Column, CustomResource, Description, Model, Object, Rule, crd, field
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.status import SnapshotStatus, WukongStatus
@@ -60,7 +60,7 @@ class SnapshotSpec(
 ):
     """What to take a snapshot of."""
 
-    wukong_name: ObjectName
+    wukong_name: Annotated[ObjectName, Description("The machine, in the same namespace.")]
 
 
 class WukongSnapshot(

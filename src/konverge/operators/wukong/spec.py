@@ -10,7 +10,19 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from konverge.objects import ListType, Maximum, MaxItems, MaxLength, Minimum, MinItems, Model, Pattern, Rule, field
+from konverge.objects import (
+    Description,
+    ListType,
+    Maximum,
+    MaxItems,
+    MaxLength,
+    Minimum,
+    MinItems,
+    Model,
+    Pattern,
+    Rule,
+    field,
+)
 from konverge.objects.kinds.core_v1 import Toleration
 from konverge.operators.wukong.spec_disks import MOST_DISKS, DeletePolicy, Disk
 from konverge.operators.wukong.spec_guest import Bootstrap, Expose, User
@@ -24,34 +36,42 @@ RunStrategy = Literal["Always", "RerunOnFailure", "Once", "Manual"]
 class HighAvailability(Model):
     """Where the machine may run, and whether it is started again."""
 
-    restart_policy: Literal["Always", "OnFailure", "Never"] | None = None
-    anti_affinity: bool = False
-    """Keep away from the nodes of other machines of the namespace that wish the same."""
-    node_selector: dict[str, str] = {}
-    tolerations: Annotated[list[Toleration], MaxItems(64)] = []
+    restart_policy: Annotated[
+        Literal["Always", "OnFailure", "Never"] | None, Description("Always, after a failure only, or never.")
+    ] = None
+    anti_affinity: Annotated[
+        bool, Description("Keep away from the nodes of other machines of the namespace that wish the same.")
+    ] = False
+    node_selector: Annotated[dict[str, str], Description("Labels of the nodes on which it may run.")] = {}
+    tolerations: Annotated[list[Toleration], MaxItems(64), Description("Taints of nodes that it bears.")] = []
 
 
 class StartStrategy(Model):
     """When the machine starts; `powerState` goes before it."""
 
-    run_strategy: RunStrategy | None = None
-    auto_start: bool = True
+    run_strategy: Annotated[RunStrategy | None, Description("KubeVirt's own word for it.")] = None
+    auto_start: Annotated[bool, Description("Whether it is on at all.")] = True
 
 
 class Gpu(Model):
     """A device of the node that the machine gets."""
 
-    name: Label
-    device_name: Annotated[str, Pattern(r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$"), MaxLength(253)]
-    """As the node offers it: `nvidia.com/gpu`."""
+    name: Annotated[Label, Description("What the device is called in the machine.")]
+    device_name: Annotated[
+        str,
+        Pattern(r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$"),
+        MaxLength(253),
+        Description("As the node offers it: nvidia.com/gpu."),
+    ]
 
 
 class Matcher(Model):
     """An instance type or a preference of KubeVirt."""
 
-    name: ObjectName
-    kind: Annotated[str, Pattern(r"^[A-Za-z]+$"), MaxLength(63)] | None = None
-    """Without: of the whole cluster."""
+    name: Annotated[ObjectName, Description("Its name.")]
+    kind: Annotated[
+        Annotated[str, Pattern(r"^[A-Za-z]+$"), MaxLength(63)] | None, Description("Without: of the whole cluster.")
+    ] = None
 
 
 _KIND = (
@@ -147,49 +167,88 @@ class WukongSpec(
 ):
     """A virtual machine with its disks and networks."""
 
-    cpu: Annotated[int, Minimum(1), Maximum(64)] | None = None
-    memory: Size | None = None
-    instancetype: Matcher | None = None
-    preference: Matcher | None = None
-    disks: Annotated[list[Disk], MinItems(1), MaxItems(MOST_DISKS), ListType("map", "name")]
-    networks: Annotated[list[Network], MaxItems(MOST_NETWORKS), ListType("map", "name")] = []
-    os_image: Url | None = None
-    """What the boot disk is filled with, where that disk does not say so itself."""
-    gpus: Annotated[list[Gpu], MaxItems(16), ListType("map", "name")] = []
+    cpu: Annotated[Annotated[int, Minimum(1), Maximum(64)] | None, Description("Processors.")] = None
+    memory: Annotated[Size | None, Description("Memory: 4Gi.")] = None
+    instancetype: Annotated[Matcher | None, Description("Processors and memory by an instance type of KubeVirt.")] = (
+        None
+    )
+    preference: Annotated[Matcher | None, Description("What the guest prefers, by a preference of KubeVirt.")] = None
+    disks: Annotated[
+        list[Disk], MinItems(1), MaxItems(MOST_DISKS), ListType("map", "name"), Description("The disks; at least one.")
+    ]
+    networks: Annotated[
+        list[Network],
+        MaxItems(MOST_NETWORKS),
+        ListType("map", "name"),
+        Description("The networks; the pod network is there without being listed, unless another one is primary."),
+    ] = []
+    os_image: Annotated[
+        Url | None, Description("What the boot disk is filled with, where that disk does not say so itself.")
+    ] = None
+    gpus: Annotated[list[Gpu], MaxItems(16), ListType("map", "name"), Description("Devices of the node.")] = []
 
-    guest: Literal["linux", "windows"] = "linux"
-    firmware: Literal["bios", "efi", "secureBoot"] | None = None
-    """Without: bios, and efi for Windows."""
-    tpm: bool | None = None
-    """Without: for Windows only."""
-    machine_type: Annotated[str, Pattern(r"^[A-Za-z0-9._-]+$"), MaxLength(63)] | None = None
-    hostname: Label | None = None
-    cloud_init_user: User | None = None
-    users: Annotated[list[User], MaxItems(32), ListType("map", "name")] = []
-    ssh_key_secret: ObjectName | None = None
-    """A Secret with public keys: of all users, or of the image's own if none is named."""
-    ssh_key_propagation: Literal["cloudInit", "guestAgent"] | None = None
-    """Without: cloudInit, at the first start. The guest agent brings changed keys into a running machine."""
-    bootstrap: Bootstrap | None = None
+    guest: Annotated[
+        Literal["linux", "windows"],
+        Description("What runs inside; for Windows, hardware is chosen for which it has drivers."),
+    ] = "linux"
+    firmware: Annotated[
+        Literal["bios", "efi", "secureBoot"] | None, Description("Without: bios, and efi for Windows.")
+    ] = None
+    tpm: Annotated[bool | None, Description("Without: for Windows only.")] = None
+    machine_type: Annotated[
+        Annotated[str, Pattern(r"^[A-Za-z0-9._-]+$"), MaxLength(63)] | None,
+        Description("The emulated board; without, KubeVirt's own choice."),
+    ] = None
+    hostname: Annotated[Label | None, Description("The guest's name; without, that of the VirtualMachine.")] = None
+    cloud_init_user: Annotated[User | None, Description("The first user.")] = None
+    users: Annotated[list[User], MaxItems(32), ListType("map", "name"), Description("More users.")] = []
+    ssh_key_secret: Annotated[
+        ObjectName | None,
+        Description("A Secret with public keys: of all users, or of the image's own if none is named."),
+    ] = None
+    ssh_key_propagation: Annotated[
+        Literal["cloudInit", "guestAgent"] | None,
+        Description(
+            "Without: cloudInit, at the first start. The guest agent brings changed keys into a running machine."
+        ),
+    ] = None
+    bootstrap: Annotated[Bootstrap | None, Description("How the guest is told what to be at its first start.")] = None
 
-    power_state: Power | None = None
-    """Without: as `running` says, then as `startStrategy` does."""
-    running: bool | None = None
-    start_strategy: StartStrategy = field(default_factory=StartStrategy)
-    restart_at: Annotated[str, MaxLength(64)] | None = None
-    """Any text, best a time. When it changes, a running machine is restarted once."""
-    restore_from_snapshot: ObjectName | None = None
-    """A WukongSnapshot of this machine. When it changes, the machine is stopped and put back."""
-    high_availability: HighAvailability | None = None
-    eviction_strategy: Literal["None", "LiveMigrate", "LiveMigrateIfPossible", "External"] = "LiveMigrateIfPossible"
-    termination_grace_period_seconds: Annotated[int, Minimum(0), Maximum(86400)] | None = None
-    update_policy: Literal["Manual", "Automatic"] = "Manual"
-    """Whether a change that needs a restart restarts the machine at once."""
+    power_state: Annotated[Power | None, Description("Without: as running says, then as startStrategy does.")] = None
+    running: Annotated[
+        bool | None, Description("On or off, for programs that know no powerState; that goes before it.")
+    ] = None
+    start_strategy: Annotated[StartStrategy, Description("When the machine starts; powerState goes before it.")] = (
+        field(default_factory=StartStrategy)
+    )
+    restart_at: Annotated[
+        Annotated[str, MaxLength(64)] | None,
+        Description("Any text, best a time. When it changes, a running machine is restarted once."),
+    ] = None
+    restore_from_snapshot: Annotated[
+        ObjectName | None,
+        Description("A WukongSnapshot of this machine. When it changes, the machine is stopped and put back."),
+    ] = None
+    high_availability: Annotated[
+        HighAvailability | None, Description("Where the machine may run, and whether it is started again.")
+    ] = None
+    eviction_strategy: Annotated[
+        Literal["None", "LiveMigrate", "LiveMigrateIfPossible", "External"],
+        Description("What becomes of the machine when its node is drained."),
+    ] = "LiveMigrateIfPossible"
+    termination_grace_period_seconds: Annotated[
+        Annotated[int, Minimum(0), Maximum(86400)] | None, Description("How long the guest has to shut itself down.")
+    ] = None
+    update_policy: Annotated[
+        Literal["Manual", "Automatic"],
+        Description("Whether a change that needs a restart restarts the machine at once."),
+    ] = "Manual"
 
-    expose: Annotated[list[Expose], MaxItems(32), ListType("map", "name")] = []
-    deletion_protection: bool = False
-    """While true, a deletion waits."""
-    delete_policy: DeletePolicy = "Delete"
-    """What becomes of the disks that do not say so themselves."""
-    paused: bool = False
-    """While true, the operator leaves everything as it is."""
+    expose: Annotated[
+        list[Expose], MaxItems(32), ListType("map", "name"), Description("Services by which the machine is reached.")
+    ] = []
+    deletion_protection: Annotated[bool, Description("While true, a deletion waits.")] = False
+    delete_policy: Annotated[DeletePolicy, Description("What becomes of the disks that do not say so themselves.")] = (
+        "Delete"
+    )
+    paused: Annotated[bool, Description("While true, the operator leaves everything as it is.")] = False

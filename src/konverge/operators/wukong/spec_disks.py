@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from konverge.objects import ListType, MaxItems, MaxLength, Model, Pattern, Rule
+from konverge.objects import Description, ListType, MaxItems, MaxLength, Model, Pattern, Rule
 from konverge.operators.wukong.names import RESERVED_DISKS
 from konverge.operators.wukong.texts import Label, ObjectName, Size, Url
 
@@ -20,36 +20,43 @@ MOST_DISKS = 64
 class HttpSource(Model):
     """A file on a web server."""
 
-    url: Annotated[str, Pattern(r"^https?://\S+$"), MaxLength(2048)]
-    cert_config_map: ObjectName | None = None
+    url: Annotated[str, Pattern(r"^https?://\S+$"), MaxLength(2048), Description("Its address.")]
+    cert_config_map: Annotated[ObjectName | None, Description("A ConfigMap with the certificates to trust.")] = None
 
 
 class RegistrySource(Model):
     """A container image with a disk in /disk."""
 
-    url: Annotated[str, Pattern(r"^(docker|oci-archive)://\S+$"), MaxLength(2048)]
-    cert_config_map: ObjectName | None = None
-    pull_method: Literal["pod", "node"] | None = None
+    url: Annotated[
+        str,
+        Pattern(r"^(docker|oci-archive)://\S+$"),
+        MaxLength(2048),
+        Description("Its address, with docker:// or oci-archive://."),
+    ]
+    cert_config_map: Annotated[ObjectName | None, Description("A ConfigMap with the certificates to trust.")] = None
+    pull_method: Annotated[Literal["pod", "node"] | None, Description("Whether CDI's pod fetches it, or the node.")] = (
+        None
+    )
 
 
 class S3Source(Model):
     """An object in a bucket."""
 
-    url: Annotated[str, Pattern(r"^(https?|s3)://\S+$"), MaxLength(2048)]
-    cert_config_map: ObjectName | None = None
+    url: Annotated[str, Pattern(r"^(https?|s3)://\S+$"), MaxLength(2048), Description("Its address.")]
+    cert_config_map: Annotated[ObjectName | None, Description("A ConfigMap with the certificates to trust.")] = None
 
 
 class LocalSource(Model):
     """A claim or a snapshot of one, in the same namespace: it is copied."""
 
-    name: ObjectName
+    name: Annotated[ObjectName, Description("Its name.")]
 
 
 class DataSourceRef(Model):
     """A DataSource of CDI: the handle of a golden image. Without a namespace, in the same one."""
 
-    name: ObjectName
-    namespace: Label | None = None
+    name: Annotated[ObjectName, Description("Its name.")]
+    namespace: Annotated[Label | None, Description("Where it is; without, in the same namespace.")] = None
 
 
 class Nothing(Model):
@@ -70,14 +77,14 @@ class DiskSource(
 ):
     """What a disk is filled with."""
 
-    http: HttpSource | None = None
-    registry: RegistrySource | None = None
-    s3: S3Source | None = None
-    pvc: LocalSource | None = None
-    snapshot: LocalSource | None = None
-    data_source: DataSourceRef | None = None
-    blank: Nothing | None = None
-    upload: Nothing | None = None
+    http: Annotated[HttpSource | None, Description("A file on a web server.")] = None
+    registry: Annotated[RegistrySource | None, Description("A container image with a disk in /disk.")] = None
+    s3: Annotated[S3Source | None, Description("An object in a bucket.")] = None
+    pvc: Annotated[LocalSource | None, Description("A copy of a claim in the same namespace.")] = None
+    snapshot: Annotated[LocalSource | None, Description("A copy of a VolumeSnapshot in the same namespace.")] = None
+    data_source: Annotated[DataSourceRef | None, Description("A copy of a golden image, by CDI's DataSource.")] = None
+    blank: Annotated[Nothing | None, Description("Nothing: CDI makes the claim, and formats it.")] = None
+    upload: Annotated[Nothing | None, Description("What somebody sends: virtctl image-upload.")] = None
 
 
 OF_A_NEW_CLAIM = ("size", "storageClassName", "image", "source", "volumeMode", "accessModes", "checksum", "secretRef")
@@ -154,27 +161,36 @@ class Disk(
 ):
     """A disk: an imported image, a copy, an empty claim, or a claim that is there already."""
 
-    name: Label
-    size: Size | None = None
-    storage_class_name: ObjectName | None = None
-    """Without: the cluster's default class."""
-    boot: bool = False
-    """The disk that the machine starts from; without any, the first."""
-    image: Url | None = None
-    source: DiskSource | None = None
-    bus: Bus | None = None
-    """Without: virtio, or what suits the guest."""
-    volume_mode: Literal["Filesystem", "Block"] | None = None
+    name: Annotated[Label, Description("The claim is called after the machine and this.")]
+    size: Annotated[Size | None, Description("It can only grow.")] = None
+    storage_class_name: Annotated[ObjectName | None, Description("Without: the cluster's default class.")] = None
+    boot: Annotated[bool, Description("The disk that the machine starts from; without any, the first.")] = False
+    image: Annotated[Url | None, Description("A source in short: an address by http or https, or in a registry.")] = (
+        None
+    )
+    source: Annotated[DiskSource | None, Description("What the disk is filled with; without, it is empty.")] = None
+    bus: Annotated[Bus | None, Description("Without: virtio, or what suits the guest.")] = None
+    volume_mode: Annotated[Literal["Filesystem", "Block"] | None, Description("Without: what suits the class.")] = None
     access_modes: Annotated[
         list[Literal["ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany", "ReadWriteOncePod"]],
         MaxItems(4),
         ListType("set"),
+        Description("Without: what suits the class. A machine moves to another node only with ReadWriteMany."),
     ] = []
-    serial: Annotated[str, Pattern(r"^[A-Za-z0-9_.+-]+$"), MaxLength(36)] | None = None
-    delete_policy: DeletePolicy | None = None
-    """What becomes of the data when the machine is deleted; without, as the machine says."""
-    hotpluggable: bool = False
-    existing_claim: ObjectName | None = None
-    checksum: Annotated[str, Pattern(r"^(md5|sha1|sha256|sha512):[0-9a-fA-F]+$"), MaxLength(136)] | None = None
-    secret_ref: ObjectName | None = None
-    """The Secret with which an image is fetched."""
+    serial: Annotated[
+        Annotated[str, Pattern(r"^[A-Za-z0-9_.+-]+$"), MaxLength(36)] | None,
+        Description("By which the guest knows the disk, whatever its place is."),
+    ] = None
+    delete_policy: Annotated[
+        DeletePolicy | None,
+        Description("What becomes of the data when the machine is deleted; without, as the machine says."),
+    ] = None
+    hotpluggable: Annotated[bool, Description("Plugged into a running machine, where KubeVirt can.")] = False
+    existing_claim: Annotated[
+        ObjectName | None, Description("A claim that is there already: it is used as it is, and never deleted.")
+    ] = None
+    checksum: Annotated[
+        Annotated[str, Pattern(r"^(md5|sha1|sha256|sha512):[0-9a-fA-F]+$"), MaxLength(136)] | None,
+        Description("Of what comes by http: its sort, a colon, and the sum."),
+    ] = None
+    secret_ref: Annotated[ObjectName | None, Description("The Secret with which an image is fetched.")] = None

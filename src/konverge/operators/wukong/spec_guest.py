@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from konverge.objects import Maximum, MaxItems, MaxLength, Minimum, MinLength, Model, Pattern, Rule
+from konverge.objects import Description, Maximum, MaxItems, MaxLength, Minimum, MinLength, Model, Pattern, Rule
 from konverge.operators.wukong.texts import LABEL, Key, Line, ObjectName
 
 DEFAULT_SUDO = "ALL=(ALL) NOPASSWD:ALL"
@@ -17,8 +17,8 @@ Account = Annotated[str, Pattern(r"^[a-z_][a-z0-9_-]*[$]?$"), MaxLength(32)]
 class SecretKey(Model):
     """One key of a Secret."""
 
-    name: ObjectName
-    key: Key = "password"
+    name: Annotated[ObjectName, Description("The Secret.")]
+    key: Annotated[Key, Description("The key in it.")] = "password"
 
 
 class User(
@@ -33,21 +33,23 @@ class User(
 ):
     """A user that cloud-init makes at the first start."""
 
-    name: Account
-    password: Annotated[str, MinLength(1), MaxLength(512)] | None = None
-    """In plain text, readable by everybody who may read the resource: better a Secret."""
-    password_hash: Annotated[Line, MinLength(1)] | None = None
-    """As in /etc/shadow. Goes before `password`."""
-    password_secret: SecretKey | None = None
-    """A Secret with a hash or a plain password."""
-    sudo: Line = DEFAULT_SUDO
-    """A line of sudoers; an empty one gives no rights."""
-    shell: Annotated[Line, MinLength(1)] = DEFAULT_SHELL
-    groups: Annotated[list[Account], MaxItems(64)] | None = None
-    """Without: the groups that a first user has on Debian and Ubuntu."""
-    lock_passwd: bool = False
-    ssh_key_secret: ObjectName | None = None
-    """A Secret with the public keys of this user."""
+    name: Annotated[Account, Description("Its name.")]
+    password: Annotated[
+        Annotated[str, MinLength(1), MaxLength(512)] | None,
+        Description("In plain text, readable by everybody who may read the resource: better a Secret."),
+    ] = None
+    password_hash: Annotated[
+        Annotated[Line, MinLength(1)] | None, Description("As in /etc/shadow. Goes before password.")
+    ] = None
+    password_secret: Annotated[SecretKey | None, Description("A Secret with a hash or a plain password.")] = None
+    sudo: Annotated[Line, Description("A line of sudoers; an empty one gives no rights.")] = DEFAULT_SUDO
+    shell: Annotated[Line, MinLength(1), Description("The program it works in.")] = DEFAULT_SHELL
+    groups: Annotated[
+        Annotated[list[Account], MaxItems(64)] | None,
+        Description("Without: the groups that a first user has on Debian and Ubuntu."),
+    ] = None
+    lock_passwd: Annotated[bool, Description("Whether logging in by password is off.")] = False
+    ssh_key_secret: Annotated[ObjectName | None, Description("A Secret with the public keys of this user.")] = None
 
 
 class Bootstrap(
@@ -67,21 +69,28 @@ class Bootstrap(
 ):
     """How the guest is told what to be at its first start."""
 
-    type: Literal["none", "cloudInit", "sysprep"] | None = None
-    """Without: cloudInit, and none for Windows."""
-    sysprep_secret: ObjectName | None = None
-    """A Secret with `autounattend.xml` or `unattend.xml`."""
-    user_data_secret: ObjectName | None = None
-    """A Secret whose key `userdata` is cloud-init's user data, as it is: the operator makes none then."""
+    type: Annotated[
+        Literal["none", "cloudInit", "sysprep"] | None, Description("Without: cloudInit, and none for Windows.")
+    ] = None
+    sysprep_secret: Annotated[ObjectName | None, Description("A Secret with autounattend.xml or unattend.xml.")] = None
+    user_data_secret: Annotated[
+        ObjectName | None,
+        Description("A Secret whose key userdata is cloud-init's user data, as it is: the operator makes none then."),
+    ] = None
 
 
 class Expose(Model):
     """A Service by which the machine is reached."""
 
-    name: Annotated[str, Pattern(LABEL), MaxLength(15)]
-    """Of the port; the Service is called after the machine and this."""
-    port: Annotated[int, Minimum(1), Maximum(65535)]
-    target_port: Annotated[int, Minimum(1), Maximum(65535)] | None = None
-    """Inside the guest; without, the same."""
-    protocol: Literal["TCP", "UDP", "SCTP"] = "TCP"
-    type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = "ClusterIP"
+    name: Annotated[
+        str,
+        Pattern(LABEL),
+        MaxLength(15),
+        Description("Of the port; the Service is called after the machine and this."),
+    ]
+    port: Annotated[int, Minimum(1), Maximum(65535), Description("Of the Service.")]
+    target_port: Annotated[
+        Annotated[int, Minimum(1), Maximum(65535)] | None, Description("Inside the guest; without, the same.")
+    ] = None
+    protocol: Annotated[Literal["TCP", "UDP", "SCTP"], Description("TCP, UDP or SCTP.")] = "TCP"
+    type: Annotated[Literal["ClusterIP", "NodePort", "LoadBalancer"], Description("Of the Service.")] = "ClusterIP"

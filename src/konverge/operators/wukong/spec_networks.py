@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from konverge.objects import Maximum, MaxItems, MaxLength, Minimum, Model, Pattern, Rule
+from konverge.objects import Description, Maximum, MaxItems, MaxLength, Minimum, Model, Pattern, Rule
 from konverge.operators.wukong.texts import Address, Cidr, Interface, Label, Mac
 
 MOST_NETWORKS = 16
@@ -18,9 +18,11 @@ POD = "self.name == 'default' && !has(self.nadName)"
 class Route(Model):
     """A way to other nets."""
 
-    to: Cidr
-    via: Address
-    metric: Annotated[int, Minimum(0), Maximum(4294967295)] | None = None
+    to: Annotated[Cidr, Description("The net.")]
+    via: Annotated[Address, Description("The gateway to it.")]
+    metric: Annotated[Annotated[int, Minimum(0), Maximum(4294967295)] | None, Description("The lower, the better.")] = (
+        None
+    )
 
 
 class IpConfig(
@@ -41,21 +43,28 @@ class IpConfig(
 ):
     """How the guest configures the interface; cloud-init brings it there."""
 
-    mode: Literal["static", "dhcp"]
-    address: Cidr | None = None
-    addresses: Annotated[list[Cidr], MaxItems(16)] = []
-    """More of them, of either family."""
-    gateway: Address | None = None
-    dns_servers: Annotated[list[Address], MaxItems(8)] = []
-    routes: Annotated[list[Route], MaxItems(32)] = []
-    search_domains: Annotated[list[Annotated[str, Pattern(r"^[A-Za-z0-9._-]+$"), MaxLength(253)]], MaxItems(8)] = []
+    mode: Annotated[Literal["static", "dhcp"], Description("static or dhcp.")]
+    address: Annotated[Cidr | None, Description("With the length of its net: 192.168.1.10/24.")] = None
+    addresses: Annotated[list[Cidr], MaxItems(16), Description("More of them, of either family.")] = []
+    gateway: Annotated[Address | None, Description("The way to everywhere else.")] = None
+    dns_servers: Annotated[list[Address], MaxItems(8), Description("Name servers.")] = []
+    routes: Annotated[list[Route], MaxItems(32), Description("Ways to other nets.")] = []
+    search_domains: Annotated[
+        list[Annotated[str, Pattern(r"^[A-Za-z0-9._-]+$"), MaxLength(253)]],
+        MaxItems(8),
+        Description("Domains in which short names are looked for."),
+    ] = []
 
 
 class NodeNetwork(Model):
     """Whether the operator may make the bridge on the nodes."""
 
-    manage: bool | None = None
-    """Not said: yes where `physicalInterface` is named. In any case only if the operator's settings allow it."""
+    manage: Annotated[
+        bool | None,
+        Description(
+            "Not said: yes where physicalInterface is named. In any case only if the operator's settings allow it."
+        ),
+    ] = None
 
 
 OF_A_BRIDGE = ("bridgeName", "physicalInterface", "nodeNetwork")
@@ -130,27 +139,50 @@ class Network(
 ):
     """A network interface of the machine, and the network it is on."""
 
-    name: Label
-    type: Literal["bridge", "macvlan", "sriov", "ovs"] | None = None
-    nad_name: Annotated[str, Pattern(r"^([a-z0-9-]{1,63}/)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"), MaxLength(253)] | None = (
+    name: Annotated[Label, Description("The network called default is the pod network.")]
+    type: Annotated[
+        Literal["bridge", "macvlan", "sriov", "ovs"] | None,
+        Description("Of what sort; not needed for the pod network, and where nadName is given."),
+    ] = None
+    nad_name: Annotated[
+        Annotated[str, Pattern(r"^([a-z0-9-]{1,63}/)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"), MaxLength(253)] | None,
+        Description("An existing NetworkAttachmentDefinition, name or namespace/name; without one, it is made."),
+    ] = None
+    vlan_id: Annotated[
+        Annotated[int, Minimum(1), Maximum(4094)] | None, Description("The tag of the machine's frames.")
+    ] = None
+    bridge_name: Annotated[Interface | None, Description("Without: br- and the network's name.")] = None
+    physical_interface: Annotated[
+        Interface | None, Description("The node's interface that the bridge goes out by.")
+    ] = None
+    node_network: Annotated[
+        NodeNetwork | None, Description("Whether the operator may make the bridge on the nodes.")
+    ] = None
+    resource_name: Annotated[
+        Annotated[str, Pattern(r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$"), MaxLength(253)] | None,
+        Description("The pool of an SR-IOV network: intel.com/sriov."),
+    ] = None
+    ip_config: Annotated[IpConfig | None, Description("How the guest configures the interface; without, by DHCP.")] = (
         None
     )
-    """An existing NetworkAttachmentDefinition, `name` or `namespace/name`; without one, it is made."""
-    vlan_id: Annotated[int, Minimum(1), Maximum(4094)] | None = None
-    bridge_name: Interface | None = None
-    """Without: `br-` and the network's name."""
-    physical_interface: Interface | None = None
-    """The node's interface that the bridge goes out by."""
-    node_network: NodeNetwork | None = None
-    resource_name: Annotated[str, Pattern(r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$"), MaxLength(253)] | None = None
-    """The pool of an SR-IOV network: `intel.com/sriov`."""
-    ip_config: IpConfig | None = None
-    primary: bool = False
-    """Takes the place of the pod network: the machine is not on that, and this interface comes first."""
-    mac_address: Mac | None = None
-    """Without: one that stays the same."""
-    model: Literal["virtio", "e1000", "e1000e", "ne2k_pci", "pcnet", "rtl8139"] | None = None
-    binding: Literal["masquerade", "bridge", "sriov"] | None = None
-    mtu: Annotated[int, Minimum(576), Maximum(9216)] | None = None
-    state: Literal["up", "down", "absent"] | None = None
-    """Of the link; absent unplugs the interface of a running machine."""
+    primary: Annotated[
+        bool,
+        Description("Takes the place of the pod network: the machine is not on that, and this interface comes first."),
+    ] = False
+    mac_address: Annotated[Mac | None, Description("Without: one that stays the same.")] = None
+    model: Annotated[
+        Literal["virtio", "e1000", "e1000e", "ne2k_pci", "pcnet", "rtl8139"] | None,
+        Description("The emulated card; without, virtio, or what suits the guest."),
+    ] = None
+    binding: Annotated[
+        Literal["masquerade", "bridge", "sriov"] | None,
+        Description("How the card is bound to the network; without, what suits the type."),
+    ] = None
+    mtu: Annotated[
+        Annotated[int, Minimum(576), Maximum(9216)] | None,
+        Description("The largest frame, of the network and of the guest."),
+    ] = None
+    state: Annotated[
+        Literal["up", "down", "absent"] | None,
+        Description("Of the link; absent unplugs the interface of a running machine."),
+    ] = None

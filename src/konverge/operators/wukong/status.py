@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from konverge.objects import Condition, ListType, Model, Time, field
+from konverge.objects import Condition, Description, ListType, Model, Time, field
 
 Phase = Literal["", "Pending", "Creating", "Running", "Stopped", "Error"]
 
@@ -12,84 +12,82 @@ Phase = Literal["", "Pending", "Creating", "Running", "Stopped", "Error"]
 class NetworkStatus(Model):
     """An interface, as the machine sees it."""
 
-    name: str
-    interface: str = ""
-    """Its name inside the guest, as far as the guest agent tells."""
-    ip_address: str = ""
-    ip_addresses: list[str] = []
-    mac_address: str = ""
-    nad_name: str = ""
-    primary: bool = False
+    name: Annotated[str, Description("As in the spec.")]
+    interface: Annotated[str, Description("Its name inside the guest, as far as the guest agent tells.")] = ""
+    ip_address: Annotated[str, Description("The first of its addresses.")] = ""
+    ip_addresses: Annotated[list[str], Description("Its addresses, as far as pod and guest agent tell.")] = []
+    mac_address: Annotated[str, Description("The address of the card.")] = ""
+    nad_name: Annotated[str, Description("The NetworkAttachmentDefinition; empty for the pod network.")] = ""
+    primary: Annotated[bool, Description("Whether it takes the place of the pod network.")] = False
 
 
 class VolumeStatus(Model):
     """A disk: what was asked for, and how far it is."""
 
-    name: str
-    pvc_name: str = ""
-    bound: bool = False
-    size: str = ""
-    """As the spec has it."""
-    type: Literal["", "PersistentVolumeClaim", "DataVolume", "Existing"] = ""
-    phase: str = ""
-    """Of the DataVolume, or else of the claim."""
-    progress: str = ""
-    """Of an import: `45.30%`."""
-    restarts: int = 0
-    """Of the importer."""
-    requested: str = ""
-    """What the claim asks for."""
-    capacity: str = ""
-    message: str = ""
+    name: Annotated[str, Description("As in the spec.")]
+    pvc_name: Annotated[str, Description("The claim.")] = ""
+    bound: Annotated[bool, Description("Whether the data is there.")] = False
+    size: Annotated[str, Description("As the spec has it.")] = ""
+    type: Annotated[
+        Literal["", "PersistentVolumeClaim", "DataVolume", "Existing"],
+        Description("What the operator has made for it."),
+    ] = ""
+    phase: Annotated[str, Description("Of the DataVolume, or else of the claim.")] = ""
+    progress: Annotated[str, Description("Of an import: 45.30%.")] = ""
+    restarts: Annotated[int, Description("Of the importer.")] = 0
+    requested: Annotated[str, Description("What the claim asks for.")] = ""
+    capacity: Annotated[str, Description("What the claim has got.")] = ""
+    message: Annotated[str, Description("What the disk waits for, or what is wrong with it.")] = ""
 
 
 class GuestOs(Model):
     """The operating system, as the guest agent tells."""
 
-    name: str = ""
-    version: str = ""
-    kernel: str = ""
+    name: Annotated[str, Description("Its name.")] = ""
+    version: Annotated[str, Description("Its version.")] = ""
+    kernel: Annotated[str, Description("Its kernel.")] = ""
 
 
 class ConsoleStatus(Model):
     """How to look at the machine."""
 
-    vnc: str = ""
-    serial: str = ""
+    vnc: Annotated[str, Description("The command for the screen.")] = ""
+    serial: Annotated[str, Description("The command for the serial console.")] = ""
 
 
 class WukongStatus(Model):
     """The state of a virtual machine."""
 
-    phase: Phase = ""
-    message: str = ""
-    observed_generation: int = 0
-    vm_name: str = ""
-    node_name: str = ""
-    power_state: Literal["", "Running", "Stopped", "Paused", "Starting", "Stopping"] = ""
-    primary_ip: str = field(default="", name="primaryIP")
-    migratable: bool | None = None
-    agent_connected: bool = False
-    guest_os: GuestOs | None = field(default=None, name="guestOS")
-    pending_changes: list[str] = []
-    """What a restart would bring into effect."""
-    last_restart: str = ""
-    """The `restartAt` that was acted upon."""
-    last_restore: str = ""
-    """The `restoreFromSnapshot` that was acted upon."""
-    console: ConsoleStatus | None = None
-    networks: Annotated[list[NetworkStatus], ListType("map", "name")] = []
-    volumes: Annotated[list[VolumeStatus], ListType("map", "name")] = []
-    conditions: Annotated[list[Condition], ListType("map", "type")] = []
+    phase: Annotated[Phase, Description("Pending, Creating, Running, Stopped or Error.")] = ""
+    message: Annotated[str, Description("The one thing to know.")] = ""
+    observed_generation: Annotated[int, Description("The spec that this is about.")] = 0
+    vm_name: Annotated[str, Description("The VirtualMachine.")] = ""
+    node_name: Annotated[str, Description("Where it runs.")] = ""
+    power_state: Annotated[
+        Literal["", "Running", "Stopped", "Paused", "Starting", "Stopping"], Description("What it does.")
+    ] = ""
+    primary_ip: Annotated[str, Description("Where to reach it.")] = field(default="", name="primaryIP")
+    migratable: Annotated[bool | None, Description("Whether it can move to another node while it runs.")] = None
+    agent_connected: Annotated[bool, Description("Whether a guest agent tells what happens inside.")] = False
+    guest_os: Annotated[GuestOs | None, Description("What runs inside.")] = field(default=None, name="guestOS")
+    pending_changes: Annotated[list[str], Description("What a restart would bring into effect.")] = []
+    last_restart: Annotated[str, Description("The restartAt that was acted upon.")] = ""
+    last_restore: Annotated[str, Description("The restoreFromSnapshot that was acted upon.")] = ""
+    console: Annotated[ConsoleStatus | None, Description("How to look at the machine.")] = None
+    networks: Annotated[list[NetworkStatus], ListType("map", "name"), Description("The interfaces.")] = []
+    volumes: Annotated[list[VolumeStatus], ListType("map", "name"), Description("The disks.")] = []
+    conditions: Annotated[list[Condition], ListType("map", "type"), Description("What is true of it, and why.")] = []
 
 
 class SnapshotStatus(Model):
     """The state of a snapshot."""
 
-    phase: Literal["", "Pending", "Creating", "Succeeded", "Failed"] = ""
-    snapshot_name: str = ""
-    """The VirtualMachineSnapshot."""
-    creation_time: Time | None = None
-    error: str = ""
-    observed_generation: int = 0
-    conditions: Annotated[list[Condition], ListType("map", "type")] = []
+    phase: Annotated[
+        Literal["", "Pending", "Creating", "Succeeded", "Failed"],
+        Description("Pending, Creating, Succeeded or Failed."),
+    ] = ""
+    snapshot_name: Annotated[str, Description("The VirtualMachineSnapshot.")] = ""
+    creation_time: Annotated[Time | None, Description("The moment that it is of.")] = None
+    error: Annotated[str, Description("What went wrong.")] = ""
+    observed_generation: Annotated[int, Description("The spec that this is about.")] = 0
+    conditions: Annotated[list[Condition], ListType("map", "type"), Description("What is true of it, and why.")] = []
