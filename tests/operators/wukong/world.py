@@ -151,8 +151,8 @@ async def make_classes(client: Client) -> None:
 
 
 @asynccontextmanager
-async def operating(client: Client, options: Options | None = None) -> AsyncIterator[Manager]:
-    manager = Manager(client, name=OPERATOR.identity)
+async def operating(client: Client, options: Options | None = None, **more: Any) -> AsyncIterator[Manager]:
+    manager = Manager(client, name=OPERATOR.identity, **more)
     for controller in controllers(options or Options()):
         manager.add(controller)
     async with manager.running():

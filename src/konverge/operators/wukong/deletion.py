@@ -25,7 +25,7 @@ from konverge.operators.wukong.kinds import (
 )
 from konverge.operators.wukong.resource import FINALIZER, AnyWukong
 from konverge.operators.wukong.spec_networks import Network
-from konverge.operators.wukong.steps.nodes import BRIDGES
+from konverge.operators.wukong.steps.nodes import BRIDGES, is_on_nodes
 from konverge.operators.wukong.steps.round import Round
 from konverge.operators.wukong.steps.validate import validate
 from konverge.runtime import Result, controller_of, is_true
@@ -157,8 +157,7 @@ async def _bridge(round: Round, network: Network) -> list[str]:
     interface, kind = network.physical_interface or "", network.type
     removal = removed_policy_for(bridge, interface, "ovs" if kind == "ovs" else "bridge")
     written = await round.ctx.apply(removal, own=False)
-    conditions = policy.status.conditions
-    if written or not (is_true(conditions, "Available") or is_true(conditions, "Degraded")):
+    if written or (await is_on_nodes(round, bridge) and not is_true(policy.status.conditions, "Degraded")):
         return [f"bridge {bridge} is taken off the nodes"]
     await round.ctx.delete(NodeNetworkConfigurationPolicy, policy.metadata.name)
     return []

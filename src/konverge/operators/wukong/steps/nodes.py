@@ -84,6 +84,12 @@ def _ports(interface: dict[str, Any]) -> list[dict[str, Any]]:
     return list((interface.get("bridge") or {}).get("port") or ())
 
 
+async def is_on_nodes(round: Round, bridge: str) -> bool:
+    """Whether any node has the bridge, as far as NMState tells."""
+    states = await round.ctx.list(NodeNetworkState) if round.ctx.serves(NodeNetworkState) else []
+    return any(one.name == bridge for state in states for one in _interfaces(state))
+
+
 def _has_bridge(state: NodeNetworkState, bridge: str, interface: str) -> bool:
     return any(
         one.name == bridge and any(port.get("name") == interface for port in _ports({"bridge": one.bridge}))
