@@ -1,0 +1,73 @@
+"""What the operator may do: exactly what it does, with the names that the groups have."""
+
+from __future__ import annotations
+
+import pytest
+
+from konverge.operators.catalog import SUMMARIES, find
+from konverge.operators.wukong.operator import controllers
+from konverge.operators.wukong.options import Options
+from konverge.runtime.rbac import permissions, rules_for
+
+pytestmark = pytest.mark.spec("W-12")
+
+ALL = "create delete get list patch watch"
+READ = "get list watch"
+
+
+def granted(options: Options) -> dict[str, str]:
+    """`resource.group` -> its verbs."""
+    return {
+        f"{resource}.{rule['apiGroups'][0]}".rstrip("."): " ".join(rule["verbs"])
+        for rule in rules_for(permissions(controllers(options)))
+        for resource in rule["resources"]
+    }
+
+
+def test_the_rules_are_those_of_the_facts_with_nothing_to_spare() -> None:
+    assert granted(Options()) == {
+        "wukongs.vm.novasphere.dev": "get list patch watch",
+        "wukongs/status.vm.novasphere.dev": "patch",
+        "wukongs/finalizers.vm.novasphere.dev": "update",
+        "wukongsnapshots.vm.novasphere.dev": READ,
+        "wukongsnapshots/status.vm.novasphere.dev": "patch",
+        "wukongsnapshots/finalizers.vm.novasphere.dev": "update",
+        "virtualmachines.kubevirt.io": ALL,
+        "virtualmachineinstances.kubevirt.io": "delete get list watch",
+        "virtualmachineinstances/pause.subresources.kubevirt.io": "update",
+        "virtualmachineinstances/unpause.subresources.kubevirt.io": "update",
+        "virtualmachinesnapshots.snapshot.kubevirt.io": ALL,
+        "virtualmachinerestores.snapshot.kubevirt.io": ALL,
+        "datavolumes.cdi.kubevirt.io": ALL,
+        "network-attachment-definitions.k8s.cni.cncf.io": ALL,
+        "persistentvolumeclaims": ALL,
+        "secrets": ALL,
+        "services": ALL,
+        "storageclasses.storage.k8s.io": READ,
+        "events": "create patch",
+    }
+
+
+def test_nodes_are_in_reach_only_where_the_settings_say_so() -> None:
+    more = granted(Options(node_interfaces=frozenset({"ens224"})))
+    without = granted(Options())
+    assert {name: verbs for name, verbs in more.items() if name not in without} == {
+        "nodenetworkconfigurationpolicies.nmstate.io": ALL,
+        "nodenetworkstates.nmstate.io": READ,
+        "nodes": READ,
+    }
+
+
+def test_no_rule_has_a_wildcard_and_the_plural_of_attachments_is_right() -> None:
+    rules = rules_for(permissions(controllers(Options(node_interfaces=frozenset({"ens224"})))))
+    words = [word for rule in rules for key in ("apiGroups", "resources", "verbs") for word in rule[key]]
+    assert "*" not in words
+    assert "networkattachmentdefinitions" not in words
+
+
+def test_the_catalogue_knows_it() -> None:
+    assert "wukong" in SUMMARIES
+    operator = find("wukong")
+    names = [one["metadata"]["name"] for one in operator.definitions()]
+    assert names == ["wukongs.vm.novasphere.dev", "wukongsnapshots.vm.novasphere.dev"]
+    assert {one["kind"] for one in operator.sample_objects()} >= {"Wukong", "WukongSnapshot"}

@@ -1,0 +1,124 @@
+"""Parts of steps that need no cluster: who owns power, what others put into a machine, marks of a restart."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from konverge.objects import from_dict, to_dict
+from konverge.operators.wukong.conditions import READY, drop, say
+from konverge.operators.wukong.kinds import VirtualMachine
+from konverge.operators.wukong.power import overruled, strategy_for, wants_pause
+from konverge.operators.wukong.spec import WukongSpec
+from konverge.operators.wukong.status import NetworkStatus, WukongStatus
+from konverge.operators.wukong.steps.foreign import with_foreign
+from konverge.operators.wukong.steps.observe import _interfaces, _power
+from tests.operators.wukong.test_phases import instance, machine
+from tests.operators.wukong.world import SPEC
+
+
+def spec(**given: Any) -> WukongSpec:
+    return from_dict(WukongSpec, SPEC | given)
+
+
+@pytest.mark.spec("W-13")
+@pytest.mark.parametrize(
+    ("given", "live", "expected"),
+    [
+        ({}, None, "Always"),
+        ({}, "Halted", "Halted"),
+        ({}, "Manual", "Manual"),
+        ({"startStrategy": {"autoStart": False}}, None, "Halted"),
+        ({"startStrategy": {"autoStart": False}}, "Always", "Always"),
+        ({"startStrategy": {"runStrategy": "Manual"}}, None, "Manual"),
+        ({"powerState": "Running"}, "Halted", "Always"),
+        ({"powerState": "Paused"}, "Halted", "Always"),
+        ({"powerState": "Stopped"}, "Always", "Halted"),
+        ({"running": False}, "Always", "Halted"),
+        ({"running": True}, "Halted", "Always"),
+        ({"running": False, "powerState": "Running"}, "Halted", "Always"),
+        ({"powerState": "Running", "startStrategy": {"runStrategy": "RerunOnFailure"}}, None, "RerunOnFailure"),
+        ({"powerState": "Running", "startStrategy": {"runStrategy": "Manual"}}, None, "Always"),
+        ({"powerState": "Running", "highAvailability": {"restartPolicy": "Never"}}, None, "Once"),
+    ],
+)
+def test_the_strategy_follows_what_is_declared_or_else_what_is(
+    given: dict[str, Any], live: str | None, expected: str
+) -> None:
+    wish = spec(**given)
+    present = machine(strategy=live) if live is not None else None
+    assert strategy_for(wish, present) == expected
+    assert strategy_for(wish, present, halt=True) == "Halted"
+    if present is not None:
+        stopped = (live == "Halted") != (expected == "Halted")
+        assert overruled(wish, present, expected) == stopped
+    assert wants_pause(wish) == (given.get("powerState") == "Paused")
+
+
+@pytest.mark.spec("W-07")
+def test_what_others_plugged_in_stays_and_what_was_ours_goes() -> None:
+    def template(*names: str) -> dict[str, Any]:
+        volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
+        return {"spec": {"template": {"spec": {"domain": {"devices": {"disks": [{"name": name} for name in names]}},
+                                               "volumes": volumes}}}}  # fmt: skip
+
+    live = template("system", "old", "hot")
+    live["spec"]["template"]["spec"]["volumes"][2] = {
+        "name": "hot",
+        "dataVolume": {"name": "hot", "hotpluggable": True},
+    }
+    live["spec"]["template"]["spec"]["networks"] = [{"name": "plugged", "multus": {"networkName": "x"}}]
+    wish = from_dict(VirtualMachine, template("system"))
+    made = with_foreign(wish, live, {"system", "old"}).spec["template"]["spec"]
+    assert [one["name"] for one in made["volumes"]] == ["system", "hot"]
+    assert made["volumes"][1] == {"name": "hot", "dataVolume": {"name": "hot", "hotpluggable": True}}
+    assert [one["name"] for one in made["domain"]["devices"]["disks"]] == ["system", "hot"]
+    assert made["networks"] == [{"name": "plugged", "multus": {"networkName": "x"}}]
+    assert with_foreign(wish, None, set()).spec == to_dict(wish)["spec"]
+
+
+@pytest.mark.spec("W-08")
+@pytest.mark.virtual
+async def test_addresses_are_kept_while_the_machine_runs_and_no_longer() -> None:
+    status = WukongStatus(networks=[NetworkStatus(name="default"), NetworkStatus(name="lan", primary=True)])
+    shown = [{"name": "default", "ipAddress": "10.0.0.1", "mac": "02:00:00:00:00:01"}, {"ipAddress": "10.9.9.9"}]
+    _interfaces(status, instance("Running", interfaces=shown))
+    assert (status.primary_ip, status.networks[0].mac_address) == ("10.0.0.1", "02:00:00:00:00:01")
+    both = [*shown, {"name": "lan", "ipAddresses": ["192.168.1.9", "fe80::1"], "interfaceName": "eth1"}]
+    _interfaces(status, instance("Running", interfaces=both))
+    assert (status.primary_ip, status.networks[1].ip_addresses) == ("192.168.1.9", ["192.168.1.9", "fe80::1"])
+    _interfaces(status, instance("Running", interfaces=[{"name": "default"}, {"name": "lan", "ipAddress": ""}]))
+    assert status.primary_ip == "192.168.1.9", "an address that the agent forgets for a moment is kept"
+    _interfaces(status, None)
+    assert (status.primary_ip, status.networks[1].ip_addresses) == ("", [])
+
+
+@pytest.mark.spec("W-08")
+@pytest.mark.virtual
+async def test_power_as_it_is_seen() -> None:
+    assert _power(None, None) == ""
+    assert _power(machine(), None) == "Starting"
+    assert _power(machine(strategy="Halted"), None) == "Stopped"
+    assert _power(machine(), instance("Scheduling")) == "Starting"
+    assert _power(machine(), instance("Running")) == "Running"
+    assert _power(machine(), instance("Running", ("Paused", "True", ""))) == "Paused"
+    assert _power(machine(), instance("Running", deleting=True)) == "Stopping"
+    assert _power(machine(), instance("Failed")) == "Stopped"
+
+
+@pytest.mark.spec("W-09")
+@pytest.mark.virtual
+async def test_a_conditions_time_moves_with_its_status_only() -> None:
+    status = WukongStatus()
+    assert say(status, READY, False, "Waiting", "x", generation=1)
+    first = status.conditions[0].last_transition_time
+    await asyncio.sleep(10)
+    assert not say(status, READY, False, "Waiting", "x", generation=1)
+    assert say(status, READY, False, "Other", "y", generation=2)
+    assert status.conditions[0].last_transition_time == first
+    assert say(status, READY, True, "Fine", "", generation=2)
+    assert status.conditions[0].last_transition_time != first
+    drop(status, READY)
+    assert status.conditions == []
