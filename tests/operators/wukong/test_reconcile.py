@@ -302,3 +302,24 @@ async def test_a_pause_of_the_operator_leaves_everything_as_it_is() -> None:
         assert machine is not None
         assert await w.condition("Paused") == ("", "")
         assert (await w.wukong()).status.vm_name == f"{NAME}-vm"
+
+
+@pytest.mark.spec("W-13")
+async def test_a_guest_is_paused_and_goes_on() -> None:
+    async with world(timings=QUICK) as w:
+        await w.running(disks=[PLAIN], powerState="Running")
+        before = await w.vmi()
+        await w.change(powerState="Paused")
+        await w.until_condition("Ready", "False", "VMPaused")
+        assert (await w.wukong()).status.power_state == "Paused"
+        await asyncio.sleep(30)
+        w.writes()
+        await asyncio.sleep(300)
+        assert of_operator(w) == []
+        await w.change(powerState="Running")
+        await w.until_condition("Ready", "True", "VMRunning")
+        after = await w.vmi()
+        assert before is not None
+        assert after is not None
+        assert after.metadata.uid == before.metadata.uid
+        assert {"Paused", "Unpaused"} <= set(await w.events())
