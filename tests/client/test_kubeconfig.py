@@ -88,6 +88,7 @@ def test_data_wins_over_files() -> None:
     [
         (document(context={"cluster": "x"}), "names 'x'"),
         (document({"token": "t", "username": "u"}), "exclude each other"),
+        (document({"token": "t", "password": "p"}), "exclude each other"),
         (document({"auth-provider": {"name": "gcp"}}), "exec plugin"),
         (document({"token": "one\ntwo"}), "token has line breaks"),
         (document({"as": "a", "as-user-extra": {"k": "v"}}), "as-user-extra.k must be a list of texts"),

@@ -258,8 +258,8 @@ def _credentials(user: Section, cluster: Section) -> Credentials:
     token, token_file, username = user.text("token"), user.path("tokenFile"), user.text("username")
     if user.mapping("auth-provider"):
         raise user.bad("auth-provider", "is no longer supported by Kubernetes: use the exec plugin of your provider")
-    if username and (token or token_file):
-        raise user.bad("token and username", "exclude each other: keep one way to authenticate")
+    if (username or user.text("password")) and (token or token_file):
+        raise user.bad("token and username/password", "exclude each other: keep one way to authenticate")
     if not sendable(token):
         raise user.bad("token", "has line breaks or is not ASCII: no header can hold it")
     if token_file:
