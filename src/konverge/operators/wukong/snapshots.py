@@ -9,6 +9,7 @@ from konverge.client import BadRequest, Forbidden, Invalid, NotFound
 from konverge.operators.wukong import names
 from konverge.operators.wukong.children.snapshots import snapshot_for
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineSnapshot
+from konverge.operators.wukong.kinds.snapshots import SnapshotStatus as FoundStatus
 from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.resource import AnyWukong, WukongSnapshot
 from konverge.operators.wukong.status import SnapshotStatus
@@ -62,7 +63,14 @@ def _conclude(status: SnapshotStatus, generation: int) -> None:
     status.observed_generation = generation
     reason = status.phase if status.phase in ("Failed", "Succeeded") else "InProgress"
     done = status.phase == "Succeeded"
-    set_condition(status.conditions, "Ready", done, reason, status.error, observed_generation=generation)
+    message = status.error or _without(status)
+    set_condition(status.conditions, "Ready", done, reason, message, observed_generation=generation)
+
+
+def _without(status: SnapshotStatus) -> str:
+    """KubeVirt leaves out what it cannot take, and calls it a success: that must not be a surprise one day."""
+    missing = ", ".join(status.excluded_volumes)
+    return f"not in it: {missing}; their storage classes take no snapshots" if missing else ""
 
 
 def _fail(ctx: Context[WukongSnapshot], error: str, again: float) -> float:
@@ -82,10 +90,22 @@ def _follow(ctx: Context[WukongSnapshot], taken: VirtualMachineSnapshot, wait: f
     told = (found.error.message if found.error is not None else "") or (failed.message if failed is not None else "")
     if found.ready_to_use:
         status.phase, status.error = "Succeeded", ""
+        note_contents(status, found)
         ctx.event("SnapshotTaken", f"snapshot of {ctx.obj.spec.wukong_name} is ready to use")
+        if status.excluded_volumes:
+            ctx.warning("SnapshotIncomplete", _without(status))
         return 0.0
     if found.phase == "Failed":
         _fail(ctx, told or "KubeVirt does not say why", 0.0)
         return 0.0
     status.phase, status.error = "Creating", told
     return wait
+
+
+def note_contents(status: SnapshotStatus, found: FoundStatus) -> None:
+    """What is in it, and how it was taken. Disks that the operator adds itself are made anew anyway."""
+    volumes = found.snapshot_volumes
+    status.volumes = sorted(volumes.included_volumes) if volumes is not None else []
+    left_out = set(volumes.excluded_volumes) if volumes is not None else set()
+    status.excluded_volumes = sorted(left_out - set(names.RESERVED_DISKS))
+    status.indications = sorted(found.indications)

@@ -89,5 +89,8 @@ class SnapshotStatus(Model):
     snapshot_name: Annotated[str, Description("The VirtualMachineSnapshot.")] = ""
     creation_time: Annotated[Time | None, Description("The moment that it is of.")] = None
     error: Annotated[str, Description("What went wrong.")] = ""
+    volumes: Annotated[list[str], Description("The disks that are in it.")] = []
+    excluded_volumes: Annotated[list[str], Description("The disks that are not: their classes take no snapshots.")] = []
+    indications: Annotated[list[str], Description("How it was taken: Online, GuestAgent, NoGuestAgent.")] = []
     observed_generation: Annotated[int, Description("The spec that this is about.")] = 0
     conditions: Annotated[list[Condition], ListType("map", "type"), Description("What is true of it, and why.")] = []

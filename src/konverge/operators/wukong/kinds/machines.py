@@ -142,14 +142,6 @@ class StartFailure(Model):
     retry_after_timestamp: str = ""
 
 
-class VolumeSnapshotStatus(Model):
-    """Whether a snapshot would take this volume along."""
-
-    name: str = ""
-    enabled: bool = False
-    reason: str = ""
-
-
 class VirtualMachineStatus(Model):
     """What became of it."""
 
@@ -160,11 +152,10 @@ class VirtualMachineStatus(Model):
     start_failure: StartFailure | None = None
     snapshot_in_progress: str = ""
     restore_in_progress: str = ""
-    volume_snapshot_statuses: NullableList[VolumeSnapshotStatus] = []
     observed_generation: int = 0
 
     def __post_init__(self) -> None:
-        nulls_to_empty(self, "conditions", "volume_snapshot_statuses")
+        nulls_to_empty(self, "conditions")
 
 
 class VirtualMachine(Object):

@@ -29,6 +29,16 @@ class SnapshotError(Model):
     message: str = ""
 
 
+class SnapshotVolumes(Model):
+    """Which volumes are in it. One whose class cannot take snapshots is left out without a word."""
+
+    included_volumes: NullableList[str] = []
+    excluded_volumes: NullableList[str] = []
+
+    def __post_init__(self) -> None:
+        nulls_to_empty(self, "included_volumes", "excluded_volumes")
+
+
 class SnapshotStatus(Model):
     """How far it is."""
 
@@ -37,6 +47,7 @@ class SnapshotStatus(Model):
     creation_time: str = ""
     error: SnapshotError | None = None
     indications: NullableList[str] = []
+    snapshot_volumes: SnapshotVolumes | None = None
     conditions: NullableList[Condition] = []
 
     def __post_init__(self) -> None:
