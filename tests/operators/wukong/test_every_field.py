@@ -6,6 +6,7 @@ The fields are read from the definition itself, so one that is added has to be p
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -30,14 +31,14 @@ KEYS = {
 }
 
 BY_THE_RECONCILER = {
-    "restartAt": "steps/restart.py",
-    "restoreFromSnapshot": "steps/restore",
-    "updatePolicy": "steps/restart.py",
-    "paused": "operator.py",
-    "deletePolicy": "wish.is_kept",
-    "disks[].deletePolicy": "wish.is_kept",
+    "restartAt": ("steps/restart.py", "spec.restart_at"),
+    "restoreFromSnapshot": ("steps/restore.py", "spec.restore_from_snapshot"),
+    "updatePolicy": ("steps/restart.py", "spec.update_policy"),
+    "paused": ("reconciler.py", "spec.paused"),
+    "deletePolicy": ("wish.py", "spec.delete_policy"),
+    "disks[].deletePolicy": ("wish.py", "disk.delete_policy"),
 }
-"""Fields that no child shows: what the operator does about them is tested with it."""
+"""Fields that no child shows, and where the operator looks at them: what it does is tested with it."""
 
 
 def leaves(schema: dict[str, Any], path: str = "") -> Iterator[str]:
@@ -229,6 +230,12 @@ PAIRS |= {f"users[].{name}": (_users(**one), _users(**other)) for name, (one, ot
 def test_a_field_has_an_effect(field: str) -> None:
     before, after = PAIRS[field]
     assert children(before) != children(after)
+
+
+@pytest.mark.parametrize("field", BY_THE_RECONCILER)
+def test_the_operator_looks_at_it(field: str) -> None:
+    file, text = BY_THE_RECONCILER[field]
+    assert text in (files("konverge.operators.wukong") / file).read_text()
 
 
 def test_all_fields_are_accounted_for() -> None:
