@@ -10,6 +10,7 @@ import pytest
 from konverge.client import MergePatch
 from konverge.operators.nacos.resource import Nacos
 from konverge.service import ServiceOptions
+from konverge.wire.message import Request, Stream
 from tests.operators.nacos.world import CLUSTER, a_simulated_world
 from tests.service.desk import ALL, READ, SPACE, STREAM, Desk, a_desk, listening
 
@@ -146,6 +147,33 @@ async def test_the_number_of_streams_is_bounded_for_all_and_for_each() -> None:
                 await again.take(1)
         async with listening(desk) as free:
             await free.take(1)
+
+
+async def test_many_at_once_do_not_get_past_the_bounds() -> None:
+    async with a_desk() as whole:
+        gate = asyncio.Event()
+
+        class Slow:
+            """A way to the API server on which watches are opened when the gate is."""
+
+            send = whole.server.transport.send
+
+            async def stream(self, request: Request) -> Stream:
+                await gate.wait()
+                return await whole.server.transport.stream(request)
+
+        desk = Desk(Slow(), whole.token, whole.admin, ServiceOptions(streams_of_one=2))
+        begun = [asyncio.create_task(desk.direct.stream(desk.request("GET", STREAM))) for _ in range(5)]
+        done, _ = await asyncio.wait(begun[2:])
+        assert [task.result().status for task in done] == [429] * 3
+        gate.set()
+        streams = await asyncio.gather(*begun)
+        assert sorted(stream.status for stream in streams) == [200, 200, 429, 429, 429]
+        assert desk.service.streams == 2
+        for stream in streams:
+            await stream.aclose()
+        assert desk.service.streams == 0
+        await desk.close()
 
 
 async def test_what_a_stream_begins_with_is_bounded() -> None:

@@ -60,7 +60,8 @@ class Streams:
         self._check_room(call)
         resume = _resume(call)
         course = _Course(call, self)
-        await course.begin(resume)
+        with self.counted(call.token):  # also while it is opened, or many at once would get past the bounds
+            await course.begin(resume)
         headers = {"Content-Type": sse.MEDIA_TYPE, "X-Accel-Buffering": "no"}
         return Response(200, Headers.of(headers), producer=course.produce)
 
