@@ -94,13 +94,13 @@ class Volumes:
             return Result(requeue_after=left) if left else None
         if claim.status.phase == "Lost":
             return None
-        self._pending.add(ctx.request)
-        kind = await ctx.get(StorageClass, claim.spec.storage_class_name) if claim.spec.storage_class_name else None
         if _is_populated(claim):
             volume = await self._find(ctx, own=True)
             if volume is not None:
                 await self._bind(ctx, volume)
             return None
+        self._pending.add(ctx.request)
+        kind = await ctx.get(StorageClass, claim.spec.storage_class_name) if claim.spec.storage_class_name else None
         waits = kind is not None and kind.volume_binding_mode == "WaitForFirstConsumer"
         if waits and SELECTED_NODE not in claim.metadata.annotations and not claim.spec.volume_name:
             ctx.event("WaitForFirstConsumer", "waiting for first consumer to be created before binding")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
@@ -298,6 +300,12 @@ async def test_words_that_are_no_fault_are_told() -> None:
         await play.client.create(machine("web-vm", runStrategy="Halted", metadata=faulty("explode")))
         await play.after(2)
         assert "there are: unschedulable, crash" in (await play.events("UnknownFault"))[0]
+
+
+def test_the_documentation_has_every_fault() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "simulated-cluster.md").read_text(encoding="utf-8")
+    assert [name for kinds in KNOWN.values() for name in kinds if f"`{name}" not in text] == []
+    assert [kind for kind in KNOWN if f"`{kind}`" not in text] == []
 
 
 def test_faults_are_a_few_words() -> None:

@@ -90,6 +90,7 @@ def _definition(
     spec: Obj,
     *,
     short: tuple[str, ...] = (),
+    singular: str = "",
     scope: str = "Namespaced",
     status: Obj | None = None,
     subresource: bool = True,
@@ -112,7 +113,7 @@ def _definition(
         }
         for version in versions
     ]
-    names = {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"}
+    names = {"kind": kind, "plural": plural, "singular": singular or kind.lower(), "listKind": f"{kind}List"}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -220,7 +221,7 @@ def _multus() -> list[Obj]:
     spec = _object(["config"], config=TEXT)
     return [
         _definition("k8s.cni.cncf.io", "NetworkAttachmentDefinition", "network-attachment-definitions", ("v1",), spec,
-                    short=("net-attach-def",), subresource=False),
+                    short=("net-attach-def",), singular="network-attachment-definition", subresource=False),
     ]  # fmt: skip
 
 
