@@ -1,0 +1,94 @@
+"""The Wukong operator on the real kube-apiserver, as its own service account with the roles that are made for it.
+
+KubeVirt and CDI are the simulated ones, whose controllers need nothing but a client; nodes and volumes as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from konverge.cli.installation import Installation
+from konverge.client import Client, Config, NotFound, Static, TlsSettings, load_config
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Secret
+from konverge.operators.wukong.kinds import DataVolume, NetworkAttachmentDefinition, VirtualMachine
+from konverge.operators.wukong.operator import OPERATOR, controllers
+from konverge.operators.wukong.options import Options
+from konverge.operators.wukong.resource import Wukong
+from konverge.runtime import Manager, controller_of
+from konverge.sim.kubelet.agent import Kubelet
+from konverge.sim.kubevirt import QUICK, SimulatedKubeVirt
+from konverge.sim.parts import Parts
+from tools.control_plane import ControlPlane
+
+SPACE = "default"
+SPEC: dict[str, Any] = {
+    "cpu": 2,
+    "memory": "2Gi",
+    "disks": [{"name": "system", "size": "10Gi", "storageClassName": "standard", "image": "https://example.com/a.img"}],
+    "networks": [{"name": "default"}, {"name": "lan", "type": "bridge", "bridgeName": "br-lan"}],
+}
+
+
+async def own_account(client: Client, config: Config) -> Config:
+    """The operator's service account with what `konverge manifests` grants it, and a configuration for it."""
+    access = Installation(operators=[OPERATOR], namespace=SPACE).access()
+    for one in access:
+        await client.create(one)
+    token = await client.request_token(access[0]["metadata"]["name"], SPACE)
+    plain = TlsSettings(ca_file=config.tls.ca_file, ca_data=config.tls.ca_data)
+    return Config(server=config.server, tls=plain, credentials=Static.bearer(token.token))
+
+
+async def until_phase(client: Client, name: str, phase: str) -> Wukong:
+    async with asyncio.timeout(80):
+        async for event in client.watch(Wukong, SPACE, field_selector=f"metadata.name={name}"):
+            if event.type != "BOOKMARK" and event.object.status.phase == phase:
+                return event.object
+    raise AssertionError(f"{name} never became {phase}")
+
+
+@pytest.mark.spec("W-02", "W-10", "W-12")
+@pytest.mark.limit(180)
+async def test_a_machine_lives_and_dies_on_the_real_server(real_server: ControlPlane) -> None:
+    config = load_config(kubeconfig=str(real_server.kubeconfig))
+    async with Client.connect(config) as client:
+        for definition in OPERATOR.definitions():
+            await client.create(definition)
+        async with (
+            Parts(Kubelet()).at_work(client, nodes=2),
+            SimulatedKubeVirt(client, timings=QUICK),
+            Client.connect(await own_account(client, config)) as own,
+        ):
+            manager = Manager(own, name=OPERATOR.identity)
+            for controller in controllers(Options()):
+                manager.add(controller)
+            async with manager.running():
+                made = {"apiVersion": "vm.novasphere.dev/v1alpha1", "kind": "Wukong",
+                        "metadata": {"name": "web", "namespace": SPACE}, "spec": SPEC}  # fmt: skip
+                await client.create(made)
+                found = await until_phase(client, "web", "Running")
+                assert found.status.primary_ip
+                for kind, name in (
+                    (VirtualMachine, "web-vm"),
+                    (DataVolume, "web-system"),
+                    (NetworkAttachmentDefinition, "web-lan-nad"),
+                    (Secret, "web-cloudinit"),
+                ):
+                    owner = controller_of(await client.get(kind, name, SPACE))
+                    assert owner is not None
+                    assert owner.uid == found.metadata.uid
+                version = (await client.list(Wukong, SPACE)).metadata.resource_version
+                await client.delete(Wukong, "web", SPACE)
+                async with asyncio.timeout(80):
+                    async for event in client.watch(Wukong, SPACE, resource_version=version):
+                        if event.type == "DELETED":
+                            break
+                with pytest.raises(NotFound):
+                    await client.get(VirtualMachine, "web-vm", SPACE)
+                with pytest.raises(NotFound):
+                    await client.get(PersistentVolumeClaim, "web-system", SPACE)
+            numbers = manager.engines["wukong"].numbers
+            assert (numbers.panics, numbers.terminal_errors) == (0, 0)
