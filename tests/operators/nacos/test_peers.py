@@ -9,7 +9,7 @@ import pytest
 
 from konverge.operators.nacos.server import PORT, HttpNacosServers, Identity, NacosError
 from konverge.sim.nacos import SimulatedNacos
-from tests.operators.nacos.world import CLUSTER, World, a_simulated_world
+from tests.operators.nacos.world import CLUSTER, World, a_simulated_world, condition
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-15"), pytest.mark.limit(180)]
 
@@ -102,3 +102,21 @@ async def test_new_servers_are_left_alone_while_the_controller_has_not_said_whic
         assert not await world.events("Replacing")
         replaced = [text.partition(" ")[0] for text in await world.events("RollingUpdate")]
         assert sorted(replaced) == ["nacos-0", "nacos-1", "nacos-2"], "only those whose list has become too short"
+
+
+async def test_a_server_that_does_not_get_in_is_not_restarted_over_and_over() -> None:
+    async with a_simulated_world() as (world, simulated), world.operating():
+        await up(world, 3)
+        follower = next(name for name in ("nacos-0", "nacos-1", "nacos-2") if name != simulated.leader())
+        processes = set()
+        for _ in range(120):
+            member = next((one for one in simulated.ensemble.members.values() if one.settings.pod == follower), None)
+            if member is not None and member.open:
+                processes.add(member.began)
+                simulated.ensemble.remove_peer(member, member.address, simulated.ensemble.now)
+            await world.advance(10.0)
+        assert 2 <= len(processes) <= 5, "in twenty minutes"
+        await world.advance(60.0)
+        assert condition(await world.nacos("nacos"), "Ready") == ("False", "MembersNotUp")
+        await world.until("nacos")
+        assert grouped(simulated) == {3}

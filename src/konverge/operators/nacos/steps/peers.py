@@ -23,6 +23,8 @@ from konverge.operators.nacos.steps.round import MEMBERS_VERIFIED, Round
 from konverge.operators.nacos.steps.secrets import identity_of
 from konverge.operators.nacos.steps.stop import NORMAL, Stop
 
+READMITTING = "Readmitting"
+
 
 async def retire(round: Round, workload: Workload, number: int) -> bool:
     """The last server is taken out while it runs; done again, it does no harm. False: the round says why not."""
@@ -47,17 +49,21 @@ async def forget_departed(round: Round, workload: Workload, verdict: Verdict) ->
 
 
 async def readmit(round: Round, workload: Workload, verdict: Verdict) -> None:
-    """One server that the groups do not count begins anew, which ends the round. No majority needs it."""
+    """One server that the groups do not count begins anew, which ends the round. No majority needs it.
+
+    When that did not help, the next attempt is later: whatever keeps it out, it may serve meanwhile.
+    """
     if not verdict.quorum or any(is_going(pod) for pod in workload.pods):
         return
+    again = round.reason("Progressing") == READMITTING
+    patience = round.options.stuck_after if again else round.options.admission
     for pod in workload.ready:
         name = pod.metadata.name
-        waits = name in verdict.outside and ordinal(pod) < round.now.listed
-        if waits and ready_for(pod) >= round.options.admission:
+        if name in verdict.outside and ordinal(pod) < round.now.listed and ready_for(pod) >= patience:
             message = f"{name} is restarted to come back into the raft groups, which it was taken out of"
-            await round.restart(pod, "Readmitting", message)
-            round.begin_again("Readmitting", message)
-            raise Stop(NORMAL, "Readmitting", message, progress=True)
+            await round.restart(pod, READMITTING, message)
+            round.begin_again(READMITTING, message)
+            raise Stop(NORMAL, READMITTING, message, progress=True)
 
 
 async def _remove(round: Round, pods: Sequence[Pod], peers: Sequence[str], otherwise: str) -> bool:

@@ -86,6 +86,11 @@ class Round:
         found = find_condition(self.status.kube_conditions, type)
         return (found.last_transition_time or "") if found is not None and found.status == "True" else ""
 
+    def reason(self, type: str) -> str:
+        """Of a condition, whatever its status; empty when there is none."""
+        found = find_condition(self.status.kube_conditions, type)
+        return found.reason if found is not None else ""
+
     def begin_again(self, reason: str, message: str) -> None:
         """The workload changes: what was found about it no longer holds."""
         self.condition(PODS_READY, None, reason, message)
