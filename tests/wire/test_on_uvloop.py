@@ -10,11 +10,29 @@ from typing import Any
 
 import pytest
 
-from . import test_connection, test_pool, test_proxy, test_server, test_server_connection, test_stream, test_tls
+from . import (
+    test_connection,
+    test_pool,
+    test_proxy,
+    test_server,
+    test_server_connection,
+    test_socks,
+    test_stream,
+    test_tls,
+)
 
 uvloop = pytest.importorskip("uvloop")
 
-_MODULES = (test_connection, test_pool, test_proxy, test_server, test_server_connection, test_stream, test_tls)
+_MODULES = (
+    test_connection,
+    test_pool,
+    test_proxy,
+    test_server,
+    test_server_connection,
+    test_socks,
+    test_stream,
+    test_tls,
+)
 
 
 def _is_virtual(function: Any) -> bool:

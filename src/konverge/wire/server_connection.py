@@ -226,8 +226,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Nothing to do: wait for the next request, or go."""
         if self._lost:
             self._host.forget(self)
-        elif self._deaf:
-            return
+        elif self._deaf or self._transport.is_closing():
+            return  # its end is on the way
         elif self._reader.items:  # the work was cut off by an exception of no known kind
             self._transport.abort()
         elif self._cut_short:
