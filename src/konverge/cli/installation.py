@@ -107,6 +107,7 @@ class Installation:
             "image": self.image,
             "command": ["konverge"],
             "args": self.arguments(),
+            **self._environment(),
             "ports": [{"name": name, "containerPort": port} for name, port in ports.items()],
             "livenessProbe": {"httpGet": {"path": "/healthz", "port": "probes"}, "periodSeconds": 20},
             "readinessProbe": {"httpGet": {"path": "/readyz", "port": "probes"}, "periodSeconds": 5},
@@ -117,6 +118,10 @@ class Installation:
                 "capabilities": {"drop": ["ALL"]},
             },
         }
+
+    def _environment(self) -> Obj:
+        found = {name: value for operator in self.operators for name, value in operator.environment().items()}
+        return {"env": [{"name": name, "value": value} for name, value in found.items()]} if found else {}
 
     def arguments(self) -> list[str]:
         """Of `konverge`, in the pod."""

@@ -37,6 +37,8 @@ class Operator:
     controllers: Callable[[], list[Controller[Any]]]
     samples: tuple[str, ...] = ()
     """YAML files in the operator's package, to begin with."""
+    environment: Callable[[], dict[str, str]] = dict
+    """Settings of its own that the environment gives it here; where it is installed from here, its pod has the same."""
 
     @property
     def summary(self) -> str:

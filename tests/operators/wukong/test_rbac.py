@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from konverge.cli.installation import Installation
 from konverge.operators.catalog import SUMMARIES, find
 from konverge.operators.wukong.operator import controllers
-from konverge.operators.wukong.options import Options
+from konverge.operators.wukong.options import NODE_INTERFACES, Options
 from konverge.runtime.rbac import permissions, rules_for
 
 pytestmark = pytest.mark.spec("W-12")
@@ -71,3 +72,18 @@ def test_the_catalogue_knows_it() -> None:
     names = [one["metadata"]["name"] for one in operator.definitions()]
     assert names == ["wukongs.vm.novasphere.dev", "wukongsnapshots.vm.novasphere.dev"]
     assert {one["kind"] for one in operator.sample_objects()} >= {"Wukong", "WukongSnapshot"}
+
+
+def test_a_permission_to_change_nodes_reaches_the_pod_that_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NODE_INTERFACES, "ens256, ens224")
+    operator = find("wukong")
+    installed = Installation(operators=[operator], namespace="vms").everything()
+    (deployment,) = (one for one in installed if one["kind"] == "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["env"] == [{"name": NODE_INTERFACES, "value": "ens224,ens256"}]
+    (role,) = (one for one in installed if one["kind"] == "ClusterRole")
+    assert any("nodenetworkconfigurationpolicies" in rule["resources"] for rule in role["rules"])
+    monkeypatch.delenv(NODE_INTERFACES)
+    bare = Installation(operators=[operator], namespace="vms").everything()
+    (deployment,) = (one for one in bare if one["kind"] == "Deployment")
+    assert "env" not in deployment["spec"]["template"]["spec"]["containers"][0]

@@ -20,7 +20,7 @@ from konverge.operators.wukong.kinds import (
     VirtualMachineRestore,
     VirtualMachineSnapshot,
 )
-from konverge.operators.wukong.options import Options, from_environment
+from konverge.operators.wukong.options import Options, from_environment, to_environment
 from konverge.operators.wukong.reconciler import WukongReconciler
 from konverge.operators.wukong.references import REFERS, referred_by, refers_to
 from konverge.operators.wukong.resource import AnyWukong, Wukong, WukongSnapshot
@@ -128,5 +128,6 @@ OPERATOR = Operator(
     name="wukong",
     kinds=[Wukong, WukongSnapshot],
     controllers=controllers,
+    environment=to_environment,
     samples=tuple(f"samples/{name}.yaml" for name in ("smallest", "ubuntu", "static", "windows", "precious")),
 )

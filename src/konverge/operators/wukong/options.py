@@ -39,3 +39,9 @@ def from_environment(environment: Mapping[str, str] | None = None) -> Options:
     """The settings of this process."""
     given = (os.environ if environment is None else environment).get(NODE_INTERFACES, "")
     return Options(node_interfaces=frozenset(one.strip() for one in given.split(",") if one.strip()))
+
+
+def to_environment() -> dict[str, str]:
+    """The same, for a process that is to have the settings of this one."""
+    allowed = from_environment().node_interfaces
+    return {NODE_INTERFACES: ",".join(sorted(allowed))} if allowed else {}
