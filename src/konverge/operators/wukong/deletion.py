@@ -84,23 +84,25 @@ async def _machine(round: Round) -> list[str]:
 
 
 async def _disks(round: Round) -> list[str]:
-    """Those of the spec, and those that were in it once and are still ours."""
-    left = []
-    kept = _kept(round)
+    """Those of the spec, and those that were in it once. A claim has the same fate as its DataVolume."""
+    left: list[str] = []
+    kept: dict[str, bool] = {}
     for kind in (DataVolume, PersistentVolumeClaim):
         for one in await _children(round, kind):
-            if one.metadata.name in kept:
+            if kept.setdefault(one.metadata.name, _is_kept(round, one)):
                 await _release(round, one)
             else:
                 left.append(await _end(round, one))
     return left
 
 
-def _kept(round: Round) -> set[str]:
-    if round.wukong is None:
-        return set()
-    spec = round.wukong.spec
-    return {wish.claim_name(round.wukong, disk) for disk in spec.disks if wish.is_kept(spec, disk)}
+def _is_kept(round: Round, one: Object) -> bool:
+    """As the spec says, be it valid or not; of a disk that was taken out of it, whether it had us as its owner."""
+    policy = wish.policy_of(round.ctx.obj.spec, one.metadata.name.removeprefix(names.claim(round.name, "")))
+    if policy is not None:
+        return policy == "Retain"
+    owner = controller_of(one)
+    return owner is None or owner.uid != round.ctx.obj.metadata.uid
 
 
 async def _children(round: Round, kind: type[K]) -> Sequence[K]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from konverge.operators.wukong import names
 from konverge.operators.wukong.resource import Wukong
 from konverge.operators.wukong.spec import Power, WukongSpec
-from konverge.operators.wukong.spec_disks import Disk, DiskSource, HttpSource, RegistrySource
+from konverge.operators.wukong.spec_disks import DeletePolicy, Disk, DiskSource, HttpSource, RegistrySource
 from konverge.operators.wukong.spec_guest import User
 from konverge.operators.wukong.spec_networks import Network
 
@@ -73,6 +74,19 @@ def claim_name(wukong: Wukong, disk: Disk) -> str:
 def is_kept(spec: WukongSpec, disk: Disk) -> bool:
     """Whether the data outlives the machine."""
     return disk.existing_claim is not None or (disk.delete_policy or spec.delete_policy) == "Retain"
+
+
+def policy_of(spec: Mapping[str, Any], disk: str) -> DeletePolicy | None:
+    """The same from a spec that nobody has checked; None where it does not have the disk.
+
+    What is no policy counts as Retain: a loss cannot be undone, a claim too many can.
+    """
+    disks = spec.get("disks")
+    for one in disks if isinstance(disks, list) else ():
+        if isinstance(one, dict) and one.get("name") == disk:
+            policy = one.get("deletePolicy") or spec.get("deletePolicy") or "Delete"
+            return "Delete" if policy == "Delete" else "Retain"
+    return None
 
 
 # ------------------------------------------------------------------ networks
