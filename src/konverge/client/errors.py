@@ -119,6 +119,11 @@ class ApiStatusError(ClientError):
 class BadRequest(ApiStatusError):
     default_code, default_reason = 400, "BadRequest"
 
+    def hint(self) -> str:
+        if "managedFields must be nil" in self.message:
+            return "Apply an object with just the fields that you wish to own, not one that was read"
+        return ""
+
 
 class Unauthorized(ApiStatusError):
     default_code, default_reason = 401, "Unauthorized"
@@ -242,11 +247,21 @@ class Invalid(ApiStatusError):
 
     default_code, default_reason = 422, "Invalid"
 
+    def hint(self) -> str:
+        if self.request.startswith("PATCH") and "due to an error in our request" in self.message:
+            return "Of a JSON patch, a `test` did not hold, a path leads nowhere, or an operation is unknown"
+        return ""
+
 
 class TooManyRequests(ApiStatusError):
     """The server is busy, or a disruption budget forbids the eviction; `retry_after` is in seconds."""
 
     default_code, default_reason = 429, "TooManyRequests"
+
+    def hint(self) -> str:
+        if any(cause.reason == "DisruptionBudget" for cause in self.causes):
+            return "Try again when other pods of the budget are ready: `kubectl get pdb` shows how many may be missing"
+        return ""
 
 
 class InternalError(ApiStatusError):

@@ -1,0 +1,29 @@
+"""The client's contract on the embedded server."""
+
+from __future__ import annotations
+
+import pytest
+
+from konverge.apiserver import ApiServer
+from konverge.client import Client, Namespaced, Static
+from konverge.objects.kinds.core_v1 import Namespace
+from konverge.objects.meta import ObjectMeta
+from tests.client import contract, contract_more
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("check", contract_more.ALL, ids=lambda check: check.__name__)
+async def test_contract(check: contract.Check) -> None:
+    async with ApiServer() as server:
+        client = Client(server.transport, credentials=Static.bearer(server.token))
+        await client.create(Namespace(metadata=ObjectMeta(name="contract")))
+        await check(client, "contract")
+
+
+@pytest.mark.virtual
+async def test_wrappers_compose_in_any_order() -> None:
+    async with ApiServer() as server:
+        plain = Client(server.transport, credentials=Static.bearer(server.token))
+        await plain.create(Namespace(metadata=ObjectMeta(name="contract")))
+        for make in contract_more.every_order_of_wrappers("contract"):
+            await contract_more.writes_nothing(make(plain), Namespaced(plain, "contract"))
