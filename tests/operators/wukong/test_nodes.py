@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from konverge.operators.wukong.children.networks import policy_for
 from konverge.operators.wukong.kinds import NodeNetworkConfigurationPolicy, NodeNetworkState
 from konverge.operators.wukong.options import NODE_INTERFACES, Options, from_environment
 from konverge.operators.wukong.resource import Wukong
@@ -69,6 +70,35 @@ async def test_a_bridge_is_made_shared_and_goes_with_the_last_machine_on_it() ->
             current = state.status.current_state
             assert current is not None
             assert [one.name for one in current.interfaces or ()] == states_before[state.metadata.name]
+
+
+async def test_an_interface_is_in_one_bridge_and_a_bridge_of_one_type() -> None:
+    async with world(timings=QUICK, options=Options(node_interfaces=frozenset({"ens224"}))) as w:
+        await w.create("one", disks=DISKS, networks=lan("ens224"))
+        await w.phase("Running", "one")
+        await w.create("two", disks=DISKS, networks=lan("ens224", bridgeName="br-other"))
+        await w.create("three", disks=DISKS, networks=lan("ens224", type="ovs"))
+        await w.until_condition("NetworksConfigured", "False", "InterfaceInUse", "two")
+        assert "ens224 is in bridge br-lan already" in await w.message("NetworksConfigured", "two")
+        await w.until_condition("NetworksConfigured", "False", "BridgeInUse", "three")
+        assert "not of type ovs" in await w.message("NetworksConfigured", "three")
+        policies = (await w.client.list(NodeNetworkConfigurationPolicy)).items
+        assert [one.metadata.name for one in policies] == [POLICY]
+        w.writes()
+        await asyncio.sleep(300)
+        assert [call for call in w.writes() if call.resource == NodeNetworkConfigurationPolicy.resource] == []
+
+
+async def test_an_interface_is_not_taken_out_of_a_bridge_that_somebody_made() -> None:
+    async with world(timings=QUICK, options=Options(node_interfaces=frozenset({"ens224"}))) as w:
+        by_hand = policy_for("br-hand", "ens224")
+        by_hand.metadata.name, by_hand.metadata.labels = "by-hand", {}
+        await w.client.create(by_hand)
+        await asyncio.sleep(60)
+        await w.client.delete(NodeNetworkConfigurationPolicy, "by-hand")
+        await w.create("one", disks=DISKS, networks=lan("ens224"))
+        await w.until_condition("NetworksConfigured", "False", "InterfaceInUse", "one")
+        assert "ens224 is in bridge br-hand already" in await w.message("NetworksConfigured", "one")
 
 
 async def test_a_policy_that_the_nodes_refuse_is_an_error() -> None:

@@ -34,6 +34,12 @@ def test_what_is_no_size(text: str) -> None:
     assert not re.fullmatch(SIZE.strip("^$"), text)
 
 
+def test_a_line_end_is_no_part_of_a_size() -> None:
+    """Python's `$` lets it pass where the server's does not."""
+    assert problems(wukong(spec(memory="1Gi\n"))) != []
+    assert problems(wukong(disk(size="1Gi\n"))) != []
+
+
 @given(st.uuids(), st.text("abc-", min_size=1, max_size=10))
 def test_addresses_of_ours_are_such_as_users_may_give(uid: object, network: str) -> None:
     assert re.fullmatch(MAC.strip("^$"), names.mac(str(uid), network))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from konverge.objects import MaxLength, MinLength, Pattern, Rule
+from konverge.objects import MaxLength, MinLength, Pattern, Quantity, QuantityError, Rule
 
 LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
@@ -46,3 +46,11 @@ Cidr = Annotated[
 Url = Annotated[str, Pattern(r"^\S+$"), MaxLength(2048)]
 Line = Annotated[str, Pattern(r"^[^\x00-\x1f\x7f]*$"), MaxLength(1024)]
 """One line of text."""
+
+
+def is_too_small(size: str) -> bool:
+    """What is no size at all is too small, too: patterns of Python let a line end pass that the server's do not."""
+    try:
+        return Quantity(size) < Quantity(LEAST)
+    except QuantityError:
+        return True

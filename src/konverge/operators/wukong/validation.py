@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from konverge.objects import Quantity
 from konverge.operators.wukong.resource import LONGEST_NAME, Wukong
 from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.spec_guest import Bootstrap, User
-from konverge.operators.wukong.texts import LABEL, LEAST
+from konverge.operators.wukong.texts import LABEL, LEAST, is_too_small
 from konverge.operators.wukong.validation_parts import disk_problems, network_problems
 from konverge.operators.wukong.wish import (
     all_users,
@@ -58,7 +57,7 @@ def _size_of_machine(spec: WukongSpec) -> Iterator[str]:
     own = (spec.cpu is not None, spec.memory is not None)
     if any(own) if spec.instancetype is not None else not all(own):
         yield "spec.cpu: give cpu and memory, or an instancetype in place of both"
-    if spec.memory is not None and Quantity(spec.memory) < Quantity(LEAST):
+    if spec.memory is not None and is_too_small(spec.memory):
         yield f"spec.memory: must be at least {LEAST}"
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from konverge.objects import Quantity
 from konverge.operators.wukong import names
 from konverge.operators.wukong.addresses import is_address, is_cidr
 from konverge.operators.wukong.spec_disks import OF_A_NEW_CLAIM, SOURCES, Disk, DiskSource
 from konverge.operators.wukong.spec_networks import OF_A_BRIDGE, OF_A_NAD, IpConfig, Network
-from konverge.operators.wukong.texts import LEAST
+from konverge.operators.wukong.texts import LEAST, is_too_small
 from konverge.operators.wukong.wish import is_pod_network
 
 Problem = tuple[str, str]
@@ -25,7 +24,7 @@ def disk_problems(disk: Disk) -> Iterator[Problem]:
         yield from _existing(disk)
     elif disk.size is None:
         yield ".size", "give the disk a size"
-    if disk.size is not None and Quantity(disk.size) < Quantity(LEAST):
+    if disk.size is not None and is_too_small(disk.size):
         yield ".size", f"must be at least {LEAST}"
     yield from _content(disk)
     if disk.hotpluggable and disk.bus not in (None, "scsi", "virtio"):

@@ -46,8 +46,12 @@ async def node_network(round: Round, network: Network) -> Trouble | None:
 
 async def _policy(round: Round, network: Network, bridge: str, interface: str) -> Trouble | None:
     live = await round.ctx.get(NodeNetworkConfigurationPolicy, names.policy(bridge))
+    wanted = policy_for(bridge, interface, "ovs" if network.type == "ovs" else "bridge")
     if live is not None and not _is_over(live, interface):
         return _no(network, "BridgeInUse", f"bridge {bridge} is over another interface than {interface} already")
+    if live is not None and not _is_alike(live, wanted):
+        return _no(network, "BridgeInUse", f"bridge {bridge} is there already, and not of type {network.type}")
+    other = ""
     if live is None:
         states = await round.ctx.list(NodeNetworkState) if round.ctx.serves(NodeNetworkState) else []
         if states and all(_has_bridge(state, bridge, interface) for state in states):
@@ -55,8 +59,44 @@ async def _policy(round: Round, network: Network, bridge: str, interface: str) -
         reached = await _own_traffic(round, states, interface)
         if reached:
             return _no(network, "InterfaceInUse", f"{interface} is what node {reached} is reached by")
-    await round.ctx.apply(policy_for(bridge, interface, "ovs" if network.type == "ovs" else "bridge"), own=False)
+        other = _bridge_on_nodes(states, interface, bridge)
+    other = other or _bridge_of_others(await round.ctx.list(NodeNetworkConfigurationPolicy), live, interface, bridge)
+    if other:
+        return _no(network, "InterfaceInUse", f"{interface} is in bridge {other} already: use that one")
+    await round.ctx.apply(wanted, own=False)
     return _judge(network, live)
+
+
+def _bridge_of_others(
+    policies: Iterable[NodeNetworkConfigurationPolicy],
+    live: NodeNetworkConfigurationPolicy | None,
+    interface: str,
+    bridge: str,
+) -> str:
+    """An interface is in one bridge at a time: a second policy would take it from the machines on the first.
+
+    Of two that were made in the same moment, the older one counts.
+    """
+    for policy in policies:
+        if live is not None and _age(live) < _age(policy):
+            continue
+        for one in policy.spec.desired_state.get("interfaces", ()):
+            if one.get("name") != bridge and any(port.get("name") == interface for port in _ports(one)):
+                return str(one.get("name"))
+    return ""
+
+
+def _bridge_on_nodes(states: Iterable[NodeNetworkState], interface: str, bridge: str) -> str:
+    """The bridge that has the interface on a node, whoever made it."""
+    for state in states:
+        for one in _interfaces(state):
+            if one.name != bridge and any(port.get("name") == interface for port in _ports({"bridge": one.bridge})):
+                return one.name
+    return ""
+
+
+def _age(policy: NodeNetworkConfigurationPolicy) -> tuple[str, str]:
+    return policy.metadata.creation_timestamp or "", policy.metadata.name
 
 
 def _judge(network: Network, live: NodeNetworkConfigurationPolicy | None) -> Trouble | None:
@@ -78,6 +118,13 @@ def _no(network: Network, reason: str, message: str, *, failed: bool = False) ->
 def _is_over(live: NodeNetworkConfigurationPolicy, interface: str) -> bool:
     ports = [port.get("name") for one in live.spec.desired_state.get("interfaces", ()) for port in _ports(one)]
     return not ports or interface in ports
+
+
+def _is_alike(live: NodeNetworkConfigurationPolicy, wanted: NodeNetworkConfigurationPolicy) -> bool:
+    """Whether both make the same sort of bridge: otherwise two machines would rewrite it for each other for ever."""
+    (bridge,) = wanted.spec.desired_state["interfaces"]
+    present = live.spec.desired_state.get("interfaces", ())
+    return all(one.get("type") == bridge["type"] for one in present if one.get("name") == bridge["name"])
 
 
 def _ports(interface: dict[str, Any]) -> list[dict[str, Any]]:
