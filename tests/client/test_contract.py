@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from konverge.apiserver import ApiServer
-from konverge.client import Client, Namespaced, Static
+from konverge.client import Client, Impersonation, Namespaced, Static
 from konverge.objects.kinds.core_v1 import Namespace
 from konverge.objects.meta import ObjectMeta
 from tests.client import contract, contract_more
@@ -18,6 +18,15 @@ async def test_contract(check: contract.Check) -> None:
         client = Client(server.transport, credentials=Static.bearer(server.token))
         await client.create(Namespace(metadata=ObjectMeta(name="contract")))
         await check(client, "contract")
+
+
+async def test_acting_as_somebody_with_a_name_in_any_script() -> None:
+    acting = Impersonation(user="\u7528\u6237", groups=("system:masters",), extra={"example.com/Project%": ["a b"]})
+    async with ApiServer() as server:
+        client = Client(server.transport, credentials=Static.bearer(server.token), impersonate=acting)
+        review = await client.create({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
+    found = review["status"]["userInfo"]
+    assert (found["username"], found["extra"]) == ("\u7528\u6237", {"example.com/project%": ["a b"]})
 
 
 @pytest.mark.virtual

@@ -42,18 +42,23 @@ _MANY = 4
 
 def wanted(headers: Headers) -> User | None:
     """Whom the headers ask to be; None if they do not ask."""
-    name, uid, groups = headers.get("impersonate-user"), headers.get("impersonate-uid"), []
+    name, uid, groups = _utf8(headers.get("impersonate-user")), _utf8(headers.get("impersonate-uid")), []
     extra: dict[str, list[str]] = {}
     for key, value in headers:
         if key == "impersonate-group":
-            groups.append(value)
+            groups.append(_utf8(value))
         elif key.startswith(_EXTRA):
-            extra.setdefault(unquote(key[len(_EXTRA) :]), []).append(value)
+            extra.setdefault(unquote(key[len(_EXTRA) :]), []).append(_utf8(value))
     if name:
         return User(name, uid, tuple(groups), extra)
     if uid or groups or extra:
         raise status.bad_request(f"requested {_shown(uid, groups, extra)} without impersonating a user name")
     return None
+
+
+def _utf8(value: str) -> str:
+    """Names of people are UTF-8 in headers, which are otherwise read byte by byte."""
+    return value if value.isascii() else value.encode("latin-1").decode("utf-8", "replace")
 
 
 def _shown(uid: str, groups: list[str], extra: dict[str, list[str]]) -> str:
