@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
 import pytest
 
 from konverge.cli.installing import install_definitions
+from konverge.cli.management import Management
 from konverge.client import Client, MergePatch, load_config
 from konverge.client.connection import Reconnecting
 from konverge.operators.catalog import find
 from konverge.operators.nacos.resource import Nacos
 from konverge.service.access import own_nothing
+from konverge.wire.message import Headers, Request
+from konverge.wire.pool import ConnectionPool
 from tests.service.desk import ALL, READ, SPACE, STREAM, Desk, listening
 from tools.control_plane import ControlPlane
 
@@ -47,6 +54,38 @@ async def test_the_cluster_decides_by_the_callers_token(real_server: ControlPlan
         mine = await desk.send("GET", "/api/v1/identity", token=reader)
         assert mine.json["username"] == f"system:serviceaccount:{SPACE}:service-reader"
         assert (await desk.send("GET", "/readyz", token="")).status == 200
+
+
+async def test_the_arguments_of_its_pod_are_all_that_it_needs(real_server: ControlPlane) -> None:
+    """In a pod the API server is another name and the authority another file; there is no kubeconfig and no token."""
+    plan = Management(operator="nacos-operator", namespace="nacos", image="x")
+    given = {
+        "--server": real_server.url,
+        "--certificate-authority": real_server.ca_file,
+        "--bind-address": "127.0.0.1:0",
+    }
+    words = [f"{name}={given[name]}" if name in given else word for word in plan.arguments() for name in [_name(word)]]
+    with _begun(words) as process:
+        try:
+            assert process.stdout is not None
+            url = (await asyncio.to_thread(process.stdout.readline)).split()[1]
+            async with ConnectionPool(url) as pool:
+                assert (await pool.send(Request("GET", "/readyz"))).status == 200
+                assert (await pool.send(Request("GET", "/api/v1/identity"))).status == 401
+                fields = Headers.of({"authorization": f"Bearer {real_server.token}"})
+                assert (await pool.send(Request("GET", "/api/v1/identity", fields))).status == 200
+        finally:
+            process.terminate()
+
+
+def _begun(words: list[str]) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "konverge.cli.main", *words]
+    bare = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=bare)
+
+
+def _name(word: str) -> str:
+    return word.partition("=")[0]
 
 
 async def test_wrong_fields_come_back_with_their_paths(real_server: ControlPlane) -> None:
