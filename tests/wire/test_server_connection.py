@@ -98,3 +98,17 @@ async def test_a_refusal_to_a_peer_that_has_gone_ends_quietly() -> None:
     gc.collect()
     assert failures == []
     assert host.connections == 0
+
+
+@pytest.mark.parametrize("sent", [GET % 1, b"garbage\r\n\r\n"])
+async def test_nothing_is_written_to_a_connection_that_is_lost_and_has_not_said_so(sent: bytes) -> None:
+    """uvloop refuses to write from the moment of the loss; we hear of it a round of the loop later."""
+    host = Server(echo)
+    connection = ServerConnection(host, asyncio.get_running_loop())
+    transport = MemoryTransport(connection)
+    connection.data_received(sent)
+    transport.closing = True
+    await spin(5)
+    assert transport.written == b""
+    connection.connection_lost(None)
+    assert host.connections == 0

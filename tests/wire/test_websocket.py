@@ -9,7 +9,7 @@ import pytest
 from konverge.wire import Request, Response, ServerLimits
 from konverge.wire.websocket import HandshakeError, WebSocket, accept, choose
 from konverge.wire.websocket_frames import Opcode, close_payload
-from tests.wire.support import raw_client, serving, spin
+from tests.wire.support import raw_client, serving, spin, until
 from tests.wire.websocket_client import KEY, frame, handshake, talking
 
 
@@ -189,3 +189,24 @@ async def test_pongs_that_nobody_takes_do_not_pile_up() -> None:
     assert wall.written < 100_000
     wall.gone.set()
     assert await receiving is None
+
+
+async def test_a_client_that_has_closed_its_side_before_the_upgrade_is_granted() -> None:
+    gate = asyncio.Event()
+    heard: list[bytes | None] = []
+
+    async def talk(socket: WebSocket) -> None:
+        heard.extend([await socket.receive(), await socket.receive()])
+
+    async def late(request: Request) -> Response:
+        await gate.wait()
+        return accept(request, "", talk)
+
+    async with serving(late) as server, raw_client(server) as client:
+        client.write(handshake("/") + frame(Opcode.BINARY, b"all I have to say"))
+        client.writer.write_eof()
+        await until(lambda: any(connection._half_closed for connection in server._connections))
+        gate.set()
+        assert (await client.rest()).startswith(b"HTTP/1.1 101")
+        await until(lambda: server.connections == 0)
+    assert heard == [b"all I have to say", None]

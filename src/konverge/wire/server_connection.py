@@ -246,7 +246,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         done = False
         try:
             response = await answer(host.handler, item.request, host.refusal)
-            if not self._lost:
+            if not self._transport.is_closing():  # as it is before we hear of its loss
                 await self._write(item, response)
             done = True
         finally:
@@ -306,6 +306,8 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
         if rest:
             tunnel.feed(rest)
+        if self._half_closed:
+            tunnel.end()
         try:
             await upgrade(tunnel)
         except ConnectionError:
@@ -343,6 +345,8 @@ class ServerConnection(asyncio.BufferedProtocol):
     # --- refusing, closing, waiting -------------------------------------------------------------------------------
 
     def _refuse(self, item: Refused) -> None:
+        if self._transport.is_closing():
+            return
         response = refuse(self._host.refusal, item.status, item.text)
         framing = b"content-length: %d\r\n" % len(response.body)
         head = response_head(response.status, response.headers, framing, _CLOSE)
@@ -352,7 +356,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def _linger(self) -> None:
         """Drop what still comes until the peer has seen the refusal: an immediate close could reset it away."""
         self._deaf = True
-        if self._half_closed:
+        if self._half_closed or self._transport.is_closing():
             self._transport.close()
             return
         if self._transport.can_write_eof():
