@@ -106,9 +106,12 @@ class Ensemble:
         self._reconsider()
 
     def remove_peer(self, member: Member, address: str, now: float) -> bool:
-        """Take an address out of the raft groups that this member belongs to. False: there is no leader to do it."""
+        """Take an address out of the raft groups of which this member knows. False: there is no leader to do it.
+
+        It looks for the leaders among its peers, so one that was itself removed can do it as well.
+        """
         self.advance(now)
-        leaders = {group: self.leader_of(member, group) for group in member.settings.groups}
+        leaders = {group: self._at_work(member, group) for group in member.settings.groups}
         for leader in leaders.values():
             if leader is not None and address in leader.peers:
                 self._change(leader, lambda peers: peers.discard(address))
@@ -231,9 +234,8 @@ class Ensemble:
         self._open_what_may()
 
     def _seek_leader(self, member: Member, group: str) -> None:
-        at_work = [one for one in self._within_reach(member) if self._leads(one, group)]
-        if at_work:
-            leader = max(at_work, key=lambda one: one.beliefs[group].term)
+        leader = self._at_work(member, group)
+        if leader is not None:
             if member.address not in leader.peers:
                 if group in member.beliefs:
                     return  # a process asks for its place once: one that is removed stays out
@@ -242,6 +244,11 @@ class Ensemble:
         elif (member, group) not in self._standing:
             self._standing.add((member, group))
             self._after(self._draw(self.timings.election), lambda: self._stand(member, group))
+
+    def _at_work(self, member: Member, group: str) -> Member | None:
+        """The leader that it could find, whomever it follows."""
+        found = [one for one in self._within_reach(member) if self._leads(one, group)]
+        return max(found, key=lambda one: one.beliefs[group].term, default=None)
 
     def _tell(self, member: Member, leader: Member, group: str) -> None:
         news = leader.beliefs[group]
