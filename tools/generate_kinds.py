@@ -57,6 +57,7 @@ GROUPS = {
     "resource.k8s.io/v1": ("resource_v1", "io.k8s.api.resource.v1", ""),
     "scheduling.k8s.io/v1": ("scheduling_v1", "io.k8s.api.scheduling.v1", ""),
     "storage.k8s.io/v1": ("storage_v1", "io.k8s.api.storage.v1", ""),
+    "storagemigration.k8s.io/v1": ("storagemigration_v1", "io.k8s.api.storagemigration.v1", ""),
 }
 MODULE_OF_PREFIX = {prefix: module for module, prefix, _ in GROUPS.values()}
 

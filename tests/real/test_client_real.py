@@ -9,6 +9,7 @@ import pytest
 
 from konverge.client import Client, Forbidden, Impersonation, Namespaced, Static, Unauthorized
 from konverge.client.config import Config, TlsSettings, load_config
+from konverge.objects import kinds
 from konverge.objects.kinds.core_v1 import Namespace, Pod
 from konverge.objects.meta import ObjectMeta
 from tests.client import contract, contract_more
@@ -76,3 +77,10 @@ async def test_a_token_is_not_shown(client: Client, namespace: str) -> None:
     await space.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}})
     issued = await space.request_token("default", seconds=600)
     assert issued.token not in repr(issued)
+
+
+async def test_every_kind_that_is_served_has_a_class_with_its_names(client: Client) -> None:
+    for served in await client.mapper.all():
+        if "example.com" not in served.resource.group:
+            found = kinds.lookup(served.resource.api_version, served.resource.kind)
+            assert found.resource == served.resource

@@ -170,6 +170,13 @@ class LabelSelector(Model):
     match_expressions: list[LabelSelectorRequirement] = []
 
 
+class GroupResource(Model):
+    """A resource of whatever version."""
+
+    group: str = required(str)
+    resource: str = required(str)
+
+
 class FieldSelectorRequirement(Model):
     """A field, an operator and its values."""
 

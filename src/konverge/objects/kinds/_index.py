@@ -25,4 +25,5 @@ MODULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "resource.k8s.io/v1": ("resource_v1", ("DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice",)),
     "scheduling.k8s.io/v1": ("scheduling_v1", ("PriorityClass",)),
     "storage.k8s.io/v1": ("storage_v1", ("CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment", "VolumeAttributesClass",)),
+    "storagemigration.k8s.io/v1": ("storagemigration_v1", ("StorageVersionMigration",)),
 }
