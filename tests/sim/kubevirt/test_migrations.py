@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.client import Invalid
+from konverge.client import Invalid, TooManyRequests
 from konverge.sim.kubevirt.faults import ANNOTATION
-from tests.sim.kubevirt.conftest import SPACE, VM, VMI, VMIM, Obj, claim, condition, machine, playing
+from tests.sim.kubevirt.conftest import SPACE, VM, VMI, VMIM, Obj, Play, claim, condition, machine, playing
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("S-22")]
 
@@ -61,6 +61,48 @@ async def test_a_deleted_migration_is_cancelled() -> None:
         await play.after(20)
         assert (await play.find(VMIM, "move"), len(await play.client.list("pods", SPACE))) == (None, 1)
         assert await play.shown() == "Running"
+
+
+async def evict(play: Play) -> None:
+    for pod in await play.client.list("pods", SPACE):
+        meta = {"name": pod["metadata"]["name"], "namespace": SPACE}
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
+        await play.client.create_sub("pods", meta["name"], "eviction", body, SPACE)
+
+
+@pytest.mark.parametrize("strategy", ["LiveMigrate", "LiveMigrateIfPossible"])
+async def test_a_drained_node_is_left_first(strategy: str) -> None:
+    async with playing(parts=["kubevirt"]) as play:
+        await play.client.create(machine("web-vm", template={"evictionStrategy": strategy}))
+        await play.until(VMI, "web-vm", "Running")
+        before = await play.get(VMI)
+        with pytest.raises(TooManyRequests, match="Eviction triggered evacuation"):
+            await evict(play)
+        await play.after(60)
+        after = await play.get(VMI)
+        assert after["metadata"]["uid"] == before["metadata"]["uid"]
+        assert after["status"]["nodeName"] != before["status"]["nodeName"]
+        assert "evacuationNodeName" not in after["status"]
+        assert len(await play.client.list("pods", SPACE)) == 1
+
+
+@pytest.mark.parametrize(
+    ("strategy", "stays"), [("LiveMigrate", True), ("LiveMigrateIfPossible", False), ("None", False)]
+)
+async def test_a_guest_that_cannot_move_holds_up_the_drain_only_if_it_must_move(strategy: str, stays: bool) -> None:
+    async with playing(parts=["kubevirt"]) as play:
+        await play.faults(vm="rwo")
+        await play.client.create(claim("root"))
+        await play.client.create(machine("web-vm", "root", template={"evictionStrategy": strategy}))
+        await play.until(VMI, "web-vm", "Running")
+        before = (await play.get(VMI))["metadata"]["uid"]
+        if stays:
+            with pytest.raises(TooManyRequests, match="not live-migratable"):
+                await evict(play)
+        else:
+            await evict(play)
+        await play.after(60)
+        assert ((await play.get(VMI))["metadata"]["uid"] == before) is stays
 
 
 async def test_a_machine_deleted_while_it_moves_goes_with_both_pods() -> None:

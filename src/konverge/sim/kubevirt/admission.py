@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from konverge.apiserver import ApiServer
 from konverge.apiserver.http.seams import Admission, AdmissionRequest
 from konverge.apiserver.status import ApiError
-from konverge.sim.kubevirt import machine_rules, volume_rules
+from konverge.sim.kubevirt import evictions, machine_rules, volume_rules
 from konverge.sim.kubevirt.kinds import CDI, KUBEVIRT, SNAPSHOT, Obj, condition
 from konverge.sim.kubevirt.machine_rules import Problem
 
@@ -50,6 +50,8 @@ class Webhooks:
     async def validate(self, request: AdmissionRequest) -> None:
         await self._inner.validate(request)
         resource = request.served.resource
+        if (resource.group, resource.plural, request.subresource) == ("", "pods", "eviction"):
+            evictions.check(request)
         check = _CHECKS.get((resource.group, resource.plural, request.operation))
         found = check(request) if check is not None and not request.subresource else []
         if found:

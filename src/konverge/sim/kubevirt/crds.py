@@ -51,7 +51,13 @@ _VOLUME = _object(
 _GPU = _object(["name", "deviceName"], name=TEXT, deviceName=TEXT)
 _DEVICES = _object(None, disks=_list(_DISK), interfaces=_list(_INTERFACE), gpus=_list(_GPU))
 _CPU = _object(None, **{name: {"type": "integer", "minimum": 0} for name in ("cores", "sockets", "threads")})
-_DOMAIN = _object(["devices"], devices=_DEVICES, cpu=_CPU, memory=FREE, resources=FREE, machine=FREE)
+_QUANTITY: Obj = {
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "x-kubernetes-int-or-string": True,
+    "pattern": r"^[0-9]+(\.[0-9]+)?([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?$",
+}
+_MEMORY = _object(None, guest=_QUANTITY, maxGuest=_QUANTITY)
+_DOMAIN = _object(["devices"], devices=_DEVICES, cpu=_CPU, memory=_MEMORY, resources=FREE, machine=FREE)
 _INSTANCE_SPEC = _object(
     ["domain"],
     domain=_DOMAIN,
@@ -79,7 +85,8 @@ _VOLUME_SPEC = _rule(
     "self == oldSelf",
     "Cannot update DataVolume Spec",
 )
-_SIZE = _object(["cpu", "memory"], cpu=_object(["guest"]), memory=_object(["guest"]))
+_GUEST_CPU = _object(["guest"], guest={"type": "integer", "minimum": 1})
+_SIZE = _object(["cpu", "memory"], cpu=_GUEST_CPU, memory=_object(["guest"], guest=_QUANTITY))
 
 
 def _definition(
@@ -227,7 +234,8 @@ def _multus() -> list[Obj]:
 
 def _nmstate() -> list[Obj]:
     group = "nmstate.io"
-    policy = _object(None, desiredState=FREE, nodeSelector={"type": "object", "additionalProperties": TEXT})
+    desired = _object(None, interfaces=_list(FREE))
+    policy = _object(None, desiredState=desired, nodeSelector={"type": "object", "additionalProperties": TEXT})
     shown = (("Status", "string", ".status.conditions[?(@.status=='True')].type"),
              ("Reason", "string", ".status.conditions[?(@.status=='True')].reason"))  # fmt: skip
     return [

@@ -18,6 +18,7 @@ from konverge.runtime import Context, Controller, Request, Result, Watch, contro
 from konverge.runtime.context import Caches
 from konverge.sim.kubelet.behaviour import ANNOTATION
 from konverge.sim.kubevirt import faults, launcher
+from konverge.sim.kubevirt.evictions import evacuate
 from konverge.sim.kubevirt.guests import Guests
 from konverge.sim.kubevirt.kinds import (
     DataVolume,
@@ -186,6 +187,7 @@ class Instances:
             for name in launcher.claims_of(ctx.obj.spec).values()
             if (claim := await ctx.get(PersistentVolumeClaim, name)) is not None
         }
+        await evacuate(ctx)
         return min(left, self._guests.report(ctx, pod, modes, wrong))
 
     async def _over(self, ctx: Context[Instance], pods: Sequence[Pod], wrong: faults.Faults) -> float:

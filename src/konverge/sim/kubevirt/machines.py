@@ -115,7 +115,13 @@ class Machines:
         left = _backoff_left(machine)
         if left:
             return left
-        made = instance_for(machine, await self._size(ctx), live=await _updates_live(ctx))
+        try:
+            size = await self._size(ctx)
+        except NotFound as error:
+            set_condition(machine.status, "Failure", True, "FailedFindInstancetype", str(error))
+            return self._timings.retry[0]
+        drop_condition(machine.status, "Failure")
+        made = instance_for(machine, size, live=await _updates_live(ctx))
         with suppress(AlreadyExists):  # one of the same name that is not ours: its end wakes us
             await ctx.client.create(made, resource=Instance.resource)
             ctx.event(

@@ -95,6 +95,8 @@ class SimulatedKubeVirt:
             await _established(self._client, definition["metadata"]["name"])
         if part == "kubevirt":
             await self._deploy()
+            if self._cluster is not None:
+                self._stack.enter_context(serving(self._cluster.server, self._client))
         controllers = self._controllers(part)
         if controllers:
             await self._stack.enter_async_context(_manager(self._client, part, controllers).running())
@@ -103,8 +105,6 @@ class SimulatedKubeVirt:
         match part:
             case "kubevirt":
                 kinds = [one(self.pace, self.timings) for one in (Machines, Instances, Migrations)]
-                if self._cluster is not None:
-                    self._stack.enter_context(serving(self._cluster.server, self._client))
                 return [controller for kind in kinds for controller in kind.controllers()] + losses.controllers()
             case "cdi":
                 return DataVolumes(self.pace, self.timings, populator=self._populator).controllers()
@@ -131,8 +131,8 @@ class SimulatedKubeVirt:
 
 
 def _manager(client: Client, part: str, controllers: list[Controller[Any]]) -> Manager:
-    """Like those of a cluster, they never give up."""
-    settings = Settings(max_retries=0)
+    """Like those of a cluster, they never give up; and nobody wants to wait for their longest backoff."""
+    settings = Settings(max_retries=0, max_delay=15.0)
     manager = Manager(client, name=f"{_MANAGER}-{part}", settings=settings, check_permissions=False)
     for controller in controllers:
         manager.add(controller)

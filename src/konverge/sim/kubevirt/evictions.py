@@ -1,0 +1,67 @@
+"""Draining a node: a launcher pod is not evicted, its guest moves first, as its eviction strategy says.
+
+The eviction is refused with 429, which `kubectl drain` takes as "try again", and the instance remembers the node that
+it is to leave. A guest that cannot move, and must, stays: so does the drain.
+"""
+
+from __future__ import annotations
+
+from konverge.apiserver import status
+from konverge.apiserver.http.seams import AdmissionRequest
+from konverge.client import AlreadyExists
+from konverge.runtime import Context
+from konverge.sim.kubevirt.kinds import KUBEVIRT, Instance, Migration, Obj, is_true
+
+LEAVES = "evacuationNodeName"
+_MOVES = ("LiveMigrate", "LiveMigrateIfPossible")
+_RETRY = 5
+
+
+def check(request: AdmissionRequest) -> None:
+    """For an eviction of any pod. Raises 429 where the guest in it goes first."""
+    pod = request.call.lookup("", "pods", request.namespace, request.name)
+    labels = ((pod or {}).get("metadata") or {}).get("labels") or {}
+    if pod is None or labels.get("kubevirt.io") != "virt-launcher":
+        return
+    name = str(labels.get("vm.kubevirt.io/name", ""))
+    instance = request.call.lookup(KUBEVIRT, "virtualmachineinstances", request.namespace, name)
+    if instance is None or (instance.get("status") or {}).get("phase") != "Running":
+        return
+    strategy = instance["spec"].get("evictionStrategy", "None")
+    movable = is_true(instance["status"], "LiveMigratable")
+    if strategy == "None" or (strategy == "LiveMigrateIfPossible" and not movable):
+        return
+    if strategy == "LiveMigrate" and not movable:
+        words = f"VMI {name} is configured with an eviction strategy but is not live-migratable"
+        raise status.too_many_requests(f"admission webhook denied the request: {words}", _RETRY)
+    if not request.dry_run:
+        _mark(request, name, str(pod["spec"].get("nodeName", "")))
+    place = f"{request.namespace}/{name}"
+    raise status.too_many_requests(f"Eviction triggered evacuation of VMI {place!r}", _RETRY)
+
+
+def _mark(request: AdmissionRequest, name: str, node: str) -> None:
+    def leave(found: Obj) -> None:
+        if found["status"].get("nodeName") == node:
+            found["status"][LEAVES] = node
+
+    request.call.server.objects.update(KUBEVIRT, "virtualmachineinstances", request.namespace, name, leave)
+
+
+async def evacuate(ctx: Context[Instance]) -> None:
+    """For a running instance: a migration where it is to leave its node, once; forget it where it has left."""
+    instance, node = ctx.obj, ctx.obj.status.get(LEAVES)
+    if not node:
+        return
+    if node != instance.status.get("nodeName"):
+        del instance.status[LEAVES]
+        return
+    if instance.spec.get("evictionStrategy") not in _MOVES:
+        return
+    pods = "-".join(uid[:8] for uid in instance.status.get("activePods") or {})
+    meta = {"name": f"kubevirt-evacuation-{pods}", "namespace": instance.metadata.namespace}
+    wish = {"apiVersion": "kubevirt.io/v1", "kind": Migration.resource.kind, "metadata": meta}
+    try:
+        await ctx.client.create({**wish, "spec": {"vmiName": instance.metadata.name}}, resource=Migration.resource)
+    except AlreadyExists:
+        return
