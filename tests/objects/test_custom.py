@@ -10,6 +10,7 @@ import pytest
 from konverge.objects import (
     Column,
     CustomResource,
+    Default,
     ExclusiveMaximum,
     ListType,
     Maximum,
@@ -175,6 +176,11 @@ class _Ruled(Model, rules=[Rule("self.a < 9")]):
     a: int = 1
 
 
+class _Two(Model, rules=[Rule("self.a + self.b > 0")]):
+    a: int = 1
+    b: int = 2
+
+
 class _Corners(Model):
     ruled: Annotated[_Ruled, Rule("self.a != 5")] = field(default_factory=_Ruled)
     both: Annotated[Annotated[str, Rule("self != 'x'")] | None, Rule("self != 'y'"), Rule("self != 'z'")] = None
@@ -184,6 +190,9 @@ class _Corners(Model):
     port: Annotated[int, Minimum(1)] = 0
     data: bytes = b""
     low: Annotated[float, Minimum(0.5), ExclusiveMaximum(1.5)] = 1
+    many: list[_Two] = field(default_factory=lambda: [_Two(a=3)])
+    named: dict[str, _Two] = field(default_factory=lambda: {"x": _Two(a=3)})
+    told: Annotated[_Two | None, Default({"a": 3})] = None
     literal: Literal["a", None] = None
     unset: int | msgspec.UnsetType = msgspec.UNSET
 
@@ -204,6 +213,10 @@ def test_corners() -> None:
         "x-kubernetes-validations": [{"rule": "self >= 0.5"}, {"rule": "self < 1.5"}],
         "default": 1,
     }
+    # The server runs rules on defaults before it would fill in what they leave out.
+    assert fields["many"]["default"] == [{"a": 3, "b": 2}]
+    assert fields["named"]["default"] == {"x": {"a": 3, "b": 2}}
+    assert fields["told"]["default"] == {"a": 3, "b": 2}
     assert fields["literal"] == {"type": "string", "enum": ["a"]}
     assert fields["unset"] == {"type": "integer", "format": "int64"}
 

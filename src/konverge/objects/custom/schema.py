@@ -93,7 +93,9 @@ class _Writer:
 
     def _field(self, field: inspect.Field, hint: Any, path: str) -> Schema:
         schema = self.of_type(field.type, path)
-        if "default" in schema or _is_required(field):
+        if "default" in schema:
+            return schema | {"default": _spelled_out(schema["default"], schema)}
+        if _is_required(field):
             return schema
         default = _default(field)
         # An empty text stands for "not given" even where the schema would refuse it as a value.
@@ -257,11 +259,13 @@ def _default(field: inspect.Field) -> Any:
 
 def _spelled_out(default: Any, schema: Schema) -> Any:
     """A default with the defaults of its parts: the server runs CEL rules on it before it would fill them in."""
+    if isinstance(default, list):
+        return [_spelled_out(value, schema.get("items", {})) for value in default]
     if not isinstance(default, dict):
         return default
-    known = schema.get("properties", {})
+    known, others = schema.get("properties", {}), schema.get("additionalProperties", {})
     parts = {name: part["default"] for name, part in known.items() if "default" in part}
-    return parts | {name: _spelled_out(value, known.get(name, {})) for name, value in default.items()}
+    return parts | {name: _spelled_out(value, known.get(name, others)) for name, value in default.items()}
 
 
 def _allows_empty(schema: Schema) -> bool:
