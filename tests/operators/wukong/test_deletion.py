@@ -19,7 +19,7 @@ from konverge.operators.wukong.kinds import (
 from konverge.operators.wukong.resource import Wukong
 from konverge.sim.kubevirt import QUICK
 from konverge.sim.kubevirt.faults import CONFIG_MAP
-from tests.operators.wukong.world import MODES, NAME, SPACE, SPEC, World, world
+from tests.operators.wukong.world import MODES, MODES_IN_TURN, NAME, SPACE, SPEC, World, world
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("W-10", "W-14")]
 
@@ -146,7 +146,7 @@ async def test_a_foreign_finalizer_is_named_and_waited_for() -> None:
         await w.gone(Wukong, NAME)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", MODES_IN_TURN)
 async def test_a_machine_that_is_deleted_while_it_is_being_made(mode: str) -> None:
     async with world(cdi=mode) as w:
         stuck = ConfigMap(metadata=ObjectMeta(name=CONFIG_MAP, namespace=SPACE), data={"dv.stuck-system": "stuck"})

@@ -16,9 +16,9 @@ from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.operators.wukong.kinds import DataVolume, NetworkAttachmentDefinition, VirtualMachine
 from konverge.operators.wukong.kinds import VirtualMachineInstance as Instance
 from konverge.sim.kubevirt.faults import CONFIG_MAP
-from tests.operators.wukong.world import MODES, SPACE, SPEC, World, world
+from tests.operators.wukong.world import MODES, MODES_IN_TURN, SPACE, SPEC, World, world
 
-pytestmark = [pytest.mark.virtual, pytest.mark.parametrize("mode", MODES)]
+pytestmark = pytest.mark.virtual
 
 PLAIN = [{"name": "system", "size": "10Gi", "storageClassName": "fast"}]
 
@@ -38,6 +38,7 @@ async def faults(w: World, **words: str) -> None:
 
 
 @pytest.mark.spec("W-05", "W-11", "W-14")
+@pytest.mark.parametrize("mode", MODES)
 async def test_imports_that_fail(mode: str) -> None:
     async with world(cdi=mode) as w:
         await faults(w, dv__notthere="import-404", dv__broken="import-fatal")
@@ -57,6 +58,7 @@ async def test_imports_that_fail(mode: str) -> None:
 
 
 @pytest.mark.spec("W-05", "W-11", "W-14")
+@pytest.mark.parametrize("mode", MODES_IN_TURN)
 async def test_claims_that_get_no_volume_or_lose_it(mode: str) -> None:
     async with world(cdi=mode) as w:
         nobody = StorageClass(provisioner="kubernetes.io/no-provisioner", volume_binding_mode="Immediate")
@@ -81,6 +83,7 @@ async def test_claims_that_get_no_volume_or_lose_it(mode: str) -> None:
 
 
 @pytest.mark.spec("W-08", "W-14")
+@pytest.mark.parametrize("mode", MODES_IN_TURN)
 async def test_machines_that_find_no_node_or_crash(mode: str) -> None:
     async with world(cdi=mode) as w:
         await faults(w, vm__soon="unschedulable seconds=20", vm__never="unschedulable", vm__twice="crash times=2",
@@ -108,6 +111,7 @@ async def test_machines_that_find_no_node_or_crash(mode: str) -> None:
 
 
 @pytest.mark.spec("W-08", "W-14")
+@pytest.mark.parametrize("mode", MODES_IN_TURN)
 async def test_addresses_that_vanish_and_guests_without_an_agent(mode: str) -> None:
     async with world(cdi=mode) as w:
         await faults(w, vm__flicker="ip-vanishes after=20 seconds=3", vm__silent="no-agent")
@@ -132,6 +136,7 @@ async def test_addresses_that_vanish_and_guests_without_an_agent(mode: str) -> N
 
 
 @pytest.mark.spec("W-04", "W-07", "W-14")
+@pytest.mark.parametrize("mode", MODES_IN_TURN)
 async def test_what_somebody_deletes_or_edits_by_hand(mode: str) -> None:
     lan = [{"name": "default"}, {"name": "lan", "type": "bridge", "bridgeName": "br-lan"}]
     async with world(cdi=mode) as w:
@@ -168,6 +173,7 @@ async def test_what_somebody_deletes_or_edits_by_hand(mode: str) -> None:
 
 
 @pytest.mark.spec("W-05", "W-14")
+@pytest.mark.parametrize("mode", MODES_IN_TURN)
 async def test_a_claim_that_is_deleted_is_not_made_again_in_silence(mode: str) -> None:
     async with world(cdi=mode) as w:
         await w.running(disks=[*PLAIN, {"name": "data", "size": "1Gi", "storageClassName": "fast"}])
@@ -190,6 +196,7 @@ async def test_a_claim_that_is_deleted_is_not_made_again_in_silence(mode: str) -
 
 
 @pytest.mark.spec("W-05", "W-14")
+@pytest.mark.parametrize("mode", MODES_IN_TURN)
 async def test_a_data_volume_that_was_tidied_up_is_not_made_again(mode: str) -> None:
     async with world(cdi=mode) as w:
         await faults(w, dv__web="collected seconds=5")

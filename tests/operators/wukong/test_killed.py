@@ -21,7 +21,7 @@ from konverge.operators.wukong.resource import AnyWukong, Wukong
 from konverge.sim.cluster import Cluster
 from konverge.sim.kubevirt import QUICK, SimulatedKubeVirt
 from konverge.wire.message import Response
-from tests.operators.wukong.world import MODES, NAME, SPACE, World, make_classes, operating
+from tests.operators.wukong.world import MODES_IN_TURN, NAME, SPACE, World, make_classes, operating
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("W-14")]
 
@@ -69,7 +69,7 @@ async def by_mortals(w: World, done: Callable[[], Any], *, limit: int = 60) -> l
     raise AssertionError(f"not fulfilled by {limit} processes: {words[-10:]}")
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", MODES_IN_TURN)
 async def test_a_life_of_killed_processes(mode: Any) -> None:
     async with Cluster() as cluster, SimulatedKubeVirt(cluster, cdi=mode, timings=QUICK) as kubevirt:
         for definition in OPERATOR.definitions():

@@ -20,6 +20,8 @@ from tests.operators.wukong.world import NAME, SPACE, World, make_classes, opera
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("W-14")]
 
 DISKS = [{"name": "system", "size": "10Gi", "storageClassName": "fast"}]
+FAULTS = ("429", "500", "503", "lost-before", "slow", "cut", "late", "twice")
+AMOUNTS = {"cut": "(2)", "slow": "(3)", "late": "(5)"}
 LAN = [{"name": "default"}, {"name": "lan", "type": "bridge", "bridgeName": "br-lan"}]
 
 
@@ -57,10 +59,13 @@ async def test_snapshots_that_the_cluster_cannot_take_yet() -> None:
 
 
 @pytest.mark.spec("W-11")
-@pytest.mark.parametrize("plan", ["409", "429", "500", "503", "lost-before", "lost-after", "cut"])
+@pytest.mark.parametrize(
+    "plan",
+    ["409", "lost-after", *(pytest.param(one, marks=pytest.mark.long) for one in FAULTS)],
+)
 async def test_whatever_happens_to_a_call_there_is_one_child_of_each_sort(plan: str) -> None:
     """Every tenth exchange of the operator goes wrong, until the machine runs."""
-    faults = Plan.read(" ".join(f"{plan}{'(2)' if plan == 'cut' else ''}@{number}" for number in range(20, 220, 10)))
+    faults = Plan.read(" ".join(f"{plan}{AMOUNTS.get(plan, '')}@{number}" for number in range(20, 220, 10)))
     async with Cluster() as cluster, SimulatedKubeVirt(cluster, timings=QUICK) as kubevirt:
         for definition in OPERATOR.definitions():
             await cluster.client.create(definition)

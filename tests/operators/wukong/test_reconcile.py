@@ -16,7 +16,7 @@ from konverge.operators.wukong.operator import OPERATOR
 from konverge.operators.wukong.resource import FINALIZER, Wukong
 from konverge.runtime import controller_of, find_condition
 from konverge.sim.kubevirt import QUICK
-from tests.operators.wukong.world import MODES, NAME, SPACE, SPEC, World, world
+from tests.operators.wukong.world import MODES, MODES_IN_TURN, NAME, SPACE, SPEC, World, world
 
 pytestmark = pytest.mark.virtual
 
@@ -181,7 +181,7 @@ async def test_changes_wait_for_a_restart_unless_they_may_take_one() -> None:
 
 
 @pytest.mark.spec("W-06")
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", MODES_IN_TURN)
 async def test_disks_grow_where_their_class_allows_it_and_never_shrink(mode: str) -> None:
     async with world(cdi=mode, timings=QUICK) as w:
         plain, rigid = PLAIN | {"name": "plain"}, PLAIN | {"name": "rigid", "storageClassName": "rigid"}

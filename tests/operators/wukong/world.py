@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+import pytest
+
 from konverge.client import Call, Client, MergePatch, NotFound, Recording
 from konverge.objects import Object
 from konverge.objects.kinds.core_v1 import Event
@@ -31,6 +33,8 @@ SPEC: dict[str, Any] = {
 }
 """A machine with a downloaded image on a class that binds at once."""
 MODES = ("populator", "legacy")
+MODES_IN_TURN = ("populator", pytest.param("legacy", marks=pytest.mark.long))
+"""For what has little to do with how CDI works: the second one belongs to the long suite."""
 _PATIENCE = 900
 
 
