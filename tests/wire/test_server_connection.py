@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
+import itertools
 
 import pytest
 
@@ -112,3 +113,29 @@ async def test_nothing_is_written_to_a_connection_that_is_lost_and_has_not_said_
     assert transport.written == b""
     connection.connection_lost(None)
     assert host.connections == 0
+
+
+async def test_a_burst_of_requests_lets_others_run() -> None:
+    rounds: list[int] = []
+    loop = asyncio.get_running_loop()
+
+    def count() -> None:
+        rounds.append(len(answered))
+        if len(answered) < 1000:
+            loop.call_soon(count)
+
+    answered: list[str] = []
+
+    async def handler(request: Request) -> Response:
+        answered.append(request.target)
+        return Response(200)
+
+    host = Server(handler)
+    connection = ServerConnection(host, loop)
+    transport = MemoryTransport(connection)
+    connection.data_received((GET % 1) * 1000)
+    count()
+    await until(lambda: len(answered) == 1000)
+    assert max(after - before for before, after in itertools.pairwise(rounds)) <= 20
+    transport.close()
+    await spin(3)

@@ -28,6 +28,8 @@ _CLOSE = b"connection: close\r\n"
 _UPGRADE = b"connection: Upgrade\r\n"
 _KEEP_ALIVE = b"connection: keep-alive\r\n"
 _CHUNKED = b"transfer-encoding: chunked\r\n"
+_FAIRNESS = 16
+"""One read may bring thousands of requests, and a handler may never wait: after so many of them others get a turn."""
 
 
 class Host(Protocol):
@@ -209,9 +211,13 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     async def _work(self) -> None:
         items = self._reader.items
+        answered = 0
         try:
             while items and not self._deaf:
                 item = items.popleft()
+                answered += 1
+                if answered % _FAIRNESS == 0:
+                    await asyncio.sleep(0)
                 if isinstance(item, Refused):
                     self._refuse(item)
                 else:
