@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,6 +20,7 @@ VMI = Resource("kubevirt.io", "v1", "VirtualMachineInstance", "virtualmachineins
 VMIM = Resource("kubevirt.io", "v1", "VirtualMachineInstanceMigration", "virtualmachineinstancemigrations")
 DV = Resource("cdi.kubevirt.io", "v1beta1", "DataVolume", "datavolumes")
 NAD = Resource("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions")
+USUAL = ("cdi", "multus", "kubevirt")
 CONTROLLERS = ("garbage-collector", "pvc-protection", "pv-protection", "podgc")
 Obj = dict[str, Any]
 
@@ -147,9 +148,10 @@ def condition(status: Obj, name: str) -> tuple[str, str]:
 
 
 @asynccontextmanager
-async def playing(*, nodes: int = 3, **options: Any) -> AsyncIterator[Play]:
+async def playing(*, nodes: int = 3, parts: Collection[str] = USUAL, **options: Any) -> AsyncIterator[Play]:
+    """Not all parts, unless told: each takes its time to install."""
     async with (
         Cluster(nodes=nodes, controllers=CONTROLLERS) as cluster,
-        SimulatedKubeVirt(cluster, **options) as kubevirt,
+        SimulatedKubeVirt(cluster, parts=parts, **options) as kubevirt,
     ):
         yield Play(cluster, kubevirt)

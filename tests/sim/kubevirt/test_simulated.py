@@ -6,7 +6,21 @@ import pytest
 
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod
 from konverge.sim import run
-from tests.sim.kubevirt.conftest import DV, SPACE, VM, VMI, claim, condition, data_volume, machine, nad, playing
+from konverge.sim.cluster import Cluster
+from konverge.sim.kubevirt import PARTS, SimulatedKubeVirt
+from tests.sim.kubevirt.conftest import (
+    CONTROLLERS,
+    DV,
+    SPACE,
+    VM,
+    VMI,
+    claim,
+    condition,
+    data_volume,
+    machine,
+    nad,
+    playing,
+)
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("S-22")]
 WAYS = pytest.mark.parametrize("way", ["populator", "legacy"])
@@ -114,3 +128,28 @@ def test_one_seed_gives_one_history() -> None:
             return (await play.status(VMI))["phaseTransitionTimestamps"]  # type: ignore[no-any-return]
 
     assert run(history(), seed=7) == run(history(), seed=7)
+
+
+async def test_all_parts_live_together_and_leave_the_server_as_it_was() -> None:
+    async with Cluster(controllers=CONTROLLERS) as cluster:
+        before = cluster.server.admission
+        async with SimulatedKubeVirt(cluster) as kubevirt:
+            assert kubevirt.installed == set(PARTS)
+            assert "subresources.kubevirt.io" in cluster.server.registry.groups()
+        assert (cluster.server.admission is before, "subresources.kubevirt.io" in cluster.server.registry.groups()) == (
+            True,
+            False,
+        )
+        async with SimulatedKubeVirt(cluster):  # once more, on what is there already
+            await cluster.client.create(machine("web-vm"))
+            await cluster.clock.advance(60)
+            assert (await cluster.client.get(VMI, "web-vm", SPACE))["status"]["phase"] == "Running"
+        async with SimulatedKubeVirt(cluster):
+            await cluster.clock.advance(1)
+            assert condition((await cluster.client.get(VMI, "web-vm", SPACE))["status"], "AgentConnected")[0] == "True"
+
+
+async def test_a_part_that_does_not_exist() -> None:
+    async with Cluster(controllers=False) as cluster:
+        with pytest.raises(ValueError, match="there is no part xen; there are: cdi"):
+            SimulatedKubeVirt(cluster, parts=["xen"])

@@ -50,7 +50,7 @@ async def uid_of(play: Play, name: str) -> str:
 
 
 async def test_a_snapshot_keeps_the_machine_and_its_volumes() -> None:
-    async with playing() as play:
+    async with playing(parts=["cdi", "kubevirt", "snapshot"]) as play:
         await running(play)
         await play.after(31)
         await play.client.create(snapshot())
@@ -87,7 +87,7 @@ async def test_snapshots_fail_by_the_storage_and_by_their_deadline() -> None:
 
 
 async def test_a_restore_in_place_brings_back_spec_and_claims() -> None:
-    async with playing() as play:
+    async with playing(parts=["cdi", "kubevirt", "snapshot"]) as play:
         await running(play)
         await play.client.create(snapshot())
         await play.until(SNAPSHOT, "snap", "Succeeded")
@@ -115,7 +115,7 @@ async def test_a_restore_in_place_brings_back_spec_and_claims() -> None:
 
 
 async def test_a_restore_with_new_names_points_the_machine_to_them() -> None:
-    async with playing() as play:
+    async with playing(parts=["cdi", "kubevirt", "snapshot"]) as play:
         await running(play)
         await play.client.create(snapshot())
         await play.until(SNAPSHOT, "snap", "Succeeded")
@@ -131,7 +131,7 @@ async def test_a_restore_with_new_names_points_the_machine_to_them() -> None:
 
 
 async def test_a_restore_of_a_running_machine_fails_or_waits_as_its_policy_says() -> None:
-    async with playing() as play:
+    async with playing(parts=["cdi", "kubevirt", "snapshot"]) as play:
         await running(play)
         await play.client.create(snapshot())
         await play.until(SNAPSHOT, "snap", "Succeeded")
@@ -148,7 +148,7 @@ async def test_a_restore_of_a_running_machine_fails_or_waits_as_its_policy_says(
 
 
 async def test_a_restore_that_the_storage_refuses_lets_the_machine_go() -> None:
-    async with playing() as play:
+    async with playing(parts=["cdi", "kubevirt", "snapshot"]) as play:
         await running(play)
         await play.client.create(snapshot())
         await play.until(SNAPSHOT, "snap", "Succeeded")

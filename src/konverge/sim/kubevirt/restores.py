@@ -6,6 +6,7 @@ made again under their names; otherwise there are new ones, and the machine's vo
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import deepcopy
 from math import inf
 from typing import Any
@@ -14,7 +15,8 @@ from konverge.client import AlreadyExists, MergePatch
 from konverge.client.patches import difference
 from konverge.objects import times
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
-from konverge.runtime import Context, Controller, Result, controller_of
+from konverge.runtime import Context, Controller, Request, Result, Watch, controller_of
+from konverge.runtime.context import Caches
 from konverge.sim.kubevirt import faults, marks
 from konverge.sim.kubevirt.kinds import (
     DataVolume,
@@ -53,8 +55,8 @@ class Restores:
                 self.reconcile,
                 name="virt-controller-restores",
                 component="restore-controller",
-                watches=[faults.switches(Restore)],
-                reads=[Instance, Snapshot, SnapshotContent, PersistentVolumeClaim, DataVolume],
+                watches=[faults.switches(Restore), Watch(kind=Instance, lookup=_restores_of)],
+                reads=[Snapshot, SnapshotContent, PersistentVolumeClaim, DataVolume],
                 optional=[DataVolume],
             )
         ]
@@ -126,12 +128,12 @@ class Restores:
         policy = ctx.obj.spec.get("targetReadinessPolicy", "WaitGracePeriod")
         words = f"Waiting for target to be ready: VMI {machine.metadata.name} is running"
         set_condition(ctx.obj.status, "Ready", False, "NotReady", words)
-        late = self._pace.left(ctx.obj.metadata, "grace", (_GRACE, _GRACE)) == 0
-        if policy == "FailImmediate" or (policy == "WaitGracePeriod" and late):
+        left = self._pace.left(ctx.obj.metadata, "grace", (_GRACE, _GRACE))
+        if policy == "FailImmediate" or (policy == "WaitGracePeriod" and left == 0):
             return self._fail(ctx, f"the target is not stopped: {machine.metadata.name}")
         if policy == "StopTarget":
             await self._patch(ctx, machine, _halted(machine.spec))
-        return self._timings.begin[1]
+        return left or _GRACE
 
     def _fail(self, ctx: Context[Restore], why: str) -> float:
         set_condition(ctx.obj.status, "Progressing", False, "Failed", why)
@@ -200,6 +202,13 @@ class Restores:
         if changed:
             meta = machine.metadata
             await ctx.client.patch(VirtualMachine, meta.name, MergePatch({"spec": changed}), meta.namespace)
+
+
+def _restores_of(instance: Instance, caches: Caches) -> Iterable[Request]:
+    """Those that may wait for an instance to stop."""
+    lister, meta = caches.lister(Restore), instance.metadata
+    found = lister.list(meta.namespace) if lister is not None else []
+    return [Request(meta.namespace, one.metadata.name) for one in found if one.spec["target"]["name"] == meta.name]
 
 
 def _halted(spec: Obj) -> Obj:
