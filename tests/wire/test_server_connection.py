@@ -9,7 +9,7 @@ import itertools
 
 import pytest
 
-from konverge.wire import Headers, Request, Response, Server
+from konverge.wire import Headers, Request, Response, Server, Sink
 from konverge.wire.server_connection import ServerConnection
 
 from .memory import MemoryTransport
@@ -139,3 +139,18 @@ async def test_a_burst_of_requests_lets_others_run() -> None:
     assert max(after - before for before, after in itertools.pairwise(rounds)) <= 20
     transport.close()
     await spin(3)
+
+
+async def test_nothing_follows_a_stream_that_was_cut_off(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail(sink: Sink) -> None:
+        sink.write(b"begun")
+        raise ValueError("what happened")
+
+    async def handler(request: Request) -> Response:
+        return Response(200, producer=fail) if request.target == "/0" else Response(200, None, b"smuggled")
+
+    async with serving(handler) as server, raw_client(server) as client:
+        client.write(b"".join(GET % number for number in range(3)))
+        await client.answer(head_only=True)
+        assert await client.rest() == b"5\r\nbegun\r\n"
+    assert "what happened" in caplog.text

@@ -344,7 +344,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         if sink.closed:
             return
         log.exception("the stream of %s %s failed", item.request.method, item.request.target.partition("?")[0])
-        self._last = True
+        self._read_no_more()  # whatever followed would be taken for a part of it
         if item.http_1_0:
             self._transport.abort()  # a plain close would look like the regular end
 
