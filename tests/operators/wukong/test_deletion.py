@@ -162,3 +162,21 @@ async def test_a_machine_that_is_deleted_while_it_is_being_made(mode: str) -> No
         await asyncio.sleep(30)
         assert (await w.client.list(PersistentVolumeClaim, SPACE)).items == []
         assert (await w.client.list(DataVolume, SPACE)).items == []
+
+
+async def test_a_machine_that_is_deleted_while_it_moves() -> None:
+    async with world(timings=QUICK) as w:
+        shared = DATA | {"accessModes": ["ReadWriteMany"]}
+        await w.running(disks=[shared])
+        assert await w.condition("Migratable") == ("True", "Migratable")
+        moving = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstanceMigration",
+                  "metadata": {"name": "move", "namespace": SPACE}, "spec": {"vmiName": "web-vm"}}  # fmt: skip
+        await w.client.create(moving)
+        await asyncio.sleep(2)
+        machine = await w.vm()
+        assert machine is not None
+        assert machine.status.printable_status == "Migrating"
+        await w.delete()
+        await w.gone(Wukong, NAME)
+        assert await w.vm() is None
+        assert await w.find(PersistentVolumeClaim, "web-data") is None

@@ -50,7 +50,10 @@ FOREIGN: tuple[type[Object], ...] = (
     NodeNetworkState,
 )
 """The kinds of others: a cluster may not have them, or not yet."""
-_SETTINGS = Settings(workers=32, timeout=60.0, max_retries=0, max_delay=60.0)
+_SETTINGS = Settings(
+    workers=32, timeout=60.0, max_retries=0, max_delay=60.0, rate_limiter_qps=100.0, rate_limiter_burst=500
+)
+"""Each new machine comes back at once twice: five hundred of them at a time are nothing to slow down for."""
 
 
 def _of_instance(instance: VirtualMachineInstance) -> Iterable[Request]:
