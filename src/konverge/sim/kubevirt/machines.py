@@ -37,13 +37,14 @@ from konverge.sim.kubevirt.kinds import (
     with_finalizers,
     without_finalizer,
 )
-from konverge.sim.kubevirt.printable import FINAL, printable
+from konverge.sim.kubevirt.printable import FINAL, Around, printable
 from konverge.sim.kubevirt.templates import FINALIZER, comparable, instance_for, propagated, spec_for, strategy
 from konverge.sim.kubevirt.timings import Pace, Timings, seconds
 
 _FIRST_DELAY = 10.0
 _LONGEST_DELAY = 300.0
-_MOVED = ("Succeeded", "Failed")
+_OVER = ("Succeeded", "Failed")
+_NOT_FILLING = (*_OVER, "WaitForFirstConsumer", "PendingPopulation")
 _TYPES = "instancetype.kubevirt.io"
 
 
@@ -60,6 +61,7 @@ class Machines:
             Watch(kind=KubeVirt, lookup=_all_machines),
             Watch(kind=Migration, requests=_moved),
             Watch(kind=PersistentVolumeClaim, lookup=_users),
+            Watch(kind=DataVolume, lookup=_users),
         ]
         return [
             Controller(
@@ -220,11 +222,7 @@ class Machines:
     async def _tell(self, ctx: Context[VirtualMachine], instance: Instance | None) -> None:
         machine, status = ctx.obj, ctx.obj.status
         inner: Obj = instance.status if instance is not None else {}
-        moving = any(
-            one.spec.get("vmiName") == machine.metadata.name and one.status.get("phase") not in _MOVED
-            for one in await ctx.list(Migration)
-        )
-        status["printableStatus"] = printable(machine, instance, moving=moving, binding=await _binding(ctx, instance))
+        status["printableStatus"] = printable(machine, instance, await _around(ctx, instance))
         status["created"] = instance is not None
         status["ready"] = is_true(inner, "Ready")
         status["runStrategy"] = strategy(machine)
@@ -316,17 +314,19 @@ async def _updates_live(ctx: Context[Any]) -> bool:
     return False
 
 
-async def _binding(ctx: Context[VirtualMachine], instance: Instance | None) -> bool:
-    """Whether a claim of an instance that wants to start still waits to be bound."""
-    if instance is None or instance.status.get("phase") not in ("Pending", "Scheduling"):
-        return False
-    for name in launcher.claims_of(instance.spec).values():
+async def _around(ctx: Context[VirtualMachine], instance: Instance | None) -> Around:
+    """What the instance alone does not tell."""
+    moving = any(
+        one.spec.get("vmiName") == ctx.request.name and one.status.get("phase") not in _OVER
+        for one in await ctx.list(Migration)
+    )
+    filling = unbound = False
+    for name in launcher.claims_of(instance.spec if instance is not None else {}).values():
         claim = await ctx.get(PersistentVolumeClaim, name)
-        if claim is not None and claim.status.phase == "Pending":
-            volume = await ctx.get(DataVolume, name) if ctx.serves(DataVolume) else None
-            if volume is None or volume.status.get("phase") in ("WaitForFirstConsumer", "PendingPopulation"):
-                return True
-    return False
+        volume = await ctx.get(DataVolume, name) if ctx.serves(DataVolume) else None
+        unbound |= claim is not None and claim.status.phase == "Pending"
+        filling |= volume is not None and volume.status.get("phase") not in _NOT_FILLING
+    return Around(moving=moving, filling=filling, unbound=unbound)
 
 
 def _place(ctx: Context[Any]) -> tuple[str, str]:
@@ -342,7 +342,7 @@ def _all_machines(found: KubeVirt, caches: Caches) -> Iterable[Request]:
     return [] if lister is None else [Request(o.metadata.namespace, o.metadata.name) for o in lister.list(None)]
 
 
-def _users(claim: PersistentVolumeClaim, caches: Caches) -> Iterable[Request]:
+def _users(claim: PersistentVolumeClaim | DataVolume, caches: Caches) -> Iterable[Request]:
     lister = caches.lister(Instance)
     value = f"{claim.metadata.namespace}/{claim.metadata.name}"
     return [] if lister is None else sorted(lister.informer.keys_by_index("claim", value))
