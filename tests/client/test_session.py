@@ -24,6 +24,7 @@ from konverge.client import (
     TooManyRequests,
     Unauthorized,
     Unavailable,
+    parse_warnings,
 )
 from konverge.client.credentials import Renewing
 from konverge.client.errors import ClientError, error_from_answer
@@ -184,6 +185,11 @@ async def test_warnings_reach_the_handler() -> None:
     server = Script(ok(config_map(), warning='299 - "old \\"thing\\"", 299 - "other"'))
     await server.client(on_warning=heard.append).get(ConfigMap, "a", namespace="shop")
     assert [warning.text for warning in heard] == ['old "thing"', "other"]
+
+
+def test_a_warning_with_control_characters_ends_the_list() -> None:
+    texts = [warning.text for warning in parse_warnings('299 - "a", 299 - "\u00e9\\"", 299 - "\x1b[31mred", 299 - "b"')]
+    assert texts == ["a", '\u00e9"']
 
 
 async def test_warnings_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -13,7 +13,10 @@ from typing import NamedTuple
 
 log = logging.getLogger("konverge.client")
 
-_VALUE = re.compile(r'\s*(?P<code>\d{3}) (?P<agent>[^ "]+) "(?P<text>(?:[^"\\]|\\.)*)"(?: "[^"]*")?\s*(?:,|$)')
+_CONTROL = r"\x00-\x1f\x7f-\x9f"  # in a text it would be there to fool whoever reads the log
+_VALUE = re.compile(
+    rf'\s*(?P<code>\d{{3}}) (?P<agent>[^ "]+) "(?P<text>(?:[^"\\{_CONTROL}]|\\[^{_CONTROL}])*)"(?: "[^"]*")?\s*(?:,|$)'
+)
 _ESCAPED = re.compile(r"\\(.)")
 
 
