@@ -37,6 +37,7 @@ def test_the_rules_are_those_of_the_facts_with_nothing_to_spare() -> None:
         "virtualmachineinstances.kubevirt.io": "delete get list watch",
         "virtualmachineinstances/pause.subresources.kubevirt.io": "update",
         "virtualmachineinstances/unpause.subresources.kubevirt.io": "update",
+        "virtualmachines/restart.subresources.kubevirt.io": "update",
         "virtualmachinesnapshots.snapshot.kubevirt.io": ALL,
         "virtualmachinerestores.snapshot.kubevirt.io": ALL,
         "datavolumes.cdi.kubevirt.io": ALL,

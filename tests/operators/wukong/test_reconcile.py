@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from konverge.client import Invalid, JsonPatch, MergePatch
+from konverge.client import Call, Invalid, JsonPatch, MergePatch
 from konverge.objects import ObjectMeta
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Secret, Service
 from konverge.operators.wukong.kinds import DataVolume, NetworkAttachmentDefinition, VirtualMachine
 from konverge.operators.wukong.operator import OPERATOR
 from konverge.operators.wukong.resource import FINALIZER, Wukong
+from konverge.operators.wukong.steps.restart import MACHINES
 from konverge.runtime import controller_of, find_condition
 from konverge.sim.kubevirt import QUICK
 from tests.operators.wukong.world import MODES, MODES_IN_TURN, NAME, SPACE, SPEC, World, world
@@ -122,8 +123,10 @@ async def test_power_is_kept_where_it_is_declared_and_left_alone_where_not() -> 
         assert of_operator(w) == []
         await virtctl(w, "free", "Always")
         await w.phase("Running", "free")
+        told = (await w.events()).count("PowerReverted")
         await w.change("declared", powerState="Stopped")
         await w.phase("Stopped", "declared")
+        assert (await w.events()).count("PowerReverted") == told, "a changed spec overrules nobody"
         assert await w.vmi("declared") is None
         assert (await w.wukong("declared")).status.primary_ip == ""
 
@@ -323,3 +326,61 @@ async def test_a_guest_is_paused_and_goes_on() -> None:
         assert after is not None
         assert after.metadata.uid == before.metadata.uid
         assert {"Paused", "Unpaused"} <= set(await w.events())
+
+
+@pytest.mark.spec("W-07", "W-13")
+async def test_what_others_have_made_or_plugged_in_is_left_alone() -> None:
+    async with world(timings=QUICK) as w:
+        template: dict[str, Any] = {"spec": {"domain": {"devices": {}}}}
+        theirs = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
+                  "metadata": {"name": "taken-vm", "namespace": SPACE},
+                  "spec": {"runStrategy": "Halted", "template": template}}  # fmt: skip
+        await w.client.create(theirs)
+        await w.create("taken", disks=[PLAIN])
+        found = await w.phase("Error", "taken")
+        assert found.status.message == "there is a VirtualMachine taken-vm of somebody else: rename one"
+        await w.delete("taken")
+        await w.gone(Wukong, "taken")
+        machine = await w.vm("taken")
+        assert machine is not None
+        assert (machine.metadata.labels, machine.metadata.owner_references) == ({}, [])
+
+        data = PLAIN | {"name": "data"}
+        await w.running(disks=[PLAIN, data], startStrategy={"runStrategy": "Always"})
+        hot = [{"op": "add", "path": "/spec/template/spec/volumes/-",
+                "value": {"name": "hot", "dataVolume": {"name": "hot", "hotpluggable": True}}},
+               {"op": "add", "path": "/spec/template/spec/domain/devices/disks/-",
+                "value": {"name": "hot", "disk": {"bus": "scsi"}}}]  # fmt: skip
+        await w.client.patch("virtualmachines.kubevirt.io", "web-vm", JsonPatch(hot), SPACE)
+        await w.change(disks=[PLAIN])
+
+        async def names() -> list[str]:
+            now = await w.client.get("virtualmachines.kubevirt.io", "web-vm", SPACE)
+            return [one["name"] for one in now["spec"]["template"]["spec"]["volumes"]]
+
+        async def unplugged() -> bool:
+            return "data" not in await names()
+
+        await w.until(unplugged, "a machine without the disk")
+        assert await names() == ["system", "cloudinitdisk", "hot"]
+        assert await w.find(PersistentVolumeClaim, "web-data") is not None, "its data stay"
+
+
+@pytest.mark.spec("W-13")
+async def test_a_machine_that_people_start_is_restarted_by_asking_for_it() -> None:
+    async with world(timings=QUICK) as w:
+        await w.create(disks=[PLAIN], startStrategy={"runStrategy": "Manual"})
+        await w.phase("Stopped")
+        call = Call("update", MACHINES, SPACE, "web-vm", subresource="start", body=b"{}",
+                    content_type="application/json")  # fmt: skip
+        await w.client.caller.call(call)
+        await w.phase("Running")
+        before = await w.vmi()
+        await w.change(restartAt="now")
+
+        async def restarted() -> bool:
+            now = await w.vmi()
+            return now is not None and before is not None and now.metadata.uid != before.metadata.uid
+
+        await w.until(restarted, "a restart")
+        await w.phase("Running")

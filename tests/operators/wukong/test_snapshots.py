@@ -56,9 +56,10 @@ async def test_a_snapshot_is_taken_once_and_goes_with_its_object() -> None:
 
 
 @pytest.mark.spec("W-14")
-async def test_a_machine_is_put_back_once_and_is_on_again_afterwards() -> None:
+@pytest.mark.parametrize("power", [{"powerState": "Running"}, {}], ids=["declared", "left to others"])
+async def test_a_machine_is_put_back_once_and_is_on_again_afterwards(power: dict[str, str]) -> None:
     async with world(timings=QUICK) as w:
-        await w.running(disks=[*DISKS, SPEC["disks"][0] | {"name": "image"}], powerState="Running")
+        await w.running(disks=[*DISKS, SPEC["disks"][0] | {"name": "image"}], **power)
         await take(w, "before")
         await until_phase(w, "before", "Succeeded")
         old = await w.client.get(PersistentVolumeClaim, "web-system", SPACE)
@@ -71,6 +72,7 @@ async def test_a_machine_is_put_back_once_and_is_on_again_afterwards() -> None:
         await w.until(restored, "the restore")
         found = await w.phase("Running")
         assert found.status.power_state == "Running"
+        assert "PowerReverted" not in await w.events()
         new = await w.client.get(PersistentVolumeClaim, "web-system", SPACE)
         assert new.metadata.uid != old.metadata.uid, "its claims were put back under their names"
         assert await w.condition("RestoreInProgress") == ("", "")

@@ -13,7 +13,7 @@ from konverge.operators.wukong.kinds import VirtualMachine
 from konverge.operators.wukong.power import overruled, strategy_for, wants_pause
 from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.status import NetworkStatus, WukongStatus
-from konverge.operators.wukong.steps.foreign import with_foreign
+from konverge.operators.wukong.steps.foreign import PARTS, with_foreign
 from konverge.operators.wukong.steps.observe import _interfaces, _power
 from tests.operators.wukong.test_phases import instance, machine
 from tests.operators.wukong.world import SPEC
@@ -71,12 +71,15 @@ def test_what_others_plugged_in_stays_and_what_was_ours_goes() -> None:
     }
     live["spec"]["template"]["spec"]["networks"] = [{"name": "plugged", "multus": {"networkName": "x"}}]
     wish = from_dict(VirtualMachine, template("system"))
-    made = with_foreign(wish, live, {"system", "old"}).spec["template"]["spec"]
+    live["metadata"] = {"annotations": {PARTS: "old,system"}}
+    applied = with_foreign(wish, live)
+    assert applied.metadata.annotations[PARTS] == "system"
+    made = applied.spec["template"]["spec"]
     assert [one["name"] for one in made["volumes"]] == ["system", "hot"]
     assert made["volumes"][1] == {"name": "hot", "dataVolume": {"name": "hot", "hotpluggable": True}}
     assert [one["name"] for one in made["domain"]["devices"]["disks"]] == ["system", "hot"]
     assert made["networks"] == [{"name": "plugged", "multus": {"networkName": "x"}}]
-    assert with_foreign(wish, None, set()).spec == to_dict(wish)["spec"]
+    assert with_foreign(wish, None).spec == to_dict(wish)["spec"]
 
 
 @pytest.mark.spec("W-08")

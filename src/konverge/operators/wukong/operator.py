@@ -27,6 +27,7 @@ from konverge.operators.wukong.resource import AnyWukong, Wukong, WukongSnapshot
 from konverge.operators.wukong.snapshots import SnapshotReconciler
 from konverge.operators.wukong.steps.nodes import BRIDGES, bridges_of
 from konverge.operators.wukong.steps.pause import CALLS
+from konverge.operators.wukong.steps.restart import MACHINES
 from konverge.runtime import (
     Controller,
     Request,
@@ -107,7 +108,7 @@ def controllers(options: Options | None = None, *, namespaces: tuple[str, ...] =
             makes=on_nodes.get("makes", ()),
             changes=[AnyWukong],
             deletes=[VirtualMachineInstance],
-            calls=[(CALLS, "pause"), (CALLS, "unpause")],
+            calls=[(CALLS, "pause"), (CALLS, "unpause"), (MACHINES, "restart")],
             optional=FOREIGN,
             predicate=any_of(generation_changed, annotations_changed, labels_changed),
             namespaces=namespaces,

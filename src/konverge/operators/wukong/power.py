@@ -13,6 +13,8 @@ from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.wish import run_strategy, wanted_power
 
 HALTED = "Halted"
+HALTED_FROM = "vm.novasphere.dev/halted-from"
+"""On a VirtualMachine that is off for a restore: the strategy that it had before."""
 
 
 def is_declared(spec: WukongSpec) -> bool:
@@ -28,7 +30,16 @@ def strategy_for(spec: WukongSpec, live: VirtualMachine | None, *, halt: bool = 
     if is_declared(spec):
         # Manual leaves starting to others, which somebody who declares the power does not.
         return "Always" if wish == "Manual" else wish
-    return wish if live is None else live.spec.run_strategy or wish
+    if live is None:
+        return wish
+    return live.metadata.annotations.get(HALTED_FROM) or live.spec.run_strategy or wish
+
+
+def halt_mark(live: VirtualMachine | None, *, halt: bool) -> dict[str, str]:
+    """What is to stand on a machine that is switched off for a restore, so that it is on again afterwards."""
+    if live is None or not halt:
+        return {}
+    return {HALTED_FROM: live.metadata.annotations.get(HALTED_FROM) or live.spec.run_strategy or HALTED}
 
 
 def overruled(spec: WukongSpec, live: VirtualMachine, wish: str) -> bool:

@@ -25,6 +25,7 @@ from konverge.operators.wukong.steps import (
     tell,
     validate,
 )
+from konverge.operators.wukong.steps.round import NotOurs
 from konverge.runtime import Context, Reconciler, Result
 
 AT_ONCE = Result(requeue=True)
@@ -67,6 +68,9 @@ class WukongReconciler(Reconciler[AnyWukong]):
         for step in BUILDING:
             try:
                 await step(round)
+            except NotOurs as error:
+                round.trouble.append(Trouble(VIRTUAL_MACHINE_READY, "NotOurs", str(error), failed=True))
+                return
             except REFUSALS as error:
                 if isinstance(error, Forbidden) and error.namespace_terminating:
                     raise

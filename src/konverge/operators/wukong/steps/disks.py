@@ -18,7 +18,7 @@ from konverge.operators.wukong import wish
 from konverge.operators.wukong.children.disks import claim_for, data_volume_for, grown, growth_for
 from konverge.operators.wukong.conditions import SPEC_VALID, VOLUMES_BOUND, Trouble
 from konverge.operators.wukong.kinds import DataVolume
-from konverge.operators.wukong.names import LABEL, REQUESTED_SIZE
+from konverge.operators.wukong.names import REQUESTED_SIZE
 from konverge.operators.wukong.spec_disks import Disk
 from konverge.operators.wukong.status import VolumeStatus
 from konverge.operators.wukong.steps.round import Round
@@ -32,7 +32,7 @@ LOST = "Lost"
 
 async def disks(round: Round) -> None:
     """Make what is missing, let grow what should, and note how far everything is."""
-    if round.restoring:
+    if round.restoring or (round.vm is not None and round.vm.status.restore_in_progress):
         round.volumes = list(round.status.volumes)  # they are being replaced, and are nobody else's business
         return
     for disk in round.spec.spec.disks:
@@ -164,7 +164,7 @@ def _foreign(
 ) -> Trouble | None:
     """A claim that somebody else made under our name is not to be written to."""
     present: Object | None = volume if volume is not None else claim
-    if present is None or _is_ours(round, present) or _recorded(round, disk):
+    if present is None or round.owns(present) or _recorded(round, disk):
         return None
     owner = controller_of(present)
     if volume is None and owner is not None and owner.kind == "DataVolume" and owner.name == present.metadata.name:
@@ -172,13 +172,6 @@ def _foreign(
     kind = type(present).resource.kind
     message = f"disk {disk.name}: there is a {kind} {present.metadata.name} of somebody else: name it as existingClaim"
     return Trouble(VOLUMES_BOUND, "ClaimNotOurs", f"{message}, or rename the disk", failed=True)
-
-
-def _is_ours(round: Round, present: Object) -> bool:
-    owner = controller_of(present)
-    if owner is not None:
-        return owner.uid == round.ctx.obj.metadata.uid
-    return present.metadata.labels.get(LABEL) == round.name
 
 
 async def _reclaim(round: Round, claim: PersistentVolumeClaim | None) -> None:

@@ -2,7 +2,8 @@
 
 The lists of a VirtualMachine are one field each to the API server: whoever applies one applies all of it. A volume that
 somebody plugged in with `virtctl addvolume` is in such a list, so it goes into the wish as it is. What the operator
-itself put there before, and no longer wishes, is left out.
+itself put there before, and no longer wishes, is left out: an annotation, written along with the lists, says what that
+was.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any, ClassVar
 from konverge.objects import Object, Resource, field, to_dict
 from konverge.operators.wukong.kinds import VirtualMachine
 
+PARTS = "vm.novasphere.dev/parts"
+"""On the VirtualMachine: the names of the entries that are ours."""
 _LISTS = (("volumes",), ("networks",), ("domain", "devices", "disks"), ("domain", "devices", "interfaces"))
 
 
@@ -26,23 +29,32 @@ class Machine(Object):
     spec: dict[str, Any] = field(default_factory=dict)
 
 
-def with_foreign(wish: VirtualMachine, live: dict[str, Any] | None, ours: Collection[str]) -> Machine:
+def with_foreign(wish: VirtualMachine, live: dict[str, Any] | None) -> Machine:
     """The wish, and in its lists also those entries of the live machine that never were ours."""
     spec = to_dict(wish)["spec"]
+    wanted = spec["template"]["spec"]
+    wish.metadata.annotations[PARTS] = ",".join(sorted({one["name"] for path in _LISTS for one in _at(wanted, path)}))
     if live is not None:
-        wanted = spec["template"]["spec"]
+        ours = (live.get("metadata", {}).get("annotations") or {}).get(PARTS, "").split(",")
         present = live.get("spec", {}).get("template", {}).get("spec", {})
         for path in _LISTS:
             _add(wanted, present, path, ours)
     return Machine(metadata=wish.metadata, spec=spec)
 
 
+def _at(spec: dict[str, Any], path: tuple[str, ...]) -> list[dict[str, Any]]:
+    found: Any = spec
+    for step in path:
+        found = found.get(step) or {}
+    return list(found)
+
+
 def _add(wanted: dict[str, Any], present: dict[str, Any], path: tuple[str, ...], ours: Collection[str]) -> None:
-    *way, last = path
-    for step in way:
-        wanted, present = wanted.setdefault(step, {}), present.get(step) or {}
-    mine = wanted.get(last) or []
+    mine = _at(wanted, path)
     taken = {one.get("name") for one in mine} | set(ours)
-    others = [one for one in present.get(last) or [] if one.get("name") not in taken]
+    others = [one for one in _at(present, path) if one.get("name") not in taken]
     if others:
+        *way, last = path
+        for step in way:
+            wanted = wanted.setdefault(step, {})
         wanted[last] = [*mine, *others]

@@ -15,7 +15,7 @@ from konverge.operators.wukong.children.services import services_for
 from konverge.operators.wukong.children.virtualmachine import virtual_machine_for
 from konverge.operators.wukong.conditions import VIRTUAL_MACHINE_READY, VOLUMES_BOUND, Trouble
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
-from konverge.operators.wukong.power import overruled, strategy_for
+from konverge.operators.wukong.power import HALTED_FROM, halt_mark, overruled, strategy_for
 from konverge.operators.wukong.steps.foreign import with_foreign
 from konverge.operators.wukong.steps.networks import sweep
 from konverge.operators.wukong.steps.pause import pause
@@ -72,10 +72,10 @@ async def _around(round: Round) -> bool:
         round.trouble.append(Trouble(VIRTUAL_MACHINE_READY, "SecretNotFound", str(error)))
         return False
     if own is not None:
-        await ctx.apply(own)
+        await round.make(own)
     wanted = services_for(round.spec)
     for service in wanted:
-        await ctx.apply(service)
+        await round.make(service)
     keep = {service.metadata.name for service in wanted} | ({own.metadata.name} if own is not None else set())
     await _sweep(round, keep)
     return True
@@ -96,16 +96,20 @@ async def _apply(round: Round) -> None:
     spec = round.spec.spec
     strategy = strategy_for(spec, live, halt=bool(round.restoring))
     wanted = virtual_machine_for(round.spec, strategy=strategy)
-    wanted.metadata.annotations |= restart_marks(round)
+    wanted.metadata.annotations |= restart_marks(round) | halt_mark(live, halt=bool(round.restoring))
     record = ctx.caches.lister(VirtualMachine)
     raw = record.raw(wanted.metadata.name, ctx.request.namespace) if record is not None else None
-    before = {one.name for one in round.status.volumes} | {one.name for one in round.status.networks}
-    before |= set(names.RESERVED_DISKS)
-    if not await ctx.apply(with_foreign(wanted, None if raw is None else _decode(raw.raw), before)):
+    if not await round.make(with_foreign(wanted, None if raw is None else _decode(raw.raw))):
         return
+    known = round.status.observed_generation == round.generation  # else it is the spec that has changed
     if live is None:
         ctx.event("VirtualMachineCreated", f"VirtualMachine {wanted.metadata.name} made")
-    elif not round.restoring and overruled(spec, live, strategy):
+    elif (
+        known
+        and not round.restoring
+        and HALTED_FROM not in live.metadata.annotations
+        and overruled(spec, live, strategy)
+    ):
         field = "powerState" if spec.power_state is not None else "running"
         ctx.warning(
             "PowerReverted", f"runStrategy was {live.spec.run_strategy}: change spec.{field} of the Wukong instead"

@@ -38,7 +38,7 @@ async def _attach(round: Round, network: Network) -> Trouble | None:
         return _no(network, "MultusMissing", "the cluster has no Multus: install it, or leave the network out")
     if network.nad_name is not None:
         return await _given(round, network, network.nad_name)
-    await round.ctx.apply(nad_for(round.spec, network))
+    await round.make(nad_for(round.spec, network))
     return await node_network(round, network)
 
 

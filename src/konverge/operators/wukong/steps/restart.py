@@ -1,18 +1,21 @@
 """Restarts: once for each new `restartAt`; and for changes that need one, where `updatePolicy` is Automatic or no guest
 has started yet.
 
-A restart is the deletion of the running instance: KubeVirt makes the next one. Which instance a restart is about is
-written on the VirtualMachine before, so that an operator that is killed in between restarts neither twice nor never.
+A restart is the deletion of the running instance: KubeVirt makes the next one (where starting is left to people, it is
+asked for it). Which instance a restart is about is written on the VirtualMachine before, so that an operator that is
+killed in between restarts neither twice nor never.
 """
 
 from __future__ import annotations
 
-from konverge.client import Conflict, NotFound
+from konverge.client import Call, Conflict, NotFound
+from konverge.objects import ObjectMeta, Resource
 from konverge.objects.times import parse_time
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
 from konverge.operators.wukong.steps.round import Round
 from konverge.runtime import find_condition
 
+MACHINES = Resource("subresources.kubevirt.io", "v1", "VirtualMachine", "virtualmachines")
 ASKED = "vm.novasphere.dev/restart-at"
 INSTANCE = "vm.novasphere.dev/restart-of"
 """The uid of the instance that was there when the restart was asked for; empty when there was none."""
@@ -59,9 +62,28 @@ async def _end(round: Round, vmi: VirtualMachineInstance, why: str) -> None:
     round.again = True
     if vmi.metadata.deletion_timestamp:
         return
+    strategy = round.vm.spec.run_strategy if round.vm is not None else ""
+    if strategy == "Once":
+        return  # it runs once: there is nobody who would start it again
     place = vmi.metadata
     try:
-        await round.ctx.client.delete(VirtualMachineInstance, place.name, place.namespace, uid=place.uid)
+        if strategy == "Manual":
+            await _ask(round, place)  # without an instance it would stay off
+        else:
+            await round.ctx.client.delete(VirtualMachineInstance, place.name, place.namespace, uid=place.uid)
     except (NotFound, Conflict):
-        return  # gone already, or another one by now
+        return  # gone already, or another one by now; or KubeVirt is at it
     round.ctx.event("Restarted", f"the virtual machine is restarted: {why}")
+
+
+async def _ask(round: Round, place: ObjectMeta) -> None:
+    call = Call(
+        "update",
+        MACHINES,
+        place.namespace,
+        place.name,
+        subresource="restart",
+        body=b"{}",
+        content_type="application/json",
+    )
+    await round.ctx.client.caller.call(call)

@@ -6,12 +6,18 @@ with a disk, the status still says how the machine is that runs.
 
 from __future__ import annotations
 
+from konverge.objects import Object
 from konverge.operators.wukong.conditions import Trouble
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
+from konverge.operators.wukong.names import LABEL
 from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.resource import AnyWukong, Wukong
 from konverge.operators.wukong.status import NetworkStatus, VolumeStatus, WukongStatus
-from konverge.runtime import Context
+from konverge.runtime import Context, controller_of
+
+
+class NotOurs(Exception):
+    """Somebody else has an object of the name that ours should have."""
 
 
 class Round:
@@ -57,6 +63,20 @@ class Round:
         if self.wukong is None:
             raise LookupError("the spec was not read")
         return self.wukong
+
+    async def make(self, child: Object) -> bool:
+        """Apply a child that is ours alone. What somebody else has made under its name is not to be taken over."""
+        live = await self.ctx.get(type(child), child.metadata.name)
+        if live is not None and not self.owns(live):
+            raise NotOurs(f"there is a {type(child).resource.kind} {child.metadata.name} of somebody else: rename one")
+        return await self.ctx.apply(child)
+
+    def owns(self, child: Object) -> bool:
+        """Ours by its controller; where it has none, by our label."""
+        owner = controller_of(child)
+        if owner is not None:
+            return owner.uid == self.ctx.obj.metadata.uid
+        return child.metadata.labels.get(LABEL) == self.name
 
     def of(self, condition: str) -> Trouble | None:
         """The first trouble that makes a condition false; one that waiting does not help before others."""
