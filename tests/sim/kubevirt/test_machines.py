@@ -125,6 +125,13 @@ async def test_volume_templates_are_made_and_go_with_the_machine() -> None:
         assert [await play.find(VM), await play.find(DV, "root")] == [None, None]
 
 
+async def test_a_machine_may_have_a_long_name() -> None:
+    name = "x" * 62 + "." + "y" * 20
+    async with playing(parts=["kubevirt"]) as play:
+        await play.client.create(machine(name))
+        await play.until(VMI, name, "Running")
+
+
 async def test_a_mac_stays_only_where_it_is_given() -> None:
     async with playing(parts=["kubevirt"]) as play:
         fixed = machine("fixed")

@@ -20,10 +20,10 @@ _RETRY = 5
 def check(request: AdmissionRequest) -> None:
     """For an eviction of any pod. Raises 429 where the guest in it goes first."""
     pod = request.call.lookup("", "pods", request.namespace, request.name)
-    labels = ((pod or {}).get("metadata") or {}).get("labels") or {}
-    if pod is None or labels.get("kubevirt.io") != "virt-launcher":
+    owners = ((pod or {}).get("metadata") or {}).get("ownerReferences") or []
+    name = next((str(one["name"]) for one in owners if one.get("kind") == Instance.resource.kind), "")
+    if pod is None or not name:
         return
-    name = str(labels.get("vm.kubevirt.io/name", ""))
     instance = request.call.lookup(KUBEVIRT, "virtualmachineinstances", request.namespace, name)
     if instance is None or (instance.get("status") or {}).get("phase") != "Running":
         return

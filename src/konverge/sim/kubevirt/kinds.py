@@ -199,6 +199,11 @@ def reference(obj: Object, *, controller: bool = True) -> Obj:
     }
 
 
+def label_value(name: str) -> str:
+    """A name as the value of a label, which is shorter than names may be."""
+    return name[:63].rstrip("-._")
+
+
 async def without_finalizer(client: Client, obj: Object, *names: str) -> None:
     """Take these finalizers off, if they are there."""
     left = [one for one in obj.metadata.finalizers if one not in names]

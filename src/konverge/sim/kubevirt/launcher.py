@@ -14,7 +14,7 @@ from konverge.cache.record import Meta, Record
 from konverge.objects.codec import decoder
 from konverge.objects.quantity import Quantity
 from konverge.sim.kubelet.behaviour import ANNOTATION
-from konverge.sim.kubevirt.kinds import Instance, Obj, reference
+from konverge.sim.kubevirt.kinds import Instance, Obj, label_value, reference
 
 IMAGE = "quay.io/kubevirt/virt-launcher:v1.8.0"
 TARGET = "kubevirt.io/migrationJobUID"
@@ -133,7 +133,7 @@ def _labels(instance: Instance) -> Obj:
     return {
         "kubevirt.io": "virt-launcher",
         CREATED_BY: meta.uid,
-        "vm.kubevirt.io/name": meta.name[:63],
+        "vm.kubevirt.io/name": label_value(meta.name),
     }
 
 

@@ -7,7 +7,7 @@ from hashlib import sha256
 from uuid import UUID
 
 from konverge.objects.quantity import Quantity
-from konverge.sim.kubevirt.kinds import Obj, VirtualMachine, reference
+from konverge.sim.kubevirt.kinds import Obj, VirtualMachine, label_value, reference
 
 FINALIZER = "kubevirt.io/virtualMachineControllerFinalize"
 FOREGROUND = "foregroundDeleteVirtualMachine"
@@ -34,7 +34,7 @@ def instance_for(machine: VirtualMachine, size: Obj | None = None, *, live: bool
         "metadata": {
             "name": machine.metadata.name,
             "namespace": machine.metadata.namespace,
-            "labels": {**(meta.get("labels") or {}), "kubevirt.io/vm": machine.metadata.name},
+            "labels": {**(meta.get("labels") or {}), "kubevirt.io/vm": label_value(machine.metadata.name)},
             "annotations": dict(meta.get("annotations") or {}),
             "ownerReferences": [reference(machine)],
             "finalizers": [FINALIZER, FOREGROUND],
