@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import msgspec
 from msgspec import UNSET
 
-from konverge.client.errors import MalformedAnswer
+from konverge.client.errors import UNREADABLE, MalformedAnswer
 from konverge.client.watch import WatchEvent
 from konverge.objects.codec import decoder
 from konverge.objects.meta import Object, ObjectList, ObjectMeta, detach
@@ -63,7 +63,7 @@ class Binding(Generic[T]):
     def decode(self, body: bytes) -> T:
         try:
             return self._object(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise self._malformed(error) from error
 
     def decode_events(self, lines: bytes) -> list[WatchEvent[T]]:
@@ -87,7 +87,7 @@ class Binding(Generic[T]):
     def decode_list(self, body: bytes) -> Listing[T]:
         try:
             found = _without_collection(self._list, body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise self._malformed(error) from error
         if self._dynamic:
             self._fill_in(found.items)

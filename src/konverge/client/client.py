@@ -14,7 +14,7 @@ from konverge.client.config import Config, Impersonation, load_config
 from konverge.client.connection import Reconnecting
 from konverge.client.credentials import ANONYMOUS, Credentials
 from konverge.client.discovery import Mapper
-from konverge.client.errors import MalformedAnswer
+from konverge.client.errors import UNREADABLE, MalformedAnswer
 from konverge.client.ratelimit import TokenBucket
 from konverge.client.reading import Reading
 from konverge.client.retry import RetryPolicy
@@ -109,7 +109,7 @@ class Client(Reading, Writing, Subresources):
         body = (await self.caller.call(Call("get", None, path="/version"))).body
         try:
             return from_json(dict[str, Any], body)
-        except ValueError as error:
+        except UNREADABLE as error:
             raise MalformedAnswer(f"/version is not JSON: {error}") from error
 
     async def aclose(self) -> None:

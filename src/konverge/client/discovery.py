@@ -15,13 +15,14 @@ the ETag of the last answer, looking again costs the server nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
 from konverge.client.call import JSON, Call, Caller
-from konverge.client.errors import MalformedAnswer, NotAcceptable, NotFound, Unavailable, UnknownKind
+from konverge.client.errors import UNREADABLE, MalformedAnswer, NotAcceptable, NotFound, Unavailable, UnknownKind
 from konverge.objects.resource import Resource
 
 AGGREGATED = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -120,7 +121,8 @@ class Mapper:
             return
         document = _decoded(response.body, root)
         if document.get("kind") == "APIGroupDiscoveryList":
-            self._pages[root] = (response.headers.get("etag"), _from_aggregated(document))
+            with _understanding(root):
+                self._pages[root] = (response.headers.get("etag"), _from_aggregated(document))
         else:
             self._pages[root] = ("", await self._read_by_group(root, document))
 
@@ -129,13 +131,15 @@ class Mapper:
         if document is None:
             document = _decoded((await self._caller.call(Call("get", None, path=root))).body, root)
         found: list[Served] = []
-        for api_version, preferred in _versions(document):
-            path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        with _understanding(root):
+            versions = [(_path(api_version), api_version, preferred) for api_version, preferred in _versions(document)]
+        for path, api_version, preferred in versions:
             try:
                 response = await self._caller.call(Call("get", None, path=path))
             except (NotFound, Unavailable):
                 continue  # removed since the list of groups was made, or the server behind it is down
-            found += _from_resource_list(_decoded(response.body, path), api_version, preferred)
+            with _understanding(path):
+                found += _from_resource_list(_decoded(response.body, path), api_version, preferred)
         return found
 
 
@@ -159,8 +163,16 @@ def _index(every: Iterable[Served]) -> dict[str, list[Served]]:
 def _decoded(body: bytes, path: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise MalformedAnswer(f"discovery at {path} is not JSON: {error}") from error
+
+
+@contextmanager
+def _understanding(path: str) -> Iterator[None]:
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError) as error:
+        raise MalformedAnswer(f"discovery at {path} is JSON of another form: {error!r}") from error
 
 
 def _from_aggregated(document: dict[str, Any]) -> list[Served]:
@@ -189,6 +201,10 @@ def _aggregated_entry(group: str, version: str, entry: dict[str, Any], *, prefer
         subresources=tuple(sub["subresource"] for sub in entry.get("subresources", ())),
         preferred=preferred,
     )
+
+
+def _path(api_version: str) -> str:
+    return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
 
 def _versions(document: dict[str, Any]) -> list[tuple[str, bool]]:

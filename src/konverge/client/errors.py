@@ -33,12 +33,15 @@ The text of an error says what happened and, where there is something to do abou
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import msgspec
 
 from konverge.objects.codec import decoder
 from konverge.objects.meta import Status, StatusDetails
+
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises: for what is no JSON or does not fit, no UTF-8, and too deep to read."""
 
 
 class ClientError(Exception):
@@ -317,7 +320,7 @@ def error_from_answer(code: int, body: bytes, *, request: str = "", retry_after:
 def read_status(body: bytes, code: int = 0) -> Status:
     try:
         status = _decode_status(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return Status(code=code, message=body[:500].decode("utf-8", "replace").strip())
     if not status.code:
         status.code = code

@@ -184,7 +184,7 @@ def _load_yaml(file: Path) -> Any:
         return yaml.load(file.read_bytes(), Loader=loader) or {}  # noqa: S506 - both are safe loaders
     except OSError as error:
         raise ConfigError(f"cannot read the kubeconfig {file}: {error.strerror}") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise ConfigError(f"{file} is not YAML: {error}") from error
 
 

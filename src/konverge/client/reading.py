@@ -11,7 +11,7 @@ import msgspec
 from konverge.client.base import Verbs, make_call
 from konverge.client.binding import K, Listing, Obj, known
 from konverge.client.call import JSON, Call
-from konverge.client.errors import Expired, MalformedAnswer
+from konverge.client.errors import UNREADABLE, Expired, MalformedAnswer
 from konverge.client.options import GetOptions, ListOptions, WatchOptions
 from konverge.client.watch import EventReader, RawEvent, WatchEvent
 from konverge.objects.codec import decoder
@@ -173,7 +173,7 @@ class Reading(Verbs):
         body = (await self.caller.call(call)).body
         try:
             found = _decode_raw_list(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise MalformedAnswer(f"the answer is not a list: {error}") from error
         # A Raw is a window into the whole answer and would keep all of it alive.
         return found.metadata, [bytes(item) for item in found.items]

@@ -14,7 +14,7 @@ import msgspec
 from konverge.client.base import Verbs, make_call, write_call
 from konverge.client.binding import Obj, known
 from konverge.client.call import Call
-from konverge.client.errors import MalformedAnswer
+from konverge.client.errors import UNREADABLE, MalformedAnswer
 from konverge.client.options import DeleteOptions, GetOptions, WriteOptions, delete_body
 from konverge.client.patches import MergePatch, Patch
 from konverge.client.watch import Blocks, next_chunk
@@ -158,8 +158,11 @@ class Subresources(Verbs):
         if audiences:
             spec["audiences"] = list(audiences)
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-        status = (await self.create_sub(SERVICE_ACCOUNTS, name, "token", body, namespace)).get("status", {})
-        return IssuedToken(token=status.get("token", ""), expires=status.get("expirationTimestamp", ""))
+        answer = await self.create_sub(SERVICE_ACCOUNTS, name, "token", body, namespace)
+        try:
+            return IssuedToken(token=answer["status"]["token"], expires=answer["status"]["expirationTimestamp"])
+        except (KeyError, TypeError) as error:
+            raise MalformedAnswer(f"the answer to a request for a token of {name!r} has none") from error
 
     async def bind_pod(self, name: str, node: str, namespace: str = "") -> None:
         """Place a pod on a node, as a scheduler does."""
@@ -198,7 +201,7 @@ class Subresources(Verbs):
         body = (await self.caller.call(call)).body
         try:
             return from_json(into if into is not None else dict[str, Any], body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise MalformedAnswer(f"{call.subresource}: the answer does not fit: {error}") from error
 
 

@@ -18,6 +18,7 @@ from typing import Generic, Literal, Protocol, TypeVar
 import msgspec
 
 from konverge.client.errors import (
+    UNREADABLE,
     ApiStatusError,
     ConnectionLost,
     MalformedAnswer,
@@ -86,7 +87,7 @@ def split_event(line: bytes) -> RawEvent:
             return line[9:middle].decode("ascii"), line[middle + 11 : -1]
     try:
         event = _decode_any(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise MalformedAnswer(f"a line of the watch is not an event: {error}") from error
     return event.type, bytes(event.object)
 
@@ -164,7 +165,7 @@ class EventReader:
         if len(block) <= TOGETHER:
             try:
                 return decoder.decode_events(block)
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except UNREADABLE:
                 pass  # one of them is out of the ordinary
         return (self._event(line, decoder) for line in block.split(b"\n") if line)
 
@@ -201,7 +202,7 @@ class EventReader:
         """One event. An ERROR event is raised as the error that it carries."""
         try:
             return decoder.decode_event(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             return self._exactly(line, decoder)
 
     def _exactly(self, line: bytes, decoder: EventDecoder[K]) -> WatchEvent[K]:
@@ -216,7 +217,7 @@ class EventReader:
             if kind == "BOOKMARK":
                 return decoder.bookmark(bytes(_decode_metadata(body).metadata))
             return decoder.decode_event(b'{"type":"%b","object":%b}' % (kind.encode(), body))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise MalformedAnswer(f"{self._request}: an object does not fit its class: {error}") from error
 
     def _end(self) -> bytes:

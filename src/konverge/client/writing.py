@@ -17,7 +17,7 @@ import msgspec
 from konverge.client.base import Verbs, make_call, placed, write_call
 from konverge.client.binding import Binding, K, Listing, Obj, known
 from konverge.client.call import JSON, Call
-from konverge.client.errors import MalformedAnswer
+from konverge.client.errors import UNREADABLE, MalformedAnswer
 from konverge.client.options import ApplyOptions, DeleteCollectionOptions, DeleteOptions, WriteOptions, delete_body
 from konverge.client.patches import ApplyPatch, Patch
 from konverge.objects.codec import to_json
@@ -247,5 +247,5 @@ def _is_status(answer: bytes) -> bool:
     """Whether a deletion was answered with a Status that says Success; the other possibility is the object."""
     try:
         return _read_head(answer).kind == "Status"
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise MalformedAnswer(f"the answer to the deletion is not JSON: {error}") from error
