@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
 import pytest
@@ -14,6 +14,7 @@ from konverge.objects import (
     ExclusiveMaximum,
     ListType,
     Maximum,
+    MaxItems,
     MaxLength,
     Minimum,
     Model,
@@ -195,6 +196,36 @@ class _Corners(Model):
     told: Annotated[_Two | None, Default({"a": 3})] = None
     literal: Literal["a", None] = None
     unset: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Stricter(_Ruled, rules=[Rule("self.b > 1")]):
+    b: int = 2
+
+
+class _Wider(_Stricter):
+    c: int = 3
+
+
+_T = TypeVar("_T")
+
+
+class _Box(Model, Generic[_T]):
+    held: Annotated[list[_T], MaxItems(3)] = []
+    one: _T | None = None
+
+
+class _Boxes(Model):
+    numbers: _Box[int] = field(default_factory=_Box)
+    words: _Box[Annotated[str, MaxLength(3)]] | None = None
+
+
+def test_rules_are_inherited_and_models_may_be_generic() -> None:
+    for model in (_Stricter, _Wider):
+        rules = schema_of(model)["x-kubernetes-validations"]
+        assert [rule["rule"] for rule in rules] == ["self.a < 9", "self.b > 1"]
+    boxes = schema_of(_Boxes)["properties"]
+    assert boxes["numbers"]["properties"]["one"] == {"type": "integer", "format": "int64"}
+    assert boxes["words"]["properties"]["held"]["items"] == {"type": "string", "maxLength": 3}
 
 
 def test_corners() -> None:

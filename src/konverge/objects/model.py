@@ -77,8 +77,9 @@ class ModelMeta(msgspec.StructMeta):
     ) -> _Meta:
         config.setdefault("kw_only", True)
         cls = super().__new__(mcls, name, bases, namespace, **config)
-        if rules:
-            cls.__rules__ = tuple(rules)
+        inherited = [rule for base in bases for rule in getattr(base, "__rules__", ())]
+        if rules or inherited:
+            cls.__rules__ = (*dict.fromkeys(inherited), *rules)
         return cls
 
     __rules__: tuple[Meta, ...]
