@@ -7,7 +7,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 import yaml
 
-from konverge.client import Client, Kubeconfig
+from konverge.client import Client, Kubeconfig, MergePatch
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.operators.nacos.resource import Nacos
 from konverge.operators.nacos.server import HttpNacosServers, NacosError
+from tests.operators.nacos.world import is_ready
 from tests.real.clients import programs
 from tests.real.embedded import Tool
 from tests.real.nacos import PATIENCE
@@ -58,7 +59,7 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
             process.send_signal(signal.SIGINT)
 
 
-async def _until_running(client: Client, name: str) -> Nacos:
+async def _until(client: Client, name: str, holds: Callable[[Nacos], bool]) -> Nacos:
     found = await client.list(Nacos, "default")
     seen: Any = found.items
     try:
@@ -68,15 +69,31 @@ async def _until_running(client: Client, name: str) -> Nacos:
         ):
             async for event in events:
                 seen = event.object
-                if event.type == "MODIFIED" and seen.metadata.name == name and seen.status.phase == "Running":
+                if event.type == "MODIFIED" and seen.metadata.name == name and holds(seen):
                     assert isinstance(seen, Nacos)
                     return seen
     except TimeoutError:
         pass
-    raise AssertionError(f"{name} is not Running: {seen}")
+    raise AssertionError(f"{name} does not come to it: {seen}")
 
 
-@pytest.mark.spec("N-19")
+def _runs(nacos: Nacos) -> bool:
+    return nacos.status.phase == "Running"
+
+
+async def _shrink(client: Client, servers: HttpNacosServers, name: str) -> None:
+    """From three to two: whoever leaves, a leader perhaps, is taken out of the raft groups first."""
+    await client.patch(Nacos, name, MergePatch({"spec": {"replicas": 2, "allowSmallClusters": True}}), "default")
+    found = await _until(client, name, lambda seen: seen.status.replicas == 2 and is_ready(seen))
+    address = next(node.instance for node in found.status.conditions if node.type == "leader")
+    members = await servers.nodes(address, timeout=20)
+    assert {one.host.partition(".")[0] for one in members} == {f"{name}-0", f"{name}-1"}
+    own = next(one for one in members if one.host.startswith(f"{found.status.leader}."))
+    led = [peers for group, peers in own.groups.items() if (own.leaders or {})[group].address == own.raft_address]
+    assert {len(peers) for peers in led} == {2}
+
+
+@pytest.mark.spec("N-15", "N-19")
 @pytest.mark.parametrize(("name", "replicas"), [("single", 1), ("trio", 3)])
 async def test_real_servers_in_the_pods(
     kubeconfig: Path, kubectl: Path, tmp_path: Path, name: str, replicas: int
@@ -97,7 +114,7 @@ async def test_real_servers_in_the_pods(
     tool = Tool(kubectl, kubeconfig, tmp_path)
     await asyncio.to_thread(tool, "apply", "-f", "-", stdin=json.dumps(wish))
     async with Client.connect(Kubeconfig.read(str(kubeconfig)).config()) as client, HttpNacosServers() as servers:
-        found = await _until_running(client, name)
+        found = await _until(client, name, _runs)
         assert found.status.version == "2.1.1"
         pods = (await client.list(Pod, "default", label_selector=f"app={name}")).items
         assert len(pods) == replicas
@@ -106,4 +123,6 @@ async def test_real_servers_in_the_pods(
             assert len(members) == replicas
             with pytest.raises(NacosError, match="HTTP 404"):  # a simulated server would know its state
                 await servers.state(pod.status.pod_ip or "", timeout=20)
-    assert "2.1.1" in await asyncio.to_thread(tool, "get", "nacos", name)
+        assert "2.1.1" in await asyncio.to_thread(tool, "get", "nacos", name)
+        if replicas > 1:
+            await _shrink(client, servers, name)
