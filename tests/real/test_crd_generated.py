@@ -24,6 +24,7 @@ from msgspec import inspect
 
 from konverge.objects import (
     CustomResource,
+    Default,
     ExclusiveMaximum,
     ExclusiveMinimum,
     Maximum,
@@ -39,7 +40,11 @@ from konverge.objects import (
     ObjectMeta,
     Pattern,
     Quantity,
+    Rule,
+    Time,
+    crd,
     crd_dict,
+    field,
     from_json,
     to_json,
 )
@@ -226,3 +231,64 @@ def _compare(api: Api, cls: type[CustomResource[Any, Any]], kind: Any, spec: dic
     status, answer = _post(api, cls, to_json(read))
     assert status == 201, (kind, spec, answer["message"])
     assert from_json(cls, json.dumps(answer)).spec == read.spec, (kind, spec)
+
+
+class Ruled(Model, rules=[Rule("self.a < 9", message="of the class")]):
+    a: int = 1
+    b: int = 2
+
+
+class CornerSpec(Model):
+    ruled: Annotated[Ruled, Rule("self.a != 5", message="of the field")] = field(default_factory=Ruled)
+    many: list[Ruled] = field(default_factory=lambda: [Ruled(a=3)])
+    told: Annotated[Ruled | None, Default({"a": 3})] = None
+    gaps: list[int | None] = []
+    port: Annotated[int, Minimum(1)] = 0
+    data: bytes = b""
+    since: Time = ""
+
+
+class Corner(CustomResource[CornerSpec, NoStatus], group="made.example.com", version="v1"):
+    """What once was accepted, refused or dropped by mistake."""
+
+
+@pytest.fixture(scope="module")
+def corners(api: Api) -> Iterator[Api]:
+    status, answer = api("POST", DEFINITIONS_PATH, to_json(crd(Corner)))
+    assert status == 201, answer["message"]
+    _wait_until_established(api, "corners.made.example.com")
+    yield api
+    api("DELETE", f"{DEFINITIONS_PATH}/corners.made.example.com")
+
+
+def _corner(corners: Api, **spec: Any) -> tuple[int, Any]:
+    identity = {"apiVersion": "made.example.com/v1", "kind": "Corner", "metadata": {"name": "a"}}
+    return _post(corners, Corner, json.dumps(identity | {"spec": spec}).encode())
+
+
+def test_defaults_mean_the_same_to_class_and_server(corners: Api) -> None:
+    status, answer = _corner(corners)
+    assert status == 201, answer["message"]
+    assert answer["spec"] == {"ruled": {"a": 1, "b": 2}, "many": [{"a": 3, "b": 2}], "told": {"a": 3, "b": 2}}
+    assert from_json(Corner, json.dumps(answer)).spec == CornerSpec(told=Ruled(a=3))
+
+
+def test_null_in_a_list_is_kept(corners: Api) -> None:
+    _, answer = _corner(corners, gaps=[1, None])
+    assert answer["spec"]["gaps"] == [1, None]
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"ruled": {"a": 9}}, "of the class"),
+        ({"ruled": {"a": 5}}, "of the field"),
+        ({"port": 0}, "greater than or equal to 1"),
+        ({"since": []}, "at least 1 items"),
+        ({"since": ["2026-01-02T03:04:05Z"]}, "at most 0 items"),
+        ({"data": [1]}, "at most 0 items"),
+    ],
+)
+def test_what_the_class_means_the_server_refuses(corners: Api, spec: dict[str, Any], words: str) -> None:
+    status, answer = _corner(corners, **spec)
+    assert (status, words in answer["message"]) == (422, True), answer
