@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from konverge.wire import Request, Server
+from konverge.wire import ConnectionPool, Request, Response, Server, TlsOptions
 
+from .certificates import authority
 from .support import echo, pool_to
+from .test_tls import server_tls
 
 
 def _names(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
@@ -44,3 +46,31 @@ async def test_a_port_in_use_is_an_error_and_leaves_nothing_open(monkeypatch: py
         with pytest.raises(OSError, match="choose another port") as caught:
             await Server(echo).start("here", taken.getsockname()[1])
         assert caught.value.errno == errno.EADDRINUSE
+
+
+def _has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as sock:
+            sock.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not _has_ipv6(), reason="no IPv6 here")
+@pytest.mark.parametrize("secured", [False, True])
+async def test_ipv6(secured: bool) -> None:
+    seen: list[tuple[str, str]] = []
+
+    async def handler(request: Request) -> Response:
+        seen.append((request.headers.get("host"), request.peer.address))
+        return Response(200)
+
+    server = await Server(handler).start("::1", ssl=server_tls(["::1"]) if secured else None)
+    base = f"{'https' if secured else 'http'}://[0:0::1]:{server.port}"
+    async with ConnectionPool(base, tls=TlsOptions(ca_data=authority().pem)) as pool:
+        assert (await pool.send(Request("GET", "/"))).status == 200
+    await server.close()
+    ((host, peer),) = seen
+    assert host == f"[0:0::1]:{server.port}"
+    assert peer.startswith("::1:")
