@@ -44,7 +44,7 @@ async def both(handler: Handler = echo, **options: Any) -> AsyncIterator[tuple[S
 
 
 @contextlib.asynccontextmanager
-async def scripted(*scripts: Script) -> AsyncIterator[int]:
+async def scripted(*scripts: Script, ssl: Any = None) -> AsyncIterator[int]:
     """A server that plays one script per connection, in order (the last one for all further ones); gives its port."""
     count = 0
     tasks: set[asyncio.Task[None]] = set()
@@ -62,7 +62,7 @@ async def scripted(*scripts: Script) -> AsyncIterator[int]:
             with contextlib.suppress(ConnectionError, asyncio.CancelledError):
                 await writer.wait_closed()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=ssl)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:

@@ -5,10 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from base64 import b64encode
+from pathlib import Path
 
 import pytest
 
-from konverge.wire import ConnectionPool, Proxy, ProxyFailed, Request, TlsOptions, proxy_from_environment
+from konverge.wire import (
+    ConnectionPool,
+    Proxy,
+    ProxyFailed,
+    Request,
+    TlsOptions,
+    proxy_from_environment,
+    server_context,
+)
 from konverge.wire.proxy import bypassed
 
 from .certificates import authority
@@ -124,6 +133,21 @@ async def test_cancellation_in_the_tunnel_leaves_nothing() -> None:
                 await asyncio.wait([task])
             assert (await pool.send(GET)).status == 200
             assert pool._slots + len(pool._all) == pool.limits.connections
+
+
+@pytest.mark.parametrize("secured", [True, False])
+async def test_a_proxy_that_is_reached_over_tls(secured: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ca.pem").write_bytes(authority("the proxy's").pem)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    outer = server_context(*authority("the proxy's").issue("proxy", ["127.0.0.1"]))
+    inner = server_tls() if secured else None
+    tls = TlsOptions(ca_data=authority().pem)
+    async with serving(ssl=inner) as server, scripted(relay([]), ssl=outer) as port, serving(ssl=outer) as plain:
+        proxy = Proxy.parse(f"https://127.0.0.1:{port if secured else plain.port}")
+        base = f"{'https' if secured else 'http'}://127.0.0.1:{server.port}"
+        async with ConnectionPool(base, tls=tls, proxy=proxy) as pool:
+            for body in (b"x", bytes(300_000)):
+                assert (await pool.send(Request("POST", "/", body=body))).body == body
 
 
 async def test_a_proxy_that_does_not_speak_tls() -> None:
