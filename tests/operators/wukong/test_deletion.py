@@ -180,3 +180,16 @@ async def test_a_machine_that_is_deleted_while_it_moves() -> None:
         await w.gone(Wukong, NAME)
         assert await w.vm() is None
         assert await w.find(PersistentVolumeClaim, "web-data") is None
+
+
+async def test_a_protection_that_somebody_else_gave_the_machine_holds() -> None:
+    async with world(timings=QUICK) as w:
+        await w.running(disks=[DATA])
+        label = "kubevirt.io/vm-delete-protection"
+        await w.client.patch(VirtualMachine, "web-vm", MergePatch({"metadata": {"labels": {label: "True"}}}), SPACE)
+        await w.delete()
+        await w.until_condition("Deleting", "True", "Refused")
+        assert label in await w.message("Deleting")
+        assert await w.vmi() is not None
+        await w.client.patch(VirtualMachine, "web-vm", MergePatch({"metadata": {"labels": {label: None}}}), SPACE)
+        await w.gone(Wukong, NAME)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from konverge.objects import from_dict, to_dict
+from konverge.objects import ObjectMeta, from_dict, to_dict
 from konverge.operators.wukong.conditions import READY, drop, say
 from konverge.operators.wukong.kinds import VirtualMachine
+from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.power import overruled, strategy_for, wants_pause
+from konverge.operators.wukong.reconciler import WukongReconciler
+from konverge.operators.wukong.resource import Wukong
 from konverge.operators.wukong.spec import WukongSpec
-from konverge.operators.wukong.status import NetworkStatus, WukongStatus
+from konverge.operators.wukong.status import NetworkStatus, VolumeStatus, WukongStatus
 from konverge.operators.wukong.steps.foreign import PARTS, with_foreign
-from konverge.operators.wukong.steps.observe import _interfaces, _power
+from konverge.operators.wukong.steps.observe import _interfaces, _power, observe
+from konverge.operators.wukong.steps.round import Round
+from konverge.runtime import Result
 from tests.operators.wukong.test_phases import instance, machine
 from tests.operators.wukong.world import SPEC
 
@@ -125,3 +132,28 @@ async def test_a_conditions_time_moves_with_its_status_only() -> None:
     assert status.conditions[0].last_transition_time != first
     drop(status, READY)
     assert status.conditions == []
+
+
+@pytest.mark.spec("W-11")
+@pytest.mark.virtual
+async def test_a_round_that_takes_too_long_comes_back_in_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang(round: Any) -> bool:
+        await asyncio.sleep(3600)
+        return False
+
+    monkeypatch.setattr("konverge.operators.wukong.reconciler.finalizer", hang)
+    ctx: Any = SimpleNamespace(deleting=False, log=logging.getLogger("test"))
+    assert await WukongReconciler(Options()).reconcile(ctx) == Result(requeue_after=10.0)
+
+
+@pytest.mark.spec("W-05")
+@pytest.mark.virtual
+async def test_a_round_that_was_broken_off_forgets_nothing() -> None:
+    """What is on record about a disk decides whether a missing claim is a loss."""
+    status = WukongStatus(volumes=[VolumeStatus(name="system", bound=True)], networks=[NetworkStatus(name="default")])
+    wukong = Wukong(metadata=ObjectMeta(name="web"), spec=spec(), status=status)
+    round = Round(SimpleNamespace(obj=wukong), Options())  # type: ignore[arg-type]
+    round.wukong = wukong
+    await observe(round)
+    assert [one.bound for one in status.volumes] == [True]
+    assert [one.name for one in status.networks] == ["default"]

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+import msgspec
+
 from konverge.client import Conflict, MergePatch, NotFound
 from konverge.objects import Object, to_dict
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
@@ -26,12 +28,13 @@ from konverge.operators.wukong.kinds import (
 from konverge.operators.wukong.resource import FINALIZER, AnyWukong
 from konverge.operators.wukong.spec_networks import Network
 from konverge.operators.wukong.steps.nodes import BRIDGES, is_on_nodes
-from konverge.operators.wukong.steps.round import Round
+from konverge.operators.wukong.steps.round import REFUSALS, Round
 from konverge.operators.wukong.steps.validate import validate
 from konverge.runtime import Result, controller_of, is_true
 from konverge.runtime.finalizers import remove_finalizer
 
 K = TypeVar("K", bound=Object)
+_decode = msgspec.json.Decoder().decode
 
 
 async def delete(round: Round) -> Result | None:
@@ -44,7 +47,10 @@ async def delete(round: Round) -> Result | None:
         text = "spec.deletionProtection is true: set it to false, and the machine goes"
         return await _hold(round, "DeletionProtected", text)
     for stage in (_machine, _disks, _networks):
-        left = await stage(round)
+        try:
+            left = await stage(round)
+        except REFUSALS as error:
+            return await _hold(round, "Refused", f"the API server refuses: {error}")
         if left:
             return await _hold(round, f"Deleting{stage.__name__.strip('_').capitalize()}", ", ".join(left))
     await remove_finalizer(round.ctx, FINALIZER)
@@ -68,8 +74,7 @@ async def _machine(round: Round) -> list[str]:
     name, left = names.machine(round.name), []
     vm = await _find(round, VirtualMachine, name)
     if vm is not None and _is_ours(round, vm):
-        if names.DELETE_PROTECTION in vm.metadata.labels and not vm.metadata.deletion_timestamp:
-            # KubeVirt refuses the deletion for as long as this is there; ours is off by now.
+        if _has_our_protection(round, vm) and not vm.metadata.deletion_timestamp:
             await _patch(round, vm, {"labels": {names.DELETE_PROTECTION: None}})
         left.append(await _end(round, vm))
         vmi = await _find(round, VirtualMachineInstance, name)
@@ -78,6 +83,16 @@ async def _machine(round: Round) -> list[str]:
         return left
     vmi = await _find(round, VirtualMachineInstance, name)
     return [_waits_for(vmi)] if vmi is not None and vmi.metadata.labels.get(names.LABEL) == round.name else []
+
+
+def _has_our_protection(round: Round, vm: VirtualMachine) -> bool:
+    """KubeVirt refuses a deletion while it is there. Ours is off by now; one that somebody else has set is to hold."""
+    lister = round.ctx.caches.lister(VirtualMachine)
+    record = lister.raw(vm.metadata.name, vm.metadata.namespace) if lister is not None else None
+    # A cache keeps our own part of managedFields, and nobody else's.
+    written = _decode(record.raw)["metadata"].get("managedFields", []) if record is not None else []
+    labels = [entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:labels", {}) for entry in written]
+    return any(f"f:{names.DELETE_PROTECTION}" in one for one in labels)
 
 
 # ------------------------------------------------------------------ disks

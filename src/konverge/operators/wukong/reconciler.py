@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
-from konverge.client import AlreadyExists, BadRequest, Forbidden, InternalError, Invalid, MethodNotAllowed, NotFound
+from konverge.client import Forbidden
 from konverge.operators.wukong.conditions import PAUSED, VIRTUAL_MACHINE_READY, Trouble, say
 from konverge.operators.wukong.deletion import delete
 from konverge.operators.wukong.options import Options
@@ -25,12 +25,10 @@ from konverge.operators.wukong.steps import (
     tell,
     validate,
 )
-from konverge.operators.wukong.steps.round import NotOurs
+from konverge.operators.wukong.steps.round import REFUSALS, NotOurs
 from konverge.runtime import Context, Reconciler, Result
 
 AT_ONCE = Result(requeue=True)
-REFUSALS = (Invalid, Forbidden, BadRequest, NotFound, AlreadyExists, MethodNotAllowed, InternalError)
-"""What another try will hardly change: a refusal, a missing definition, a webhook that fails."""
 
 
 class WukongReconciler(Reconciler[AnyWukong]):

@@ -12,6 +12,7 @@ from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstan
 from konverge.operators.wukong.kinds.instances import InstanceInterface
 from konverge.operators.wukong.status import ConsoleStatus, GuestOs, NetworkStatus, WukongStatus
 from konverge.operators.wukong.steps.round import Round
+from konverge.operators.wukong.wish import attached
 from konverge.runtime import find_condition, is_true
 
 PowerSeen = Literal["", "Running", "Stopped", "Paused", "Starting", "Stopping"]
@@ -29,9 +30,11 @@ async def observe(round: Round) -> None:
     status.guest_os = _guest_os(status, vmi)
     status.console = _console(vmi) if vmi is not None and running else None
     status.pending_changes = _pending(vm) if vmi is not None else []
-    if round.wukong is not None:
-        status.volumes = round.volumes
-        status.networks = round.networks or status.networks
+    if round.wukong is not None:  # a round that was broken off knows only some of them
+        if len(round.volumes) >= len(round.wukong.spec.disks):
+            status.volumes = round.volumes
+        if len(round.networks) >= len(attached(round.wukong.spec)):
+            status.networks = round.networks
     _interfaces(status, vmi if running else None)
 
 

@@ -6,6 +6,7 @@ with a disk, the status still says how the machine is that runs.
 
 from __future__ import annotations
 
+from konverge.client import AlreadyExists, BadRequest, Forbidden, InternalError, Invalid, MethodNotAllowed, NotFound
 from konverge.objects import Object
 from konverge.operators.wukong.conditions import Trouble
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
@@ -14,6 +15,9 @@ from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.resource import AnyWukong, Wukong
 from konverge.operators.wukong.status import NetworkStatus, VolumeStatus, WukongStatus
 from konverge.runtime import Context, controller_of
+
+REFUSALS = (Invalid, Forbidden, BadRequest, NotFound, AlreadyExists, MethodNotAllowed, InternalError)
+"""What another try will hardly change: a refusal, a missing definition, a webhook that fails."""
 
 
 class NotOurs(Exception):
