@@ -19,12 +19,13 @@ from konverge.client import (
     MalformedAnswer,
     MergePatch,
     Namespaced,
+    NotFound,
     Strict,
     UnknownKind,
     merge_between,
 )
 from konverge.client.binding import bind_class
-from konverge.client.call import encode_query, segment
+from konverge.client.call import Call, encode_query, segment
 from konverge.client.watch import TOGETHER, Blocks, split_event
 from konverge.objects import CustomResource, Model, NoStatus
 from konverge.objects.kinds.apps_v1 import Deployment
@@ -409,3 +410,27 @@ async def test_discovery_looks_again_on_a_miss_and_asks_with_its_etag() -> None:
     assert len(server.requests) == 4
     with pytest.raises(UnknownKind, match="kubectl api-resources"):
         await client.mapper.find("absent")
+
+
+async def test_discovery_looks_again_when_a_kind_is_no_longer_served() -> None:
+    version = "v1"
+
+    def answer(request: Any) -> Any:
+        if request.target in ("/api", "/apis"):
+            group = aggregated("thing")
+            group["items"][0]["versions"][0]["version"] = version
+            return ok(group if request.target == "/apis" else {"kind": "APIGroupDiscoveryList", "items": []})
+        return ok({"metadata": {"name": "a"}}) if f"/{version}/" in request.target else ok(b"404 page not found", 404)
+
+    client: Client = Script(answer).client()
+    await client.get("thing", "a")
+    version = "v2"
+    with pytest.raises(NotFound):
+        await client.get("thing", "a")
+    await client.get("thing", "a")
+
+
+async def test_a_dry_run_of_a_deletion_without_options() -> None:
+    server = Script(ok({"kind": "Status"}))
+    await DryRun(server.client()).caller.call(Call("delete", ConfigMap.resource, "shop", "a"))
+    assert json.loads(server.requests[0].body) == {"dryRun": ["All"]}

@@ -68,7 +68,9 @@ class Client(Reading, Writing, Subresources):
             user_agent=user_agent,
             server=server,
         )
-        self._stand_on(session, Mapper(session), owns)
+        mapper = Mapper(session)
+        session.on_missing_kind = mapper.invalidate
+        self._stand_on(session, mapper, owns)
 
     @classmethod
     def connect(

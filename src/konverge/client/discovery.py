@@ -1,8 +1,8 @@
 """What the server serves, as a mapper from the words that people use to a `Resource`.
 
 Aggregated discovery (`apidiscovery.k8s.io/v2`) tells everything in two requests; servers without it are asked group by
-group. The result is kept; a word that is not in it makes the mapper look again, because custom kinds come and go. With
-the ETag of the last answer, looking again costs the server nothing.
+group. The result is kept; a word that is not in it makes the mapper look again, because custom kinds come and go, and
+so does a path that is not served. With the ETag of the last answer, looking again costs the server nothing.
 
     mapper = client.mapper
     await mapper.find("deploy")              # short name

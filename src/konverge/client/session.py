@@ -22,6 +22,7 @@ from konverge.client.errors import (
     ConnectionFailed,
     ConnectionLost,
     NotConnected,
+    NotFound,
     TimedOut,
     Unauthorized,
     error_from_answer,
@@ -63,6 +64,8 @@ class Session:
         acting = impersonate.headers() if impersonate else []
         # Names of users may be in any script; they travel as UTF-8, of which a header takes the bytes one by one.
         self._common = [("user-agent", user_agent), *((name, text.encode().decode("latin-1")) for name, text in acting)]
+        self.on_missing_kind: Callable[[], None] = lambda: None
+        """Called when a path turns out not to be served: what was discovered is no longer true."""
         self._headers: dict[tuple[str, str], Headers] = {}
         self._headers_of: Credential | None = None
 
@@ -86,6 +89,8 @@ class Session:
             try:
                 return await exchange(call, credential)
             except (ApiStatusError, ConnectionFailed) as error:
+                if isinstance(error, NotFound) and error.kind_missing:
+                    self.on_missing_kind()
                 if isinstance(error, Unauthorized) and not renewed:
                     renewed = True
                     if await self._credentials.renew(credential) is credential:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.client.call import Call, Caller
+from konverge.client.call import JSON, Call, Caller
 from konverge.client.client import Client
 from konverge.client.options import DRY_RUN
 from konverge.objects.codec import from_json, to_json
@@ -46,7 +46,8 @@ class DryRunCalls(Wrapper):
         if call.writes:
             call.query["dryRun"] = "All"
         if call.verb in ("delete", "deletecollection"):  # these have their options in the body
-            call.body = to_json({**from_json(dict[str, Any], call.body), "dryRun": DRY_RUN})
+            call.body = to_json({**from_json(dict[str, Any], call.body or b"{}"), "dryRun": DRY_RUN})
+            call.content_type = JSON
 
 
 class FieldOwnerCalls(Wrapper):
