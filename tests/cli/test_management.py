@@ -66,11 +66,17 @@ def test_its_pod_is_what_the_command_understands(words: tuple[str, ...], capsys:
         assert str(parsed.tls_private_key_file) == f"{mounts['certificate']}/tls.key"
 
 
+@pytest.fixture
+def behind_proxy(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """Made outside of the loop: the definition of Nacos takes its time."""
+    return printed(capsys, "--management", "--behind-proxy")
+
+
 @pytest.mark.virtual
-async def test_it_comes_up_and_may_do_nothing_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_it_comes_up_and_may_do_nothing_by_itself(behind_proxy: list[dict[str, Any]]) -> None:
     """The namespace enforces the strictest Pod Security there is; nobody but this test makes the account a token."""
     async with Cluster() as cluster:
-        for one in printed(capsys, "--management", "--behind-proxy"):
+        for one in behind_proxy:
             await cluster.client.apply(one, field_manager="test")
         await cluster.settle()
         made = await cluster.client.get(Deployment, NAME, "tools")
@@ -86,10 +92,10 @@ async def test_it_comes_up_and_may_do_nothing_by_itself(capsys: pytest.CaptureFi
 @pytest.mark.virtual
 @pytest.mark.parametrize(("role", "may"), [("viewer", (200, 403, 403, 403)), ("editor", (200, 201, 200, 204))])
 async def test_the_roles_for_callers_are_enough_and_not_more(
-    role: str, may: tuple[int, ...], capsys: pytest.CaptureFixture[str]
+    role: str, may: tuple[int, ...], behind_proxy: list[dict[str, Any]]
 ) -> None:
     async with Cluster() as cluster:
-        for one in printed(capsys, "--management", "--behind-proxy"):
+        for one in behind_proxy:
             await cluster.client.apply(one, field_manager="test")
         meta = ObjectMeta(name="caller", namespace="shop")
         await cluster.client.create(Namespace(metadata=ObjectMeta(name="shop")))
