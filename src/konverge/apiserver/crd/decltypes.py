@@ -58,6 +58,8 @@ class Decl:
     fields: dict[str, Decl] = field(default_factory=dict)
     convert: Convert | None = None
     """How a JSON value becomes a CEL value; None where it is one already."""
+    resource: bool = False
+    """Kind, apiVersion and metadata were added to it."""
 
     def size(self, path: Path) -> int | None:
         """The greatest size at a path that begins with the variable's name."""
@@ -83,7 +85,10 @@ def declare(raw: Schema, *, resource: bool = False, name: str = "selfType") -> D
         length = raw.get("maxLength")
         return Decl(t.DYN, most=max(length, 0) * 4 if length is not None else REQUEST_BYTES - 2, smallest=1)
     if resource:
-        raw = with_meta(raw)
+        found = declare(with_meta(raw), name=name)
+        if found is not None:
+            found.resource = True
+        return found
     kind = raw.get("type")
     if kind == "array":
         return _array(raw, name)

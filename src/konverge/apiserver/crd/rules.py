@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
+
+import msgspec
 
 from konverge.apiserver.cel import celtypes as t
 from konverge.apiserver.cel.checker import Environment
@@ -26,6 +29,8 @@ from konverge.apiserver.strategy import Obj
 BUDGET = 10_000_000
 """Units of work for all rules of an object: a second on the real server."""
 _MESSAGE_BYTES = 5 * 1024
+_REMEMBERED = 512
+"""Schema nodes whose compiled rules are kept at most; the oldest goes."""
 _OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
@@ -54,9 +59,25 @@ class Rule:
         return str(self.raw.get("message") or self.raw.get("rule") or "").strip()
 
 
+_compiled: dict[tuple[bytes, str, bool], list[Rule]] = {}
+
+
 def compile_rules(raw: Schema, decl: Decl) -> list[Rule]:
-    """The rules of one schema node."""
-    return [_compile(rule, raw, decl) for rule in raw.get("x-kubernetes-validations") or ()]
+    """The rules of one schema node.
+
+    Remembered for the process: a suite of tests installs the same definitions again and again, and for those with many
+    rules that was most of what installing them cost.
+    """
+    rules = raw.get("x-kubernetes-validations") or ()
+    if not rules:
+        return []
+    key = (sha256(msgspec.json.encode(raw)).digest(), str(decl.type), decl.resource)
+    found = _compiled.get(key)
+    if found is None:
+        if len(_compiled) >= _REMEMBERED:
+            del _compiled[next(iter(_compiled))]
+        found = _compiled[key] = [_compile(rule, raw, decl) for rule in rules]
+    return found
 
 
 def _compile(rule: Schema, raw: Schema, decl: Decl) -> Rule:
