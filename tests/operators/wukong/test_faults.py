@@ -207,3 +207,19 @@ async def test_a_data_volume_that_was_tidied_up_is_not_made_again(mode: str) -> 
         found = await w.wukong()
         assert found.status.phase == "Running"
         assert found.status.volumes[0].bound
+
+
+@pytest.mark.spec("W-05", "W-14")
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_data_volume_that_is_deleted_half_way_is_imported_anew(mode: str) -> None:
+    async with world(cdi=mode) as w:
+        await w.create()
+        found = None
+        while found is None or found.status.phase != "ImportInProgress":
+            await asyncio.sleep(1)
+            found = await w.find(DataVolume, "web-system")
+        await w.client.delete(DataVolume, "web-system", SPACE)
+        while (now := await w.find(DataVolume, "web-system")) is None or now.metadata.uid == found.metadata.uid:
+            assert await w.vm() is None, "a disk that is half full is no disk"
+            await asyncio.sleep(1)
+        await w.phase("Running")

@@ -54,7 +54,11 @@ async def _disk(round: Round, disk: Disk) -> Standing:
         return _no(round, disk, "CDIMissing", "the cluster has no CDI to fill it: install it, or leave the image out")
     volume = await ctx.get(DataVolume, name) if filled and ctx.serves(DataVolume) else None
     await _reclaim(round, claim)
-    trouble = _foreign(round, disk, volume, claim) or _lost(round, disk, volume, claim)
+    trouble = (
+        _foreign(round, disk, volume, claim)
+        or _lost(round, disk, volume, claim)
+        or (_abandoned(round, disk, volume, claim) if filled else None)
+    )
     if trouble is not None:
         return _note(round, disk, volume, claim, Standing(False, trouble))
     storage = await _storage(round, claim)
@@ -200,6 +204,17 @@ def _lost(round: Round, disk: Disk, volume: DataVolume | None, claim: Persistent
         "take the disk out of spec.disks and in again for a new one"
     )
     return Trouble(VOLUMES_BOUND, "ClaimLost", message, failed=True)
+
+
+def _abandoned(
+    round: Round, disk: Disk, volume: DataVolume | None, claim: PersistentVolumeClaim | None
+) -> Trouble | None:
+    """A claim whose DataVolume was deleted before it was filled: it goes as well, and whatever is in it is no disk."""
+    owner = controller_of(claim) if claim is not None else None
+    known = _recorded(round, disk)
+    if volume is not None or owner is None or owner.kind != "DataVolume" or (known is not None and known.bound):
+        return None
+    return Trouble(VOLUMES_BOUND, "ClaimPending", f"disk {disk.name}: its DataVolume is gone, and comes anew")
 
 
 async def _existing(round: Round, disk: Disk, claim: PersistentVolumeClaim | None) -> Standing:
