@@ -14,8 +14,15 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
-# Escapes are looked at in pairs, so that the brackets after an escaped backslash count.
-_PYTHON_ONLY: Final = re.compile(r"(?:[^\\]|\\[^1-9Z])*?(\(\?<?[=!]|\(\?[>(]|\(\?P=|\\[1-9Z])").match
+# What Python reads and RE2 does not, or otherwise. Escapes are looked at in pairs, so that brackets after an escaped
+# backslash count.
+_NOT_SHARED: Final = re.compile(
+    r"(?:[^\\]|\\[^1-9ZuUN])*?(\(\?<?[=!]|\(\?[>(#]|\(\?P=|\\[1-9ZuUN]|\[:\^?[a-z]+:\])"
+).match
+_OF_ASCII: Final = re.compile(r"\\[dDwWsSbB]").search
+_FLAGS: Final = re.compile(r"\(\?[a-zA-Z-]+[:)]").search
+ASCII_PREFIX: Final = "(?a:"
+"""Begins a pattern in which `\\w` means to Python what it means to RE2; the schema has the pattern without it."""
 
 
 def Minimum(value: int | float) -> Meta:
@@ -54,9 +61,13 @@ def MaxLength(value: int) -> Meta:
 
 def Pattern(regex: str) -> Meta:
     """A text in which the pattern is found (write `^…$` for the whole text). Keep to what RE2 and Python share."""
-    if found := _PYTHON_ONLY(regex):
-        raise TypeError(f"{found[1]!r} in the pattern {regex!r} is unknown to RE2, in which API servers read patterns")
-    return Meta(pattern=regex)
+    if found := _NOT_SHARED(regex):
+        raise TypeError(f"{found[1]!r} in the pattern {regex!r} is not common to RE2 (of the API server) and Python")
+    ours = f"{ASCII_PREFIX}{regex})" if _OF_ASCII(regex) and not _FLAGS(regex) else regex
+    try:
+        return Meta(pattern=ours)
+    except re.error as error:
+        raise TypeError(f"the pattern {regex!r} cannot be read by Python: {error}") from None
 
 
 def MinItems(value: int) -> Meta:

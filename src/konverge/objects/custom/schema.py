@@ -15,6 +15,7 @@ import msgspec
 from msgspec import NODEFAULT, inspect
 
 from konverge.objects.codec import decode_hook, to_builtins
+from konverge.objects.custom.markers import ASCII_PREFIX
 from konverge.objects.meta import ObjectMeta
 from konverge.objects.model import Model, Required
 from konverge.objects.quantity import Quantity
@@ -155,8 +156,8 @@ class _Writer:
 def _scalar(node: inspect.Type, path: str) -> Schema:
     match node:
         case inspect.StrType():
-            lengths = _given(minLength=node.min_length, maxLength=node.max_length, pattern=node.pattern)
-            return {"type": "string"} | lengths
+            pattern = _as_written(node.pattern) if node.pattern is not None else None
+            return {"type": "string"} | _given(minLength=node.min_length, maxLength=node.max_length, pattern=pattern)
         case inspect.IntType():
             return {"type": "integer", "format": "int64"} | _bounds(node)
         case inspect.FloatType():
@@ -187,6 +188,10 @@ def _bounds(node: inspect.IntType | inspect.FloatType) -> Schema:
     if node.lt is not None:
         schema |= {"maximum": node.lt, "exclusiveMaximum": True}
     return schema
+
+
+def _as_written(pattern: str) -> str:
+    return pattern[len(ASCII_PREFIX) : -1] if pattern.startswith(ASCII_PREFIX) else pattern
 
 
 def _float_bounds(node: inspect.FloatType, path: str) -> Schema:
