@@ -2,9 +2,9 @@
 
 - `async def` tests and async-generator fixtures run on one asyncio loop per test: up to the runtime in asyncio's debug
   mode, above it with the checks of debug mode (see tests/loops.py).
-- After a test no task and no socket may be left behind, and no single callback may have used the loop's thread for
-  longer than half a second of CPU time; a call that blocks the loop (sleep, name lookup, a blocking connect) is an
-  error at the place where it happens.
+- After a test no task, no socket and no exception that nobody retrieved may be left behind, and no single callback may
+  have used the loop's thread for longer than half a second of CPU time (tests/guards.py); a call that blocks the loop
+  (sleep, name lookup, a blocking connect) is an error at the place where it happens.
 - `@pytest.mark.virtual` (with a seed, if wanted) runs it in virtual time: hours pass in microseconds.
 - A run that leaves files in the repository fails.
 - Every test has a time limit. `@pytest.mark.spec("R-07")` names what it proves; the run ends with the lines of the
@@ -31,7 +31,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from hypothesis.internal.conjecture import providers as hypothesis_providers
 
-from tests.holds import Holds
+from tests.guards import Guard
 from tests.loops import RealTimeLoop, VirtualTimeLoop, in_debug_mode
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,82 +89,39 @@ sys.addaudithook(_refuse_blocking)
 time.sleep = _refuse_sleep
 
 
-def _open_sockets() -> set[str]:
-    folder = Path("/proc/self/fd")
-    if not folder.is_dir():
-        return set()
-    found = set()
-    for entry in folder.iterdir():
-        try:
-            target = str(entry.readlink())
-        except OSError:
-            continue
-        if target.startswith("socket:"):
-            found.add(target)
-    return found
-
-
-class Heap:
-    """Collects what a test has left open, without walking each time over all that a worker has loaded since its start.
-
-    Modules, schemas and caches that came in the course of the run are set aside like those of the start. That is done
-    between two tests, when nothing of a test is alive.
-    """
-
-    SLOW = 0.01
-    """Seconds of CPU time for a collection after which it is time to set things aside."""
-
-    def __init__(self) -> None:
-        self._grown = True
-
-    def collect(self) -> None:
-        start = time.thread_time()
-        gc.collect()
-        self._grown = time.thread_time() - start > self.SLOW
-
-    def set_aside(self) -> None:
-        if self._grown:
-            gc.collect()
-            gc.freeze()
-            self._grown = False
-
-
-_heap = Heap()
+def _guard(item: pytest.Item) -> Guard:
+    virtual = item.get_closest_marker("virtual")
+    factory = functools.partial(VirtualTimeLoop, *virtual.args) if virtual else RealTimeLoop
+    return Guard(factory, in_debug_mode(item.nodeid), patient=item.get_closest_marker("blocking") is not None)
 
 
 @pytest.fixture
 def runner(request: pytest.FixtureRequest) -> Iterator[asyncio.Runner]:
     """The loop of this test; async fixtures and the test itself run on it."""
-    _heap.set_aside()
-    before = _open_sockets()
-    virtual = request.node.get_closest_marker("virtual")
-    factory = functools.partial(VirtualTimeLoop, *virtual.args) if virtual else RealTimeLoop
-    with asyncio.Runner(debug=in_debug_mode(request.node.nodeid), loop_factory=factory) as runner:
-        loop = runner.get_loop()
-        loop.slow_callback_duration = 10.0  # wall time says nothing on a busy machine; `Holds` measures CPU time
-        with Holds() as holds:
-            yield runner
-            left = [task for task in asyncio.all_tasks(loop) if not task.done()]
-            runner.run(asyncio.sleep(0))
-    assert not left, f"tasks left behind: {left}"
-    _heap.collect()
-    after = _open_sockets() - before
-    assert not after, f"{len(after)} sockets left open"
-    if request.node.get_closest_marker("blocking") is None:
-        complaint = holds.complaint()
-        assert not complaint, complaint
+    with _guard(request.node).watching() as guard, guard.loop() as runner:
+        yield runner
+
+
+_of_examples: list[Guard] = []
+
+
+@pytest.fixture
+def loops_of_examples(request: pytest.FixtureRequest) -> Iterator[None]:
+    """An async property test: each example has a loop of its own."""
+    with _guard(request.node).watching() as guard:
+        _of_examples[:] = [guard]
+        yield
 
 
 def _inner(function: Any) -> Any:
     return function.hypothesis.inner_test if hasattr(function, "hypothesis") else function
 
 
-def _each_on_its_own_loop(
-    function: Callable[..., Coroutine[Any, Any, None]], debug: bool | None
-) -> Callable[..., None]:
+def _each_on_its_own_loop(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
     @functools.wraps(function)
     def example(*args: Any, **kwargs: Any) -> None:
-        asyncio.run(function(*args, **kwargs), debug=debug)
+        with _of_examples[0].loop() as runner:
+            runner.run(function(*args, **kwargs))
 
     return example
 
@@ -175,8 +132,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not isinstance(item, pytest.Function):
             continue
-        if hasattr(item.obj, "hypothesis") and inspect.iscoroutinefunction(_inner(item.obj)):
-            item.obj.hypothesis.inner_test = _each_on_its_own_loop(_inner(item.obj), in_debug_mode(item.nodeid))
+        asynchronous = inspect.iscoroutinefunction(inspect.unwrap(_inner(item.obj)))
+        if hasattr(item.obj, "hypothesis") and asynchronous:
+            if inspect.iscoroutinefunction(_inner(item.obj)):  # once, however many parameters it has
+                item.obj.hypothesis.inner_test = _each_on_its_own_loop(_inner(item.obj))
+            item.fixturenames.insert(0, "loops_of_examples")
         elif inspect.iscoroutinefunction(item.obj):
             item.fixturenames.insert(0, "runner")
 

@@ -39,6 +39,29 @@ CASES = """
         arguments = (0, int) if call == "call_later" else (int,)
         await asyncio.to_thread(getattr(loop, call), *arguments)
 
+    async def fails():
+        raise LookupError("nobody looked")
+
+    async def test_leaves_an_exception():
+        asyncio.create_task(fails())
+        await asyncio.sleep(0.01)
+
+    async def test_has_a_callback_that_fails():
+        asyncio.get_running_loop().call_soon(int, "nobody heard")
+        await asyncio.sleep(0)
+
+    @given(st.just(1))
+    async def test_example_leaves_a_task(_):
+        keep.append(asyncio.create_task(asyncio.Event().wait(), name="of an example"))
+
+    @given(st.just(1))
+    async def test_example_leaves_a_socket(_):
+        keep.append(socket.socket())
+
+    @given(st.just(1))
+    async def test_example_leaves_an_exception(_):
+        await test_leaves_an_exception()
+
     @pytest.fixture
     async def loop_of_fixture():
         loop = asyncio.get_running_loop()
@@ -122,6 +145,17 @@ def test_a_blocking_call_is_an_error(complaint: Callable[[str], str]) -> None:
 
 def test_a_callback_that_computes_too_long_is_an_error(complaint: Callable[[str], str]) -> None:
     assert "the loop was held" in complaint("test_computes")
+
+
+def test_an_exception_that_nobody_retrieves_is_an_error(complaint: Callable[[str], str]) -> None:
+    assert "LookupError('nobody looked')" in complaint("test_leaves_an_exception")
+    assert "nobody heard" in complaint("test_has_a_callback_that_fails")
+
+
+def test_examples_of_property_tests_are_watched_too(complaint: Callable[[str], str]) -> None:
+    assert "of an example" in complaint("test_example_leaves_a_task")
+    assert "1 sockets left open" in complaint("test_example_leaves_a_socket")
+    assert "LookupError('nobody looked')" in complaint("test_example_leaves_an_exception")
 
 
 @pytest.mark.parametrize("call", ["call_soon", "call_later"])

@@ -1,0 +1,99 @@
+"""What a test's loops are watched for: nothing is left behind, nothing complains unheard, nothing holds them.
+
+A test has one loop, a property test one for each example. At the end of a loop no task may be left; at the end of the
+test no socket, no exception that nobody retrieved or that a callback let through, and no callback that held a loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.holds import Holds
+
+
+class Heap:
+    """Collects what a test has left open, without walking each time over all that a worker has loaded since its start.
+
+    Modules, schemas and caches that came in the course of the run are set aside like those of the start. That is done
+    between two tests, when nothing of a test is alive.
+    """
+
+    SLOW = 0.01
+    """Seconds of CPU time for a collection after which it is time to set things aside."""
+
+    def __init__(self) -> None:
+        self._grown = True
+
+    def collect(self) -> None:
+        start = time.thread_time()
+        gc.collect()
+        self._grown = time.thread_time() - start > self.SLOW
+
+    def set_aside(self) -> None:
+        if self._grown:
+            gc.collect()
+            gc.freeze()
+            self._grown = False
+
+
+_heap = Heap()
+
+
+class Guard:
+    """Of one test. `factory` makes its loops; `patient`: its callbacks may take as long as they like."""
+
+    def __init__(self, factory: Callable[[], asyncio.AbstractEventLoop], debug: bool | None, *, patient: bool) -> None:
+        self._factory = factory
+        self._debug = debug
+        self._patient = patient
+        self._complaints: list[str] = []
+
+    @contextmanager
+    def watching(self) -> Iterator[Guard]:
+        """The whole test, with all its loops inside."""
+        _heap.set_aside()
+        before = _open_sockets()
+        with Holds() as holds:
+            yield self
+        _heap.collect()
+        assert not self._complaints, "\n".join(("exceptions that nobody heard of:", *self._complaints))
+        after = _open_sockets() - before
+        assert not after, f"{len(after)} sockets left open"
+        if not self._patient:
+            complaint = holds.complaint()
+            assert not complaint, complaint
+
+    @contextmanager
+    def loop(self) -> Iterator[asyncio.Runner]:
+        with asyncio.Runner(debug=self._debug, loop_factory=self._factory) as runner:
+            loop = runner.get_loop()
+            loop.slow_callback_duration = 10.0  # wall time says nothing on a busy machine; `Holds` measures CPU time
+            loop.set_exception_handler(self._complain)
+            yield runner
+            left = [task for task in asyncio.all_tasks(loop) if not task.done()]
+            runner.run(asyncio.sleep(0))
+        assert not left, f"tasks left behind: {left}"
+
+    def _complain(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self._complaints.append(f"{context.get('message')}: {context.get('exception')!r}")
+
+
+def _open_sockets() -> set[str]:
+    folder = Path("/proc/self/fd")
+    if not folder.is_dir():
+        return set()
+    found = set()
+    for entry in folder.iterdir():
+        try:
+            target = str(entry.readlink())
+        except OSError:
+            continue
+        if target.startswith("socket:"):
+            found.add(target)
+    return found
