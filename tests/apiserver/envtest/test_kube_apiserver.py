@@ -55,7 +55,7 @@ async def test_authorization_modes(tmp_path: Path, mode: str, allowed: bool) -> 
 
 async def test_services_get_addresses_of_the_range() -> None:
     async with server_for("--service-cluster-ip-range=10.7.0.0/24,fd00::/112") as server:
-        service = await admin_of(server).get("Service", "kubernetes", "default", api_version="v1")
+        service = await admin_of(server).get("Service", "kubernetes", "default")
         assert service["spec"]["clusterIP"] == "10.7.0.1"
 
 
