@@ -66,17 +66,21 @@ async def test_claims_that_get_no_volume_or_lose_it(mode: str) -> None:
         await w.client.create(nobody)
         await w.create("pending", disks=[PLAIN[0] | {"storageClassName": "nobody"}])
         await w.create("classless", disks=[PLAIN[0] | {"storageClassName": "unheard-of"}])
+        await w.create(
+            "imageless", disks=[PLAIN[0] | {"storageClassName": "unheard-of", "image": "http://x.example/i"}]
+        )
         await w.running("losing", disks=PLAIN)
         assert (await w.wukong("pending")).status.phase == "Creating"
         assert await w.condition("VolumesBound", "pending") == ("False", "ClaimPending")
         assert "kubernetes.io/no-provisioner" in await w.message("VolumesBound", "pending")
-        assert "there is no storage class unheard-of" in await w.message("VolumesBound", "classless")
+        for name in ("classless", "imageless"):
+            assert "there is no storage class unheard-of" in await w.message("VolumesBound", name)
         await asyncio.sleep(60)
         w.writes()
         rounds = w.manager.engines["wukong"].numbers.results["requeue_after"]
         await asyncio.sleep(100)
         assert w.writes() == []
-        assert w.manager.engines["wukong"].numbers.results["requeue_after"] - rounds <= 22, "two machines, every 10 s"
+        assert w.manager.engines["wukong"].numbers.results["requeue_after"] - rounds <= 33, "three machines, every 10 s"
         await faults(w, pvc__losing="lost")
         await w.until_condition("VolumesBound", "False", "ClaimLost", "losing")
         assert (await w.wukong("losing")).status.phase == "Error"

@@ -58,6 +58,8 @@ CASES = [
     (volume("UploadReady"), claim("Bound"), storage(), (False, "WaitingForUpload", False)),
     (volume("Paused"), claim("Bound"), storage(), (False, "ImportPaused", False)),
     (volume(""), claim("Pending"), storage(), (False, "Importing", False)),
+    (volume("Pending"), claim("Pending"), storage(), (False, "Importing", False)),
+    (volume("Pending"), claim("Pending"), None, (False, "ClaimPending", False)),
     (volume("Pending", Bound=("False", "ClaimLost", "")), claim(), storage(), (False, "ClaimLost", False)),
 ]
 

@@ -52,6 +52,8 @@ def stands(
     if claim is not None and claim.status.phase == "Lost":
         return _no(disk, "ClaimLost", "the volume of its claim is lost", failed=True)
     if volume is not None:
+        if storage is None and claim is not None and claim.status.phase == volume.status.phase == "Pending":
+            return _no(disk, "ClaimPending", _why_pending(claim, storage))
         return _of_volume(disk, volume, restarts)
     if claim is None:
         return _no(disk, "ClaimPending", "its claim is not there yet")
