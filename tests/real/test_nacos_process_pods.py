@@ -94,6 +94,7 @@ async def _shrink(client: Client, servers: HttpNacosServers, name: str) -> None:
 
 
 @pytest.mark.spec("N-15", "N-19")
+@pytest.mark.limit(600)  # begins first: real servers take minutes, most of them waiting
 @pytest.mark.parametrize(("name", "replicas"), [("single", 1), ("trio", 3)])
 async def test_real_servers_in_the_pods(
     kubeconfig: Path, kubectl: Path, tmp_path: Path, name: str, replicas: int

@@ -15,6 +15,7 @@ def program() -> Path:
 
 
 @pytest.mark.spec("S-01")
+@pytest.mark.limit(600)  # begins first: the program is built for it, which takes minutes on a new machine
 def test_an_operator_runs_and_is_used(program: Path, either_kubeconfig: Path) -> None:
     steps = programs.run(program, kubeconfig=either_kubeconfig)
     assert steps == ["install", "reconcile", "repair", "conflict", "scale", "watch", "finalizer", "delete"]
