@@ -75,30 +75,13 @@ class Installation:
         return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace, "labels": labels}}
 
     def _deployment(self) -> Obj:
-        template = {"metadata": {"labels": self._labels}, "spec": self._pod()}
+        template = {
+            "metadata": {"labels": self._labels},
+            "spec": pod(self.name, self._labels, self._container(), grace=GRACE),
+        }
         made = self._object("apps/v1", "Deployment")
         made["spec"] = {"replicas": self.replicas, "selector": {"matchLabels": self._labels}, "template": template}
         return made
-
-    def _pod(self) -> Obj:
-        return {
-            "serviceAccountName": self.name,
-            "terminationGracePeriodSeconds": GRACE,
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": USER,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "topologySpreadConstraints": [
-                {
-                    "maxSkew": 1,
-                    "topologyKey": "kubernetes.io/hostname",
-                    "whenUnsatisfiable": "ScheduleAnyway",
-                    "labelSelector": {"matchLabels": self._labels},
-                }
-            ],
-            "containers": [self._container()],
-        }
 
     def _container(self) -> Obj:
         ports = {"metrics": METRICS, "probes": PROBES}
@@ -165,6 +148,24 @@ class Installation:
         where = self.namespace if namespace is None else namespace
         metadata: Obj = {"name": self.name, **({"namespace": where} if where else {}), "labels": self._labels}
         return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+def pod(account: str, labels: Obj, container: Obj, *, grace: int) -> Obj:
+    """One container, without privileges, on nodes of their own where there are several."""
+    return {
+        "serviceAccountName": account,
+        "terminationGracePeriodSeconds": grace,
+        "securityContext": {"runAsNonRoot": True, "runAsUser": USER, "seccompProfile": {"type": "RuntimeDefault"}},
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": labels},
+            }
+        ],
+        "containers": [container],
+    }
 
 
 def within(controllers: Sequence[Controller[Any]], namespaces: tuple[str, ...]) -> list[Controller[Any]]:

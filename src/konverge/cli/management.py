@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from konverge.cli.installation import USER
+from konverge.cli.installation import pod
 from konverge.operators.nacos.resource import Nacos
 
 Obj = dict[str, Any]
@@ -69,26 +69,8 @@ class Management:
             volumes.append({"name": "certificate", "secret": {"secretName": self.tls_secret}})
             # Python's ssl reads keys from files only, and the root file system is read-only.
             volumes.append({"name": "scratch", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}})
-        return {
-            "serviceAccountName": self.name,
-            "automountServiceAccountToken": False,
-            "terminationGracePeriodSeconds": GRACE,
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": USER,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "topologySpreadConstraints": [
-                {
-                    "maxSkew": 1,
-                    "topologyKey": "kubernetes.io/hostname",
-                    "whenUnsatisfiable": "ScheduleAnyway",
-                    "labelSelector": {"matchLabels": self._labels},
-                }
-            ],
-            "containers": [self._container()],
-            "volumes": volumes,
-        }
+        made = pod(self.name, self._labels, self._container(), grace=GRACE)
+        return {**made, "automountServiceAccountToken": False, "volumes": volumes}
 
     def _container(self) -> Obj:
         mounts: list[Obj] = [{"name": "authority", "mountPath": AUTHORITY, "readOnly": True}]
