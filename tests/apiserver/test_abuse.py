@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from konverge.apiserver import ApiServer
-from konverge.apiserver.depth import MOST
+from konverge.apiserver.nesting import MOST
 from konverge.objects.names import label_key_errors, label_value_errors
 from konverge.objects.remember import LONGEST
 from tests.apiserver.api import APPLY, CONFIG_MAPS, MERGE, Api

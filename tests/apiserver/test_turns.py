@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from konverge.apiserver import ApiServer
-from konverge.apiserver.http.turns import PIECE
+from konverge.apiserver.http.batching import PIECE
 from konverge.apiserver.storage import HistoryLimits, Store
 from tests.apiserver.api import CONFIG_MAPS, Api
 

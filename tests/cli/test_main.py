@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from konverge.cli import crd, main
-from konverge.cli.outcome import CommandFailed, explain
+from konverge.cli.exit import CommandFailed, explain
 from konverge.cli.terminal import Paint, Redrawn
 
 KONVERGE = [sys.executable, "-m", "konverge.cli.main"]

@@ -10,7 +10,7 @@ import pytest
 
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch, NotFound
-from konverge.kube.gc import GarbageCollector
+from konverge.kube.gc.controller import GarbageCollector
 from konverge.objects import crd
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.objects.meta import OwnerReference

@@ -10,7 +10,7 @@ import pytest
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
 from konverge.kube import daemonset, revisions, statefulset
-from konverge.kube.gc import GarbageCollector
+from konverge.kube.gc.controller import GarbageCollector
 from konverge.kube.hashing import hash_of
 from konverge.objects.kinds.apps_v1 import ControllerRevision, DaemonSet, StatefulSet
 from tests.kube.conftest import Run, pods

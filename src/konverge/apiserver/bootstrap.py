@@ -14,7 +14,7 @@ import msgspec
 from konverge.apiserver.http.respond import timestamp
 
 if TYPE_CHECKING:
-    from konverge.apiserver.objects import Objects
+    from konverge.apiserver.object_access import Objects
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _PRIORITIES = {

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
     from konverge.wire.message import Response
 
 Route = Callable[["Call"], Awaitable["Response"]]

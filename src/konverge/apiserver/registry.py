@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from konverge.apiserver import kinds, schema
-from konverge.apiserver.kinds.conversion import Conversion, conversion
+from konverge.apiserver.kinds.framework.conversion import Conversion, conversion
 from konverge.apiserver.schema.decode import Decoded
 from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.strategy import Obj, Strategy

@@ -12,23 +12,28 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from konverge import clock
-from konverge.apiserver import advertised, bootstrap, discovery, openapi
-from konverge.apiserver.admission.wiring import chain
-from konverge.apiserver.auth import policy, wiring
+from konverge.apiserver import (
+    bootstrap,
+    discovery,
+    kubernetes_endpoints,
+    openapi,
+)
+from konverge.apiserver.admission.plugin_order import chain
+from konverge.apiserver.auth import bootstrap_policy, wiring
 from konverge.apiserver.certificates import Certificates, kept, write_private
 from konverge.apiserver.config import Config
-from konverge.apiserver.crd.manager import Manager
-from konverge.apiserver.expiry import Expiry
+from konverge.apiserver.crd.serving.manager import Manager
+from konverge.apiserver.event_ttl import Expiry
 from konverge.apiserver.http import health, specials
-from konverge.apiserver.http.call import Call
 from konverge.apiserver.http.pipeline import handle
-from konverge.apiserver.http.refusals import refusal
-from konverge.apiserver.http.request_info import Query
-from konverge.apiserver.http.seams import Admission, Gate, TableMaker
 from konverge.apiserver.http.watch import WatchStream
-from konverge.apiserver.inner import InnerControllers
-from konverge.apiserver.objects import Objects
+from konverge.apiserver.http.wire_errors import refusal
+from konverge.apiserver.internal_controllers import InnerControllers
+from konverge.apiserver.object_access import Objects
 from konverge.apiserver.registry import Registry
+from konverge.apiserver.request.call import Call
+from konverge.apiserver.request.info import Query
+from konverge.apiserver.request.protocols import Admission, Gate, TableMaker
 from konverge.apiserver.storage import Store
 from konverge.apiserver.strategy import Obj
 from konverge.apiserver.table import Tables
@@ -37,7 +42,7 @@ from konverge.wire.message import Producer, Request, Response
 
 if TYPE_CHECKING:
     from konverge.apiserver.admission.webhooks.client import WebhookClient
-    from konverge.apiserver.kinds.core.service_allocation import Allocators
+    from konverge.apiserver.kinds.core.service.allocation import Allocators
     from konverge.apiserver.storage.sqlite import SqliteJournal
     from konverge.wire.server import Server
 
@@ -100,7 +105,7 @@ class ApiServer:
     @cached_property
     def service_allocators(self) -> Allocators:
         """Which cluster IPs and node ports are taken; read from the stored Services when one is first needed."""
-        from konverge.apiserver.kinds.core.service_allocation import Allocators
+        from konverge.apiserver.kinds.core.service.allocation import Allocators
 
         return Allocators(self.config.service_cluster_ips, self.objects.scan("", "services"))
 
@@ -127,7 +132,7 @@ class ApiServer:
         if self._journal is not None:
             self._journal.load(self.store)
         bootstrap.create_all(self.objects, self.config.service_cluster_ips)
-        policy.create_all(self.objects)
+        bootstrap_policy.create_all(self.objects)
         self.definitions.start()
         InnerControllers(self.store, self.objects).start()
         self._expiry.start()
@@ -140,7 +145,7 @@ class ApiServer:
             self._listener = Server(self.handle, refusal=refusal)
         await self._listener.start(host, port, ssl=tls)
         bound = self._listener.addresses[-1]
-        advertised.publish(self.objects, *bound[:2])
+        kubernetes_endpoints.publish(self.objects, *bound[:2])
         shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
         return f"{'https' if tls else 'http'}://{shown}:{bound[1]}"
 

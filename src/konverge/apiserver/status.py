@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from konverge.apiserver.fielderrors import FieldError
+from konverge.apiserver.field_errors import FieldError
 
 
 class ApiError(Exception):

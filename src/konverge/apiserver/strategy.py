@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from konverge.apiserver.fielderrors import FieldError
+from konverge.apiserver.field_errors import FieldError
 
 Obj = dict[str, Any]
 

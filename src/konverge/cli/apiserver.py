@@ -26,7 +26,7 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from konverge.apiserver.lifetime import run as run_until_told
+    from konverge.apiserver.signals import run as run_until_told
 
     run_until_told(lambda stopping: serve(arguments, stopping))
     return 0

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from konverge.cli.outcome import UsageError
+from konverge.cli.exit import UsageError
 
 if TYPE_CHECKING:
     from konverge.client import Config

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from konverge.cli.arguments import add_operators, chosen_operators, command
-from konverge.cli.outcome import UsageError
+from konverge.cli.exit import UsageError
 
 
 def add(commands: Any) -> None:

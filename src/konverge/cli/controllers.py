@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from konverge.apiserver.lifetime import run as run_until_told
+    from konverge.apiserver.signals import run as run_until_told
     from konverge.client import ClientError
 
     try:

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from konverge.cli.arguments import add_cluster, add_output, chosen_operators, cluster_config, command
-from konverge.cli.outcome import FAILED
+from konverge.cli.exit import FAILED
 from konverge.cli.terminal import Paint
 
 

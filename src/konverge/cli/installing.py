@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from konverge.cli.outcome import CommandFailed
+from konverge.cli.exit import CommandFailed
 
 if TYPE_CHECKING:
     from konverge.client import Client

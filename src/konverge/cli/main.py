@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from konverge.cli.outcome import FAILED, USAGE, explain, innermost
+from konverge.cli.exit import FAILED, USAGE, explain, innermost
 
 COMMANDS = (
     "up",

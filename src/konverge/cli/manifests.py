@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from konverge.cli.arguments import add_operators, add_output, chosen_operators, command
-from konverge.cli.outcome import UsageError
+from konverge.cli.exit import UsageError
 from konverge.cli.rbac import add_placement
 
 if TYPE_CHECKING:

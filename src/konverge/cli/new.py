@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from konverge.cli.arguments import command
-from konverge.cli.outcome import UsageError
+from konverge.cli.exit import UsageError
 
 GROUP = "example.com"
 

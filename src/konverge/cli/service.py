@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from konverge.cli.arguments import add_cluster, address, cluster_config, command
-from konverge.cli.outcome import UsageError
+from konverge.cli.exit import UsageError
 
 if TYPE_CHECKING:
     import asyncio
@@ -47,7 +47,7 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from konverge.apiserver.lifetime import run as run_until_told
+    from konverge.apiserver.signals import run as run_until_told
     from konverge.observe import logs
 
     if arguments.bind_address is None:

@@ -7,7 +7,7 @@ import logging
 from typing import Any
 
 from konverge.cli.arguments import command
-from konverge.cli.outcome import UsageError
+from konverge.cli.exit import UsageError
 
 
 def add(commands: Any) -> None:

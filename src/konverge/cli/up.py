@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from konverge.cli.arguments import address, chosen_operators, command
-from konverge.cli.outcome import UsageError
+from konverge.cli.exit import UsageError
 
 if TYPE_CHECKING:
     import asyncio
 
-    from konverge.cli.places import Places
+    from konverge.cli.endpoints import Places
     from konverge.client import Client
     from konverge.operators.catalog import Operator
     from konverge.runtime import Manager
@@ -82,7 +82,7 @@ def _count(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from konverge.apiserver.lifetime import run as run_until_told
+    from konverge.apiserver.signals import run as run_until_told
     from konverge.sim.kubelet.behaviour import BehaviourError
     from konverge.sim.network import claimed_block
 
@@ -199,7 +199,7 @@ async def _install(client: Client, operators: list[Operator]) -> list[Operator]:
 async def _at_work(
     cluster: Cluster, operators: list[Operator], metrics: tuple[str, int] | None
 ) -> AsyncIterator[Manager]:
-    from konverge.cli.surroundings import surrounded
+    from konverge.cli.simulators import surrounded
     from konverge.runtime import Manager
 
     manager = Manager(cluster.client, name="konverge", health_address=metrics if operators else None)
@@ -232,7 +232,7 @@ async def _console(
 def _places(
     arguments: argparse.Namespace, url: str, kubeconfig: Path, operators: list[Operator], manager: Manager
 ) -> Places:
-    from konverge.cli.places import Places
+    from konverge.cli.endpoints import Places
 
     state = str(arguments.data_dir.resolve()) if arguments.data_dir else "in memory, gone when this ends"
     metrics = f"http://{arguments.metrics_bind_address[0]}:{manager.health_port}/metrics" if manager.health_port else ""

@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from konverge.client import Client
-    from konverge.kube.nodelifecycle import Announced
+    from konverge.kube.nodelifecycle.controller import Announced
     from konverge.runtime import Controller
 
 MODULES: tuple[str, ...] = (
     "clusterroleaggregation",
-    "cronjob",
-    "daemonset",
-    "deployment",
+    "cronjob.controller",
+    "daemonset.controller",
+    "deployment.controller",
     "disruption",
-    "endpoints",
-    "gc",
-    "job",
+    "endpoints.controller",
+    "gc.controller",
+    "job.controller",
     "namespace",
     "podgc",
     "protection",
-    "quota",
+    "quota.controller",
     "replicaset",
     "replicationcontroller",
-    "statefulset",
+    "statefulset.controller",
     "ttl",
 )
 """Modules of `konverge.kube` with something to run that need not be told anything, in the order of the alphabet."""
@@ -49,7 +49,8 @@ def all_controllers(*, root_ca: str = "", announced: Announced | None = None) ->
     `root_ca` is the certificate (PEM) by which pods know the API server; each namespace is given it. `announced` are
     nodes that need not be looked at for as long as they are announced to be alive.
     """
-    from konverge.kube import accounts, nodelifecycle  # these need to be told something
+    from konverge.kube import accounts
+    from konverge.kube.nodelifecycle import controller as nodelifecycle  # these need to be told something
 
     others = [controller for make in _makers("controllers") for controller in make()]
     return [*accounts.controllers(root_ca), *nodelifecycle.controllers(announced), *others]

@@ -14,7 +14,7 @@ from konverge import clock
 from konverge.cache import Change
 from konverge.client import ClientError, Conflict, MergePatch, NotFound, merge_between
 from konverge.kube import pods as podlib
-from konverge.kube.podnews import moved
+from konverge.kube.pod_predicates import moved
 from konverge.objects import labels
 from konverge.objects.intorstring import PercentageError, scale
 from konverge.objects.kinds.apps_v1 import Deployment, ReplicaSet, StatefulSet

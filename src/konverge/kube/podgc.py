@@ -14,7 +14,7 @@ from konverge import clock
 from konverge.cache.record import Meta, Record
 from konverge.client import NotFound, StrategicPatch
 from konverge.kube import pods as podlib
-from konverge.kube.podnews import by_node, placed
+from konverge.kube.pod_predicates import by_node, placed
 from konverge.objects.kinds.core_v1 import Node, Pod
 from konverge.objects.times import now
 from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch

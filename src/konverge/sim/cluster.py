@@ -31,9 +31,9 @@ from konverge.sim.kubelet.agent import Kubelet
 from konverge.sim.kubelet.behaviour import Rule
 from konverge.sim.loop import VirtualLoop
 from konverge.sim.network import PODS, Addresses
+from konverge.sim.observations import Sights
 from konverge.sim.parts import Parts, unheard
 from konverge.sim.settling import settle
-from konverge.sim.sights import Sights
 from konverge.sim.stepping import Observed, Round, noting, stateful_set_pods
 from konverge.sim.supervising import MANAGER, Supervised, running
 from konverge.wire.message import Transport

@@ -18,8 +18,8 @@ from math import floor, inf
 
 from konverge import clock
 from konverge.apiserver import ApiServer
-from konverge.apiserver.http.call import Call
 from konverge.apiserver.http.watch import WatchStream
+from konverge.apiserver.request.call import Call
 from konverge.client import AlreadyExists, Client, ClientError, MergePatch, NotFound
 from konverge.objects import times
 from konverge.objects.kinds.coordination_v1 import Lease, LeaseSpec

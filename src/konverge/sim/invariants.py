@@ -18,8 +18,8 @@ import msgspec
 
 from konverge.apiserver.storage import Event, Record, Store
 from konverge.sim.kubelet.containers import Mode
+from konverge.sim.observations import Sight
 from konverge.sim.rollouts import Rollouts
-from konverge.sim.sights import Sight
 
 if TYPE_CHECKING:
     from konverge.sim.cluster import Cluster

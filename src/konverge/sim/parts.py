@@ -21,8 +21,8 @@ from konverge.sim.balancers import Balancers
 from konverge.sim.kubelet.agent import Kubelet
 from konverge.sim.nodes import Nodes
 from konverge.sim.nodes import make as make_nodes
+from konverge.sim.observations import Sights
 from konverge.sim.scheduler import Scheduler
-from konverge.sim.sights import Sights
 from konverge.sim.supervising import Supervised, running
 from konverge.sim.volumes import Volumes, create_classes
 

@@ -22,8 +22,8 @@ from typing import Any
 
 from konverge.apiserver.storage import Event
 from konverge.objects.kinds.apps_v1 import Deployment, ReplicaSet
-from konverge.sim import sights
-from konverge.sim.sights import Sight
+from konverge.sim import observations
+from konverge.sim.observations import Sight
 
 Obj = dict[str, Any]
 
@@ -113,7 +113,7 @@ class Rollouts:
         if take is None:
             return ""
         obj: Obj = event.shown.decode()
-        return take(obj["metadata"]["uid"], obj, event, sights.current())
+        return take(obj["metadata"]["uid"], obj, event, observations.current())
 
     def ended(self, sight: Sight) -> str:
         """A reconcile went well: the status of its set stands, by what it saw. The answer is what that violates.

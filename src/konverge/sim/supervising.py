@@ -10,7 +10,7 @@ from typing import Any
 from konverge.client import Client
 from konverge.runtime import Controller, LeadershipLost, Manager, Settings
 from konverge.runtime.manager import LeaderElection
-from konverge.sim.sights import Sights
+from konverge.sim.observations import Sights
 
 MANAGER = "kube-controller-manager"
 

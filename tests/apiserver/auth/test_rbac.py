@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.apiserver.auth import policy
+from konverge.apiserver.auth import bootstrap_policy
 from konverge.apiserver.auth.rbac import GROUP, Rbac
 from konverge.apiserver.auth.rules import Ask
-from konverge.apiserver.http.seams import User
-from konverge.apiserver.objects import Objects
+from konverge.apiserver.object_access import Objects
+from konverge.apiserver.request.protocols import User
 from konverge.apiserver.storage import Store
 from konverge.apiserver.strategy import Obj
 
@@ -95,7 +95,7 @@ def test_a_deleted_binding_and_a_deleted_role_are_gone(objects: Objects) -> None
 
 @pytest.mark.spec("S-12")
 def test_the_policy_of_every_cluster(objects: Objects) -> None:
-    policy.create_all(objects)
+    bootstrap_policy.create_all(objects)
     rbac = _rbac(objects)
     anybody = User("x", groups=("system:authenticated",))
     assert rbac.decide(anybody, Ask("create", "authorization.k8s.io", "selfsubjectaccessreviews")).allowed
@@ -110,7 +110,7 @@ def test_the_policy_of_every_cluster(objects: Objects) -> None:
 
 
 def test_the_policy_is_created_once(objects: Objects) -> None:
-    policy.create_all(objects)
+    bootstrap_policy.create_all(objects)
     revision = objects._store.revision
-    policy.create_all(objects)
+    bootstrap_policy.create_all(objects)
     assert objects._store.revision == revision

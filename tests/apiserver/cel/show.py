@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from konverge.apiserver.cel import celtypes as t
+from konverge.apiserver.cel import cel_types as t
 from konverge.apiserver.cel.checker import Environment
 from konverge.apiserver.cel.library.standard import double_text
 from konverge.apiserver.cel.literals import UInt

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge.apiserver.cel import celtypes as t
+from konverge.apiserver.cel import cel_types as t
 from konverge.apiserver.cel.checker import Environment
 from konverge.apiserver.cel.literals import UInt
 from konverge.apiserver.cel.program import InstantiationError, Program, compile_expression

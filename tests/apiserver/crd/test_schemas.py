@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge.apiserver.crd import structural
-from konverge.apiserver.crd.coercion import Coercer
-from konverge.apiserver.crd.correlation import same
-from konverge.apiserver.crd.formats import effective
-from konverge.apiserver.crd.jsonpath import JSONPath, JSONPathError
-from konverge.apiserver.crd.versions import rank
+from konverge.apiserver.crd.definition.version_order import rank
+from konverge.apiserver.crd.schema import structural
+from konverge.apiserver.crd.schema.coercion import Coercer
+from konverge.apiserver.crd.schema.correlation import same
+from konverge.apiserver.crd.schema.formats import effective
+from konverge.apiserver.crd.serving.jsonpath import JSONPath, JSONPathError
 
 NAMES = st.sampled_from("abcd")
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.text("xy", max_size=2)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from konverge.apiserver.http.seams import AdmissionRequest
 from konverge.apiserver.meta import system
+from konverge.apiserver.request.protocols import AdmissionRequest
 from tests.apiserver.api import CONFIG_MAPS, Api
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import yaml
 
 from konverge.apiserver import kinds, schema, status
-from konverge.apiserver.fielderrors import FieldError
+from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.meta import validate
 from konverge.apiserver.schema import decode
 from konverge.apiserver.strategy import Obj

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.merge import Owner, reset
+from konverge.apiserver.merge import Owner, reset_fields
 from konverge.apiserver.schema import TypeNode, from_structural, lookup
 
 Obj = dict[str, Any]
@@ -58,7 +58,7 @@ DEPLOYMENT = builtin("apps", "v1", "Deployment")
 
 
 def stack_owner(manager: str, now: str = "2026-01-01T00:00:01Z", **more: Any) -> Owner:
-    own = reset.may_own("x.io", "stacks", more.get("subresource", ""))
+    own = reset_fields.may_own("x.io", "stacks", more.get("subresource", ""))
     return Owner(node=STACK, manager=manager, api_version="x.io/v1", kind="Stack", now=now, may_own=own, **more)
 
 

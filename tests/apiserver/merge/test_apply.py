@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.apiserver.merge import Owner, fieldset
+from konverge.apiserver.merge import Owner, field_set
 from konverge.apiserver.merge.apply import LAST_APPLIED, apply, read, warnings
-from konverge.apiserver.merge.listing import everything
-from konverge.apiserver.merge.managed import update
+from konverge.apiserver.merge.managed_fields import update
+from konverge.apiserver.merge.path_listing import everything
 from konverge.apiserver.merge.typed import fields_of
 from konverge.apiserver.schema import lookup
 from konverge.apiserver.status import ApiError
@@ -330,7 +330,7 @@ def test_applying_again_changes_nothing(steps: list[tuple[str, Obj]]) -> None:
 def test_the_last_applier_has_its_way(steps: list[tuple[str, Obj]]) -> None:
     live = history(steps)
     wanted = fields_of(STACK, stack(steps[-1][1]))
-    assert fieldset.difference(wanted, everything(STACK, live)) == {}
+    assert field_set.difference(wanted, everything(STACK, live)) == {}
 
 
 @given(histories)
@@ -338,7 +338,7 @@ def test_every_owned_field_is_there(steps: list[tuple[str, Obj]]) -> None:
     live = history(steps)
     there = everything(STACK, live)
     for fields in owned(live).values():
-        assert fieldset.difference(fields, there) == {}
+        assert field_set.difference(fields, there) == {}
 
 
 @given(histories, specs)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.apiserver.merge import Owner, creation, reset
-from konverge.apiserver.merge.managed import tracked
+from konverge.apiserver.merge import Owner, creation, reset_fields
+from konverge.apiserver.merge.managed_fields import tracked
 from tests.apiserver.merge.kinds import CONFIG_MAP, DEPLOYMENT, STACK, Obj
 
 NAMES = st.sampled_from(["a", "b", "app.kubernetes.io/name"])
@@ -69,7 +69,7 @@ def both_ways(obj: Obj, owner: Owner) -> tuple[Any, Any]:
 
 
 def owner(node: Any, api_version: str, kind: str, plural: str) -> Owner:
-    own = reset.may_own(api_version.rpartition("/")[0], plural, has_status=plural != "configmaps")
+    own = reset_fields.may_own(api_version.rpartition("/")[0], plural, has_status=plural != "configmaps")
     return Owner(node=node, manager="m", api_version=api_version, kind=kind, now="", may_own=own)
 
 

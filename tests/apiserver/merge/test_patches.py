@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.apiserver.merge import gobytes, jsonpatch, mergepatch
-from konverge.apiserver.merge.jsonpatch import PatchFailed
+from konverge.apiserver.go import patched_json
+from konverge.apiserver.merge import json_patch, merge_patch
+from konverge.apiserver.merge.json_patch import PatchFailed
 from tests.apiserver.merge.kinds import CONFIG_MAP, STACK
 
 DOCUMENT: Any = {"a": {"b": [1, 2, 3]}, "c": None, "d/e": {"f~g": True}}
@@ -41,7 +42,7 @@ DOCUMENT: Any = {"a": {"b": [1, 2, 3]}, "c": None, "d/e": {"f~g": True}}
 )
 def test_operations(operation: Any, result: Any) -> None:
     before = copy.deepcopy(DOCUMENT)
-    assert jsonpatch.apply(DOCUMENT, [operation]) == result
+    assert json_patch.apply(DOCUMENT, [operation]) == result
     assert before == DOCUMENT
 
 
@@ -72,7 +73,7 @@ def test_operations(operation: Any, result: Any) -> None:
 )
 def test_operations_that_fail(operation: Any) -> None:
     with pytest.raises(PatchFailed):
-        jsonpatch.apply(DOCUMENT, [operation])
+        json_patch.apply(DOCUMENT, [operation])
 
 
 def whole(value: Any) -> bool:
@@ -95,19 +96,19 @@ documents = st.dictionaries(st.sampled_from(["a", "b", "c"]), values, max_size=3
 
 @given(documents, documents)
 def test_a_merge_patch_twice_is_one(document: Any, patch: Any) -> None:
-    once = mergepatch.apply(document, patch)
-    assert mergepatch.apply(once, patch) == once
+    once = merge_patch.apply(document, patch)
+    assert merge_patch.apply(once, patch) == once
 
 
 @given(documents, documents.filter(whole))
 def test_a_document_as_a_patch_of_nothing_is_itself(document: Any, patch: Any) -> None:
-    assert mergepatch.apply({}, patch) == patch
-    assert mergepatch.apply(document, {}) == document
+    assert merge_patch.apply({}, patch) == patch
+    assert merge_patch.apply(document, {}) == document
 
 
 @given(documents, documents)
 def test_a_merge_patch_leaves_what_it_does_not_name(document: Any, patch: Any) -> None:
-    result = mergepatch.apply(document, patch)
+    result = merge_patch.apply(document, patch)
     assert {key: result.get(key) for key in document if key not in patch} == {
         key: document[key] for key in document if key not in patch
     }
@@ -117,9 +118,9 @@ def test_a_merge_patch_leaves_what_it_does_not_name(document: Any, patch: Any) -
 @given(documents, st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=2), values)
 def test_what_is_added_tests_true_and_can_be_removed(document: Any, path: list[str], value: Any) -> None:
     pointer = "/" + path[0]
-    added = jsonpatch.apply(document, [{"op": "add", "path": pointer, "value": value}])
-    assert jsonpatch.apply(added, [{"op": "test", "path": pointer, "value": value}]) == added
-    removed = jsonpatch.apply(added, [{"op": "remove", "path": pointer}])
+    added = json_patch.apply(document, [{"op": "add", "path": pointer, "value": value}])
+    assert json_patch.apply(added, [{"op": "test", "path": pointer, "value": value}]) == added
+    removed = json_patch.apply(added, [{"op": "remove", "path": pointer}])
     assert path[0] not in removed
 
 
@@ -130,12 +131,12 @@ def test_the_text_of_a_patched_object() -> None:
         "kind": "ConfigMap",
     }
     untouched = '"metadata":{"name":"a","uid":"u","labels":{"a":"\\u003c","b":"1"}}'
-    opened = gobytes.opened_by_operations([{"op": "add", "path": "/data/x"}])
-    assert gobytes.text(CONFIG_MAP, obj, opened) == '{"data":{"x":"1"},"kind":"ConfigMap",' + untouched + "}"
-    opened = gobytes.opened_by_merge(obj, {"metadata": {"uid": "u"}})
+    opened = patched_json.opened_by_operations([{"op": "add", "path": "/data/x"}])
+    assert patched_json.text(CONFIG_MAP, obj, opened) == '{"data":{"x":"1"},"kind":"ConfigMap",' + untouched + "}"
+    opened = patched_json.opened_by_merge(obj, {"metadata": {"uid": "u"}})
     sorted_metadata = '"metadata":{"labels":{"a":"\\u003c","b":"1"},"name":"a","uid":"u"}'
-    assert gobytes.text(CONFIG_MAP, obj, opened) == '{"data":{"x":"1"},"kind":"ConfigMap",' + sorted_metadata + "}"
+    assert patched_json.text(CONFIG_MAP, obj, opened) == '{"data":{"x":"1"},"kind":"ConfigMap",' + sorted_metadata + "}"
     assert (
-        gobytes.text(STACK, {"spec": {"b": [1.5], "a": None}, "kind": "S"}, {})
+        patched_json.text(STACK, {"spec": {"b": [1.5], "a": None}, "kind": "S"}, {})
         == '{"kind":"S","spec":{"a":null,"b":[1.5]}}'
     )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from konverge.apiserver.merge import strategic
-from konverge.apiserver.merge.strategicerrors import StrategicError
+from konverge.apiserver.merge.strategic_errors import StrategicError
 from tests.apiserver.merge.kinds import CONFIG_MAP, DEPLOYMENT, builtin
 
 POD_SPEC = builtin("", "v1", "Pod").fields["spec"].node

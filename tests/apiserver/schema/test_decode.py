@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.apiserver.schema import TypeNode, decode, exact, fast, lookup
+from konverge.apiserver.schema import (
+    TypeNode,
+    compiled_decoder,
+    decode,
+    exact_decoder,
+    lookup,
+)
 from konverge.apiserver.schema.decode import DecodeError
 from konverge.apiserver.status import ApiError
 
@@ -300,7 +306,7 @@ pods = st.fixed_dictionaries(
 
 @given(pods)
 def test_both_decoders_agree(pod: Any) -> None:
-    assert fast.decoder(POD)(pod) == exact.Exact().decode(POD, pod)
+    assert compiled_decoder.decoder(POD)(pod) == exact_decoder.Exact().decode(POD, pod)
 
 
 @given(pods)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.apiserver.schema import yamlgo
-from konverge.apiserver.schema.base64go import Base64Error, canonical_base64
-from konverge.apiserver.schema.gotime import TimeError, canonical_micro_time, canonical_time
+from konverge.apiserver.go import yaml
+from konverge.apiserver.go.base64 import Base64Error, canonical_base64
+from konverge.apiserver.go.time import TimeError, canonical_micro_time, canonical_time
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_base64_comes_back(data: bytes) -> None:
     ],
 )
 def test_yaml(text: str, value: Any) -> None:
-    assert yamlgo.parse(text.encode()) == (value, [])
+    assert yaml.parse(text.encode()) == (value, [])
 
 
 def test_repeated_keys_are_told_with_their_line() -> None:
-    assert yamlgo.parse(b"a: 1\nb:\n  c: 1\n  c: 2\na: 3\n").repeated == [
+    assert yaml.parse(b"a: 1\nb:\n  c: 1\n  c: 2\na: 3\n").repeated == [
         'line 4: key "c" already set in map',
         'line 5: key "a" already set in map',
     ]
@@ -107,6 +107,6 @@ def test_repeated_keys_are_told_with_their_line() -> None:
     ],
 )
 def test_what_is_no_yaml(text: str, why: str) -> None:
-    with pytest.raises(yamlgo.YamlError) as failure:
-        yamlgo.parse(text.encode())
+    with pytest.raises(yaml.YamlError) as failure:
+        yaml.parse(text.encode())
     assert str(failure.value) == why

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from konverge.apiserver.registry import Registry
-from konverge.apiserver.table import cells, maker, pods
+from konverge.apiserver.table import cells, pods, tables
 from tests.apiserver.api import CONFIG_MAPS, Api
 from tests.apiserver.definitions import define, definition
 
@@ -26,8 +26,8 @@ async def table(api: Api, path: str, **query: str) -> Any:
 
 @pytest.mark.parametrize("kind", LISTED, ids=lambda kind: f"{kind[0]}/{kind[1]}")
 def test_cells_are_those_of_the_columns(kind: tuple[str, str]) -> None:
-    row, _, _ = maker._declared(*kind)
-    names = [column["name"] for column in maker._columns(kind)]
+    row, _, _ = tables._declared(*kind)
+    names = [column["name"] for column in tables._columns(kind)]
     assert list(row) == [*names, *(["Age"] if kind in ONE_MORE else [])]
 
 
@@ -35,7 +35,7 @@ def test_cells_are_those_of_the_columns(kind: tuple[str, str]) -> None:
 def test_an_object_with_nothing_in_it_has_a_row(kind: tuple[str, str]) -> None:
     """A server is shown what is stored, which need not be complete."""
     bare: Any = {"metadata": {"name": "x"}, "spec": {"names": {}}}
-    (row,) = maker._rows(kind, [bare], False)
+    (row,) = tables._rows(kind, [bare], False)
     assert len(json.loads(json.dumps(row))["cells"]) >= 2
 
 

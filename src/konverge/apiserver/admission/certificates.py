@@ -6,10 +6,10 @@ import base64
 
 from konverge.apiserver.admission.plugin import Kind, Step, Validating, refusal, spec_of
 from konverge.apiserver.auth.authorization import Authorization
-from konverge.apiserver.auth.names import MASTERS
 from konverge.apiserver.auth.rules import Ask
-from konverge.apiserver.fielderrors import quote
-from konverge.apiserver.http.seams import AdmissionRequest, User
+from konverge.apiserver.auth.well_known import MASTERS
+from konverge.apiserver.field_errors import quote
+from konverge.apiserver.request.protocols import AdmissionRequest, User
 
 _GROUP = "certificates.k8s.io"
 _REQUESTS = "certificatesigningrequests"

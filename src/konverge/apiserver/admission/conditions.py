@@ -12,19 +12,19 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from konverge.apiserver.auth.rules import Ask
-from konverge.apiserver.cel import celtypes as t
+from konverge.apiserver.cel import cel_types as t
 from konverge.apiserver.cel.library.authz import Authorizer, Decision, Query, ResourceCheck
 from konverge.apiserver.cel.program import CALL_LIMIT, InstantiationError, Program, compile_expression
 from konverge.apiserver.cel.source import CompileError
-from konverge.apiserver.cel.times import Timestamp
+from konverge.apiserver.cel.timestamps import Timestamp
 from konverge.apiserver.cel.values import EvalError
-from konverge.apiserver.http.seams import User
 from konverge.apiserver.kinds.admissionregistration.expressions import environment
+from konverge.apiserver.request.protocols import User
 from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
     from konverge.apiserver.auth.authorization import Authorization
-    from konverge.apiserver.http.seams import AdmissionRequest
+    from konverge.apiserver.request.protocols import AdmissionRequest
 
 BUDGET = 10_000_000
 CONDITIONS_BUDGET = 2_500_000

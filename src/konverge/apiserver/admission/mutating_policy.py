@@ -24,21 +24,21 @@ from konverge.apiserver.admission.patches import apply_worded
 from konverge.apiserver.admission.plugin import Kind, Mutating, Step, refusal
 from konverge.apiserver.admission.policy_source import ConfigurationError, Policy, PolicySource
 from konverge.apiserver.cel.planner import Struct
-from konverge.apiserver.cel.times import Duration, Timestamp
-from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.cel.timestamps import Duration, Timestamp
+from konverge.apiserver.field_errors import quote
 from konverge.apiserver.merge import combine
 from konverge.apiserver.merge.elements import TypedError
-from konverge.apiserver.merge.jsonpatch import PatchFailed
+from konverge.apiserver.merge.json_patch import PatchFailed
 from konverge.apiserver.merge.typed import validate
 from konverge.apiserver.schema.decode import from_obj
-from konverge.apiserver.schema.exact import DecodeError
+from konverge.apiserver.schema.exact_decoder import DecodeError
 from konverge.apiserver.schema.node import DEDUCED, TypeNode
 from konverge.apiserver.schema.node import Kind as NodeKind
 from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
     from konverge.apiserver.auth.authorization import Authorization
-    from konverge.apiserver.http.seams import AdmissionRequest
+    from konverge.apiserver.request.protocols import AdmissionRequest
     from konverge.apiserver.server import ApiServer
 
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 
 from konverge.apiserver import status
 from konverge.apiserver.admission.plugin import Kind, Mutating, Step, refusal
-from konverge.apiserver.auth.names import kubelet_of
+from konverge.apiserver.auth.node_authorizer import LEASES
 from konverge.apiserver.auth.node_pods import MIRROR, references
-from konverge.apiserver.auth.nodes import LEASES
-from konverge.apiserver.fielderrors import quote
-from konverge.apiserver.http.seams import AdmissionRequest
+from konverge.apiserver.auth.well_known import kubelet_of
+from konverge.apiserver.field_errors import quote
+from konverge.apiserver.request.protocols import AdmissionRequest
 from konverge.apiserver.strategy import Obj
 
 _LABELS = frozenset(

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.fielderrors import quote
-from konverge.apiserver.merge import jsonpatch
+from konverge.apiserver.field_errors import quote
+from konverge.apiserver.merge import json_patch
 from konverge.apiserver.strategy import Obj
 
 _BARE = ("replace",)
@@ -20,9 +20,9 @@ def apply_worded(obj: Obj, patch: list[Any]) -> Any:
     found: Any = obj
     for operation in patch:
         try:
-            found = jsonpatch.apply(found, [operation])
-        except jsonpatch.PatchFailed as error:
-            raise jsonpatch.PatchFailed(_worded(operation, str(error))) from None
+            found = json_patch.apply(found, [operation])
+        except json_patch.PatchFailed as error:
+            raise json_patch.PatchFailed(_worded(operation, str(error))) from None
     return found
 
 

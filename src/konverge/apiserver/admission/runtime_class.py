@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from konverge.apiserver.admission.plugin import Kind, Step, refusal, spec_of
-from konverge.apiserver.fielderrors import quote
-from konverge.apiserver.http.seams import AdmissionRequest
+from konverge.apiserver.field_errors import quote
+from konverge.apiserver.request.protocols import AdmissionRequest
 from konverge.apiserver.strategy import Obj
 from konverge.objects.amounts import amounts
 

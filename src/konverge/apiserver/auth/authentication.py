@@ -9,11 +9,11 @@ from pathlib import Path
 
 from konverge.apiserver import status
 from konverge.apiserver.auth import certificates
-from konverge.apiserver.auth.accounts import Accounts, Authenticated, Refused
-from konverge.apiserver.auth.keys import unb64
-from konverge.apiserver.auth.names import AUTHENTICATED
+from konverge.apiserver.auth.service_account_tokens import Accounts, Authenticated, Refused
 from konverge.apiserver.auth.settings import AuthSettings
-from konverge.apiserver.http.seams import ANONYMOUS, User
+from konverge.apiserver.auth.token_keys import unb64
+from konverge.apiserver.auth.well_known import AUTHENTICATED
+from konverge.apiserver.request.protocols import ANONYMOUS, User
 from konverge.wire.message import Request
 
 _PROTOCOL_PREFIX = "base64url.bearer.authorization.k8s.io."

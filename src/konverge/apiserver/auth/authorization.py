@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from konverge.apiserver import status
-from konverge.apiserver.auth.names import MASTERS, kubelet_of
-from konverge.apiserver.auth.nodes import NodeAuthorizer
+from konverge.apiserver.auth.node_authorizer import NodeAuthorizer
 from konverge.apiserver.auth.rbac import Decision, Rbac
 from konverge.apiserver.auth.rules import Ask
-from konverge.apiserver.fielderrors import quote
-from konverge.apiserver.http.request_info import RequestInfo
-from konverge.apiserver.http.seams import User
+from konverge.apiserver.auth.well_known import MASTERS, kubelet_of
+from konverge.apiserver.field_errors import quote
+from konverge.apiserver.request.info import RequestInfo
+from konverge.apiserver.request.protocols import User
 
 if TYPE_CHECKING:
     from konverge.apiserver.storage import Store

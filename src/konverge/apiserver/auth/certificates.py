@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Iterator
 from functools import lru_cache
 
-from konverge.apiserver.auth.names import AUTHENTICATED
-from konverge.apiserver.http.seams import User
+from konverge.apiserver.auth.well_known import AUTHENTICATED
+from konverge.apiserver.request.protocols import User
 
 _COMMON_NAME = bytes.fromhex("550403")
 _ORGANIZATION = bytes.fromhex("55040a")

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from konverge.apiserver import status
 from konverge.apiserver.auth.authorization import Authorization
-from konverge.apiserver.auth.names import MASTERS
 from konverge.apiserver.auth.rbac import GROUP, MissingRole, RoleRef
 from konverge.apiserver.auth.rules import Ask, Rule, merged, missing, quoted
-from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.auth.well_known import MASTERS
+from konverge.apiserver.field_errors import quote
 from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.seams import AdmissionRequest, User
+    from konverge.apiserver.request.protocols import AdmissionRequest, User
 
 _EVERYTHING = [Rule(("*",), ("*",), ("*",)), Rule(("*",), urls=("*",))]
 _COLLECTED = ("ownerReferences", "finalizers", "managedFields")

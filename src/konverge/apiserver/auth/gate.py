@@ -5,9 +5,9 @@ from __future__ import annotations
 from konverge.apiserver.auth import impersonation
 from konverge.apiserver.auth.authentication import Authentication
 from konverge.apiserver.auth.authorization import Authorization, ask_of
-from konverge.apiserver.auth.names import MASTERS
-from konverge.apiserver.http.request_info import RequestInfo
-from konverge.apiserver.http.seams import User
+from konverge.apiserver.auth.well_known import MASTERS
+from konverge.apiserver.request.info import RequestInfo
+from konverge.apiserver.request.protocols import User
 from konverge.wire.message import Request
 
 _IMPERSONATE = b"impersonate-"

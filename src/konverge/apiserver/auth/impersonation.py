@@ -12,9 +12,10 @@ from urllib.parse import unquote
 
 from msgspec.structs import replace
 
-from konverge.apiserver import fielderrors, status
+from konverge.apiserver import field_errors, status
 from konverge.apiserver.auth.authorization import Authorization, forbidden
-from konverge.apiserver.auth.names import (
+from konverge.apiserver.auth.rules import Ask
+from konverge.apiserver.auth.well_known import (
     ANONYMOUS,
     AUTHENTICATED,
     MASTERS,
@@ -24,10 +25,9 @@ from konverge.apiserver.auth.names import (
     account_of,
     node_of,
 )
-from konverge.apiserver.auth.rules import Ask
-from konverge.apiserver.fielderrors import quote
-from konverge.apiserver.http.seams import User
+from konverge.apiserver.field_errors import quote
 from konverge.apiserver.kinds.rules.names import dns_subdomain_complaints
+from konverge.apiserver.request.protocols import User
 from konverge.wire.message import Headers
 
 _AUTHENTICATION = "authentication.k8s.io"
@@ -182,8 +182,8 @@ def _key_problems(key: str) -> list[str]:
     domain, slash, path = key.partition("/")
     if not (domain and slash and path):
         words = 'must be a domain-prefixed path (such as "acme.io/foo")'
-        return [str(fielderrors.invalid("extra.key", key, words))]
-    return [str(fielderrors.invalid("extra.key", domain, words)) for words in dns_subdomain_complaints(domain)]
+        return [str(field_errors.invalid("extra.key", key, words))]
+    return [str(field_errors.invalid("extra.key", domain, words)) for words in dns_subdomain_complaints(domain)]
 
 
 def _with_everybody(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:

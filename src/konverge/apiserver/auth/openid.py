@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from konverge.apiserver import status
-from konverge.apiserver.auth.keys import Keys
+from konverge.apiserver.auth.token_keys import Keys
 from konverge.apiserver.http import respond
 from konverge.apiserver.http.negotiate import clauses
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 CONFIGURATION_PATH = "/.well-known/openid-configuration"
 KEYS_PATH = "/openid/v1/jwks"

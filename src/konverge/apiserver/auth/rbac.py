@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from konverge.apiserver.auth.names import account_user
 from konverge.apiserver.auth.rules import Ask, Rule
-from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.auth.well_known import account_user
+from konverge.apiserver.field_errors import quote
 from konverge.apiserver.storage import Record
 from konverge.apiserver.storage.records import Event
 from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.seams import User
+    from konverge.apiserver.request.protocols import User
     from konverge.apiserver.storage import Store
 
 GROUP = "rbac.authorization.k8s.io"

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from konverge.apiserver import fielderrors, status
-from konverge.apiserver.auth.accounts import Refused
+from konverge.apiserver import field_errors, status
 from konverge.apiserver.auth.authentication import Authentication
 from konverge.apiserver.auth.authorization import Authorization
-from konverge.apiserver.auth.names import kubelet_of
 from konverge.apiserver.auth.rbac import aggregated
 from konverge.apiserver.auth.rules import Ask
-from konverge.apiserver.auth.selector_rules import equalities, selector_errors, unread_selectors
-from konverge.apiserver.fielderrors import FieldError
-from konverge.apiserver.http import bodies, fields, writes
+from konverge.apiserver.auth.selector_validation import equalities, selector_errors, unread_selectors
+from konverge.apiserver.auth.service_account_tokens import Refused
+from konverge.apiserver.auth.well_known import kubelet_of
+from konverge.apiserver.field_errors import FieldError
+from konverge.apiserver.http import bodies, managed_fields, writes
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.http.respond import timestamp
-from konverge.apiserver.http.seams import User
 from konverge.apiserver.meta import system
+from konverge.apiserver.request.protocols import User
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 _AUTHORIZATION = "authorization.k8s.io"
 _ONE_OF = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
@@ -41,7 +41,7 @@ async def _received(call: Call, check: Check | None = None) -> Obj:
     metadata = review["metadata"]
     system.wipe(metadata)
     system.match_namespace(metadata, call.info.namespace if served.resource.namespaced else "")
-    fields.track(call, served, None, review, options)
+    managed_fields.track(call, served, None, review, options)
     call.operation, call.dry_run = "CREATE", options.dry_run
     request = writes.admission_request(call, served, review, None, options.body(), metadata.get("name") or "")
     await call.server.admission.admit(request)
@@ -167,29 +167,29 @@ def _access_errors(review: Obj, *, subject: bool) -> Iterator[FieldError]:
     spec = review.get("spec") or {}
     yield from _spec_errors(spec, subject=subject)
     if _without_fields(review["metadata"]):
-        yield fielderrors.invalid("metadata", review["metadata"], "must be empty")
+        yield field_errors.invalid("metadata", review["metadata"], "must be empty")
 
 
 def _local_errors(review: Obj) -> Iterator[FieldError]:
     spec, metadata = review.get("spec") or {}, review["metadata"]
     yield from _spec_errors(spec, subject=True)
     if _without_fields(metadata).keys() - {"namespace"}:
-        yield fielderrors.invalid("metadata", metadata, "must be empty except for namespace")
+        yield field_errors.invalid("metadata", metadata, "must be empty except for namespace")
     resource = spec.get("resourceAttributes")
     if resource is not None and resource.get("namespace", "") != metadata.get("namespace", ""):
         path = "spec.resourceAttributes.namespace"
-        yield fielderrors.invalid(path, resource.get("namespace", ""), "must match metadata.namespace")
+        yield field_errors.invalid(path, resource.get("namespace", ""), "must match metadata.namespace")
     if spec.get("nonResourceAttributes") is not None:
         path = "spec.nonResourceAttributes"
-        yield fielderrors.invalid(path, _internal_path(spec), "disallowed on this kind of request")
+        yield field_errors.invalid(path, _internal_path(spec), "disallowed on this kind of request")
 
 
 def _spec_errors(spec: Obj, *, subject: bool) -> Iterator[FieldError]:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if (resource is None) is (path is None):
-        yield fielderrors.invalid("spec", _internal_path(spec), _ONE_OF)
+        yield field_errors.invalid("spec", _internal_path(spec), _ONE_OF)
     if subject and not spec.get("user") and not spec.get("groups"):
-        yield fielderrors.invalid("spec.user", "", "at least one of user or group must be specified")
+        yield field_errors.invalid("spec.user", "", "at least one of user or group must be specified")
     if resource is not None:
         yield from selector_errors(resource)
 

@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from konverge import clock
-from konverge.apiserver import fielderrors, status
-from konverge.apiserver.auth.accounts import Accounts, Bound
-from konverge.apiserver.fielderrors import FieldError, quote
-from konverge.apiserver.http import bodies, fields, writes
+from konverge.apiserver import field_errors, status
+from konverge.apiserver.auth.service_account_tokens import Accounts, Bound
+from konverge.apiserver.field_errors import FieldError, quote
+from konverge.apiserver.http import bodies, managed_fields, writes
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.http.respond import timestamp
 from konverge.apiserver.meta import system
@@ -20,7 +20,7 @@ from konverge.objects.times import format_time
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 _GROUP, _KIND = "authentication.k8s.io", "TokenRequest"
 _DEFAULT_SECONDS = 3600
@@ -46,7 +46,7 @@ class TokenRequests:
         spec = asked["spec"] = asked.get("spec") or {}
         if spec.get("expirationSeconds") is None:
             spec["expirationSeconds"] = _DEFAULT_SECONDS
-        fields.track(call, kind, None, asked, options)
+        managed_fields.track(call, kind, None, asked, options)
         call.operation, call.dry_run = "CREATE", options.dry_run
         request = writes.admission_request(call, call.resource, asked, None, options.body(), call.info.name)
         await call.server.admission.admit(request)
@@ -66,7 +66,9 @@ class TokenRequests:
         metadata = asked["metadata"]
         if metadata.get("name") and metadata["name"] != name:
             problem = "must match the service account name if specified"
-            raise status.invalid(_GROUP, _KIND, name, [fielderrors.invalid("metadata.name", metadata["name"], problem)])
+            raise status.invalid(
+                _GROUP, _KIND, name, [field_errors.invalid("metadata.name", metadata["name"], problem)]
+            )
         account = call.lookup("", "serviceaccounts", namespace, name)
         if account is None:
             raise status.not_found("", "serviceaccounts", name)
@@ -105,13 +107,13 @@ class TokenRequests:
 def _errors(spec: Obj, attestations: Obj | None) -> Iterator[FieldError]:
     if attestations:
         words = "attestations may only be specified with a webhook bound object reference"
-        yield fielderrors.invalid("spec.attestations", attestations, words)
+        yield field_errors.invalid("spec.attestations", attestations, words)
         return
     seconds, path = spec["expirationSeconds"], "spec.expirationSeconds"
     if seconds < 600:
-        yield fielderrors.invalid(path, seconds, "may not specify a duration less than 10 minutes")
+        yield field_errors.invalid(path, seconds, "may not specify a duration less than 10 minutes")
     if seconds > 1 << 32:
-        yield fielderrors.invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")
+        yield field_errors.invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")
 
 
 def _bound(call: Call, ref: Obj, account: Obj) -> Bound:

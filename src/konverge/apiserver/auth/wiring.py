@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from konverge.apiserver.auth import openid
-from konverge.apiserver.auth.accounts import Accounts
 from konverge.apiserver.auth.authentication import Authentication
 from konverge.apiserver.auth.authorization import Authorization
 from konverge.apiserver.auth.gate import AuthGate
-from konverge.apiserver.auth.keys import Keys
 from konverge.apiserver.auth.reviews import Reviews
+from konverge.apiserver.auth.service_account_tokens import Accounts
+from konverge.apiserver.auth.token_keys import Keys
 from konverge.apiserver.auth.token_request import TokenRequests
-from konverge.apiserver.http.seams import ADMIN
+from konverge.apiserver.request.protocols import ADMIN
 
 if TYPE_CHECKING:
     from konverge.apiserver.server import ApiServer

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from konverge.apiserver.cel.estimates import MAX, ONE, REGEX_FACTOR, STRING_FACTOR, ZERO, Estimate, exactly
+from konverge.apiserver.cel.cost_ranges import MAX, ONE, REGEX_FACTOR, STRING_FACTOR, ZERO, Estimate, exactly
 from konverge.apiserver.cel.nodes import Literal
 
 if TYPE_CHECKING:

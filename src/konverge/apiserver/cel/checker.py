@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from konverge.apiserver.cel import celtypes as t
-from konverge.apiserver.cel import literal_rules
-from konverge.apiserver.cel.celtypes import Bindings, Type
+from konverge.apiserver.cel import cel_types as t
+from konverge.apiserver.cel import literal_validation
+from konverge.apiserver.cel.cel_types import Bindings, Type
 from konverge.apiserver.cel.declarations import Overload, functions
 from konverge.apiserver.cel.literals import UInt
 from konverge.apiserver.cel.nodes import (
@@ -73,7 +73,7 @@ def check(source: Source, tree: Node, environment: Environment) -> Checked:
         raise CompileError(source, checker.problems)
     checker.settle(tree)
     assert tree.type is not None
-    problems = literal_rules.check(tree)
+    problems = literal_validation.check(tree)
     if problems:
         raise CompileError(source, problems)
     return Checked(source, tree, tree.type, checker.used)

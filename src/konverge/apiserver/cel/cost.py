@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from konverge.apiserver.cel.call_costs import CallCost, kubernetes_cost, standard_cost
-from konverge.apiserver.cel.celtypes import Type, is_optional
-from konverge.apiserver.cel.depth import room
-from konverge.apiserver.cel.estimates import ONE, UNKNOWN, ZERO, Estimate, exactly
+from konverge.apiserver.cel.cel_types import Type, is_optional
+from konverge.apiserver.cel.cost_ranges import ONE, UNKNOWN, ZERO, Estimate, exactly
 from konverge.apiserver.cel.list_costs import list_cost
+from konverge.apiserver.cel.nesting import room
 from konverge.apiserver.cel.nodes import Call, Fold, Ident, ListExpr, Literal, MapExpr, Node, Select, StructExpr
 
 Path = tuple[str, ...]

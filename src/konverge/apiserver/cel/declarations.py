@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from konverge.apiserver.cel import celtypes as t
-from konverge.apiserver.cel.celtypes import Type
-from konverge.apiserver.cel.declared import TEXT
+from konverge.apiserver.cel import cel_types as t
+from konverge.apiserver.cel.cel_types import Type
+from konverge.apiserver.cel.overloads import TEXT
 
 QUANTITY, URL, SEMVER = t.struct("kubernetes.Quantity"), t.struct("kubernetes.URL"), t.struct("kubernetes.Semver")
 FORMAT = t.struct("kubernetes.NamedFormat")

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from konverge.apiserver.cel.addresses import Url
-from konverge.apiserver.cel.celtypes import Type
+from konverge.apiserver.cel.cel_types import Type
 from konverge.apiserver.cel.declarations import Overload, functions
 from konverge.apiserver.cel.library import implementations
 from konverge.apiserver.cel.values import EvalError, type_name
+from konverge.apiserver.go.net import Url
 from konverge.objects.quantity import Quantity
 
 _CONVERSIONS = frozenset(("int", "uint", "double", "string", "bytes", "bool", "timestamp", "duration"))

@@ -11,9 +11,9 @@ from konverge.apiserver.cel.library.standard import double_text
 from konverge.apiserver.cel.literals import UInt
 from konverge.apiserver.cel.nodes import Call, ListExpr, MapExpr, Node
 from konverge.apiserver.cel.source import Problem
-from konverge.apiserver.cel.times import Duration, Timestamp
+from konverge.apiserver.cel.timestamps import Duration, Timestamp
 from konverge.apiserver.cel.values import EvalError, TypeValue
-from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.field_errors import quote
 
 _PRECISION = re.compile(r"\.([0-9]*)")
 _MOST_DIGITS = 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from konverge.apiserver.cel.estimates import MAX, ONE, STRING_FACTOR, Estimate, exactly
+from konverge.apiserver.cel.cost_ranges import MAX, ONE, STRING_FACTOR, Estimate, exactly
 from konverge.apiserver.cel.nodes import Literal
 
 if TYPE_CHECKING:

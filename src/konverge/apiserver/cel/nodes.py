@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from konverge.apiserver.cel.celtypes import Type
+    from konverge.apiserver.cel.cel_types import Type
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from konverge.apiserver.cel import literals
-from konverge.apiserver.cel.depth import LIMIT, balanced, nesting, room
 from konverge.apiserver.cel.lexer import EOF, RANK, Token, tokens
 from konverge.apiserver.cel.literals import LiteralError
 from konverge.apiserver.cel.macros import MacroError, expand
+from konverge.apiserver.cel.nesting import LIMIT, balanced, nesting, room
 from konverge.apiserver.cel.nodes import (
     Call,
     Entry,

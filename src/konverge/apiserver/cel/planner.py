@@ -11,12 +11,13 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from konverge.apiserver.cel import folds
-from konverge.apiserver.cel.celtypes import Type
+from konverge.apiserver.cel import comprehensions
+from konverge.apiserver.cel.cel_types import Type
 from konverge.apiserver.cel.dispatch import dispatcher
 from konverge.apiserver.cel.library import implementations
 from konverge.apiserver.cel.library.standard import index_list, index_map
 from konverge.apiserver.cel.nodes import Call, Fold, Ident, ListExpr, Literal, MapExpr, Node, Select, StructExpr
+from konverge.apiserver.cel.runtime_cost import work_of
 from konverge.apiserver.cel.values import (
     NONE,
     CostExceeded,
@@ -27,7 +28,6 @@ from konverge.apiserver.cel.values import (
     equal,
     no_overload,
 )
-from konverge.apiserver.cel.workload import work_of
 
 _SCALARS = ("bool", "int", "uint", "double", "string", "bytes", "timestamp", "duration")
 _TYPE_NAMES = {"timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration", "null": "null_type"}
@@ -68,7 +68,7 @@ class Planner:
             case StructExpr():
                 return self._struct(node)
             case Fold():
-                return folds.plan(self, node)
+                return comprehensions.plan(self, node)
         raise AssertionError(f"not an expression: {node}")
 
     def _variable(self, node: Node, name: str) -> Evaluate:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from konverge.apiserver.cel.celtypes import Type
+from konverge.apiserver.cel.cel_types import Type
 from konverge.apiserver.cel.checker import Checked, Environment, check
-from konverge.apiserver.cel.depth import SHALLOW, nesting, room
+from konverge.apiserver.cel.nesting import SHALLOW, nesting, room
 from konverge.apiserver.cel.nodes import Call, Literal, Node, children
 from konverge.apiserver.cel.parser import parse
 from konverge.apiserver.cel.pattern import compile_pattern

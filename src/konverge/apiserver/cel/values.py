@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from konverge.apiserver.cel.literals import UInt
-from konverge.apiserver.cel.times import Duration, Timestamp
+from konverge.apiserver.cel.timestamps import Duration, Timestamp
 
 
 class EvalError(Exception):

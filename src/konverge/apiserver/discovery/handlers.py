@@ -9,7 +9,7 @@ import msgspec
 
 from konverge.apiserver import status
 from konverge.apiserver.discovery import documents
-from konverge.apiserver.http import cacheable, negotiate, respond
+from konverge.apiserver.http import conditional, negotiate, respond
 from konverge.apiserver.http.negotiate import BUILTIN_TYPES, JSON, YAML
 from konverge.apiserver.http.routing import PageNotFound
 from konverge.apiserver.registry import Registry
@@ -17,7 +17,7 @@ from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 _AGGREGATED = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryList"}
 _ANY = ("*/*", "application/*")
@@ -140,7 +140,7 @@ def _document(registry: Registry, path: str) -> tuple[bytes, str]:
     if found is None or found[0] != registry.generation:
         groups = [""] if path == "api" else documents.named_groups(registry)
         body = msgspec.json.encode(documents.aggregated(registry, groups))
-        found = (registry.generation, body, cacheable.etag_of(body))
+        found = (registry.generation, body, conditional.etag_of(body))
         cache[path] = found
     return found[1], found[2]
 
@@ -149,7 +149,7 @@ def _aggregated(call: Call, path: str, media: str) -> Response:
     body, etag = _document(call.server.registry, path)
     parameters = ";".join(f"{key}={value}" for key, value in _AGGREGATED.items())
     fields = {"cache-control": "public", "vary": "Accept"}
-    return cacheable.answer(call, _in_form(call, body, media), f"{media};{parameters}", etag, fields)
+    return conditional.answer(call, _in_form(call, body, media), f"{media};{parameters}", etag, fields)
 
 
 def _in_form(call: Call, body: bytes, media: str) -> bytes:

@@ -98,7 +98,7 @@ def _file(flags: Flags, name: str) -> Path | None:
 
 
 def _run(flags: Flags, settings: Config) -> None:
-    from konverge.apiserver.lifetime import run
+    from konverge.apiserver.signals import run
 
     if flags.unknown:
         _note("without effect here: " + " ".join(f"--{name}" for name in dict.fromkeys(flags.unknown)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from konverge.apiserver import fielderrors, status
+from konverge.apiserver import field_errors, status
 from konverge.apiserver.http import bodies, respond, writes
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.kinds.rules.names import dns_subdomain_complaints
@@ -13,7 +13,7 @@ from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
@@ -42,11 +42,11 @@ def _check(target: Obj) -> None:
     errors = []
     kind, name = target.get("kind") or "", target.get("name") or ""
     if kind not in ("", "Node"):
-        errors.append(fielderrors.not_supported("target.kind", kind, ["Node", "<empty>"]))
+        errors.append(field_errors.not_supported("target.kind", kind, ["Node", "<empty>"]))
     if not name:
-        errors.append(fielderrors.required("target.name"))
+        errors.append(field_errors.required("target.name"))
     elif kind in ("", "Node"):
-        errors += [fielderrors.invalid("target.name", name, words) for words in dns_subdomain_complaints(name)]
+        errors += [field_errors.invalid("target.name", name, words) for words in dns_subdomain_complaints(name)]
     if errors:
         texts = [str(error) for error in errors]
         raise status.plain_500(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
@@ -80,7 +80,7 @@ def _not_assignable(pod: Obj) -> str:
     if pod["metadata"].get("deletionTimestamp"):
         return f"pod {name} is being deleted, cannot be assigned to a host"
     if node:
-        return f"pod {name} is already assigned to node {fielderrors.quote(node)}"
+        return f"pod {name} is already assigned to node {field_errors.quote(node)}"
     if pod["spec"].get("schedulingGates"):
         return f"pod {name} has non-empty .spec.schedulingGates"
     return ""

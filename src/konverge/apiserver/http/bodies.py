@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from konverge.apiserver import status
-from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.json_errors import parse, summary
 from konverge.apiserver.http import negotiate
-from konverge.apiserver.http.jsontext import parse, summary
 from konverge.apiserver.http.options import Validation
 from konverge.apiserver.http.scheme import refuse_kind
 from konverge.apiserver.registry import Served
@@ -22,7 +22,7 @@ from konverge.apiserver.strategy import Obj
 from konverge.objects.resource import Resource
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 BODY_LIMIT = 3 * 1024 * 1024
 
@@ -89,11 +89,11 @@ def _unrecognized(served: Served, why: str, body: bytes) -> status.ApiError:
 def to_json(call: Call, media: str, body: bytes, expected: Resource) -> bytes:
     """A YAML or protobuf body as JSON; `expected` is what it is where it does not say so."""
     if media == negotiate.YAML:
-        from konverge.apiserver.schema import yamlgo  # most servers never see YAML
+        from konverge.apiserver.go import yaml  # most servers never see YAML
 
         try:
-            return msgspec.json.encode(yamlgo.parse(body).value)
-        except (yamlgo.YamlError, OverflowError, TypeError) as error:
+            return msgspec.json.encode(yaml.parse(body).value)
+        except (yaml.YamlError, OverflowError, TypeError) as error:
             raise UnreadableError(str(error)) from None
     from konverge.apiserver import protobuf  # most servers never see protobuf
 

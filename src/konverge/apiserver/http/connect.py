@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from konverge.apiserver import fielderrors, status
-from konverge.apiserver.fielderrors import FieldError
+from konverge.apiserver import field_errors, status
+from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.http import options, respond
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Headers, Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 
 def _pod(call: Call) -> Obj:
@@ -45,9 +45,9 @@ def _check_log_options(call: Call) -> None:
         value = options.number(call.query, name)
         if value is not None and value < least:
             words = "must be greater than or equal to 0" if least == 0 else "must be greater than 0"
-            errors.append(fielderrors.invalid(name, value, words))
+            errors.append(field_errors.invalid(name, value, words))
     if "sinceTime" in call.query and "sinceSeconds" in call.query:
-        errors.append(fielderrors.forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+        errors.append(field_errors.forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     if errors:
         raise status.invalid("", "PodLogOptions", call.info.name, errors)
 
@@ -93,7 +93,7 @@ async def pod_proxy(call: Call) -> Response:
 
 async def service_proxy(call: Call) -> Response:
     name = call.info.name
-    raise status.ApiError(503, "ServiceUnavailable", f"no endpoints available for service {fielderrors.quote(name)}")
+    raise status.ApiError(503, "ServiceUnavailable", f"no endpoints available for service {field_errors.quote(name)}")
 
 
 async def node_proxy(call: Call) -> Response:

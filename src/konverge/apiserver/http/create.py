@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from konverge.apiserver.http import bodies, fields, reads, writes
+from konverge.apiserver.http import (
+    bodies,
+    managed_fields,
+    reads,
+    writes,
+)
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 
 async def create(call: Call) -> Response:
@@ -25,6 +30,6 @@ async def create(call: Call) -> Response:
     system.match_namespace(metadata, call.info.namespace if served.resource.namespaced else "")
     served.defaults(obj)
     system.drop_duplicate_owners(obj["metadata"], call, after_admission=False)
-    fields.track(call, served, None, obj, options)
+    managed_fields.track(call, served, None, obj, options)
     record = await writes.create(call, served, obj, options)
     return reads.answer(call, 201, served, record)

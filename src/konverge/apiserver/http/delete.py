@@ -9,8 +9,15 @@ from msgspec.structs import replace
 
 from konverge import clock
 from konverge.apiserver import status
-from konverge.apiserver.fielderrors import quote
-from konverge.apiserver.http import bodies, jsontext, reads, render, scheme, writes
+from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go import json_errors
+from konverge.apiserver.http import (
+    bodies,
+    reads,
+    render,
+    scheme,
+    writes,
+)
 from konverge.apiserver.http.options import DeleteOptions, delete_options
 from konverge.apiserver.registry import Served
 from konverge.apiserver.schema import lookup
@@ -21,7 +28,7 @@ from konverge.objects.resource import Resource
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 _FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 _OPTIONS = Resource("", "v1", "DeleteOptions", "")
@@ -47,7 +54,7 @@ def read_options(call: Call) -> DeleteOptions:
             body = bodies.to_json(call, media, body, _OPTIONS)
         except bodies.UnreadableError as error:
             raise status.bad_request(str(error)) from None
-    obj, problem = jsontext.parse(body)
+    obj, problem = json_errors.parse(body)
     if problem:
         raise status.bad_request(f"couldn't get version/kind; json parse error: {problem}")
     kind = obj.get("kind") or "DeleteOptions"

@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from konverge.apiserver import status
-from konverge.apiserver.http import pages, reads
+from konverge.apiserver.http import listing, reads
 from konverge.apiserver.http.delete import read_options, remove
 from konverge.apiserver.http.options import DeleteOptions, list_options
 from konverge.apiserver.http.selection import select
@@ -18,7 +18,7 @@ from konverge.apiserver.storage import Record
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 _AT_ONCE = 64
 
@@ -26,12 +26,12 @@ _AT_ONCE = 64
 async def delete_collection(call: Call) -> Response:
     served = call.resource
     call.negotiate(custom=served.custom)
-    listing = list_options(call.query, watch=False)
+    asked = list_options(call.query, watch=False)
     namespace = call.info.namespace if served.resource.namespaced else ""
-    selection = select(served, namespace, listing)
+    selection = select(served, namespace, asked)
     options = read_options(call)
     store = call.server.store
-    page = await pages.page(store, store.table(served.table), selection, listing)
+    page = await listing.page(store, store.table(served.table), selection, asked)
     for start in range(0, len(page.records), _AT_ONCE):
         await _remove_some(call, served, page.records[start : start + _AT_ONCE], options)
     return await reads.plain_list(call, served, page.records, page.metadata(selection.scope))

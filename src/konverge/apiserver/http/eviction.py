@@ -10,7 +10,7 @@ from konverge.apiserver import status
 from konverge.apiserver.http import bodies, respond, writes
 from konverge.apiserver.http.binding import SUCCESS, set_condition
 from konverge.apiserver.http.delete import check_preconditions, remove
-from konverge.apiserver.http.fields import track_own_status
+from konverge.apiserver.http.managed_fields import track_own_status
 from konverge.apiserver.http.options import DeleteOptions, delete_options, write_options
 from konverge.apiserver.registry import kind_alone
 from konverge.apiserver.strategy import Obj
@@ -18,7 +18,7 @@ from konverge.objects.labels import SelectorError, from_selector_dict
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 _TOO_MANY = "Cannot evict pod as it would violate the pod's disruption budget."
 _MOST_PENDING = 2000

@@ -12,7 +12,7 @@ from konverge.apiserver.http import negotiate, respond
 from konverge.wire.message import Headers, Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 Route = Callable[["Call"], Awaitable[Response]]
 

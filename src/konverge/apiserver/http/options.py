@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from konverge.apiserver import fielderrors, status
-from konverge.apiserver.fielderrors import FieldError
-from konverge.apiserver.http.request_info import Query
+from konverge.apiserver import field_errors, status
+from konverge.apiserver.field_errors import FieldError
+from konverge.apiserver.request.info import Query
 
 Validation = Literal["Ignore", "Warn", "Strict"]
 _MANAGER_LIMIT = 128
@@ -32,10 +32,10 @@ def number(query: Query, name: str) -> int | None:
     text = values[0]
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not (digits.isascii() and digits.isdigit()):
-        raise status.bad_request(f"strconv.ParseInt: parsing {fielderrors.quote(text)}: invalid syntax")
+        raise status.bad_request(f"strconv.ParseInt: parsing {field_errors.quote(text)}: invalid syntax")
     value = int(text) if len(digits) <= _MOST_DIGITS else 1 << 63
     if not -(1 << 63) <= value < 1 << 63:
-        raise status.bad_request(f"strconv.ParseInt: parsing {fielderrors.quote(text)}: value out of range")
+        raise status.bad_request(f"strconv.ParseInt: parsing {field_errors.quote(text)}: value out of range")
     return value
 
 
@@ -76,13 +76,13 @@ def write_options(query: Query, kind: str, *, apply: bool = False) -> WriteOptio
     force = optional_flag(query, "force") if kind == "PatchOptions" else None
     errors: list[FieldError] = []
     if apply and not manager:
-        errors.append(fielderrors.required("fieldManager", "is required for apply patch"))
+        errors.append(field_errors.required("fieldManager", "is required for apply patch"))
     if not apply and force is not None:
-        errors.append(fielderrors.forbidden("force", "may not be specified for non-apply patch"))
+        errors.append(field_errors.forbidden("force", "may not be specified for non-apply patch"))
     errors += manager_errors(manager, "fieldManager")
     errors += dry_run_errors(query.get("dryRun", []))
     if validation not in ("", "Ignore", "Strict", "Warn"):
-        errors.append(fielderrors.not_supported("fieldValidation", validation, ["", "Ignore", "Strict", "Warn"]))
+        errors.append(field_errors.not_supported("fieldValidation", validation, ["", "Ignore", "Strict", "Warn"]))
     if errors:
         raise status.invalid("meta.k8s.io", kind, "", errors)
     return WriteOptions(
@@ -99,12 +99,12 @@ def manager_errors(manager: str, path: str) -> list[FieldError]:
         return []
     errors: list[FieldError] = []
     if len(manager.encode()) > _MANAGER_LIMIT:
-        errors.append(fielderrors.too_long(path, _MANAGER_LIMIT))
+        errors.append(field_errors.too_long(path, _MANAGER_LIMIT))
     position = 0
     for character in manager:
         if not (character.isprintable() and (character == " " or not character.isspace())):
             detail = f"invalid character U+{ord(character):04X} (at position {position})"
-            errors.append(fielderrors.invalid(path, manager, detail))
+            errors.append(field_errors.invalid(path, manager, detail))
         position += len(character.encode())
     return errors
 
@@ -112,7 +112,7 @@ def manager_errors(manager: str, path: str) -> list[FieldError]:
 def dry_run_errors(values: list[str]) -> list[FieldError]:
     if all(value == "All" for value in values):
         return []
-    return [fielderrors.not_supported("dryRun", values, ["All"])]
+    return [field_errors.not_supported("dryRun", values, ["All"])]
 
 
 class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,16 +166,16 @@ def _list_errors(options: ListOptions) -> list[FieldError]:
     if options.match:
         if not options.resource_version:
             words = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-            errors.append(fielderrors.forbidden(_MATCH, words))
+            errors.append(field_errors.forbidden(_MATCH, words))
         if options.continue_:
-            errors.append(fielderrors.forbidden(_MATCH, "resourceVersionMatch is forbidden when continue is provided"))
+            errors.append(field_errors.forbidden(_MATCH, "resourceVersionMatch is forbidden when continue is provided"))
         if options.match not in ("Exact", "NotOlderThan"):
-            errors.append(fielderrors.not_supported(_MATCH, options.match, ["Exact", "NotOlderThan", ""]))
+            errors.append(field_errors.not_supported(_MATCH, options.match, ["Exact", "NotOlderThan", ""]))
         if options.match == "Exact" and options.resource_version == "0":
             words = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-            errors.append(fielderrors.forbidden(_MATCH, words))
+            errors.append(field_errors.forbidden(_MATCH, words))
     if options.send_initial_events is not None:
-        errors.append(fielderrors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+        errors.append(field_errors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     return errors
 
 
@@ -183,15 +183,15 @@ def _watch_errors(options: ListOptions) -> list[FieldError]:
     errors: list[FieldError] = []
     if options.send_initial_events is not None and options.match != "NotOlderThan":
         words = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        errors.append(fielderrors.forbidden(_MATCH, words))
+        errors.append(field_errors.forbidden(_MATCH, words))
     if options.match:
         if options.send_initial_events is None:
             words = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-            errors.append(fielderrors.forbidden(_MATCH, words))
+            errors.append(field_errors.forbidden(_MATCH, words))
         if options.match != "NotOlderThan":
-            errors.append(fielderrors.not_supported(_MATCH, options.match, ["NotOlderThan"]))
+            errors.append(field_errors.not_supported(_MATCH, options.match, ["NotOlderThan"]))
         if options.continue_:
-            errors.append(fielderrors.forbidden(_MATCH, "resourceVersionMatch is forbidden when continue is provided"))
+            errors.append(field_errors.forbidden(_MATCH, "resourceVersionMatch is forbidden when continue is provided"))
     return errors
 
 
@@ -256,7 +256,7 @@ def _delete_errors(options: DeleteOptions, dry_run: list[str]) -> list[FieldErro
     policy = options.propagation
     if options.orphan is not None and policy is not None:
         words = "orphanDependents and deletionPropagation cannot be both set"
-        errors.append(fielderrors.invalid("propagationPolicy", policy, words))
+        errors.append(field_errors.invalid("propagationPolicy", policy, words))
     if policy is not None and policy not in _POLICIES[:3]:
-        errors.append(fielderrors.not_supported("propagationPolicy", policy, _POLICIES))
+        errors.append(field_errors.not_supported("propagationPolicy", policy, _POLICIES))
     return errors + dry_run_errors(dry_run)

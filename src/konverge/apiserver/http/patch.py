@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from konverge.apiserver import status
-from konverge.apiserver.http import bodies, fields, reads, scheme, writes
+from konverge.apiserver.http import (
+    bodies,
+    managed_fields,
+    reads,
+    scheme,
+    writes,
+)
 from konverge.apiserver.http.options import WriteOptions, write_options
 from konverge.apiserver.http.patching import JsonPatch, MergePatch, Patch, StrategicPatch, not_this
 from konverge.apiserver.http.update import keep_all_but_status, rules_of
@@ -24,7 +30,7 @@ from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -75,7 +81,7 @@ async def _change(call: Call, served: Served, found: Patch, options: WriteOption
         obj = decoded(call, served, found, live, options)
         served.defaults(obj)
         identified(call, served, obj, live)
-        fields.track(call, served, live, obj, options)
+        managed_fields.track(call, served, live, obj, options)
         return obj
 
     written = await writes.update(call, served, change, options, rules=rules_of(call))
@@ -130,7 +136,7 @@ def identified(call: Call, served: Served, obj: Obj, live: Obj | None) -> None:
 
 async def _apply(call: Call, served: Served, body: bytes, options: WriteOptions) -> Response:
     applied = applying.read(body)
-    owner = fields.owner_of(call, served, options)
+    owner = managed_fields.owner_of(call, served, options)
     if owner is None:
         raise status.unsupported_media_type("415: Unsupported Media Type", details={})
 

@@ -9,11 +9,12 @@ from typing import Any, Protocol
 
 import msgspec
 
-from konverge.apiserver import depth, fielderrors, status
-from konverge.apiserver.http.jsontext import TYPE_OF_HEAD, json_type
-from konverge.apiserver.merge import gobytes, jsonpatch, mergepatch, strategic
-from konverge.apiserver.merge.gotext import go_value
-from konverge.apiserver.merge.strategicerrors import StrategicError
+from konverge.apiserver import field_errors, nesting, status
+from konverge.apiserver.go import patched_json
+from konverge.apiserver.go.formatting import go_value
+from konverge.apiserver.go.json_errors import TYPE_OF_HEAD, json_type
+from konverge.apiserver.merge import json_patch, merge_patch, strategic
+from konverge.apiserver.merge.strategic_errors import StrategicError
 from konverge.apiserver.schema import decode as schema
 from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.strategy import Obj
@@ -36,8 +37,8 @@ def parsed(body: bytes) -> Any:
         found = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
         raise status.bad_request("invalid JSON patch") from None
-    if depth.is_too_deep(found, body):
-        raise status.bad_request(f"invalid JSON patch: {depth.WORDS}")
+    if nesting.is_too_deep(found, body):
+        raise status.bad_request(f"invalid JSON patch: {nesting.WORDS}")
     return found
 
 
@@ -55,8 +56,8 @@ class JsonPatch:
         if not isinstance(operations, list):
             raise status.bad_request("error decoding patch: " + _wrong(operations, "[]handlers.jsonPatchOp"))
         self._check(operations)
-        if len(operations) > jsonpatch.MOST_OPERATIONS:
-            limit, given = jsonpatch.MOST_OPERATIONS, len(operations)
+        if len(operations) > json_patch.MOST_OPERATIONS:
+            limit, given = json_patch.MOST_OPERATIONS, len(operations)
             words = f"The allowed maximum operations in a JSON patch is {limit}, got {given}"
             raise status.ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {words}")
         self._operations = operations
@@ -82,8 +83,8 @@ class JsonPatch:
 
     def apply(self, live: Obj) -> Obj:
         try:
-            patched = jsonpatch.apply(live, self._operations)
-        except jsonpatch.PatchFailed:
+            patched = json_patch.apply(live, self._operations)
+        except json_patch.PatchFailed:
             raise rejected() from None
         if not isinstance(patched, dict):
             wrong = f"json: cannot unmarshal {json_type(patched)} into Go value of type {TYPE_OF_HEAD}"
@@ -92,7 +93,7 @@ class JsonPatch:
         return patched
 
     def shown(self, live: Obj, patched: Obj, node: TypeNode | None) -> str:
-        return gobytes.text(node, patched, gobytes.opened_by_operations(self._operations))
+        return patched_json.text(node, patched, patched_json.opened_by_operations(self._operations))
 
 
 class MergePatch:
@@ -108,11 +109,11 @@ class MergePatch:
         self.strict = schema.duplicates(body) if checked else []
 
     def apply(self, live: Obj) -> Obj:
-        patched: Obj = mergepatch.apply(live, self._patch)
+        patched: Obj = merge_patch.apply(live, self._patch)
         return patched
 
     def shown(self, live: Obj, patched: Obj, node: TypeNode | None) -> str:
-        return gobytes.text(node, patched, gobytes.opened_by_merge(live, self._patch))
+        return patched_json.text(node, patched, patched_json.opened_by_merge(live, self._patch))
 
 
 class StrategicPatch:
@@ -141,7 +142,7 @@ class StrategicPatch:
 
 def not_this(shown: str, why: str) -> status.ApiError:
     """422: the patch can be worked out, but what comes out cannot be read."""
-    return status.invalid("", "", "", [fielderrors.invalid("patch", shown, why)])
+    return status.invalid("", "", "", [field_errors.invalid("patch", shown, why)])
 
 
 def rejected() -> status.ApiError:

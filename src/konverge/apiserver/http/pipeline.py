@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from konverge.apiserver import depth, status
+from konverge.apiserver import nesting, status
 from konverge.apiserver.http import respond
-from konverge.apiserver.http.call import Call
-from konverge.apiserver.http.request_info import request_info, split_target
 from konverge.apiserver.http.routing import PageNotFound, route
-from konverge.apiserver.http.seams import ANONYMOUS
-from konverge.apiserver.http.timelimit import within
+from konverge.apiserver.http.time_limit import within
+from konverge.apiserver.request.call import Call
+from konverge.apiserver.request.info import request_info, split_target
+from konverge.apiserver.request.protocols import ANONYMOUS
 from konverge.objects.durations import DurationError, parse_duration
 from konverge.wire.message import Request, Response
 
@@ -37,7 +37,7 @@ async def handle(server: ApiServer, request: Request) -> Response:
     except TimeoutError:
         return call.answer_error(_too_slow())
     except RecursionError:
-        return call.answer_error(status.bad_request(f"the object is nested too deeply: {depth.WORDS}"))
+        return call.answer_error(status.bad_request(f"the object is nested too deeply: {nesting.WORDS}"))
     except Exception:  # the boundary: a fault of ours is a 500 with a line in the log, not a broken connection
         log.exception("%s %s failed", request.method, path)
         return call.answer_error(status.internal("the server failed; its log says why"))
@@ -55,7 +55,7 @@ async def _answer(call: Call) -> Response:
     if call.info.verb == "watch":
         return await handler(call)
     if len(call.request.body) > _ASIDE and "yaml" in call.request.headers.get("content-type"):
-        from konverge.apiserver.http.aside import parsed_aside  # most servers never see YAML
+        from konverge.apiserver.http.yaml_thread import parsed_aside  # most servers never see YAML
 
         call.request.body = await parsed_aside(call.request.body)
     response = await within(seconds, handler(call))

@@ -6,17 +6,22 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from konverge.apiserver import status
-from konverge.apiserver.http import negotiate, pages, render, respond
+from konverge.apiserver.http import (
+    listing,
+    negotiate,
+    render,
+    respond,
+)
+from konverge.apiserver.http.batching import PIECE, in_turns
 from konverge.apiserver.http.options import list_options
 from konverge.apiserver.http.selection import select
-from konverge.apiserver.http.turns import PIECE, in_turns
 from konverge.apiserver.registry import Served
 from konverge.apiserver.storage import Record
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Headers, Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 
 def key_of(call: Call) -> str:
@@ -39,10 +44,10 @@ async def get(call: Call) -> Response:
     version = call.query.get("resourceVersion")
     if version and version[0]:
         try:
-            revision = pages.parse_version(version[0])
+            revision = listing.parse_version(version[0])
         except ValueError as error:
             raise status.plain_500(str(error)) from None
-        await pages.wait_for(call.server.store, revision)
+        await listing.wait_for(call.server.store, revision)
     record = find(call)
     store = call.server.store
     if record.revision > store.durable:
@@ -82,7 +87,7 @@ async def list_(call: Call) -> Response:
     namespace = call.info.namespace if served.resource.namespaced else ""
     selection = select(served, namespace, options)
     store = call.server.store
-    page = await pages.page(store, store.table(served.table), selection, options)
+    page = await listing.page(store, store.table(served.table), selection, options)
     metadata = page.metadata(selection.scope)
     if served.custom and not accepted.form:
         metadata.setdefault("continue", "")  # lists of custom resources always name it

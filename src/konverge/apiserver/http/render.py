@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from konverge.apiserver import fielderrors, status
+from konverge.apiserver import field_errors, status
 from konverge.apiserver.http.negotiate import Accepted
 from konverge.apiserver.registry import Served
 from konverge.apiserver.storage import Record
@@ -25,8 +25,8 @@ _GZIP = 31
 """What zlib calls the gzip format."""
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
-    from konverge.apiserver.http.seams import TableMaker
+    from konverge.apiserver.request.call import Call
+    from konverge.apiserver.request.protocols import TableMaker
 
 
 def plain(served: Served, record: Record) -> bytes:
@@ -127,7 +127,7 @@ def include_object(call: Call) -> str:
     """How much of each object a table's rows carry."""
     wanted = (call.query.get("includeObject") or [""])[0]
     if wanted not in ("", "Metadata", "None", "Object"):
-        error = fielderrors.invalid("includeObject", wanted, "must be 'Metadata', 'Object', 'None', or empty")
+        error = field_errors.invalid("includeObject", wanted, "must be 'Metadata', 'Object', 'None', or empty")
         raise status.bad_request(f"Unable to convert to Table as requested: {error}")
     return wanted or "Metadata"
 

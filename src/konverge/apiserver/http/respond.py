@@ -14,7 +14,7 @@ from konverge.apiserver.http.negotiate import Accepted
 from konverge.wire.message import LOCAL_PEER, Headers, Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 # Below this the real server does not compress: the time would cost more than the bytes.
 GZIP_FROM = 128 * 1024

@@ -11,12 +11,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from konverge.apiserver import status
-from konverge.apiserver.http.request_info import RequestInfo
 from konverge.apiserver.registry import Served, Subresource
+from konverge.apiserver.request.info import RequestInfo
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 Handler = Callable[["Call"], Awaitable[Response]]
 

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from konverge.apiserver import fielderrors, status
-from konverge.apiserver.http import bodies, fields, negotiate, patch, reads, render, writes
+from konverge.apiserver import field_errors, status
+from konverge.apiserver.http import (
+    bodies,
+    managed_fields,
+    negotiate,
+    patch,
+    reads,
+    render,
+    writes,
+)
 from konverge.apiserver.http.options import WriteOptions, write_options
 from konverge.apiserver.merge import apply as applying
 from konverge.apiserver.merge.scale import replicas_path, to_parent, to_scale
@@ -23,7 +31,7 @@ from konverge.objects.labels import SelectorError, from_selector_dict
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 
 class ScaleView(Protocol):
@@ -136,7 +144,7 @@ async def update(call: Call) -> Response:
 
     def change(old: Obj) -> Obj:
         new: Obj = msgspec.json.decode(sent)
-        fields.track(call, scale_kind, old, new, options)
+        managed_fields.track(call, scale_kind, old, new, options)
         return new
 
     return await _write(call, served, change, options)
@@ -156,7 +164,7 @@ async def patch_scale(call: Call) -> Response:
     def change(old: Obj) -> Obj:
         new = patch.decoded(call, scale_kind, found, old, options)
         patch.identified(call, served, new, old)
-        fields.track(call, scale_kind, old, new, options)
+        managed_fields.track(call, scale_kind, old, new, options)
         return new
 
     return await _write(call, served, change, options)
@@ -164,7 +172,7 @@ async def patch_scale(call: Call) -> Response:
 
 async def _apply(call: Call, served: Served, scale_kind: Served, body: bytes, options: WriteOptions) -> Response:
     applied = applying.read(body)
-    owner = fields.owner_of(call, scale_kind, options)
+    owner = managed_fields.owner_of(call, scale_kind, options)
     assert owner is not None
 
     def change(old: Obj) -> Obj:
@@ -209,7 +217,7 @@ def _check(call: Call, served: Served, scale: Obj, live: Obj) -> None:
     errors = managed_field_errors(metadata.get("managedFields"))
     replicas = (scale.get("spec") or {}).get("replicas") or 0
     if replicas < 0 and not served.custom:
-        errors.append(fielderrors.invalid("spec.replicas", replicas, "must be greater than or equal to 0"))
+        errors.append(field_errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0"))
     if errors:
         raise status.invalid("autoscaling", "Scale", name, errors)
     uid, wanted = metadata.get("uid"), live["metadata"].get("uid")

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from konverge.apiserver import fielderrors, schema, status
-from konverge.apiserver.fielderrors import quote
-from konverge.apiserver.http.jsontext import json_type
+from konverge.apiserver import field_errors, schema, status
+from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.json_errors import json_type
 from konverge.apiserver.registry import Served
 from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 SCHEME = "pkg/runtime/scheme.go:111"
 """The name of its scheme, as it appears in messages."""
@@ -97,7 +97,7 @@ def _wrong_custom_kind(served: Served, given: str, api_version: str, obj: Obj) -
     if api_version != resource.api_version:
         raise _wrong_version(served, api_version)
     name = str((obj.get("metadata") or {}).get("name", ""))
-    raise status.invalid(resource.group, given, name, [fielderrors.invalid("kind", given, f"must be {resource.kind}")])
+    raise status.invalid(resource.group, given, name, [field_errors.invalid("kind", given, f"must be {resource.kind}")])
 
 
 INTERNAL_PACKAGES = {"": "core", "rbac.authorization.k8s.io": "rbac"}

@@ -7,7 +7,7 @@ from konverge.apiserver.lazy import Route, route
 _HTTP = "konverge.apiserver.http"
 _WHERE = {
     ("", "bindings", ""): ("binding", "bind"),
-    ("", "componentstatuses", ""): ("components", "status_of_components"),
+    ("", "componentstatuses", ""): ("component_statuses", "status_of_components"),
     ("", "pods", "binding"): ("binding", "bind"),
     ("", "pods", "eviction"): ("eviction", "evict"),
     ("", "pods", "log"): ("connect", "log"),

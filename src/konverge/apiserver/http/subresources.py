@@ -11,7 +11,7 @@ from konverge.apiserver.registry import Served, Subresource
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 Handler = Callable[["Call"], Awaitable[Response]]
 _SCALE: dict[str, Handler] = {"get": scale.get, "update": scale.update, "patch": scale.patch_scale}

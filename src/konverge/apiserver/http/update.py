@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from konverge.apiserver.http import bodies, fields, reads, writes
+from konverge.apiserver.http import (
+    bodies,
+    managed_fields,
+    reads,
+    writes,
+)
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system
 from konverge.apiserver.strategy import Obj, StatusRules
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 
 async def update(call: Call) -> Response:
@@ -38,7 +43,7 @@ async def update(call: Call) -> Response:
         first = False
         if live is not None and call.subresource == "status":
             keep_all_but_status(obj, live)
-        fields.track(call, served, live, obj, options)
+        managed_fields.track(call, served, live, obj, options)
         return obj
 
     written = await writes.update(call, served, change, options, rules=rules_of(call))

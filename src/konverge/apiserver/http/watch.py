@@ -13,16 +13,22 @@ from typing import TYPE_CHECKING
 from konverge import clock
 from konverge.apiserver import status
 from konverge.apiserver.config import WatchLimits
-from konverge.apiserver.http import frames, negotiate, pages, render, respond
+from konverge.apiserver.http import (
+    listing,
+    negotiate,
+    render,
+    respond,
+    watch_frames,
+)
+from konverge.apiserver.http.batching import PIECE
 from konverge.apiserver.http.options import ListOptions, list_options
 from konverge.apiserver.http.selection import Selection, Test, select
-from konverge.apiserver.http.turns import PIECE
 from konverge.apiserver.storage import Event, Record, Store, Table
 from konverge.apiserver.storage.records import restamped
 from konverge.wire.message import Headers, Response, Sink
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 INITIAL_END = {"k8s.io/initial-events-end": "true"}
 _BATCH = 64 * 1024
@@ -34,7 +40,7 @@ class WatchStream:
     __slots__ = ("_after", "_framer", "_limits", "_pending", "_sink", "_test", "ended")
 
     def __init__(
-        self, framer: frames.Framer, test: Test | None, limits: WatchLimits, sink: Sink, after: int = 0
+        self, framer: watch_frames.Framer, test: Test | None, limits: WatchLimits, sink: Sink, after: int = 0
     ) -> None:
         self._after = after
         """Only later changes are of interest: a watch may begin at a revision that is still to come."""
@@ -47,7 +53,7 @@ class WatchStream:
 
     @property
     def metadata_only(self) -> bool:
-        return isinstance(self._framer, frames.Partial)
+        return isinstance(self._framer, watch_frames.Partial)
 
     def deliver(self, event: Event) -> None:
         if event.revision <= self._after or self.ended.done():  # what is on its way out must not pile up more
@@ -60,7 +66,7 @@ class WatchStream:
         try:
             frame = self.frame(event)
         except status.ApiError as error:  # a conversion webhook that does not answer
-            self._sink.write(frames.line("ERROR", error.status()))
+            self._sink.write(watch_frames.line("ERROR", error.status()))
             self.end()
             return
         if frame:
@@ -113,11 +119,11 @@ async def watch(call: Call) -> Response:
     if call.info.legacy_watch and call.info.name:
         selection = Selection(f"{namespace}/{call.info.name}" if namespace else call.info.name, selection.test)
     try:
-        since = pages.parse_version(options.resource_version)
+        since = listing.parse_version(options.resource_version)
     except ValueError as error:
         raise status.plain_500(str(error)) from None
     include = render.include_object(call) if accepted.form == "Table" else ""
-    framer = frames.framer(served, accepted, call.server.tables, include)
+    framer = watch_frames.framer(served, accepted, call.server.tables, include)
     headers = Headers(respond.headers(call, (b"content-type", b"application/json")))
     if framer is None:
         return Response(200, headers)
@@ -128,7 +134,7 @@ class _Watching:
     """The course of one watch."""
 
     def __init__(
-        self, call: Call, selection: Selection, options: ListOptions, since: int, framer: frames.Framer
+        self, call: Call, selection: Selection, options: ListOptions, since: int, framer: watch_frames.Framer
     ) -> None:
         self._server = call.server
         self._store: Store = call.server.store
@@ -147,9 +153,9 @@ class _Watching:
             return
         if self._options.send_initial_events and self._since > self._store.durable:
             try:
-                await pages.wait_for(self._store, self._since)
+                await listing.wait_for(self._store, self._since)
             except status.ApiError as error:
-                sink.write(frames.line("ERROR", error.status()))
+                sink.write(watch_frames.line("ERROR", error.status()))
                 return
         stream = WatchStream(self._framer, self._selection.test, self._limits, sink, self._since)
         stop = self._table.watch(self._selection.scope, stream)
@@ -219,7 +225,7 @@ class _Watching:
 
     def _too_old(self) -> bytes:
         error = status.expired(f"too old resource version: {self._since} ({self._store.compacted})")
-        return frames.line("ERROR", error.status())
+        return watch_frames.line("ERROR", error.status())
 
 
 async def _in_batches(found: Iterable[bytes], sink: Sink) -> None:

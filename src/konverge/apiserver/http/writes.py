@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from konverge.apiserver import fielderrors, status
-from konverge.apiserver.fielderrors import FieldError
+from konverge.apiserver import field_errors, status
+from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.http import render, respond
+from konverge.apiserver.http.listing import parse_version
 from konverge.apiserver.http.options import WriteOptions
-from konverge.apiserver.http.pages import parse_version
-from konverge.apiserver.http.seams import AdmissionRequest
-from konverge.apiserver.merge.entries import keep_times
+from konverge.apiserver.merge.managed_entries import keep_times
 from konverge.apiserver.meta import system, validate
 from konverge.apiserver.registry import Served
+from konverge.apiserver.request.protocols import AdmissionRequest
 from konverge.apiserver.storage import Exists, Mismatch, Missing, Record, Release
 from konverge.apiserver.storage.records import encode
 from konverge.apiserver.strategy import Obj, StatusRules
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
 
 _NAME_TRIES = 8
 
@@ -251,7 +251,7 @@ def _preconditions(call: Call, served: Served, record: Record, obj: Obj, live: O
         raise status.plain_500(str(error).partition(": ")[2].partition(": ")[2].partition(": ")[2]) from None
     if not wanted:
         if not served.strategy.unconditional_update:
-            missing = fielderrors.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            missing = field_errors.invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise status.invalid(resource.group, resource.plural, name, [missing])
         metadata["resourceVersion"] = str(record.revision)
     elif wanted != record.revision:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from konverge.apiserver.crd import definition
+from konverge.apiserver.crd.definition import strategy
 
-STRATEGIES = {"CustomResourceDefinition": definition.STRATEGY}
+STRATEGIES = {"CustomResourceDefinition": strategy.STRATEGY}

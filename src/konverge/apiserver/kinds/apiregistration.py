@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.kinds.declare import Report, as_created, creation, field, items, one_of, section, struct, update
-from konverge.apiserver.kinds.lifecycle import metadata_kept, status_kept
+from konverge.apiserver.kinds.framework.declare import (
+    Report,
+    as_created,
+    creation,
+    field,
+    items,
+    one_of,
+    section,
+    struct,
+    update,
+)
+from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_kept
 from konverge.apiserver.kinds.rules.defaults import section_of
-from konverge.apiserver.kinds.rules.members import number, text
 from konverge.apiserver.kinds.rules.names import dns_1035, dns_subdomain, path_segment_complaints, path_segment_name
 from konverge.apiserver.kinds.rules.numbers import inclusive, within
 from konverge.apiserver.kinds.rules.times import timestamp
+from konverge.apiserver.kinds.rules.zero_values import number, text
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 
 

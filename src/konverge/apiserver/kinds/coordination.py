@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from konverge.apiserver.kinds.declare import Report, as_created, creation, field, required, section, unchanged, update
-from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.kinds.framework.declare import (
+    Report,
+    as_created,
+    creation,
+    field,
+    required,
+    section,
+    unchanged,
+    update,
+)
 from konverge.apiserver.kinds.rules.names import config_key_complaints, qualified_name
 from konverge.apiserver.kinds.rules.numbers import at_least, not_negative
+from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, Strategy
 
 _OLDEST = "OldestEmulationVersion"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from konverge.apiserver.kinds.core.endpoints import endpoint_ip
-from konverge.apiserver.kinds.declare import (
+from konverge.apiserver.kinds.core.service.endpoints import endpoint_ip
+from konverge.apiserver.kinds.framework.declare import (
     Report,
     as_created,
     at_most,
@@ -21,10 +21,9 @@ from konverge.apiserver.kinds.declare import (
     struct,
     update,
 )
-from konverge.apiserver.kinds.lifecycle import empty_is_null, kept_unshown, next_generation
+from konverge.apiserver.kinds.framework.lifecycle import empty_is_null, kept_unshown, next_generation
 from konverge.apiserver.kinds.rules.defaults import each
 from konverge.apiserver.kinds.rules.domains import domain_name
-from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import (
     dns_label,
     dns_subdomain,
@@ -33,6 +32,7 @@ from konverge.apiserver.kinds.rules.names import (
     qualified_name,
 )
 from konverge.apiserver.kinds.rules.network import ip_legacy, ip_strict, ip_warnings
+from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, Strategy
 from konverge.objects.remember import remembered
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.kinds.conversion import Conversion
 from konverge.apiserver.kinds.core.events import FIELD_SELECTORS, legacy_rules
-from konverge.apiserver.kinds.declare import IMMUTABLE, Report, as_created, creation, same, unchanged, update
-from konverge.apiserver.kinds.lifecycle import kept
+from konverge.apiserver.kinds.framework.conversion import Conversion
+from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, as_created, creation, same, unchanged, update
+from konverge.apiserver.kinds.framework.lifecycle import kept
 from konverge.apiserver.strategy import Obj, Strategy
 
 # (name in events.k8s.io/v1, name in v1); all other members have one name.

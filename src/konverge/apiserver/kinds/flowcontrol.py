@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from konverge.apiserver.gotypes import internal
-from konverge.apiserver.kinds.declare import (
+from konverge.apiserver.go.structs import internal
+from konverge.apiserver.kinds.framework.declare import (
     Report,
     Rule,
     as_created,
@@ -21,11 +21,11 @@ from konverge.apiserver.kinds.declare import (
     struct,
     update,
 )
-from konverge.apiserver.kinds.lifecycle import metadata_kept, status_cleared, status_kept
+from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.defaults import fill, fill_numbers, section_of
-from konverge.apiserver.kinds.rules.members import number, text
 from konverge.apiserver.kinds.rules.names import dns_label, dns_label_complaints, dns_subdomain
 from konverge.apiserver.kinds.rules.numbers import at_least, within
+from konverge.apiserver.kinds.rules.zero_values import number, text
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
 
 GROUP = "flowcontrol.apiserver.k8s.io"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.gotypes import internal
-from konverge.apiserver.kinds.core.requirements import overhead
-from konverge.apiserver.kinds.core.scheduling import TOLERATIONS
-from konverge.apiserver.kinds.declare import Report, as_created, creation, field, required, struct, update
-from konverge.apiserver.kinds.lifecycle import kept_unshown
-from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.go.structs import internal
+from konverge.apiserver.kinds.core.pod.resource_requirements import overhead
+from konverge.apiserver.kinds.core.pod.scheduling import TOLERATIONS
+from konverge.apiserver.kinds.framework.declare import Report, as_created, creation, field, required, struct, update
+from konverge.apiserver.kinds.framework.lifecycle import kept_unshown
 from konverge.apiserver.kinds.rules.names import dns_label, labels
+from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Strategy
 
 

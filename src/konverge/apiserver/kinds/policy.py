@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.gotypes import internal
-from konverge.apiserver.kinds.declare import Report, as_created, creation, field, given, one_of, section, update
-from konverge.apiserver.kinds.lifecycle import status_cleared, status_kept
+from konverge.apiserver.go.structs import internal
+from konverge.apiserver.kinds.framework.declare import (
+    Report,
+    as_created,
+    creation,
+    field,
+    given,
+    one_of,
+    section,
+    update,
+)
+from konverge.apiserver.kinds.framework.lifecycle import status_cleared, status_kept
 from konverge.apiserver.kinds.rules.conditions import conditions
-from konverge.apiserver.kinds.rules.members import same_rule
 from konverge.apiserver.kinds.rules.names import path_segment_name
 from konverge.apiserver.kinds.rules.numbers import count_or_percent, not_negative
 from konverge.apiserver.kinds.rules.percentages import within_hundred_percent
 from konverge.apiserver.kinds.rules.selectors import label_selector
+from konverge.apiserver.kinds.rules.zero_values import same_rule
 from konverge.apiserver.strategy import StatusRules, Strategy
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from konverge.apiserver.kinds.declare import (
+from konverge.apiserver.kinds.framework.declare import (
     Part,
     Report,
     Rule,
@@ -21,10 +21,10 @@ from konverge.apiserver.kinds.declare import (
     struct,
     update,
 )
-from konverge.apiserver.kinds.lifecycle import empty_is_null, kept
-from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.kinds.framework.lifecycle import empty_is_null, kept
 from konverge.apiserver.kinds.rules.names import dns_subdomain, path_segment_complaints, path_segment_name, worded
 from konverge.apiserver.kinds.rules.selectors import label_selector
+from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, Strategy
 
 GROUP = "rbac.authorization.k8s.io"

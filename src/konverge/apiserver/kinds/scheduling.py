@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.kinds.declare import Report, creation, given, one_of, required, unchanged, update
-from konverge.apiserver.kinds.lifecycle import first_generation
+from konverge.apiserver.kinds.framework.declare import Report, creation, given, one_of, required, unchanged, update
+from konverge.apiserver.kinds.framework.lifecycle import first_generation
 from konverge.apiserver.strategy import Obj, Strategy
 
 HIGHEST_USER_PRIORITY = 1_000_000_000

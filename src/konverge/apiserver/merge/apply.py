@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import msgspec
 
-from konverge.apiserver import depth, status
-from konverge.apiserver.merge import fieldset
+from konverge.apiserver import nesting, status
+from konverge.apiserver.go.formatting import html_safe
+from konverge.apiserver.merge import field_set
 from konverge.apiserver.merge.combine import merge, without
 from konverge.apiserver.merge.creation import blank
 from konverge.apiserver.merge.elements import TypedError
-from konverge.apiserver.merge.entries import APPLY, Entry, EntryError, Managers, decode, encode
-from konverge.apiserver.merge.fieldset import FieldSet
-from konverge.apiserver.merge.gotext import html_safe
-from konverge.apiserver.merge.managed import bare, stripped, tracked
+from konverge.apiserver.merge.field_set import FieldSet
+from konverge.apiserver.merge.managed_entries import APPLY, Entry, EntryError, Managers, decode, encode
+from konverge.apiserver.merge.managed_fields import bare, stripped, tracked
 from konverge.apiserver.merge.owner import Owner
 from konverge.apiserver.merge.ownership import Conflicts, moved, reconciled
 from konverge.apiserver.merge.typed import compare, fields_of, validate
 from konverge.apiserver.schema import object_meta
 from konverge.apiserver.schema.decode import Decoded, DecodeError, duplicates, from_patched, may_repeat
-from konverge.apiserver.schema.exact import json_type
+from konverge.apiserver.schema.exact_decoder import json_type
 from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.status import ApiError
 from konverge.apiserver.strategy import Obj
@@ -38,11 +38,11 @@ def read(body: bytes) -> Decoded:
     found = _read_json(body)
     if found is not None:
         return Decoded(found, ())
-    from konverge.apiserver.schema import yamlgo  # not cheap, and most of what is applied is JSON
+    from konverge.apiserver.go import yaml  # not cheap, and most of what is applied is JSON
 
     try:
-        value, repeated = yamlgo.parse(body)
-    except yamlgo.YamlError as error:
+        value, repeated = yaml.parse(body)
+    except yaml.YamlError as error:
         # What looks like JSON is only found not to be YAML one step later.
         json_like = body.lstrip().startswith(b"{")
         where = "decoding patch: error converting YAML to JSON" if json_like else "encoding patch"
@@ -62,7 +62,7 @@ def _read_json(body: bytes) -> Obj | None:
         value: Obj = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
-    return None if depth.is_too_deep(value, body) or (may_repeat(body, value) and duplicates(body)) else value
+    return None if nesting.is_too_deep(value, body) or (may_repeat(body, value) and duplicates(body)) else value
 
 
 def warnings(configuration: Decoded, validation: str) -> list[str]:
@@ -137,7 +137,7 @@ def _with_client_side_apply(
         allowed = _last_applied_fields(current, owner) if owner.manager == _KUBECTL else None
         if allowed is None:
             raise
-        left = [(entry, path) for entry, path in conflicts.found if not fieldset.has(allowed, path)]
+        left = [(entry, path) for entry, path in conflicts.found if not field_set.has(allowed, path)]
         if left:
             raise Conflicts(left) from None
     return _merged(current, applied, managers, owner, True)
@@ -154,7 +154,7 @@ def _merged(current: Obj, applied: Obj, managers: Managers, owner: Owner, force:
     mine = mine._replace(time=last.time if last else None)
     managers = {**managers, mine.identity: mine}
     merged: Obj = merge(node, current, applied)
-    if last is not None and fieldset.difference(last.fields, fields):
+    if last is not None and field_set.difference(last.fields, fields):
         merged = _pruned(merged, managers, last, owner)
     managers, _ = moved(managers, current, merged, owner, mine.identity, force=force)
     managers = _settled(managers, mine.identity, None if merged == current else owner.now)
@@ -189,19 +189,19 @@ def _check_types(node: TypeNode, current: Obj, applied: Obj, owner: Owner) -> No
 def _pruned(merged: Obj, managers: Managers, last: Entry, owner: Owner) -> Obj:
     """Without what the manager applied last time, unless anybody owns it now."""
     node = owner.node
-    last_fields = fieldset.with_named(last.fields, node)
-    everything = fieldset.with_named(fields_of(node, merged), node)
+    last_fields = field_set.with_named(last.fields, node)
+    everything = field_set.with_named(fields_of(node, merged), node)
     pruned = without(node, merged, last_fields) or {}
     owned: FieldSet = {}
     for entry in managers.values():
-        owned = fieldset.union(owned, entry.fields)
-    kept = fieldset.union(
-        fieldset.with_named(fields_of(node, pruned), node),
-        fieldset.with_named(owned, node),
+        owned = field_set.union(owned, entry.fields)
+    kept = field_set.union(
+        field_set.with_named(fields_of(node, pruned), node),
+        field_set.with_named(owned, node),
     )
-    pruned = without(node, merged, fieldset.difference(everything, kept)) or {}
-    left = fieldset.with_named(fields_of(node, pruned), node)
-    gone = fieldset.intersection(fieldset.difference(everything, left), last_fields)
+    pruned = without(node, merged, field_set.difference(everything, kept)) or {}
+    left = field_set.with_named(fields_of(node, pruned), node)
+    gone = field_set.intersection(field_set.difference(everything, left), last_fields)
     found: Obj = without(node, merged, gone) or {}
     return found
 
@@ -234,7 +234,7 @@ def _last_applied_fields(current: Obj, owner: Owner) -> FieldSet | None:
     except (msgspec.DecodeError, TypedError):
         return None
     for fields in (change.modified, change.added, change.removed):
-        found = fieldset.difference(found, fields)
+        found = field_set.difference(found, fields)
     return found
 
 
@@ -262,7 +262,7 @@ def _without_annotation(applied: Obj) -> Obj:
 
 def conflict(conflicts: Conflicts) -> ApiError:
     """409 with a cause for each field."""
-    shown = [(str(entry), fieldset.show(path)) for entry, path in conflicts.found]
+    shown = [(str(entry), field_set.show(path)) for entry, path in conflicts.found]
     causes = [{"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": at} for who, at in shown]
     if len(shown) == 1:
         text = f"1 conflict: conflict with {shown[0][0]}: {shown[0][1]}"

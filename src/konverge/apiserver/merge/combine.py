@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.merge.elements import TypedError, element_of, item, list_is_whole, member, shape
-from konverge.apiserver.merge.fieldset import FieldSet, is_member, show_element
+from konverge.apiserver.merge.field_set import FieldSet, is_member, show_element
 from konverge.apiserver.merge.typed import ABSENT
 from konverge.apiserver.schema.node import Kind, TypeNode
 

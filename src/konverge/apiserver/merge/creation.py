@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from konverge.apiserver.merge import fieldset
+from konverge.apiserver.go.zero_values import zero
+from konverge.apiserver.merge import field_set
 from konverge.apiserver.merge.elements import member
-from konverge.apiserver.merge.fieldset import SELF, FieldSet
-from konverge.apiserver.merge.listing import everything
+from konverge.apiserver.merge.field_set import SELF, FieldSet
 from konverge.apiserver.merge.owner import Owner
+from konverge.apiserver.merge.path_listing import everything
 from konverge.apiserver.merge.typed import compare
 from konverge.apiserver.schema.node import TypeNode
-from konverge.apiserver.schema.zero import zero
 from konverge.apiserver.strategy import Obj
 
 IDENTITY = frozenset({"apiVersion", "kind"})
@@ -64,7 +64,7 @@ def owned(new: Obj, owner: Owner) -> FieldSet:
             found[f"f:{name}"] = everything(member(node, name), value)
     if filled:
         change = compare(node, {name: before[name] for name in filled}, {name: new[name] for name in filled})
-        found |= fieldset.union(change.modified, change.added)
+        found |= field_set.union(change.modified, change.added)
     return owner.may_own(found)
 
 

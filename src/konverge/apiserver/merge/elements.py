@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from konverge.apiserver.merge.fieldset import key_element, value_element
+from konverge.apiserver.merge.field_set import key_element, value_element
 from konverge.apiserver.schema.node import DEDUCED, Kind, TypeNode
 from konverge.objects.remember import LONGEST, remembered
 

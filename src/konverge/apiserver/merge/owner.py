@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from konverge.apiserver.merge.fieldset import FieldSet
+from konverge.apiserver.merge.field_set import FieldSet
 from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.strategy import Obj
 
@@ -27,7 +27,7 @@ class Owner(msgspec.Struct, kw_only=True):
     """This second, as a `Time`: the time of the entry if it changes."""
     subresource: str = ""
     may_own: Filter = _all
-    """Takes the fields out that this endpoint resets (konverge.apiserver.merge.reset)."""
+    """Takes the fields out that this endpoint resets (konverge.apiserver.merge.reset_fields)."""
     convert: Convert | None = None
     """An object in another version with that version's type, or None when it is not served any more. Without it, all
     versions are taken to have one form (custom resources without a conversion webhook)."""

@@ -6,9 +6,9 @@ silently: where another manager owns a field and the values differ, it is a conf
 
 from __future__ import annotations
 
-from konverge.apiserver.merge import fieldset
-from konverge.apiserver.merge.entries import Entry, Managers
-from konverge.apiserver.merge.fieldset import FieldSet, Path
+from konverge.apiserver.merge import field_set
+from konverge.apiserver.merge.field_set import FieldSet, Path
+from konverge.apiserver.merge.managed_entries import Entry, Managers
 from konverge.apiserver.merge.owner import Owner
 from konverge.apiserver.merge.typed import Comparison, compare
 from konverge.apiserver.schema.node import Kind, TypeNode
@@ -39,10 +39,10 @@ def moved(
         seen = views.change(entry.api_version)
         if seen is None:
             continue
-        taken = fieldset.intersection(entry.fields, fieldset.union(seen.modified, seen.added))
+        taken = field_set.intersection(entry.fields, field_set.union(seen.modified, seen.added))
         if taken and not force:
-            conflicts += [(entry, path) for path in fieldset.paths(taken)]
-        fields = fieldset.difference(fieldset.difference(entry.fields, taken), seen.removed)
+            conflicts += [(entry, path) for path in field_set.paths(taken)]
+        fields = field_set.difference(field_set.difference(entry.fields, taken), seen.removed)
         if fields:
             left[identity] = entry._replace(fields=fields)
     if conflicts:

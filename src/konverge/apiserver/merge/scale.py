@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.merge import fieldset
-from konverge.apiserver.merge.entries import EntryError, Managers, decode, encode
+from konverge.apiserver.merge import field_set
+from konverge.apiserver.merge.managed_entries import EntryError, Managers, decode, encode
 from konverge.apiserver.strategy import Obj
 
 SCALE_VERSION = "autoscaling/v1"
@@ -25,8 +25,8 @@ def to_scale(entries: Any, path: tuple[str, ...]) -> list[Obj]:
     """The entries of the resource that own its replicas, as entries of its Scale."""
     found: Managers = {}
     for identity, entry in _read(entries).items():
-        if fieldset.has(entry.fields, path):
-            found[identity] = entry._replace(api_version=SCALE_VERSION, fields=fieldset.of(_IN_SCALE))
+        if field_set.has(entry.fields, path):
+            found[identity] = entry._replace(api_version=SCALE_VERSION, fields=field_set.of(_IN_SCALE))
     return encode(found)
 
 
@@ -37,17 +37,17 @@ def to_parent(entries: Any, scale_entries: Any, path: tuple[str, ...], api_versi
     parents, scales = _read(entries), _read(scale_entries)
     found: Managers = {}
     for identity, entry in parents.items():
-        if not fieldset.has(entry.fields, path):
+        if not field_set.has(entry.fields, path):
             found[identity] = entry
         elif identity in scales:
             found[identity] = entry
             del scales[identity]
-        elif fields := fieldset.difference(entry.fields, fieldset.of(path)):
+        elif fields := field_set.difference(entry.fields, field_set.of(path)):
             found[identity] = entry._replace(fields=fields)
     for identity, entry in scales.items():
-        if fieldset.has(entry.fields, _IN_SCALE):
+        if field_set.has(entry.fields, _IN_SCALE):
             time = parents[identity].time if identity in parents else None
-            found[identity] = entry._replace(api_version=api_version, fields=fieldset.of(path), time=time)
+            found[identity] = entry._replace(api_version=api_version, fields=field_set.of(path), time=time)
     return encode(found)
 
 

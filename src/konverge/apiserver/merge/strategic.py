@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from konverge.apiserver.merge.elementorder import Positions, arranged, bounded, check_order, left_behind, split
-from konverge.apiserver.merge.gotext import go_type, go_value
-from konverge.apiserver.merge.strategicerrors import (
+from konverge.apiserver.go.formatting import go_type, go_value
+from konverge.apiserver.merge.element_order import Positions, arranged, bounded, check_order, left_behind, split
+from konverge.apiserver.merge.strategic_errors import (
     BAD_PRIMITIVE_LIST,
     BAD_RETAIN_KEYS,
     BAD_SET_ORDER,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from konverge.apiserver import fielderrors
-from konverge.apiserver.fielderrors import FieldError, forbidden, invalid, quote, required
+from konverge.apiserver import field_errors
+from konverge.apiserver.field_errors import FieldError, forbidden, invalid, quote, required
 from konverge.apiserver.http.options import manager_errors
 from konverge.apiserver.kinds.rules.names import dns_label_complaints, dns_subdomain_complaints, named
 from konverge.apiserver.strategy import Obj
@@ -112,7 +112,7 @@ def annotation_errors(value: dict[str, str] | None, path: str) -> list[FieldErro
         errors += [invalid(path, key, words) for words in label_key_errors(key.lower())]
         size += len(key.encode()) + len((value or {})[key].encode())
     if size > _ANNOTATIONS_LIMIT:
-        errors.append(fielderrors.too_long(path, _ANNOTATIONS_LIMIT))
+        errors.append(field_errors.too_long(path, _ANNOTATIONS_LIMIT))
     return errors
 
 
@@ -176,11 +176,11 @@ def managed_field_errors(entries: list[Obj] | None) -> list[FieldError]:
         if not operation:
             errors.append(required(f"{path}.operation", "must not be empty"))
         elif operation not in ("Apply", "Update"):
-            errors.append(fielderrors.not_supported(f"{path}.operation", operation, ["Apply", "Update"]))
+            errors.append(field_errors.not_supported(f"{path}.operation", operation, ["Apply", "Update"]))
         fields_type = entry.get("fieldsType") or ""
         if fields_type not in ("", "FieldsV1"):
             errors.append(invalid(f"{path}.fieldsType", fields_type, "must be `FieldsV1`"))
         errors += manager_errors(entry.get("manager") or "", f"{path}.manager")
         if len(entry.get("subresource") or "") > _SUBRESOURCE_LIMIT:
-            errors.append(fielderrors.too_long(f"{path}.subresource", _SUBRESOURCE_LIMIT))
+            errors.append(field_errors.too_long(f"{path}.subresource", _SUBRESOURCE_LIMIT))
     return errors

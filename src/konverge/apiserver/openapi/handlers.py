@@ -15,13 +15,13 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from konverge import clock
-from konverge.apiserver.http import cacheable, negotiate, respond
+from konverge.apiserver.http import conditional, negotiate, respond
 from konverge.apiserver.openapi import builtin, custom, gnostic
 from konverge.apiserver.openapi import v2 as openapi_v2
 from konverge.wire.message import Headers, Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
     from konverge.apiserver.server import ApiServer
 
 _JSON = ("application/json", "application/*", "*/*")
@@ -59,7 +59,7 @@ class Documents:
         return self._v2[as_protobuf]
 
     def hashes(self) -> dict[str, str]:
-        own = {name: cacheable.etag_of(document) for name, document in self.custom.items()}
+        own = {name: conditional.etag_of(document) for name, document in self.custom.items()}
         return dict(sorted({**builtin.index().documents, **own}.items()))
 
     def v3(self, name: str) -> bytes | None:
@@ -98,7 +98,7 @@ async def v2(call: Call) -> Response:
     body = await _documents(call).v2(as_protobuf=as_protobuf)
     fields = {"vary": "Accept-Encoding", "cache-control": "no-cache, private"}
     content_type = gnostic.CONTENT_TYPE if as_protobuf else "application/json"
-    return cacheable.answer(call, body, content_type, cacheable.etag_of(body), fields)
+    return conditional.answer(call, body, content_type, conditional.etag_of(body), fields)
 
 
 async def v3_index(call: Call) -> Response:
@@ -123,10 +123,10 @@ async def v3_document(call: Call) -> Response:
     asked = (call.query.get("hash") or [""])[0]
     if asked and asked != etag:
         location = f"/openapi/v3/{name}?hash={etag}"
-        response = cacheable.answer(call, b"", "application/json", etag, {**fields, "location": location})
+        response = conditional.answer(call, b"", "application/json", etag, {**fields, "location": location})
         response.status = 301
         return response
     if asked:
         expires = format_datetime(clock.utc_now() + timedelta(days=365), usegmt=True)
         fields |= {"cache-control": "public, immutable", "expires": expires}
-    return cacheable.answer(call, body, "application/json", etag, fields)
+    return conditional.answer(call, body, "application/json", etag, fields)

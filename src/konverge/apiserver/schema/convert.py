@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.schema.base64go import Base64Error, canonical_base64
-from konverge.apiserver.schema.exact import DecodeError, Exact
-from konverge.apiserver.schema.fast import float64
+from konverge.apiserver.go.base64 import Base64Error, canonical_base64
+from konverge.apiserver.schema.compiled_decoder import float64
+from konverge.apiserver.schema.exact_decoder import DecodeError, Exact
 from konverge.apiserver.schema.node import Kind, TypeNode
 from konverge.apiserver.strategy import Obj
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from konverge.apiserver import status
-from konverge.apiserver.schema import exact, fast
+from konverge.apiserver.schema import compiled_decoder, exact_decoder
 from konverge.apiserver.schema.convert import Conversion
-from konverge.apiserver.schema.exact import DecodeError
+from konverge.apiserver.schema.exact_decoder import DecodeError
 from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.strategy import Obj
 
@@ -49,25 +49,25 @@ def from_json(node: TypeNode, body: bytes, parsed: Any = None) -> Decoded:
         raise DecodeError(str(error)) from None
     if not may_repeat(body, value):
         try:
-            return Decoded(fast.decoder(node)(value), ())
-        except fast.Odd:
+            return Decoded(compiled_decoder.decoder(node)(value), ())
+        except compiled_decoder.Odd:
             pass
-    return _exactly(node, exact.parse(body))
+    return _exactly(node, exact_decoder.parse(body))
 
 
 def from_obj(node: TypeNode, value: Any) -> Decoded:
     """Parsed JSON; the value given stays as it is."""
     try:
-        return Decoded(fast.decoder(node)(value), ())
-    except fast.Odd:
+        return Decoded(compiled_decoder.decoder(node)(value), ())
+    except compiled_decoder.Odd:
         return _exactly(node, value)
 
 
 def from_patched(node: TypeNode, value: Obj) -> Decoded:
     """The result of a merge (strategic merge, apply), with the words for those."""
     try:
-        return Decoded(fast.decoder(node)(value), ())
-    except fast.Odd:
+        return Decoded(compiled_decoder.decoder(node)(value), ())
+    except compiled_decoder.Odd:
         conversion = Conversion()
         return Decoded(conversion.convert(node, value), conversion.strict)
 
@@ -98,13 +98,13 @@ def duplicates(body: bytes) -> list[str]:
     """The repeated fields of a body that has no type."""
     if not may_repeat(body, msgspec.json.decode(body)):
         return []
-    decoding = exact.Exact()
-    decoding.duplicates(exact.parse(body))
+    decoding = exact_decoder.Exact()
+    decoding.duplicates(exact_decoder.parse(body))
     return decoding.strict
 
 
 def _exactly(node: TypeNode, value: Any) -> Decoded:
-    decoding = exact.Exact()
+    decoding = exact_decoder.Exact()
     return Decoded(decoding.decode(node, value), decoding.strict)
 
 

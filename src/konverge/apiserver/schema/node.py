@@ -107,7 +107,7 @@ class TypeNode:
         self.compiled: Any = None
         """The decoder compiled for this node; it lives here so that it is shared as the node is."""
         self.lister: Any = None
-        """The function that lists the paths of a value, compiled likewise (konverge.apiserver.merge.listing)."""
+        """The function that lists the paths of a value, compiled likewise (konverge.apiserver.merge.path_listing)."""
 
     @property
     def struct_name(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from konverge.apiserver.depth import MOST_STORED, is_too_deep
+from konverge.apiserver.nesting import MOST_STORED, is_too_deep
 
 Obj = dict[str, Any]
 

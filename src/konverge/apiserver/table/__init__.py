@@ -4,6 +4,6 @@ The columns come from data, the cells from small functions: a kind is a dict fro
 that makes its cell. Modules are imported when one of their kinds is asked for.
 """
 
-from konverge.apiserver.table.maker import Tables
+from konverge.apiserver.table.tables import Tables
 
 __all__ = ["Tables"]

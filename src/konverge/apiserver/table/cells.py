@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from konverge import clock
-from konverge.apiserver.crd import columns
+from konverge.apiserver.crd.serving import columns
 from konverge.apiserver.strategy import Obj
 from konverge.objects.labels import SelectorError, from_selector_dict
 

@@ -15,8 +15,8 @@ from konverge import clock
 from konverge.cache import Change
 from konverge.client import NotFound, StrategicPatch
 from konverge.kube.placement import tolerates
+from konverge.kube.pod_predicates import by_node
 from konverge.kube.podgc import disruption_target
-from konverge.kube.podnews import by_node
 from konverge.objects.kinds.core_v1 import Node, Pod, Taint, Toleration
 from konverge.objects.times import parse_time
 from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch

@@ -20,7 +20,7 @@ from konverge.wire.websocket import WebSocket
 
 if TYPE_CHECKING:
     from konverge.apiserver import ApiServer
-    from konverge.apiserver.http.call import Call
+    from konverge.apiserver.request.call import Call
     from konverge.sim.kubelet.agent import Kubelet
 
 Obj = dict[str, Any]

@@ -17,7 +17,7 @@ from konverge.objects import times
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.runtime import Context, Controller, Request, Result, Watch, controller_of
 from konverge.runtime.context import Caches
-from konverge.sim.kubevirt import faults, marks
+from konverge.sim.kubevirt import faults, locks
 from konverge.sim.kubevirt.kinds import (
     DataVolume,
     Instance,
@@ -65,16 +65,16 @@ class Restores:
         restore = ctx.obj
         target = str(restore.spec["target"]["name"])
         if ctx.deleting or restore.status.get("complete") or is_true(restore.status, "Failure"):
-            await marks.take_off(ctx, target, marks.RESTORE)
+            await locks.take_off(ctx, target, locks.RESTORE)
             if ctx.deleting:
                 await without_finalizer(ctx.client, restore, FINALIZER)
             return None
         before = kept(restore)
         await with_finalizers(ctx.client, restore, [FINALIZER])
-        left = await self._advance(ctx, await marks.live(ctx, target), await faults.of(ctx, "vmrestore"))
+        left = await self._advance(ctx, await locks.live(ctx, target), await faults.of(ctx, "vmrestore"))
         await save(ctx.client, restore, before)
         if left == inf:
-            await marks.take_off(ctx, target, marks.RESTORE)
+            await locks.take_off(ctx, target, locks.RESTORE)
             return None
         return Result(requeue_after=left)
 
@@ -91,7 +91,7 @@ class Restores:
         left = await self._stopped(ctx, machine)
         if left:
             return left
-        if not await marks.put(ctx, machine, marks.RESTORE):
+        if not await locks.put(ctx, machine, locks.RESTORE):
             return self._timings.retry[0]
         set_condition(status, "Progressing", True, "InProgress", "Operation in progress")
         set_condition(status, "Ready", False, "NotReady", "Waiting for target to be ready")

@@ -15,7 +15,7 @@ from konverge.objects.codec import to_dict
 from konverge.objects.durations import duration_seconds
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.runtime import Context, Controller, Result
-from konverge.sim.kubevirt import faults, launcher, marks
+from konverge.sim.kubevirt import faults, launcher, locks
 from konverge.sim.kubevirt.kinds import (
     Instance,
     Obj,
@@ -80,7 +80,7 @@ class Snapshots:
         status.setdefault("readyToUse", False)
         if self._too_late(snapshot):
             return self._fail(ctx, "snapshot deadline exceeded")
-        machine = await marks.live(ctx, snapshot.spec["source"]["name"])
+        machine = await locks.live(ctx, snapshot.spec["source"]["name"])
         if machine is None:
             set_condition(status, "Progressing", False, "SourceDoesNotExist", "Source does not exist")
             return self._timings.retry[0]
@@ -116,10 +116,10 @@ class Snapshots:
     async def _lock(self, ctx: Context[Snapshot], machine: VirtualMachine) -> bool:
         if machine.status.get("restoreInProgress"):
             return False
-        return await marks.put(ctx, machine, marks.SNAPSHOT)
+        return await locks.put(ctx, machine, locks.SNAPSHOT)
 
     async def _unlock(self, ctx: Context[Snapshot]) -> None:
-        await marks.take_off(ctx, ctx.obj.spec["source"]["name"], marks.SNAPSHOT)
+        await locks.take_off(ctx, ctx.obj.spec["source"]["name"], locks.SNAPSHOT)
 
     # -------------------------------------------------------------- what is kept
 

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from konverge.apiserver import ApiServer, status
-from konverge.apiserver.http.call import Call
 from konverge.apiserver.registry import Served, Subresource
+from konverge.apiserver.request.call import Call
 from konverge.client import ApiStatusError, Client, MergePatch, NotFound
 from konverge.objects.codec import from_json
 from konverge.objects.kinds.core_v1 import Pod

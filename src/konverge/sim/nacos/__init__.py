@@ -9,7 +9,7 @@ what they answer, `mischief` what is wrong with the answers, `simulated` the she
 
 from __future__ import annotations
 
-from konverge.sim.nacos.mischief import Fault
+from konverge.sim.nacos.faults import Fault
 from konverge.sim.nacos.simulated import SimulatedNacos
 from konverge.sim.nacos.timings import QUICK, Timings
 

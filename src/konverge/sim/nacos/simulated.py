@@ -26,9 +26,9 @@ from konverge.sim.loop import VirtualLoop
 from konverge.sim.nacos import directing
 from konverge.sim.nacos.ensemble import Ensemble
 from konverge.sim.nacos.environment import environment
+from konverge.sim.nacos.faults import Fault, Mischief
 from konverge.sim.nacos.handler import NacosHandler
 from konverge.sim.nacos.member import Member
-from konverge.sim.nacos.mischief import Fault, Mischief
 from konverge.sim.nacos.settings import Settings, is_nacos
 from konverge.sim.nacos.settings import read as read_settings
 from konverge.sim.nacos.sockets import Sockets

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.apiserver.kinds.conversion import conversion
 from konverge.apiserver.kinds.events import from_core, to_core
+from konverge.apiserver.kinds.framework.conversion import conversion
 from tests.apiserver.api import Api
 
 CORE = {

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.field_errors import quote
 from konverge.apiserver.strategy import Obj
 
 Finding = tuple[str, str]

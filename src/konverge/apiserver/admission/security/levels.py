@@ -6,8 +6,8 @@ import re
 
 import msgspec
 
-from konverge.apiserver import fielderrors
-from konverge.apiserver.fielderrors import FieldError
+from konverge.apiserver import field_errors
+from konverge.apiserver.field_errors import FieldError
 
 PREFIX = "pod-security.kubernetes.io/"
 LEVELS = ("privileged", "baseline", "restricted")
@@ -57,13 +57,13 @@ def _standard(labels: dict[str, str], mode: str, fallback: str, errors: list[Fie
         level = labels[label] if read else fallback
         if not read:
             path = f"metadata.labels[{label}]"
-            errors.append(fielderrors.invalid(path, labels[label], f"must be one of {', '.join(LEVELS)}"))
+            errors.append(field_errors.invalid(path, labels[label], f"must be one of {', '.join(LEVELS)}"))
     label = f"{PREFIX}{mode}-version"
     if label in labels and labels[label] != "latest":
         found = _VERSION.fullmatch(labels[label])
         if found is None:
             path = f"metadata.labels[{label}]"
-            errors.append(fielderrors.invalid(path, labels[label], 'must be "latest" or "v1.x"'))
+            errors.append(field_errors.invalid(path, labels[label], 'must be "latest" or "v1.x"'))
         else:
             minor = int(found[1])
     return Standard(level, minor), read

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from konverge.apiserver.admission.webhooks.failures import http_failure, transport_failure
 from konverge.apiserver.admission.webhooks.review import CallFailed
-from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.http_errors import http_failure, transport_failure
 from konverge.apiserver.strategy import Obj
 from konverge.wire.errors import StaleConnection, WireError
 from konverge.wire.message import Headers, Request
@@ -24,7 +24,7 @@ from konverge.wire.pool import ConnectionPool
 from konverge.wire.tls import TlsOptions
 
 if TYPE_CHECKING:
-    from konverge.apiserver.objects import Objects
+    from konverge.apiserver.object_access import Objects
 
 Resolver = Callable[[str, str, int], str]
 """(namespace, name, port) of a Service -> `host:port` to connect to."""

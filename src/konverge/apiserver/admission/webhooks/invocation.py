@@ -17,8 +17,8 @@ from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
     from konverge.apiserver.auth.authorization import Authorization
-    from konverge.apiserver.http.seams import AdmissionRequest
     from konverge.apiserver.registry import Served
+    from konverge.apiserver.request.protocols import AdmissionRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,15 +24,15 @@ from konverge.apiserver.admission.webhooks.client import WebhookClient
 from konverge.apiserver.admission.webhooks.hooks import GROUP, Hook, Hooks
 from konverge.apiserver.admission.webhooks.invocation import Invocation, invocation
 from konverge.apiserver.admission.webhooks.review import Answer, CallFailed
-from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.field_errors import quote
 from konverge.apiserver.http import bodies
-from konverge.apiserver.merge import jsonpatch
+from konverge.apiserver.merge import json_patch
 from konverge.apiserver.schema.decode import DecodeError
 from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
     from konverge.apiserver.auth.authorization import Authorization
-    from konverge.apiserver.http.seams import AdmissionRequest
+    from konverge.apiserver.request.protocols import AdmissionRequest
     from konverge.apiserver.server import ApiServer
 
 log = logging.getLogger("konverge.apiserver")
@@ -115,7 +115,7 @@ class MutatingWebhooks(_Caller, Mutating):
             raise status.internal(f"{words}, which is not supported for this operation")
         try:
             changed = _decoded(called, apply_worded(shown, patch))
-        except (jsonpatch.PatchFailed, DecodeError) as error:
+        except (json_patch.PatchFailed, DecodeError) as error:
             raise status.internal(str(error)) from None
         if changed == shown:
             return False

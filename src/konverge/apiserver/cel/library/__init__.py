@@ -12,9 +12,18 @@ Implementation = Callable[..., Any]
 @cache
 def implementations() -> dict[str, Implementation]:
     """All functions: overload id -> callable; the receiver is the first argument."""
-    from konverge.apiserver.cel.library import authz, kubernetes, lists, network, optionals, standard, texts, timing
+    from konverge.apiserver.cel.library import (
+        authz,
+        kubernetes,
+        lists,
+        network,
+        optionals,
+        standard,
+        strings,
+        timestamps,
+    )
 
     found: dict[str, Implementation] = {}
-    for module in (standard, timing, texts, lists, optionals, kubernetes, network, authz):
+    for module in (standard, timestamps, strings, lists, optionals, kubernetes, network, authz):
         found |= module.FUNCTIONS
     return found

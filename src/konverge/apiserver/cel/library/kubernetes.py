@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from konverge.apiserver.cel.addresses import Url, UrlError, parse_url
 from konverge.apiserver.cel.declarations import FORMATS
-from konverge.apiserver.cel.times import parse_timestamp
+from konverge.apiserver.cel.timestamps import parse_timestamp
 from konverge.apiserver.cel.values import NONE, EvalError, Optional
+from konverge.apiserver.go.net import Url, UrlError, parse_url
 from konverge.apiserver.kinds.rules import names
 from konverge.objects.quantity import Quantity, QuantityError
 

@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 from konverge.apiserver.cel.library.standard import FUNCTIONS as STANDARD
-from konverge.apiserver.cel.library.timing import FUNCTIONS as TIMING
+from konverge.apiserver.cel.library.timestamps import FUNCTIONS as TIMING
 from konverge.apiserver.cel.literals import UInt
-from konverge.apiserver.cel.times import Duration
+from konverge.apiserver.cel.timestamps import Duration
 from konverge.apiserver.cel.values import NONE, EvalError, Optional, contains, equal
 
 _RANGE_LIMIT = 10_000_000

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from ipaddress import IPv6Address
 from typing import Any
 
-from konverge.apiserver.cel.addresses import Address, Network, parse_cidr, parse_ip
-from konverge.apiserver.cel.addresswords import address_error, prefix_error
 from konverge.apiserver.cel.values import EvalError
-from konverge.apiserver.fielderrors import quote
+from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.net import Address, Network, parse_cidr, parse_ip
+from konverge.apiserver.go.netip_errors import address_error, prefix_error
 
 
 class IP:

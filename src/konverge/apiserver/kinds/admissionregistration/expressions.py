@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from konverge.apiserver.cel import celtypes as t
+from konverge.apiserver.cel import cel_types as t
 from konverge.apiserver.cel.checker import Environment, check
 from konverge.apiserver.cel.declarations import AUTHORIZER, RESOURCE_CHECK
 from konverge.apiserver.cel.parser import parse

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from konverge.apiserver.kinds.admissionregistration.expressions import BOOL, Expressions
-from konverge.apiserver.kinds.declare import (
+from konverge.apiserver.kinds.framework.declare import (
     Report,
     Rule,
     chain,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from konverge.apiserver.fielderrors import FieldError
+from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.kinds.admissionregistration.expressions import (
     BOOL,
     OBJECT,
@@ -23,7 +23,7 @@ from konverge.apiserver.kinds.admissionregistration.matching import (
     only_mutable_operations,
 )
 from konverge.apiserver.kinds.admissionregistration.reserved import reserved_name, reserved_name_warnings
-from konverge.apiserver.kinds.declare import (
+from konverge.apiserver.kinds.framework.declare import (
     Report,
     Rule,
     as_created,
@@ -38,10 +38,9 @@ from konverge.apiserver.kinds.declare import (
     struct,
     update,
 )
-from konverge.apiserver.kinds.lifecycle import metadata_kept, status_cleared, status_kept
+from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.conditions import conditions
 from konverge.apiserver.kinds.rules.defaults import fill_unset, section_of
-from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import (
     dns_1035_complaints,
     dns_subdomain,
@@ -51,6 +50,7 @@ from konverge.apiserver.kinds.rules.names import (
     worded,
 )
 from konverge.apiserver.kinds.rules.selectors import label_selector
+from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 
 GROUP = "admissionregistration.k8s.io"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from konverge.apiserver.kinds.declare import Report
+from konverge.apiserver.kinds.framework.declare import Report
 from konverge.apiserver.strategy import Context, Obj
 
 _SUFFIX = ".static.k8s.io"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from konverge.apiserver.fielderrors import FieldError
+from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.kinds.admissionregistration.matching import (
     FAILURE_POLICIES,
     MATCH_POLICIES,
@@ -17,7 +17,7 @@ from konverge.apiserver.kinds.admissionregistration.matching import (
     match_conditions,
 )
 from konverge.apiserver.kinds.admissionregistration.reserved import reserved_name, reserved_name_warnings
-from konverge.apiserver.kinds.declare import Report, field, given, items, one_of, same, struct
+from konverge.apiserver.kinds.framework.declare import Report, field, given, items, one_of, same, struct
 from konverge.apiserver.kinds.rules.defaults import each, fill_unset
 from konverge.apiserver.kinds.rules.domains import three_segments
 from konverge.apiserver.kinds.rules.names import dns_1035_complaints, dns_subdomain_complaints

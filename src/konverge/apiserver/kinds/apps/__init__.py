@@ -7,7 +7,7 @@ from typing import Any
 from konverge.apiserver.kinds.apps.daemonsets import DAEMON_SET
 from konverge.apiserver.kinds.apps.deployments import DEPLOYMENT, REPLICA_SET
 from konverge.apiserver.kinds.apps.statefulsets import STATEFUL_SET
-from konverge.apiserver.kinds.declare import IMMUTABLE, Report, as_created, creation, field, update
+from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, as_created, creation, field, update
 from konverge.apiserver.kinds.rules.numbers import not_negative
 from konverge.apiserver.strategy import Obj, Strategy
 

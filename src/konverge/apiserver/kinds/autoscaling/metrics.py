@@ -6,7 +6,7 @@ from typing import Any
 
 from konverge.apiserver.kinds.autoscaling.references import api_version_complaint, reference
 from konverge.apiserver.kinds.core.resource_names import container_resource_name
-from konverge.apiserver.kinds.declare import (
+from konverge.apiserver.kinds.framework.declare import (
     Report,
     Rule,
     field,
@@ -14,10 +14,10 @@ from konverge.apiserver.kinds.declare import (
     section,
     struct,
 )
-from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import dns_label, path_segment_complaints, worded
 from konverge.apiserver.kinds.rules.numbers import at_least
 from konverge.apiserver.kinds.rules.quantities import amount, shown
+from konverge.apiserver.kinds.rules.zero_values import text
 
 MEMBERS = {
     "Object": "object",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.kinds.declare import Report, required
-from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.kinds.framework.declare import Report, required
 from konverge.apiserver.kinds.rules.names import path_segment_complaints, worded
+from konverge.apiserver.kinds.rules.zero_values import text
 
 _segment = worded(path_segment_complaints)
 _kind = text("kind", required, _segment)

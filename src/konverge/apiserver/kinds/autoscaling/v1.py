@@ -11,8 +11,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from konverge.apiserver.fielderrors import render
-from konverge.apiserver.gotypes import internal
+from konverge.apiserver.field_errors import render
+from konverge.apiserver.go.structs import internal
 from konverge.apiserver.strategy import Obj
 
 _METRICS = "autoscaling.alpha.kubernetes.io/metrics"

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from konverge.apiserver.gotypes import internal
+from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.batch.policies import FAILURE_POLICY, success_policy
 from konverge.apiserver.kinds.batch.status import job_status, job_status_change
-from konverge.apiserver.kinds.core.pod_defaults import default_pod_template
-from konverge.apiserver.kinds.core.pod_template import pod_template
-from konverge.apiserver.kinds.core.pod_warnings import template_warnings
-from konverge.apiserver.kinds.declare import (
+from konverge.apiserver.kinds.core.pod.defaults import default_pod_template
+from konverge.apiserver.kinds.core.pod.template import pod_template
+from konverge.apiserver.kinds.core.pod.warnings import template_warnings
+from konverge.apiserver.kinds.framework.declare import (
     IMMUTABLE,
     Report,
     as_created,
@@ -32,14 +32,8 @@ from konverge.apiserver.kinds.declare import (
     unchanged,
     update,
 )
-from konverge.apiserver.kinds.lifecycle import empty_is_null, kept, status_cleared, status_kept
-from konverge.apiserver.kinds.rules.defaults import each, fill, fill_unset, section_of
-from konverge.apiserver.kinds.rules.domains import domain_path
-from konverge.apiserver.kinds.rules.members import same_rule
-from konverge.apiserver.kinds.rules.names import dns_label_complaints, label_value_complaints
-from konverge.apiserver.kinds.rules.numbers import MAX_INT32, not_negative
-from konverge.apiserver.kinds.rules.selectors import selects
-from konverge.apiserver.kinds.templates import (
+from konverge.apiserver.kinds.framework.lifecycle import empty_is_null, kept, status_cleared, status_kept
+from konverge.apiserver.kinds.framework.templates import (
     generation_changed,
     good_selector,
     matching_labels,
@@ -47,6 +41,12 @@ from konverge.apiserver.kinds.templates import (
     shown_selector,
     template_labels,
 )
+from konverge.apiserver.kinds.rules.defaults import each, fill, fill_unset, section_of
+from konverge.apiserver.kinds.rules.domains import domain_path
+from konverge.apiserver.kinds.rules.names import dns_label_complaints, label_value_complaints
+from konverge.apiserver.kinds.rules.numbers import MAX_INT32, not_negative
+from konverge.apiserver.kinds.rules.selectors import selects
+from konverge.apiserver.kinds.rules.zero_values import same_rule
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 
 UID_LABEL, NAME_LABEL = "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"

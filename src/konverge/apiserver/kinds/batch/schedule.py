@@ -6,8 +6,8 @@ import re
 import zoneinfo
 from typing import Any
 
-from konverge.apiserver.fielderrors import quote
-from konverge.apiserver.kinds.declare import Report
+from konverge.apiserver.field_errors import quote
+from konverge.apiserver.kinds.framework.declare import Report
 from konverge.objects.remember import remembered
 
 _MONTHS = dict(zip("jan feb mar apr may jun jul aug sep oct nov dec".split(), range(1, 13), strict=True))  # noqa: SIM905

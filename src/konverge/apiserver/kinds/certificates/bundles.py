@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from konverge.apiserver.kinds.declare import (
+from konverge.apiserver.kinds.framework.declare import (
     Report,
     as_created,
     creation,
@@ -15,11 +15,11 @@ from konverge.apiserver.kinds.declare import (
     unchanged,
     update,
 )
-from konverge.apiserver.kinds.lifecycle import kept, metadata_kept, status_cleared, status_kept
+from konverge.apiserver.kinds.framework.lifecycle import kept, metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.conditions import conditions
-from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import dns_subdomain, path_segment_name
 from konverge.apiserver.kinds.rules.signers import signer_name, trust_bundle_complaints
+from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.S)

@@ -10,7 +10,7 @@ import base64
 import binascii
 from typing import Any
 
-from konverge.apiserver.kinds.declare import (
+from konverge.apiserver.kinds.framework.declare import (
     Report,
     Transition,
     as_created,

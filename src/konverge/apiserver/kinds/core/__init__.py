@@ -8,36 +8,36 @@ from importlib import import_module
 
 from konverge.apiserver.strategy import Strategy
 
-_PLACES = {
+_LOCATIONS = {
     "ConfigMap": "config_data.CONFIG_MAP",
-    "Endpoints": "endpoints.ENDPOINTS",
+    "Endpoints": "service.endpoints.ENDPOINTS",
     "Event": "events.EVENT",
     "LimitRange": "limit_ranges.LIMIT_RANGE",
     "Namespace": "namespaces.NAMESPACE",
     "Node": "nodes.NODE",
-    "PersistentVolume": "persistent_volumes.PERSISTENT_VOLUME",
-    "PersistentVolumeClaim": "claims.PERSISTENT_VOLUME_CLAIM",
-    "Pod": "pods.POD",
-    "PodTemplate": "workloads.POD_TEMPLATE",
-    "ReplicationController": "workloads.REPLICATION_CONTROLLER",
+    "PersistentVolume": "volume.persistent_volumes.PERSISTENT_VOLUME",
+    "PersistentVolumeClaim": "volume.claims.PERSISTENT_VOLUME_CLAIM",
+    "Pod": "pod.strategy.POD",
+    "PodTemplate": "replication_controllers.POD_TEMPLATE",
+    "ReplicationController": "replication_controllers.REPLICATION_CONTROLLER",
     "ResourceQuota": "quotas.RESOURCE_QUOTA",
     "Secret": "config_data.SECRET",
-    "Service": "services.SERVICE",
+    "Service": "service.strategy.SERVICE",
     "ServiceAccount": "service_accounts.SERVICE_ACCOUNT",
 }
 
 
 class _Strategies(Mapping[str, Strategy]):
     def __getitem__(self, kind: str) -> Strategy:
-        module, _, name = _PLACES[kind].partition(".")
+        module, _, name = _LOCATIONS[kind].rpartition(".")
         found: Strategy = getattr(import_module(f"{__name__}.{module}"), name)
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_PLACES)
+        return iter(_LOCATIONS)
 
     def __len__(self) -> int:
-        return len(_PLACES)
+        return len(_LOCATIONS)
 
 
 STRATEGIES: Mapping[str, Strategy] = _Strategies()

@@ -7,8 +7,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from typing import Any
 
-from konverge.apiserver.kinds.core.go_errors import json_type_error, key_pair_error
-from konverge.apiserver.kinds.declare import Report, Transition, as_created, creation, unchanged, update
+from konverge.apiserver.go.library_errors import json_type_error, key_pair_error
+from konverge.apiserver.kinds.framework.declare import Report, Transition, as_created, creation, unchanged, update
 from konverge.apiserver.kinds.rules.names import config_key_complaints
 from konverge.apiserver.strategy import Context, Obj, Strategy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from konverge.apiserver.kinds.declare import Report, as_created, creation, update
+from konverge.apiserver.kinds.framework.declare import Report, as_created, creation, update
 from konverge.apiserver.kinds.rules.names import path_segment_name, qualified_name
 from konverge.apiserver.strategy import Obj, Strategy
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from konverge import clock
-from konverge.apiserver.kinds.core.pod_defaults import default_resource_list
+from konverge.apiserver.kinds.core.pod.defaults import default_resource_list
 from konverge.apiserver.kinds.core.resource_names import container_resource_name, may_overcommit, resource_name
-from konverge.apiserver.kinds.declare import Report, as_created, creation, field, section, update
-from konverge.apiserver.kinds.lifecycle import empty_is_null
+from konverge.apiserver.kinds.framework.declare import Report, as_created, creation, field, section, update
+from konverge.apiserver.kinds.framework.lifecycle import empty_is_null
 from konverge.apiserver.kinds.rules.defaults import each, section_of
 from konverge.apiserver.kinds.rules.names import qualified_name
 from konverge.apiserver.kinds.rules.quantities import NANO, amount, shown

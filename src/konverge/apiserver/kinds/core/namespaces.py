@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.kinds.declare import Report, as_created, creation, field, items, section, update
+from konverge.apiserver.kinds.framework.declare import Report, as_created, creation, field, items, section, update
 from konverge.apiserver.kinds.rules.defaults import fill, section_of
 from konverge.apiserver.kinds.rules.names import dns_label_complaints, named, qualified_name
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy

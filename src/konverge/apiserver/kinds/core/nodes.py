@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from konverge.apiserver.fielderrors import ErrorType, FieldError, quote
-from konverge.apiserver.gotypes import internal
-from konverge.apiserver.kinds.core.go_errors import json_objects_error
+from konverge.apiserver.field_errors import ErrorType, FieldError, quote
+from konverge.apiserver.go.library_errors import json_objects_error
+from konverge.apiserver.go.structs import internal
+from konverge.apiserver.kinds.core.pod.scheduling import TAINT_EFFECTS
 from konverge.apiserver.kinds.core.resource_names import resource_amount
-from konverge.apiserver.kinds.core.scheduling import TAINT_EFFECTS
-from konverge.apiserver.kinds.declare import Report, as_created, creation, one_of_required, update
-from konverge.apiserver.kinds.lifecycle import status_kept
+from konverge.apiserver.kinds.framework.declare import Report, as_created, creation, one_of_required, update
+from konverge.apiserver.kinds.framework.lifecycle import status_kept
 from konverge.apiserver.kinds.rules.defaults import section_of
 from konverge.apiserver.kinds.rules.names import label_value_complaints, qualified_name
 from konverge.apiserver.kinds.rules.network import cidr_legacy, cidr_warnings, parse_cidr

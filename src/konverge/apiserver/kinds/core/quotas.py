@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from konverge.apiserver.gotypes import internal
-from konverge.apiserver.kinds.core.pod_defaults import default_resource_list
+from konverge.apiserver.go.structs import internal
+from konverge.apiserver.kinds.core.pod.defaults import default_resource_list
 from konverge.apiserver.kinds.core.resource_names import is_standard_quota, quota_resource_name, resource_amounts
-from konverge.apiserver.kinds.declare import IMMUTABLE, Report, as_created, creation, field, section, update
-from konverge.apiserver.kinds.lifecycle import status_kept
+from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, as_created, creation, field, section, update
+from konverge.apiserver.kinds.framework.lifecycle import status_kept
 from konverge.apiserver.kinds.rules.defaults import section_of
 from konverge.apiserver.kinds.rules.quantities import amount, shown
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy

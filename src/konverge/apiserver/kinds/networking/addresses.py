@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.gotypes import internal
-from konverge.apiserver.kinds.declare import (
+from konverge.apiserver.go.structs import internal
+from konverge.apiserver.kinds.framework.declare import (
     IMMUTABLE,
     Report,
     as_created,
@@ -18,10 +18,10 @@ from konverge.apiserver.kinds.declare import (
     struct,
     update,
 )
-from konverge.apiserver.kinds.lifecycle import kept_unshown, metadata_kept, status_cleared, status_kept
-from konverge.apiserver.kinds.rules.members import text
+from konverge.apiserver.kinds.framework.lifecycle import kept_unshown, metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.names import dns_subdomain, path_segment_complaints, worded
 from konverge.apiserver.kinds.rules.network import cidr_strict, ip_strict, parse_cidr
+from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
 
 _segment = worded(path_segment_complaints)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from konverge.apiserver.kinds.declare import (
+from konverge.apiserver.kinds.framework.declare import (
     Report,
     Rule,
     as_created,
@@ -20,10 +20,9 @@ from konverge.apiserver.kinds.declare import (
     unchanged,
     update,
 )
-from konverge.apiserver.kinds.lifecycle import status_cleared, status_kept
+from konverge.apiserver.kinds.framework.lifecycle import status_cleared, status_kept
 from konverge.apiserver.kinds.rules.defaults import section_of
 from konverge.apiserver.kinds.rules.domains import domain_path
-from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import (
     dns_label,
     dns_subdomain,
@@ -34,6 +33,7 @@ from konverge.apiserver.kinds.rules.names import (
 )
 from konverge.apiserver.kinds.rules.network import ip_legacy, ip_warnings, parse_ip
 from konverge.apiserver.kinds.rules.numbers import port_number
+from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 
 CLASS_ANNOTATION = "kubernetes.io/ingress.class"

@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from konverge.apiserver.fielderrors import FieldError
-from konverge.apiserver.kinds.declare import Field, Report, Rule, field, given, items, one_of, required, section, struct
+from konverge.apiserver.field_errors import FieldError
+from konverge.apiserver.kinds.framework.declare import (
+    Field,
+    Report,
+    Rule,
+    field,
+    given,
+    items,
+    one_of,
+    required,
+    section,
+    struct,
+)
 from konverge.apiserver.kinds.rules.defaults import each, section_of
-from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import port_name
 from konverge.apiserver.kinds.rules.network import cidr_legacy, cidr_warnings, parse_cidr
 from konverge.apiserver.kinds.rules.numbers import port_number
 from konverge.apiserver.kinds.rules.selectors import label_selector
+from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, Strategy
 
 _DIRECTIONS = (("ingress", "from"), ("egress", "to"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from konverge.apiserver.kinds.declare import (
+from konverge.apiserver.kinds.framework.declare import (
     IMMUTABLE,
     Part,
     Report,
@@ -19,7 +19,7 @@ from konverge.apiserver.kinds.declare import (
     struct,
     update,
 )
-from konverge.apiserver.kinds.lifecycle import kept, kept_unshown, status_cleared, status_kept
+from konverge.apiserver.kinds.framework.lifecycle import kept, kept_unshown, status_cleared, status_kept
 from konverge.apiserver.kinds.resource.devices import (
     DRIVER_OF_CONFIGURATION,
     SELECTORS,
@@ -28,9 +28,9 @@ from konverge.apiserver.kinds.resource.devices import (
     toleration,
 )
 from konverge.apiserver.kinds.rules.defaults import each, fill_numbers, section_of
-from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.metadata import annotation_map
 from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, labels
+from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
 
 MOST = 32

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.kinds.core.resource_names import is_extended
-from konverge.apiserver.kinds.declare import (
+from konverge.apiserver.kinds.framework.declare import (
     Report,
     as_created,
     at_most,
@@ -16,7 +16,7 @@ from konverge.apiserver.kinds.declare import (
     struct,
     update,
 )
-from konverge.apiserver.kinds.lifecycle import first_generation, next_generation
+from konverge.apiserver.kinds.framework.lifecycle import first_generation, next_generation
 from konverge.apiserver.kinds.resource.devices import DRIVER_OF_CONFIGURATION, SELECTORS, configuration
 from konverge.apiserver.strategy import Context, Obj, Strategy
 

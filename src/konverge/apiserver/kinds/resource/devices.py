@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from konverge.apiserver.cel import celtypes as t
+from konverge.apiserver.cel import cel_types as t
 from konverge.apiserver.cel.checker import Environment, check
 from konverge.apiserver.cel.parser import parse
 from konverge.apiserver.cel.source import CompileError
-from konverge.apiserver.kinds.declare import Report, field, items, one_of, required, struct
+from konverge.apiserver.kinds.framework.declare import Report, field, items, one_of, required, struct
 from konverge.apiserver.kinds.rules.drivers import driver_name
-from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import (
     dns_subdomain_complaints,
     label_value_complaints,
     qualified_name,
 )
+from konverge.apiserver.kinds.rules.zero_values import text
 
 _LONGEST_EXPRESSION = 10 * 1024
 _IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from konverge.apiserver.kinds.core.scheduling import node_selector
-from konverge.apiserver.kinds.core.volumes import csi_driver_name
-from konverge.apiserver.kinds.declare import (
+from konverge.apiserver.kinds.core.pod.scheduling import node_selector
+from konverge.apiserver.kinds.core.volume.sources import csi_driver_name
+from konverge.apiserver.kinds.framework.declare import (
     Report,
     Transition,
     as_created,
@@ -23,10 +23,10 @@ from konverge.apiserver.kinds.declare import (
 )
 from konverge.apiserver.kinds.resource.devices import attribute_name, pool_name
 from konverge.apiserver.kinds.rules.defaults import each
-from konverge.apiserver.kinds.rules.members import number, text
 from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain
 from konverge.apiserver.kinds.rules.numbers import NOT_POSITIVE, at_least
 from konverge.apiserver.kinds.rules.times import timestamp
+from konverge.apiserver.kinds.rules.zero_values import number, text
 from konverge.apiserver.strategy import Obj, Strategy
 
 _PLACES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")

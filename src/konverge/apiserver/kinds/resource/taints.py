@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from konverge.apiserver.kinds.core.volumes import csi_driver_name
-from konverge.apiserver.kinds.declare import as_created, creation, field, one_of, required, section, struct, update
-from konverge.apiserver.kinds.lifecycle import metadata_kept, status_cleared, status_kept
+from konverge.apiserver.kinds.core.volume.sources import csi_driver_name
+from konverge.apiserver.kinds.framework.declare import (
+    as_created,
+    creation,
+    field,
+    one_of,
+    required,
+    section,
+    struct,
+    update,
+)
+from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.resource.devices import pool_name
 from konverge.apiserver.kinds.rules.conditions import conditions
 from konverge.apiserver.kinds.rules.defaults import section_of
-from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import dns_label, label_value, qualified_name
 from konverge.apiserver.kinds.rules.times import timestamp
+from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from konverge.apiserver.kinds.declare import (
+from konverge.apiserver.kinds.framework.declare import (
     Report,
     Rule,
     field,
@@ -16,9 +16,9 @@ from konverge.apiserver.kinds.declare import (
     required_saying,
     struct,
 )
-from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import explained, qualified_name, worded
 from konverge.apiserver.kinds.rules.numbers import at_least
+from konverge.apiserver.kinds.rules.zero_values import text
 
 _REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 _REASON_WORDS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from konverge.apiserver.kinds.declare import Report, even_absent
+from konverge.apiserver.kinds.framework.declare import Report, even_absent
 from konverge.apiserver.kinds.rules.names import dns_label_complaints, dns_subdomain_complaints, explained
 
 _PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"

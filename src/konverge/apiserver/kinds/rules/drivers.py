@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from konverge.apiserver.fielderrors import ErrorType, FieldError
-from konverge.apiserver.kinds.declare import Report
+from konverge.apiserver.field_errors import ErrorType, FieldError
+from konverge.apiserver.kinds.framework.declare import Report
 from konverge.apiserver.kinds.rules.names import explained
 
 _SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"

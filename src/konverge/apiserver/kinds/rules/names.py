@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from konverge.apiserver.kinds.declare import Report, Rule
+from konverge.apiserver.kinds.framework.declare import Report, Rule
 
 Complaints = Callable[[str], list[str]]
 

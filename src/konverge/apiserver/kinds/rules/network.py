@@ -10,8 +10,8 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
-from konverge.apiserver.fielderrors import quote
-from konverge.apiserver.kinds.declare import Report
+from konverge.apiserver.field_errors import quote
+from konverge.apiserver.kinds.framework.declare import Report
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.kinds.declare import Report, Rule
+from konverge.apiserver.kinds.framework.declare import Report, Rule
 from konverge.apiserver.kinds.rules.names import percent_complaints, port_name_complaints
 
 NEGATIVE = "must be greater than or equal to 0"

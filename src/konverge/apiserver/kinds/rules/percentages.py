@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.kinds.declare import Report
+from konverge.apiserver.kinds.framework.declare import Report
 from konverge.apiserver.kinds.rules.names import percent_complaints
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from konverge.apiserver.kinds.declare import Report
+from konverge.apiserver.kinds.framework.declare import Report
 from konverge.apiserver.kinds.rules.numbers import NEGATIVE, NOT_POSITIVE
 from konverge.objects.quantity import Quantity, QuantityError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from konverge.apiserver.kinds.declare import Report, field, items, struct
+from konverge.apiserver.kinds.framework.declare import Report, field, items, struct
 from konverge.apiserver.kinds.rules.names import label_value, labels, qualified_name
 
 

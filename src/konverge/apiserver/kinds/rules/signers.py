@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.fielderrors import quote
-from konverge.apiserver.kinds.declare import Report, even_absent
+from konverge.apiserver.field_errors import quote
+from konverge.apiserver.kinds.framework.declare import Report, even_absent
 from konverge.apiserver.kinds.rules.names import Complaints, dns_label_complaints, dns_subdomain_complaints
 
 _DOMAIN_LIMIT = 253

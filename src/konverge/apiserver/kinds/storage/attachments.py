@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.kinds.core.volumes import csi_driver_name
-from konverge.apiserver.kinds.declare import (
+from konverge.apiserver.kinds.core.volume.sources import csi_driver_name
+from konverge.apiserver.kinds.framework.declare import (
     Report,
     as_created,
     creation,
@@ -15,7 +15,7 @@ from konverge.apiserver.kinds.declare import (
     struct,
     update,
 )
-from konverge.apiserver.kinds.lifecycle import (
+from konverge.apiserver.kinds.framework.lifecycle import (
     kept_unshown,
     metadata_kept,
     status_cleared,
@@ -23,9 +23,9 @@ from konverge.apiserver.kinds.lifecycle import (
 )
 from konverge.apiserver.kinds.rules.conditions import longest
 from konverge.apiserver.kinds.rules.drivers import driver_name
-from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import dns_subdomain
 from konverge.apiserver.kinds.rules.numbers import MAX_INT32, within
+from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import StatusRules, Strategy
 
 _METADATA_SIZE = 256 * 1024

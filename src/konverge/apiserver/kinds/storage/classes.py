@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from konverge.apiserver.kinds.core.node_warnings import deprecated_label
-from konverge.apiserver.kinds.declare import (
+from konverge.apiserver.kinds.framework.declare import (
     Report,
     as_created,
     creation,
@@ -22,15 +22,15 @@ from konverge.apiserver.kinds.declare import (
     unchanged,
     update,
 )
-from konverge.apiserver.kinds.lifecycle import (
+from konverge.apiserver.kinds.framework.lifecycle import (
     kept,
     kept_unshown,
 )
 from konverge.apiserver.kinds.rules.defaults import each, fill_unset
-from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import dns_subdomain, qualified_name
 from konverge.apiserver.kinds.rules.quantities import quantity_not_negative
 from konverge.apiserver.kinds.rules.selectors import label_selector
+from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, Strategy
 
 _MOST_PARAMETERS = 512

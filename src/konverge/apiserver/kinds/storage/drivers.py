@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from konverge.apiserver.gotypes import internal
-from konverge.apiserver.kinds.core.volumes import csi_driver_name
-from konverge.apiserver.kinds.declare import (
+from konverge.apiserver.go.structs import internal
+from konverge.apiserver.kinds.core.volume.sources import csi_driver_name
+from konverge.apiserver.kinds.framework.declare import (
     IMMUTABLE,
     Report,
     as_created,
@@ -24,7 +24,7 @@ from konverge.apiserver.kinds.declare import (
     unchanged,
     update,
 )
-from konverge.apiserver.kinds.lifecycle import (
+from konverge.apiserver.kinds.framework.lifecycle import (
     empty_is_null,
     metadata_kept,
     next_generation,
@@ -32,9 +32,9 @@ from konverge.apiserver.kinds.lifecycle import (
     status_kept,
 )
 from konverge.apiserver.kinds.rules.defaults import each, fill_unset, section_of
-from konverge.apiserver.kinds.rules.members import text
 from konverge.apiserver.kinds.rules.names import qualified_name
 from konverge.apiserver.kinds.rules.numbers import at_least, not_negative
+from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 
 _DRIVER_DEFAULTS = {

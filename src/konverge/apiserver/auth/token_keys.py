@@ -1,0 +1,137 @@
+"""The keys of service-account tokens: signing, verifying, publishing them.
+
+`cryptography` is imported when the first token is made or seen: a server that only meets its administrator starts
+without it. A key that is made here is an RSA key, which every client can verify; that takes a tenth of a second, so it
+is made in a thread, and only when the first token is asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+KEY_FILE = "service-account.key"
+
+
+class BadSignature(Exception):
+    """Nobody whom we know has signed this."""
+
+
+class Key(Protocol):
+    """A public key, with the private one if it is ours."""
+
+    id: str
+    algorithm: str
+
+    def sign(self, data: bytes) -> bytes: ...
+    def verify(self, data: bytes, signature: bytes) -> bool: ...
+    def published(self) -> dict[str, str]: ...
+
+
+def b64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def unb64(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def number(value: int, size: int = 0) -> str:
+    return b64(value.to_bytes(size or (value.bit_length() + 7) // 8, "big"))
+
+
+class Keys:
+    """The key that signs, and all keys that are believed."""
+
+    def __init__(self, *, folder: Path | None, signing: Path | None, verifying: tuple[Path, ...]) -> None:
+        self._folder = folder
+        self._signing = signing
+        self._verifying = verifying
+        self._loaded: list[Key] = []
+        self._making = asyncio.Lock()
+        self._made = b""
+
+    async def prepare(self) -> None:
+        """Make the key if there is none yet; to be awaited before it is used for signing or shown."""
+        if not self._is_missing():
+            return
+        from konverge.apiserver.auth import pem_keys
+
+        async with self._making:
+            if self._is_missing():
+                self._made = await asyncio.to_thread(pem_keys.make)
+                self._keep(self._made)
+
+    def _is_missing(self) -> bool:
+        if self._loaded or self._made or self._signing is not None:
+            return False
+        return self._folder is None or not (self._folder / KEY_FILE).exists()
+
+    def _keep(self, made: bytes) -> None:
+        """In the data directory, so that tokens outlive a restart."""
+        if self._folder is not None:
+            descriptor = os.open(self._folder / KEY_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(made)
+
+    def sign(self, claims: dict[str, Any]) -> str:
+        """A compact JWT."""
+        key = self.all()[0]
+        header = msgspec.json.encode({"alg": key.algorithm, "kid": key.id})
+        text = f"{b64(header)}.{b64(msgspec.json.encode(claims))}"
+        return f"{text}.{b64(key.sign(text.encode()))}"
+
+    def verify(self, token: str) -> None:
+        """Raises BadSignature."""
+        text, _, signature = token.rpartition(".")
+        if self._is_missing():  # nothing has ever been signed here
+            raise BadSignature
+        try:
+            header = msgspec.json.decode(unb64(text.partition(".")[0]), type=dict[str, Any])
+            raw = unb64(signature)
+        except ValueError:
+            raise BadSignature from None
+        for key in self.all():
+            meant = header.get("alg") == key.algorithm and header.get("kid", key.id) == key.id
+            if meant and key.verify(text.encode(), raw):
+                return
+        raise BadSignature
+
+    def published(self) -> dict[str, Any]:
+        return {"keys": [key.published() for key in self.all()]}
+
+    def algorithms(self) -> list[str]:
+        return sorted({key.algorithm for key in self.all()})
+
+    def all(self) -> list[Key]:
+        """The signing key first."""
+        if not self._loaded:
+            seen: dict[str, Key] = {}
+            for key in self._load():
+                seen.setdefault(key.id, key)
+            self._loaded = list(seen.values())
+        return self._loaded
+
+    def _load(self) -> Iterator[Key]:
+        from konverge.apiserver.auth import pem_keys
+
+        if self._signing is not None:
+            yield pem_keys.load(self._signing.read_bytes())
+        elif self._made or self._folder is None:
+            yield pem_keys.load(self._made)
+        else:
+            yield pem_keys.load((self._folder / KEY_FILE).read_bytes())
+        for path in self._verifying:
+            yield pem_keys.load(path.read_bytes())
+
+
+def key_id(der: bytes) -> str:
+    """The name of a key: a digest of its public part."""
+    return b64(hashlib.sha256(der).digest())

@@ -1,0 +1,1 @@
+"""CEL rules in structural schemas: types, compilation, cost, evaluation."""

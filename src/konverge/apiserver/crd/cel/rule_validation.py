@@ -1,0 +1,172 @@
+"""The CEL rules of a definition: do they compile, and what may they cost?
+
+A rule under a list or a map is evaluated for every element, so its cost counts as often as elements can occur. Where
+the schema sets no bound, the bound is what fits into one request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from konverge.apiserver.cel.cost import estimate
+from konverge.apiserver.cel.cost_ranges import MAX
+from konverge.apiserver.crd.cel.decl_types import REQUEST_BYTES, Decl, declare
+from konverge.apiserver.crd.cel.rules import Rule, RuleValidator, compile_rules
+from konverge.apiserver.crd.definition.internal_form import show_rule
+from konverge.apiserver.crd.definition.schema_validation import Place
+from konverge.apiserver.crd.schema import structural
+from konverge.apiserver.crd.schema.structural import Schema, Structural
+from konverge.apiserver.field_errors import ErrorType, FieldError, forbidden, invalid
+
+RULE_LIMIT = 10_000_000
+TOTAL_LIMIT = 100_000_000
+_MOST_NAMED = 4
+_SCHEMA_WORDS = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
+
+
+@dataclass(slots=True)
+class Budget:
+    """The sum over all rules of a schema, and the rules that contribute most to it."""
+
+    hold: bool
+    """False for a schema that has not changed: its rules were accepted once."""
+    total: int = 0
+    expensive: list[tuple[int, str]] = field(default_factory=list)
+
+    def observe(self, path: str, cost: int) -> None:
+        self.total = min(self.total + cost, MAX)
+        if cost < TOTAL_LIMIT // 100:
+            return
+        self.expensive.append((cost, path))
+        self.expensive.sort(key=lambda one: -one[0])
+        del self.expensive[_MOST_NAMED:]
+
+    def exceeded(self, path: str) -> Iterator[FieldError]:
+        if self.total <= TOTAL_LIMIT:
+            return
+        words = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+        for _, place in self.expensive:
+            yield forbidden(place, words)
+        yield forbidden(path, _over(_SCHEMA_WORDS, self.total, TOTAL_LIMIT))
+
+
+@dataclass(slots=True)
+class Context:
+    """How often values of a schema node can occur, and the budget of the whole."""
+
+    raw: Schema
+    budget: Budget
+    often: int | None
+    """None: as often as they fit into a request."""
+    root: bool = False
+    decl: Decl | None = None
+
+    def member(self, sub: Schema, name: str) -> Context:
+        return self._below(sub)
+
+    def values(self, sub: Schema) -> Context:
+        return self._below(sub, self.raw.get("maxProperties"))
+
+    def items(self, sub: Schema) -> Context:
+        return self._below(sub, self.raw.get("maxItems"))
+
+    def _below(self, sub: Schema, most: int | None = None) -> Context:
+        return Context(sub, self.budget, _multiplied(self.often, self._factor(sub, most)))
+
+    def _factor(self, sub: Schema, most: int | None) -> int | None:
+        """How many of these an enclosing value can hold."""
+        is_map = sub is self.raw.get("additionalProperties")
+        if sub is self.raw.get("items") or is_map:
+            return max(most, 0) if most is not None else None
+        return 1
+
+    def declared(self) -> Decl | None:
+        if self.decl is None:
+            embedded = bool(self.raw.get("x-kubernetes-embedded-resource"))
+            self.decl = declare(self.raw, resource=self.root or embedded)
+        return self.decl
+
+
+def _multiplied(often: int | None, factor: int | None) -> int | None:
+    if often is None or factor is None:
+        return None
+    return min(often * factor, MAX)
+
+
+def root_context(raw: Schema, budget: Budget) -> Context:
+    return Context(raw, budget, 1, root=True)
+
+
+def check_rules(raw: Schema, place: Place, context: Any) -> list[FieldError]:
+    """Errors of the rules that stand on one schema node."""
+    assert isinstance(context, Context)
+    decl = context.declared()
+    path = f"{place.path}.x-kubernetes-validations"
+    if decl is None:
+        words = "internal error: failed to construct type information for x-kubernetes-validations rules: "
+        return [_internal(path, f"{words}unable to convert structural schema to CEL declarations")]
+    found: list[FieldError] = []
+    for index, rule in enumerate(compile_rules(raw, decl)):
+        found += _check(rule, f"{path}[{index}]", place, context, decl)
+    return found
+
+
+def _internal(path: str, detail: str) -> FieldError:
+    return FieldError(ErrorType.INTERNAL, path, "", detail)
+
+
+def _check(rule: Rule, path: str, place: Place, context: Context, decl: Decl) -> Iterator[FieldError]:
+    cost = 0
+    if rule.program is not None:
+        cost = min(estimate(rule.program.checked.tree, decl.size).high * _cardinality(context, decl), MAX)
+    if context.budget.hold and cost > RULE_LIMIT:
+        yield forbidden(f"{path}.rule", _over("estimated rule cost", cost, RULE_LIMIT))
+    context.budget.observe(f"{path}.rule", cost)
+    if rule.error:
+        yield invalid(f"{path}.rule", show_rule(rule.raw), rule.error)
+    if rule.message_error:
+        yield invalid(f"{path}.messageExpression", show_rule(rule.raw), rule.message_error)
+    elif rule.message is not None:
+        yield from _message_cost(rule, path, context, decl)
+    if rule.uses_old and place.no_old_self:
+        words = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
+        yield invalid(f"{path}.rule", rule.raw["rule"], f"{words} {place.no_old_self}")
+    elif not rule.uses_old and rule.raw.get("optionalOldSelf") is not None:
+        words = "may not be set if oldSelf is not used in rule"
+        yield invalid(f"{path}.optionalOldSelf", rule.raw["optionalOldSelf"], words)
+
+
+def _message_cost(rule: Rule, path: str, context: Context, decl: Decl) -> Iterator[FieldError]:
+    assert rule.message is not None
+    cost = estimate(rule.message.checked.tree, decl.size).high
+    if context.budget.hold and cost > RULE_LIMIT:
+        yield forbidden(f"{path}.messageExpression", _over("estimated messageExpression cost", cost, RULE_LIMIT))
+    context.budget.observe(f"{path}.messageExpression", cost)
+
+
+def _cardinality(context: Context, decl: Decl) -> int:
+    return context.often if context.often is not None else REQUEST_BYTES // (decl.smallest + 1)
+
+
+def _over(what: str, cost: int, limit: int) -> str:
+    factor = cost / limit
+    if factor > 100:
+        shown = "more than 100x"
+    elif factor < 1.5:
+        shown = f"{factor:f}x"
+    else:
+        shown = f"{factor:.1f}x"
+    advice = (
+        "try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings"
+    )
+    return f"{what} exceeds budget by factor of {shown} ({advice} are declared)"
+
+
+def check_default(node: Structural, value: Any, path: str, root: bool) -> list[FieldError]:
+    """Failures of the rules on a default."""
+    if not any(one.get("x-kubernetes-validations") for one in structural.walk(node.raw)):
+        return []
+    validator = RuleValidator.of_node(node, resource=root or node.embedded)
+    return validator.validate_default(value, path) if validator is not None else []

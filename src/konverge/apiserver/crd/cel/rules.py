@@ -1,0 +1,298 @@
+"""The CEL rules of a schema, compiled, and their evaluation on objects.
+
+A rule sees the value it stands on as `self`; a transition rule also sees the old value as `oldSelf`, if one can be
+matched with it. A rule that fails on a part of the object that did not change only warns (ratcheting), because the
+object was stored that way before.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from konverge.apiserver.cel import cel_types as t
+from konverge.apiserver.cel.checker import Environment
+from konverge.apiserver.cel.program import CALL_LIMIT, InstantiationError, Program, compile_expression
+from konverge.apiserver.cel.source import CompileError
+from konverge.apiserver.cel.values import NONE, CostExceeded, EvalError, Optional
+from konverge.apiserver.crd.cel.decl_types import Decl, declare, escape
+from konverge.apiserver.crd.schema.correlation import UNKNOWN, old_item, old_member, unchanged
+from konverge.apiserver.crd.schema.field_path import FieldPathError, resolve
+from konverge.apiserver.crd.schema.structural import Schema, Structural
+from konverge.apiserver.field_errors import OMIT, FieldError, duplicate, forbidden, invalid, required
+from konverge.apiserver.strategy import Obj
+
+BUDGET = 10_000_000
+"""Units of work for all rules of an object: a second on the real server."""
+_MESSAGE_BYTES = 5 * 1024
+_REMEMBERED = 512
+"""Schema nodes whose compiled rules are kept at most; the oldest goes."""
+_OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
+
+
+class OutOfBudget(Exception):
+    """No more rules are evaluated."""
+
+
+@dataclass(slots=True)
+class Rule:
+    """One rule, compiled. `error` says why it is not."""
+
+    raw: Schema
+    program: Program | None = None
+    error: str = ""
+    message: Program | None = None
+    message_error: str = ""
+    uses_old: bool = False
+    field_path: str = ""
+
+    @property
+    def optional_old(self) -> bool:
+        return bool(self.raw.get("optionalOldSelf"))
+
+    @property
+    def words(self) -> str:
+        return str(self.raw.get("message") or self.raw.get("rule") or "").strip()
+
+
+_compiled: dict[tuple[bytes, str, bool], list[Rule]] = {}
+
+
+def compile_rules(raw: Schema, decl: Decl) -> list[Rule]:
+    """The rules of one schema node.
+
+    Remembered for the process: a suite of tests installs the same definitions again and again, and for those with many
+    rules that was most of what installing them cost.
+    """
+    rules = raw.get("x-kubernetes-validations") or ()
+    if not rules:
+        return []
+    key = (sha256(msgspec.json.encode(raw)).digest(), str(decl.type), decl.resource)
+    found = _compiled.get(key)
+    if found is None:
+        if len(_compiled) >= _REMEMBERED:
+            del _compiled[next(iter(_compiled))]
+        found = _compiled[key] = [_compile(rule, raw, decl) for rule in rules]
+    return found
+
+
+def _compile(rule: Schema, raw: Schema, decl: Decl) -> Rule:
+    found = Rule(rule)
+    text = rule.get("rule") or ""
+    if not text.strip():
+        return found
+    old = t.optional_of(decl.type) if found.optional_old else decl.type
+    environment = Environment({"self": decl.type, "oldSelf": old})
+    try:
+        program = compile_expression(text, environment)
+    except CompileError as error:
+        found.error = f"compilation failed: {error}"
+        return found
+    except InstantiationError as error:
+        found.error = f"program instantiation failed: {error}"
+        return found
+    if program.type != t.BOOL:
+        found.error = "cel expression must evaluate to a bool"
+        return found
+    found.program, found.uses_old = program, program.uses("oldSelf")
+    if rule.get("messageExpression"):
+        _compile_message(found, rule["messageExpression"], environment)
+    if rule.get("fieldPath"):
+        try:
+            found.field_path = resolve(rule["fieldPath"], raw)[0]
+        except FieldPathError:
+            found.field_path = ""
+    return found
+
+
+def _compile_message(found: Rule, text: str, environment: Environment) -> None:
+    try:
+        program = compile_expression(text, environment)
+    except CompileError as error:
+        found.message_error = f"messageExpression compilation failed: {error}"
+        return
+    except InstantiationError as error:
+        found.message_error = f"messageExpression instantiation failed: {error}"
+        return
+    if program.type != t.STRING:
+        found.message_error = "messageExpression must evaluate to a string"
+        return
+    found.message = program
+
+
+@dataclass(slots=True)
+class _Run:
+    """One validation of one object: what is left of the budget, and what was found."""
+
+    budget: int
+    errors: list[FieldError] = field(default_factory=list)
+    forgiven: list[FieldError] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class RuleValidator:
+    """The rules of a schema node and of everything below it; nodes without rules are not in the tree."""
+
+    node: Structural
+    decl: Decl
+    rules: list[Rule]
+    properties: dict[str, RuleValidator] = field(default_factory=dict)
+    items: RuleValidator | None = None
+    values: RuleValidator | None = None
+
+    @classmethod
+    def of(cls, root: Structural) -> RuleValidator | None:
+        """The validator of a resource; None if it has no rules."""
+        return cls.of_node(root, resource=True)
+
+    @classmethod
+    def of_node(cls, node: Structural, *, resource: bool) -> RuleValidator | None:
+        return _build(node, declare(node.raw, resource=resource))
+
+    def validate(self, obj: Obj, old: Obj | None) -> tuple[list[FieldError], list[FieldError]]:
+        """What is wrong, and what was wrong already in parts that stay as they were."""
+        run = _Run(BUDGET)
+        with suppress(OutOfBudget):
+            self._walk(obj, UNKNOWN if old is None else old, "", run, False)
+        return run.errors, run.forgiven
+
+    def validate_default(self, value: Any, path: str) -> list[FieldError]:
+        """A default must pass as a change from itself, and as something new."""
+        for old in (value, UNKNOWN):
+            run = _Run(BUDGET)
+            with suppress(OutOfBudget):
+                self._walk(value, old, path, run, False, ratchet=False)
+            if run.errors:
+                return run.errors
+        return []
+
+    def _walk(self, value: Any, old: Any, path: str, run: _Run, kept: bool, *, ratchet: bool = True) -> None:
+        """`kept`: a part of the object around this value has not changed."""
+        if value is None:
+            return
+        same = kept if old is UNKNOWN else ratchet and unchanged(value, old, self.node)
+        if self.rules:
+            self._evaluate(value, None if old is UNKNOWN else old, path, run, same)
+        if isinstance(value, list):
+            if self.items is not None:
+                for index, item in enumerate(value):
+                    before = old_item(item, old, self.node)
+                    self.items._walk(item, before, f"{path}[{index}]", run, same, ratchet=ratchet)
+        elif isinstance(value, dict):
+            self._members(value, old, path, run, same, ratchet)
+
+    def _members(self, value: Obj, old: Any, path: str, run: _Run, same: bool, ratchet: bool) -> None:
+        if self.values is not None:
+            for key in sorted(value):
+                self.values._walk(value[key], old_member(key, old), f"{path}[{key}]", run, same, ratchet=ratchet)
+        for key in sorted(self.properties.keys() & value.keys()):
+            place = f"{path}.{key}" if path else key
+            self.properties[key]._walk(value[key], old_member(key, old), place, run, same, ratchet=ratchet)
+
+    # --- the rules of this node
+
+    def _evaluate(self, value: Any, old: Any, path: str, run: _Run, same: bool) -> None:
+        at = path or "<nil>"
+        kind = self.node.type
+        if run.budget <= 0:
+            run.errors.append(invalid(at, kind, _OUT_OF_BUDGET))
+            raise OutOfBudget
+        convert = self.decl.convert
+        self_value = convert(value) if convert is not None else value
+        old_value = convert(old) if convert is not None and old is not None else old
+        for rule in self.rules:
+            if rule.error:
+                run.errors.append(invalid(at, kind, f"rule compile error: {rule.error}"))
+                continue
+            if rule.program is None or (rule.uses_old and old is None and not rule.optional_old):
+                continue
+            variables = {"self": self_value, "oldSelf": _old(rule, old_value)}
+            if not self._holds(rule, variables, at, run):
+                self._fail(rule, value, variables, path, run, forgiven=same and not rule.uses_old)
+
+    def _holds(self, rule: Rule, variables: dict[str, Any], at: str, run: _Run) -> bool:
+        """False if the rule refuses the value; a rule that cannot be evaluated is an error of its own."""
+        assert rule.program is not None
+        kind = self.node.type
+        try:
+            result, cost = rule.program.measured(variables, CALL_LIMIT)
+        except CostExceeded as error:
+            words = "no further validation rules will be run due to call cost exceeds limit for rule"
+            run.errors.append(invalid(at, kind, f"'{error}': {words}: {rule.words}"))
+            raise OutOfBudget from None
+        except EvalError as error:
+            run.errors.append(invalid(at, kind, _evaluation_text(error, rule)))
+            return True
+        if cost > run.budget:
+            run.errors.append(invalid(at, kind, _OUT_OF_BUDGET))
+            raise OutOfBudget
+        run.budget -= cost
+        return result is True
+
+    def _fail(self, rule: Rule, value: Any, variables: dict[str, Any], path: str, run: _Run, *, forgiven: bool) -> None:
+        place = f"{path}.{rule.field_path}" if path and rule.field_path else path or rule.field_path or "<nil>"
+        detail = self._message(rule, variables, run)
+        shown = OMIT if self.node.type in ("object", "array") else value
+        found = run.forgiven if forgiven else run.errors
+        found.append(_error(rule.raw.get("reason"), place, shown, detail))
+
+    def _message(self, rule: Rule, variables: dict[str, Any], run: _Run) -> str:
+        if rule.message is not None:
+            try:
+                text, cost = rule.message.measured(variables, CALL_LIMIT)
+            except EvalError:
+                text, cost = "", 0
+            run.budget -= cost
+            text = text.strip()
+            if text and len(text.encode()) <= _MESSAGE_BYTES and "\n" not in text:
+                return str(text)
+        return rule.words if rule.raw.get("message") else f"failed rule: {rule.words}"
+
+
+def _old(rule: Rule, value: Any) -> Any:
+    if not rule.optional_old:
+        return value
+    return NONE if value is None else Optional(value)
+
+
+def _evaluation_text(error: EvalError, rule: Rule) -> str:
+    text = str(error)
+    if text.startswith("no such overload"):
+        words = "call arguments did not match a supported operator, function or macro signature for rule"
+        return f"'{text}': {words}: {rule.words}"
+    return f"{text} evaluating rule: {rule.words}"
+
+
+def _error(reason: str | None, path: str, value: Any, detail: str) -> FieldError:
+    if reason == "FieldValueForbidden":
+        return forbidden(path, detail)
+    if reason == "FieldValueRequired":
+        return required(path, detail)
+    if reason == "FieldValueDuplicate":
+        return duplicate(path, value)
+    return invalid(path, value, detail)
+
+
+def _build(node: Structural, decl: Decl | None) -> RuleValidator | None:
+    if decl is None or not _has_rules(node):
+        return None
+    found = RuleValidator(node, decl, compile_rules(node.raw, decl))
+    for name, prop in node.properties.items():
+        escaped = escape(name)
+        inner = decl.fields.get(escaped) if escaped is not None else declare(prop.raw, resource=prop.embedded)
+        below = _build(prop, inner)
+        if below is not None:
+            found.properties[name] = below
+    if node.items is not None:
+        found.items = _build(node.items, decl.item)
+    if node.values is not None:
+        found.values = _build(node.values, decl.item)
+    return found
+
+
+def _has_rules(node: Structural) -> bool:
+    return bool(node.rules) or any(_has_rules(child) for child in node.children())

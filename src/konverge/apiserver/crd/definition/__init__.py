@@ -1,0 +1,1 @@
+"""CustomResourceDefinition as a kind: its validation, its names, its end."""

@@ -1,0 +1,298 @@
+"""Rules about a definition's spec: group, scope, versions, names, columns, subresources, schemas."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from konverge.apiserver.crd.cel.rule_validation import Budget, check_default, check_rules, root_context
+from konverge.apiserver.crd.definition import conversion_validation, default_validation, structural_validation
+from konverge.apiserver.crd.definition.internal_form import FIELDS, Hub, lift, schema_of, show_schema, show_versions
+from konverge.apiserver.crd.definition.schema_validation import Checker, Place
+from konverge.apiserver.crd.schema import structural
+from konverge.apiserver.crd.schema.field_path import FieldPathError, resolve
+from konverge.apiserver.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required, too_many
+from konverge.apiserver.kinds.rules.names import dns_1035_complaints, dns_subdomain_complaints
+from konverge.apiserver.strategy import Obj
+
+MAX_SELECTABLE = 8
+_COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_AT_ROOT = (
+    "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern "
+    "MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example "
+    "XPreserveUnknownFields XValidations"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What an update must not break further. Each is True unless the stored definition breaks it already."""
+
+    recognized_reviews: bool = True
+    schemas: bool = True
+    valid_types: bool = True
+    structural: bool = True
+    pruned_defaults: bool = True
+    atomic_sets: bool = True
+    list_keys: bool = True
+    same_schemas: frozenset[str] = frozenset()
+    """Versions whose schema does not change: the cost of their rules is not held against them again."""
+    many_selectable: frozenset[str] = field(default_factory=frozenset)
+
+
+def check(spec: Obj, options: Options) -> Iterator[FieldError]:
+    hub = lift(spec)
+    yield from _group(spec.get("group") or "")
+    yield from _one_of("spec.scope", spec.get("scope") or "", ["Cluster", "Namespaced"])
+    if schema_of(hub.shared["schema"]) is None:
+        for index, version in enumerate(hub.versions):
+            if schema_of(version.get("schema")) is None and (options.schemas or version.get("served")):
+                detail = "" if options.schemas else "because otherwise all fields are pruned"
+                yield required(f"spec.versions[{index}].schema.openAPIV3Schema", detail)
+    for index, version in enumerate(hub.versions):
+        path = f"spec.versions[{index}]"
+        if complaints := dns_1035_complaints(version.get("name") or ""):
+            yield invalid(f"{path}.name", version.get("name") or "", ",".join(complaints))
+        yield from _version(version, path, options, _has_status(hub, version))
+    yield from _versions(hub)
+    yield from _first_version(hub)
+    yield from _required_names(spec.get("names") or {})
+    yield from names(spec.get("names") or {}, "spec.names")
+    yield from _shared(hub, options)
+    yield from conversion_validation.check(
+        spec.get("conversion"), "spec.conversion", recognized=options.recognized_reviews
+    )
+
+
+def _group(group: str) -> Iterator[FieldError]:
+    if not group:
+        yield required("spec.group")
+    elif complaints := dns_subdomain_complaints(group):
+        yield invalid("spec.group", group, ",".join(complaints))
+    elif "." not in group:
+        yield invalid("spec.group", group, "should be a domain with at least one dot")
+
+
+def _one_of(path: str, value: str, accepted: list[str]) -> Iterator[FieldError]:
+    if not value:
+        yield required(path)
+    elif value not in accepted:
+        yield not_supported(path, value, accepted)
+
+
+def _has_status(hub: Hub, version: Obj) -> bool:
+    found = version.get("subresources") or hub.shared["subresources"] or {}
+    return found.get("status") is not None
+
+
+def _version(version: Obj, path: str, options: Options, has_status: bool) -> Iterator[FieldError]:
+    for complaint in _deprecation(version):
+        yield invalid(f"{path}.deprecationWarning", version.get("deprecationWarning"), complaint)
+    same = version.get("name") in options.same_schemas
+    yield from _validation(version.get("schema"), f"{path}.schema", options, has_status=has_status, same_schema=same)
+    yield from _parts(version, path, options, version.get("name") or "")
+
+
+def _parts(owner: Mapping[str, Any], path: str, options: Options, version: str) -> Iterator[FieldError]:
+    yield from _subresources(owner.get("subresources") or {}, f"{path}.subresources")
+    for index, column in enumerate(owner.get("additionalPrinterColumns") or ()):
+        yield from _column(column, f"{path}.additionalPrinterColumns[{index}]")
+    selectable = owner.get("selectableFields") or []
+    if selectable:
+        schema = schema_of(owner.get("schema"))
+        if schema is None:
+            yield invalid(
+                f"{path}.selectableFields", "", "may only be set when `version.schema.openAPIV3Schema` is not included"
+            )
+        else:
+            yield from _selectable(selectable, schema, f"{path}.selectableFields", version in options.many_selectable)
+
+
+def _shared(hub: Hub, options: Options) -> Iterator[FieldError]:
+    first = hub.versions[0].get("name") if hub.versions else ""
+    has_status = _has_status(hub, {}) or any(_has_status(hub, version) for version in hub.versions)
+    yield from _validation(
+        hub.shared["schema"],
+        "spec.validation",
+        options,
+        has_status=has_status,
+        same_schema=first in options.same_schemas,
+    )
+    shared = {**hub.shared}
+    if shared["schema"] is None and shared["selectableFields"]:
+        yield invalid("spec.selectableFields", "", "may only be set when validations.schema is included")
+        shared["selectableFields"] = None
+    yield from _parts(shared, "spec", options, "")
+
+
+def _deprecation(version: Obj) -> Iterator[str]:
+    warning = version.get("deprecationWarning")
+    if warning is None:
+        return
+    if not version.get("deprecated"):
+        yield "can only be set for deprecated versions"
+        return
+    if len(warning.encode()) > 256:
+        yield "must be <= 256 characters long"
+    if not warning:
+        yield "must not be an empty string"
+    for index, char in enumerate(warning):
+        if char != " " and unicodedata.category(char)[0] in "CZ":
+            at = len(warning[:index].encode())
+            yield f"must only contain printable UTF-8 characters; non-printable character found at index {at}"
+            return
+
+
+def _versions(hub: Hub) -> Iterator[FieldError]:
+    names = [version.get("name") for version in hub.versions]
+    if len(set(names)) < len(names):
+        yield invalid("spec.versions", show_versions(hub), "must contain unique version names")
+    if sum(bool(version.get("storage")) for version in hub.versions) != 1:
+        yield invalid("spec.versions", show_versions(hub), "must have exactly one version marked as storage version")
+
+
+def _first_version(hub: Hub) -> Iterator[FieldError]:
+    """The internal form repeats the first version's name at the top, and checks it there as well."""
+    name = hub.versions[0].get("name") if hub.versions else ""
+    if name and (complaints := dns_1035_complaints(name)):
+        yield invalid("spec.version", name, ",".join(complaints))
+
+
+def _required_names(found: Mapping[str, Any]) -> Iterator[FieldError]:
+    for name in ("plural", "singular", "kind", "listKind"):
+        if not found.get(name):
+            yield required(f"spec.names.{name}")
+
+
+def names(found: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    """Names of a definition's spec or status, as far as they are set."""
+    for name in ("plural", "singular"):
+        if found.get(name) and (complaints := dns_1035_complaints(found[name])):
+            yield invalid(f"{path}.{name}", found[name], ",".join(complaints))
+    for name in ("kind", "listKind"):
+        if found.get(name) and (complaints := dns_1035_complaints(found[name].lower())):
+            detail = "may have mixed case, but should otherwise match: " + ",".join(complaints)
+            yield invalid(f"{path}.{name}", found[name], detail)
+    yield from _labels(found.get("shortNames"), f"{path}.shortNames")
+    if found.get("kind") and found["kind"] == found.get("listKind"):
+        yield invalid(f"{path}.listKind", found["listKind"], "kind and listKind may not be the same")
+    yield from _labels(found.get("categories"), f"{path}.categories")
+
+
+def _labels(values: list[str] | None, path: str) -> Iterator[FieldError]:
+    for index, value in enumerate(values or ()):
+        if complaints := dns_1035_complaints(value):
+            yield invalid(f"{path}[{index}]", value, ",".join(complaints))
+
+
+def _column(column: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    if not column.get("name"):
+        yield required(f"{path}.name")
+    kind, form, where = column.get("type") or "", column.get("format") or "", column.get("jsonPath") or ""
+    if kind not in _COLUMN_TYPES:
+        detail = f"must be one of {','.join(_COLUMN_TYPES)}"
+        yield invalid(f"{path}.type", kind, detail) if kind else required(f"{path}.type", detail)
+    if form and form not in _COLUMN_FORMATS:
+        yield invalid(f"{path}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}")
+    if not where:
+        yield required(f"{path}.JSONPath")
+    else:
+        yield from _simple_path(where, f"{path}.JSONPath")
+
+
+def _simple_path(text: str, path: str, *, under: tuple[str, ...] = (), words: str = "") -> Iterator[FieldError]:
+    if not text.startswith("."):
+        yield invalid(path, text, "must be a simple json path starting with .")
+    elif under and not text.startswith(tuple(f".{name}." for name in under)):
+        yield invalid(path, text, f"should be a json path under {words}")
+
+
+def _subresources(found: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    scale = found.get("scale")
+    if scale is None:
+        return
+    for name, root in (("specReplicasPath", "spec"), ("statusReplicasPath", "status")):
+        if not scale.get(name):
+            yield required(f"{path}.scale.{name}")
+        else:
+            yield from _simple_path(scale[name], f"{path}.scale.{name}", under=(root,), words=f".{root}")
+    if scale.get("labelSelectorPath"):
+        selector, place = scale["labelSelectorPath"], f"{path}.scale.labelSelectorPath"
+        yield from _simple_path(selector, place, under=("spec", "status"), words="either .spec or .status")
+
+
+def _selectable(fields: list[Obj], schema: Mapping[str, Any], path: str, too_many_before: bool) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, one in enumerate(fields):
+        place, where = f"{path}[{index}].jsonPath", one.get("jsonPath") or ""
+        if not where:
+            yield required(place)
+            continue
+        try:
+            printed, found = resolve(where, schema, brackets=False)
+        except FieldPathError as error:
+            yield invalid(place, where, f"is an invalid path: {error}")
+            continue
+        if printed.partition(".")[0] == "metadata":
+            yield invalid(place, where, "must not point to fields in metadata")
+        if found.get("type") not in ("string", "boolean", "integer"):
+            detail = "must point to a field of type string, boolean or integer. "
+            yield invalid(place, where, detail + "Enum string fields and strings with formats are allowed.")
+        if printed in seen:
+            yield duplicate(place, where)
+        seen.add(printed)
+    if len(seen) > MAX_SELECTABLE and not too_many_before:
+        yield too_many(path, len(seen), MAX_SELECTABLE)
+
+
+def _validation(
+    validation: Mapping[str, Any] | None, path: str, options: Options, *, has_status: bool, same_schema: bool
+) -> Iterator[FieldError]:
+    raw = schema_of(validation)
+    if raw is None:
+        return
+    at = f"{path}.openAPIV3Schema"
+    if has_status:
+        yield from _root_keywords(raw, at)
+    if raw.get("nullable"):
+        yield forbidden(f"{at}.nullable", "nullable cannot be true at the root")
+    found: list[FieldError] = []
+    unsupported = structural_validation.unsupported(raw)
+    context = None
+    budget = Budget(hold=not same_schema)
+    if not unsupported:
+        found = structural_validation.check(raw, at)
+        if not found:
+            root = structural.build(raw)
+            found = default_validation.check(root, at, pruned=options.pruned_defaults, rules=check_default)
+            context = None if found else root_context(raw, budget)
+    checker = Checker(options.valid_types, options.atomic_sets, options.list_keys, check_rules)
+    findings = checker.check(raw, Place(at, root=True), context)
+    found += findings.schema + findings.rules
+    if unsupported and not found:
+        found.append(invalid(at, "", unsupported))
+    yield from found
+    yield from budget.exceeded(at)
+
+
+def _root_keywords(raw: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    """With a status subresource the schema of `status` is used alone, so the root may not say more than properties."""
+    allowed = _AT_ROOT.split()
+    for title, name in FIELDS:
+        if not raw.get(name) and raw.get(name) != 0:
+            continue
+        if title == "Type":
+            if raw[name] != "object":
+                words = 'only "object" is allowed as the type at the root of the schema'
+                detail = f"{words} if the status subresource is enabled"
+                yield invalid(f"{path}.type", raw[name], detail)
+                return
+        elif title not in allowed:
+            detail = (
+                f"only [{_AT_ROOT}] fields are allowed at the root of the schema if the status subresource is enabled"
+            )
+            yield invalid(path, show_schema(raw), detail)
+            return

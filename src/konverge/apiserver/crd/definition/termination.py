@@ -1,0 +1,75 @@
+"""The end of a definition: its instances are deleted first, and their finalizers are respected."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+from konverge.apiserver.crd.definition.naming import FINALIZER, condition, is_true, set_condition
+from konverge.apiserver.http.respond import timestamp
+from konverge.apiserver.storage import Store
+from konverge.apiserver.storage.table import Table
+from konverge.apiserver.strategy import Context, Obj
+
+_PENDING = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+
+
+def holds(obj: Obj) -> bool:
+    """A definition is never removed by the first DELETE: that one only marks it."""
+    return not obj["metadata"].get("deletionTimestamp")
+
+
+def mark(obj: Obj, context: Context) -> None:
+    """The beginning: a finalizer of the server's own, and a condition. It counts as no change of the spec."""
+    metadata = obj["metadata"]
+    metadata.pop("deletionGracePeriodSeconds", None)
+    if FINALIZER in (metadata.get("finalizers") or ()):
+        return
+    metadata["finalizers"] = [*(metadata.get("finalizers") or ()), FINALIZER]
+    if metadata.get("generation", 0) > 1:
+        metadata["generation"] -= 1
+    set_condition(obj, "Terminating", "True", "InstanceDeletionPending", _PENDING, timestamp())
+
+
+def is_due(obj: Obj) -> bool:
+    metadata = obj["metadata"]
+    return bool(metadata.get("deletionTimestamp")) and FINALIZER in (metadata.get("finalizers") or ())
+
+
+def begin(obj: Obj, now: str) -> Obj | None:
+    """The definition with its deletion in progress; None when that is already so."""
+    found = condition(obj, "Terminating")
+    if found is not None and found["reason"] == "InstanceDeletionInProgress":
+        return None
+    fresh = deepcopy(obj)
+    text = "CustomResource deletion is in progress"
+    set_condition(fresh, "Terminating", "True", "InstanceDeletionInProgress", text, now)
+    return fresh
+
+
+def finish(obj: Obj, now: str) -> Obj:
+    """The definition without our finalizer, as its watchers see it last."""
+    fresh = deepcopy(obj)
+    if is_true(obj, "Established"):
+        set_condition(fresh, "Terminating", "False", "InstanceDeletionCompleted", "removed all instances", now)
+    else:
+        set_condition(fresh, "Terminating", "False", "NeverEstablished", "resource was never established", now)
+    left = [one for one in fresh["metadata"]["finalizers"] if one != FINALIZER]
+    fresh["metadata"].pop("finalizers")
+    if left:
+        fresh["metadata"]["finalizers"] = left
+    return fresh
+
+
+def delete_all(store: Store, table: Table) -> None:
+    """Delete every instance: those with finalizers are marked, the others go."""
+    for key in list(table.keys()):
+        record = table.records[key]
+        obj = record.decode()
+        metadata = obj["metadata"]
+        if not metadata.get("finalizers"):
+            store.remove(table, key, expected=record.revision)
+        elif not metadata.get("deletionTimestamp"):
+            metadata["deletionTimestamp"] = timestamp()
+            metadata["deletionGracePeriodSeconds"] = 0
+            metadata["generation"] = metadata.get("generation", 0) + 1
+            store.put(table, obj, expected=record.revision)

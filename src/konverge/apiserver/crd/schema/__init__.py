@@ -1,0 +1,1 @@
+"""Structural schemas, and the values that they describe."""

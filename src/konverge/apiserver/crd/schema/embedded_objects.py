@@ -1,0 +1,164 @@
+"""Whole objects inside custom resources (`x-kubernetes-embedded-resource`): their kind, version and metadata.
+
+Such an object is coerced and checked like one that stands alone: unknown members of its metadata go, their types must
+be right, its names and labels valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from konverge.apiserver.crd.schema.structural import Structural
+from konverge.apiserver.field_errors import FieldError, invalid, quote, required
+from konverge.apiserver.kinds.rules.names import (
+    dns_1035_complaints,
+    dns_label_complaints,
+    path_segment_complaints,
+    qualified_name_complaints,
+)
+
+_STRING, _NUMBER, _STRINGS, _MAP, _OBJECTS = "string", "int64", "[]string", "map[string]string", "[]object"
+_METADATA = {
+    "name": _STRING,
+    "generateName": _STRING,
+    "namespace": _STRING,
+    "selfLink": _STRING,
+    "uid": _STRING,
+    "resourceVersion": _STRING,
+    "generation": _NUMBER,
+    "creationTimestamp": _STRING,
+    "deletionTimestamp": _STRING,
+    "deletionGracePeriodSeconds": _NUMBER,
+    "labels": _MAP,
+    "annotations": _MAP,
+    "ownerReferences": _OBJECTS,
+    "finalizers": _STRINGS,
+    "managedFields": _OBJECTS,
+}
+_KIND_NAMES = {str: "string", bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
+
+
+def coerce(value: Any, node: Structural | None, path: str, unknown: list[str]) -> FieldError | None:
+    """Clean embedded metadata in place; the first type error, and the unknown members dropped."""
+    if node is None:
+        return None
+    if isinstance(value, list):
+        found = (coerce(item, node.items, f"{path}[{i}]", unknown) for i, item in enumerate(value))
+        return next((error for error in found if error is not None), None)
+    if not isinstance(value, dict):
+        return None
+    if node.embedded:
+        error = _coerce_resource(value, path, unknown)
+        if error is not None:
+            return error
+    for key, item in value.items():
+        prop = node.properties.get(key)
+        where = f"{path}.{key}" if path else key
+        if prop is None:
+            prop, where = node.values, f"{path}[{key}]"
+        error = coerce(item, prop, where, unknown)
+        if error is not None:
+            return error
+    return None
+
+
+def _coerce_resource(obj: dict[str, Any], path: str, unknown: list[str]) -> FieldError | None:
+    for name in ("apiVersion", "kind"):
+        if name in obj and not isinstance(obj[name], str):
+            return invalid(f"{path}.{name}", obj[name], "must be a string")
+    metadata = obj.get("metadata")
+    if metadata is None:
+        return None
+    if not isinstance(metadata, dict):
+        text = f"json: cannot unmarshal {_KIND_NAMES[type(metadata)]} into Go value of type v1.ObjectMeta"
+        return invalid(f"{path}.metadata", metadata, text)
+    for name in [name for name in metadata if name not in _METADATA]:
+        unknown.append(f"{path}.metadata.{name}")
+        del metadata[name]
+    for name in [name for name, value in metadata.items() if value in (None, "", {}, []) or value == 0]:
+        del metadata[name]
+    complaint = next(filter(None, (_type_error(name, value) for name, value in sorted(metadata.items()))), "")
+    return invalid(f"{path}.metadata", metadata, complaint) if complaint else None
+
+
+def _type_error(name: str, value: Any) -> str:
+    wanted = _METADATA[name]
+    got = _KIND_NAMES[type(value)]
+    head = "json: cannot unmarshal {} into Go struct field ObjectMeta.{} of type {}"
+    if wanted == _MAP and isinstance(value, dict):
+        bad = next((item for item in value.values() if not isinstance(item, str)), None)
+        return head.format(_KIND_NAMES[type(bad)], name, "string") if bad is not None else ""
+    if wanted == _STRINGS and isinstance(value, list):
+        bad = next((item for item in value if not isinstance(item, str)), None)
+        return head.format(_KIND_NAMES[type(bad)], name, "string") if bad is not None else ""
+    fits = {_STRING: str, _NUMBER: int, _STRINGS: list, _MAP: dict, _OBJECTS: list}[wanted]
+    if isinstance(value, fits) and not isinstance(value, bool):
+        return ""
+    return head.format(got, name, "[]v1.OwnerReference" if name == "ownerReferences" else wanted)
+
+
+def check(value: Any, node: Structural | None, path: str) -> Iterator[FieldError]:
+    """What is wrong with embedded objects."""
+    if node is None:
+        return
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from check(item, node.items, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        if node.embedded:
+            yield from check_resource(value, path)
+        for key, item in sorted(value.items()):
+            if key in node.properties:
+                yield from check(item, node.properties[key], f"{path}.{key}" if path else key)
+            elif node.additional is not None:
+                yield from check(item, node.values, f"{path}[{key}]")
+
+
+def check_resource(obj: dict[str, Any], path: str) -> Iterator[FieldError]:
+    at = f"{path}." if path else ""
+    for name in ("apiVersion", "kind"):
+        if name not in obj:
+            yield required(f"{at}{name}")
+    version, kind = obj.get("apiVersion"), obj.get("kind")
+    if version is not None and not version:
+        yield invalid(f"{at}apiVersion", version, "must not be empty")
+    elif isinstance(version, str) and version.count("/") > 1:
+        yield invalid(f"{at}apiVersion", version, f"unexpected GroupVersion string: {version}")
+    if kind is not None and not kind:
+        yield invalid(f"{at}kind", kind, "must not be empty")
+    elif isinstance(kind, str) and (complaints := dns_1035_complaints(kind.lower())):
+        detail = "may have mixed case, but should otherwise match: " + ",".join(complaints)
+        yield invalid(f"{at}kind", kind, detail)
+    if isinstance(obj.get("metadata"), dict):
+        yield from _metadata(obj["metadata"], f"{at}metadata")
+
+
+def _metadata(metadata: dict[str, Any], path: str) -> Iterator[FieldError]:
+    for name in ("generateName", "name"):
+        for complaint in path_segment_complaints(metadata.get(name) or ""):
+            yield invalid(f"{path}.{name}", metadata[name], complaint)
+    for complaint in dns_label_complaints(metadata["namespace"]) if metadata.get("namespace") else ():
+        yield invalid(f"{path}.namespace", metadata["namespace"], complaint)
+    for name in ("generation", "deletionGracePeriodSeconds"):
+        if metadata.get(name, 0) < 0 and name == "generation":
+            yield invalid(f"{path}.{name}", metadata[name], "must be greater than or equal to 0")
+    yield from _labels(metadata.get("labels") or {}, f"{path}.labels")
+    for key in sorted(metadata.get("annotations") or {}):
+        for complaint in qualified_name_complaints(key.lower()):
+            yield invalid(f"{path}.annotations", key, complaint)
+
+
+def _labels(labels: dict[str, str], path: str) -> Iterator[FieldError]:
+    from konverge.apiserver.kinds.rules.names import label_value_complaints
+
+    for key, value in sorted(labels.items()):
+        for complaint in qualified_name_complaints(key):
+            yield invalid(path, key, complaint)
+        for complaint in label_value_complaints(value):
+            yield invalid(path, value, complaint)
+
+
+def strict_errors(unknown: list[str]) -> list[str]:
+    """The texts of strict decoding for dropped fields."""
+    return [f"unknown field {quote(path)}" for path in unknown]

@@ -1,0 +1,139 @@
+"""anyOf, oneOf, allOf and not.
+
+When no alternative fits, the API explains itself by the alternative in which most checks applied; `_weight` counts
+them as its validator does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from konverge.apiserver.crd.schema.formats import FORMATS, effective
+from konverge.apiserver.crd.schema.structural import Schema, Structural
+from konverge.apiserver.crd.schema.value_errors import Issue, plain
+from konverge.apiserver.field_errors import quote
+
+Issues = list[Issue]
+Check = Callable[[Any, str, Issues, Any], None]
+Compile = Callable[[Schema, Structural | None], Check]
+
+
+def compile_junctors(raw: Schema, node: Structural | None, compile_check: Compile) -> list[Check]:
+    checks: list[Check] = []
+    if raw.get("anyOf"):
+        checks.append(_any_of([(sub, compile_check(sub, node)) for sub in raw["anyOf"]]))
+    if raw.get("oneOf"):
+        checks.append(_one_of([(sub, compile_check(sub, node)) for sub in raw["oneOf"]]))
+    if raw.get("allOf"):
+        checks.append(_all_of([compile_check(sub, node) for sub in raw["allOf"]]))
+    if raw.get("not"):
+        checks.append(_not(compile_check(raw["not"], node)))
+    return checks
+
+
+def _run(check: Check, value: Any, path: str, old: Any) -> Issues:
+    found: Issues = []
+    check(value, path, found, old)
+    return found
+
+
+def _any_of(alternatives: list[tuple[Schema, Check]]) -> Check:
+    def check(value: Any, path: str, found: Issues, old: Any) -> None:
+        failures: list[tuple[Schema, Issues]] = []
+        for schema, one in alternatives:
+            issues = _run(one, value, path, old)
+            if not issues:
+                return
+            failures.append((schema, issues))
+        found.append(plain(f"{quote(path)} must validate at least one schema (anyOf)"))
+        found.extend(_best(failures, value))
+
+    return check
+
+
+def _one_of(alternatives: list[tuple[Schema, Check]]) -> Check:
+    def check(value: Any, path: str, found: Issues, old: Any) -> None:
+        failures: list[tuple[Schema, Issues]] = []
+        valid = 0
+        for schema, one in alternatives:
+            issues = _run(one, value, path, old)
+            if issues:
+                failures.append((schema, issues))
+            else:
+                valid += 1
+        if valid != 1:
+            words = f"Found {valid} valid alternatives" if valid else "Found none valid"
+            found.append(plain(f"{quote(path)} must validate one and only one schema (oneOf). {words}"))
+            if not valid:
+                found.extend(_best(failures, value))
+
+    return check
+
+
+def _all_of(checks: list[Check]) -> Check:
+    def check(value: Any, path: str, found: Issues, old: Any) -> None:
+        failed = 0
+        for one in checks:
+            issues = _run(one, value, path, old)
+            failed += bool(issues)
+            found.extend(issues)
+        if failed:
+            words = ". None validated" if failed == len(checks) else ""
+            found.append(plain(f"{quote(path)} must validate all the schemas (allOf){words}"))
+
+    return check
+
+
+def _not(inner: Check) -> Check:
+    def check(value: Any, path: str, found: Issues, old: Any) -> None:
+        if not _run(inner, value, path, old):
+            found.append(plain(f"{quote(path)} must not validate the schema (not)"))
+
+    return check
+
+
+def _best(failures: list[tuple[Schema, Issues]], value: Any) -> Issues:
+    return max(failures, key=lambda failure: _weight(failure[0], value))[1]
+
+
+def _types(raw: Schema) -> tuple[str, ...]:
+    return ("integer", "string") if raw.get("x-kubernetes-int-or-string") else (raw["type"],) if raw.get("type") else ()
+
+
+def _weight(raw: Schema, value: Any) -> int:
+    """How many checks of the schema applied to the value."""
+    types = _types(raw)
+    form = effective(types[0] if len(types) == 1 else "", raw.get("format") or "")
+    kind = _kind(value)
+    fits = not types or kind in types or (kind == "integer" and "number" in types)
+    if value is None:
+        return int(fits or bool(raw.get("nullable")))
+    total = 1 + 2 + sum(_weight(sub, value) for name in ("anyOf", "oneOf", "allOf") for sub in raw.get(name) or ())
+    total += (1 + fits if types or form else 0) + 1
+    if kind == "string":
+        return total + 1 + (form.replace("-", "") in FORMATS)
+    if kind in ("integer", "number"):
+        return total + 2
+    if kind == "array":
+        items = raw.get("items")
+        return total + 2 + sum(_weight(items, item) for item in value if isinstance(items, Mapping))
+    if kind == "object":
+        return total + 1 + _members_weight(raw, value)
+    return total
+
+
+def _members_weight(raw: Schema, value: dict[str, Any]) -> int:
+    properties = raw.get("properties") or {}
+    additional = raw.get("additionalProperties")
+    total = 0
+    for name, item in value.items():
+        sub = properties.get(name, additional)
+        if isinstance(sub, Mapping):
+            total += _weight(sub, item)
+    return total
+
+
+def _kind(value: Any) -> str:
+    names = {bool: "boolean", str: "string", int: "integer", float: "number", list: "array", dict: "object"}
+    return names.get(type(value), "null")

@@ -1,0 +1,1 @@
+"""Custom resources as the server serves them: strategies, columns, conversion, published schemas."""

@@ -1,0 +1,114 @@
+"""Reviews for conversion webhooks: what is asked, and what counts as an answer.
+
+A webhook may change everything outside the metadata, and labels and annotations within; the rest of the metadata is
+put back as it was.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from konverge.apiserver.field_errors import quote
+from konverge.apiserver.strategy import Obj
+
+GROUP = "apiextensions.k8s.io"
+_KNOWN = ("v1", "v1beta1")
+
+
+class ConversionFailed(Exception):
+    """Why there is no converted object, in the words of the real server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """One question: these objects in that version."""
+
+    uid: str
+    objects: list[Obj]
+    desired: str
+    """apiVersion"""
+    version: str
+    """Of the review itself."""
+
+    @classmethod
+    def of(cls, uid: str, objects: list[Obj], desired: str, accepted: list[str]) -> Review:
+        version = next((version for version in accepted if version in _KNOWN), None)
+        if version is None:
+            raise ConversionFailed("no supported conversion review versions")
+        return cls(uid, objects, desired, version)
+
+    def body(self) -> Obj:
+        request = {"uid": self.uid, "desiredAPIVersion": self.desired, "objects": self.objects}
+        return {"kind": "ConversionReview", "apiVersion": f"{GROUP}/{self.version}", "request": request}
+
+    @property
+    def subject(self) -> str:
+        """What is converted: `group/version, Kind=Name`."""
+        return f"{self.objects[0]['apiVersion']}, Kind={self.objects[0]['kind']}"
+
+    def read(self, data: bytes) -> list[Obj]:
+        """The objects of an answer; raises ConversionFailed."""
+        try:
+            answer = json.loads(data)
+        except ValueError as error:
+            raise self._failed(str(error)) from None
+        found = self._response(answer if isinstance(answer, dict) else {}).get("convertedObjects") or []
+        if len(found) != len(self.objects):
+            text = f"returned {len(found)} objects, expected {len(self.objects)}"
+            raise ConversionFailed(f"conversion webhook for {self.subject} {text}")
+        return [self._restored(index, one) for index, one in enumerate(found)]
+
+    def _failed(self, why: str) -> ConversionFailed:
+        return ConversionFailed(f"conversion webhook for {self.subject} failed: {why}")
+
+    def _response(self, answer: Obj) -> Obj:
+        if self.version == "v1":
+            self._check_kind(answer)
+        response = answer.get("response")
+        if not isinstance(response, dict):
+            raise self._failed("no response provided")
+        if self.version == "v1" and response.get("uid", "") != self.uid:
+            raise self._failed(f"expected response.uid={quote(self.uid)}, got {quote(str(response.get('uid', '')))}")
+        result = response.get("result") or {}
+        if result.get("status") != "Success":
+            said = result.get("message") or f"response.result.status was '{result.get('status', '')}', not 'Success'"
+            raise self._failed(said)
+        return response
+
+    def _check_kind(self, answer: Obj) -> None:
+        group, _, version = str(answer.get("apiVersion") or "").rpartition("/")
+        wanted, got = (
+            f"{GROUP}/{self.version}, Kind=ConversionReview",
+            f"{group}/{version}, Kind={answer.get('kind', '')}",
+        )
+        if got != wanted:
+            raise self._failed(f"expected webhook response of {wanted}, got {got}")
+
+    def _restored(self, index: int, found: Any) -> Obj:
+        original = self.objects[index]
+        invalid = f"conversion webhook for {self.subject} returned invalid object at index {index}"
+        if found.get("apiVersion") != self.desired:
+            words = f"invalid groupVersion (expected {self.desired}, received {found.get('apiVersion', '')})"
+            raise ConversionFailed(f"{invalid}: {words}")
+        if found.get("kind") != original["kind"]:
+            words = f"invalid kind (expected {original['kind']}, received {found.get('kind', '')})"
+            raise ConversionFailed(f"{invalid}: {words}")
+        metadata = found.get("metadata")
+        if not isinstance(metadata, dict):
+            said = "missing metadata in converted object"
+            raise ConversionFailed(f"conversion webhook for {self.subject} returned invalid metadata: {said}")
+        for field in ("name", "namespace", "uid"):
+            before, after = original["metadata"].get(field) or "", metadata.get(field) or ""
+            if before != after:
+                shown = "UID" if field == "uid" else field
+                words = f"must have the same {shown}: {before} != {after}"
+                raise ConversionFailed(f"conversion webhook for {self.subject} returned invalid object: {words}")
+        return {**found, "metadata": _metadata(original["metadata"], metadata)}
+
+
+def _metadata(original: Obj, converted: Obj) -> Obj:
+    kept = {field: value for field, value in original.items() if field not in ("labels", "annotations")}
+    changed = {field: converted[field] for field in ("labels", "annotations") if converted.get(field)}
+    return kept | changed

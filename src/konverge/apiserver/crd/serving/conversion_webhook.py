@@ -1,0 +1,137 @@
+"""Versions of a custom kind that a webhook converts.
+
+The request path turns stored objects into answers without waiting, for lists and watches alike. So the forms of an
+object in the other versions are made when it is written, before it is stored, and kept under a digest of its content.
+What was stored before the webhook was known is converted when a version is first asked for. A write in the stored
+version succeeds without the webhook; then the other versions fail until it answers again, as on the real server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from hashlib import blake2b
+
+import msgspec
+
+from konverge import clock
+from konverge.apiserver import status
+from konverge.apiserver.admission.webhooks.review import CallFailed
+from konverge.apiserver.crd.serving.conversion_review import ConversionFailed, Review
+from konverge.apiserver.crd.serving.strategy import CustomKind
+from konverge.apiserver.storage import Record, Table
+from konverge.apiserver.strategy import Obj
+
+Caller = Callable[[Obj, bytes, int], Awaitable[bytes]]
+"""(clientConfig, body, seconds) -> the answer's body; raises CallFailed."""
+
+SECONDS = 30
+_KEPT = 100_000
+_BATCH = 500
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_PREFIX = "failed to call webhook: "
+
+
+class WebhookConversion:
+    """The forms of all objects of one definition."""
+
+    def __init__(self, webhook: Obj, stored: CustomKind, served: Iterable[CustomKind], table: Table, call: Caller):
+        self._config: Obj = webhook["clientConfig"]
+        self._accepted: list[str] = webhook.get("conversionReviewVersions") or []
+        self._stored = stored
+        self._others = [kind for kind in served if kind.version != stored.version]
+        self._table = table
+        self._call = call
+        self._forms: dict[tuple[str, bytes], bytes] = {}
+        self._ready: set[str] = set()
+        """Versions in which every stored object is known."""
+        self._busy = asyncio.Lock()
+
+    def shown(self, kind: CustomKind, obj: Obj) -> Obj:
+        """A stored object in a version. Raises 500 if the webhook could not convert it."""
+        obj = self._stored.present(obj)
+        if kind.version == self._stored.version:
+            return obj
+        form = self._forms.get((kind.version, _digest(obj)))
+        if form is None:
+            subject = f"{self._stored.group}/{self._stored.version}, Kind={self._stored.kind}"
+            raise status.plain_500(f"conversion webhook for {subject} failed: the object is not converted yet")
+        content: Obj = msgspec.json.decode(form)
+        kept = {name: value for name, value in obj["metadata"].items() if name not in ("labels", "annotations")}
+        return kind.prune({**content, "metadata": kept | content["metadata"]})
+
+    async def settle(self, kind: CustomKind, obj: Obj) -> Obj:
+        """The stored form of an object that is about to be written; from then on it is known in every version."""
+        try:
+            stored = (
+                obj if kind.version == self._stored.version else (await self._convert([obj], kind, self._stored))[0]
+            )
+        except ConversionFailed as error:
+            raise status.plain_500(str(error)) from None
+        stored = self._stored.present(stored)
+        for other in self._others:
+            try:
+                await self._remember([stored], other)
+            except ConversionFailed as error:
+                self._ready.discard(other.version)
+                if other.version == kind.version:
+                    raise status.plain_500(str(error)) from None
+        return stored
+
+    async def prepare(self, kind: CustomKind, key: str) -> None:
+        """Convert what is asked for and not known yet in a version: the object under a key, or all."""
+        if kind.version in self._ready or kind.version == self._stored.version:
+            return
+        async with self._busy:
+            records = self._table.records
+            wanted = [record for record in ([records.get(key)] if key else records.values()) if record is not None]
+            objects = [(record, self._stored.present(record.decode())) for record in wanted]
+            missing = [(record, obj) for record, obj in objects if (kind.version, _digest(obj)) not in self._forms]
+            for start in range(0, len(missing), _BATCH):
+                batch = missing[start : start + _BATCH]
+                try:
+                    await self._remember([obj for _, obj in batch], kind)
+                except ConversionFailed as error:
+                    raise _unreadable(self._table.name, batch[0][0], str(error), listed=not key) from None
+            if not key:
+                self._ready.add(kind.version)
+
+    async def _remember(self, objects: list[Obj], kind: CustomKind) -> None:
+        for obj, form in zip(objects, await self._convert(objects, self._stored, kind), strict=True):
+            metadata = {name: form["metadata"][name] for name in ("labels", "annotations") if name in form["metadata"]}
+            self._forms[kind.version, _digest(obj)] = _encode({**form, "metadata": metadata})
+        while len(self._forms) > _KEPT:
+            del self._forms[next(iter(self._forms))]
+
+    async def _convert(self, objects: list[Obj], source: CustomKind, target: CustomKind) -> list[Obj]:
+        """Without kind and apiVersion, as objects are stored."""
+        typed = {"kind": source.kind, "apiVersion": f"{source.group}/{source.version}"}
+        asked = [{**obj, **typed} for obj in objects]
+        review = Review.of(clock.new_uid(), asked, f"{target.group}/{target.version}", self._accepted)
+        try:
+            answer = await self._call(self._config, _encode(review.body()), SECONDS)
+        except CallFailed as error:
+            why = str(error).removeprefix(_PREFIX)
+            raise ConversionFailed(f"conversion webhook for {review.subject} failed: {why}") from None
+        found = review.read(answer)
+        return [{name: value for name, value in one.items() if name not in typed} for one in found]
+
+
+def _unreadable(table: str, record: Record, why: str, *, listed: bool) -> status.ApiError:
+    """To the real server an object that cannot be converted is one that cannot be read."""
+    place = f"Key: {'/registry' if listed else ''}/{table}/{record.key}, ResourceVersion: 0"
+    words = f"StorageError: corrupt object, Code: 7, {place}, AdditionalErrorMsg: object not decodable"
+    words += f" revision={record.revision}: {why}"
+    if not listed:
+        return status.internal(words)
+    group, _, plural = table.partition("/")
+    message = f"failed to read one or more {plural}.{group} from the storage: {words}"
+    return status.ApiError(500, "StorageReadError", message, {"group": group, "kind": plural})
+
+
+def _digest(obj: Obj) -> bytes:
+    """Of what a webhook sees and may change."""
+    metadata = obj["metadata"]
+    content = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion", "metadata")}
+    seen = [content, metadata.get("labels"), metadata.get("annotations"), metadata.get("uid")]
+    return blake2b(_encode(seen), digest_size=16).digest()

@@ -1,0 +1,202 @@
+"""Custom kinds come and go: the manager follows the definitions in the store.
+
+It is told of every write of a definition, synchronously after the commit. Serving starts and stops right then; what
+needs a write of its own (names, conditions, deleting instances) is done in the loop's next turn, as in the real server
+those are controllers that act after the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from konverge.apiserver.crd.definition import naming, termination
+from konverge.apiserver.crd.definition.version_order import rank
+from konverge.apiserver.http.respond import timestamp
+from konverge.apiserver.registry import Registry, Served
+from konverge.apiserver.storage import Event, Mismatch, Missing, Release, Store
+from konverge.apiserver.storage.records import encode
+from konverge.apiserver.strategy import Obj
+
+if TYPE_CHECKING:
+    from konverge.apiserver.crd.serving.conversion_webhook import Caller
+    from konverge.apiserver.crd.serving.resources import CustomServed
+
+GROUP, PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
+TABLE = f"{GROUP}/{PLURAL}"
+
+
+class Manager:
+    """Keeps the registry in step with the definitions."""
+
+    def __init__(self, store: Store, registry: Registry, call: Caller) -> None:
+        self._store = store
+        self._call = call
+        """Reaches conversion webhooks."""
+        self._registry = registry
+        self._served: dict[str, list[CustomServed]] = {}
+        self._shapes: dict[str, bytes] = {}
+        """What was compiled for a definition, to see whether a write changes any of it."""
+        self._pending: set[str] = set()
+        self._watched: set[str] = set()
+        self.on_change: list[Callable[[], None]] = []
+        """Called when kinds have come or gone: caches of discovery and OpenAPI begin anew."""
+
+    def start(self) -> None:
+        """Serve what is stored, and follow from here."""
+        self._store.subscribe(TABLE, self._changed)
+        for record in list(self._store.table(TABLE).records.values()):
+            definition = record.decode()
+            self._serve(definition)
+            self._later(record.name)
+
+    def find(self, served: Served) -> CustomServed | None:
+        """What was compiled for a served custom resource."""
+        resource = served.resource
+        for one in self._served.get(f"{resource.plural}.{resource.group}", ()):
+            if one.served is served:
+                return one
+        return None
+
+    def definitions(self) -> Iterable[Obj]:
+        return (record.decode() for record in self._store.table(TABLE).records.values())
+
+    # --- following
+
+    def _changed(self, event: Event) -> None:
+        if event.record is None:
+            self._forget(event.key)
+            group = event.key.partition(".")[2]
+            for other in self._in_group(group):
+                self._later(other["metadata"]["name"])
+            return
+        self._serve(event.record.decode())
+        self._later(event.key)
+
+    def _later(self, name: str) -> None:
+        if name not in self._pending:
+            self._pending.add(name)
+            asyncio.get_running_loop().call_soon(self._settle, name)
+
+    def _serve(self, definition: Obj) -> None:
+        name = definition["metadata"]["name"]
+        if not (naming.is_true(definition, "NamesAccepted") or naming.is_true(definition, "Established")):
+            return
+        accepted = definition["status"]["acceptedNames"]
+        shape = encode([definition["spec"], accepted, bool(definition["metadata"].get("deletionTimestamp"))])
+        if self._shapes.get(name) == shape:
+            return
+        from konverge.apiserver.crd.serving.resources import (
+            serve,
+        )  # schemas, rules and CEL: a server without definitions needs none
+
+        self._shapes[name] = shape
+        before = self._served.get(name, [])
+        self._served[name] = made = serve(definition, self._store, self._call)
+        for one in before:
+            resource = one.served.resource
+            self._registry.remove(resource.group, resource.version, resource.plural)
+        self._restate(made, definition)
+        self._register(definition["spec"]["group"])
+
+    def _register(self, group: str) -> None:
+        """All kinds of a group, anew: the first version of a group is the preferred one."""
+        members = [one.served for name in sorted(self._served) for one in self._served[name]]
+        members = [served for served in members if served.resource.group == group]
+        for served in members:
+            self._registry.remove(group, served.resource.version, served.resource.plural)
+        for served in sorted(members, key=lambda served: rank(served.resource.version)):
+            self._registry.add(served)
+        self._notify()
+
+    def _forget(self, name: str) -> None:
+        for one in self._served.pop(name, ()):
+            resource = one.served.resource
+            self._registry.remove(resource.group, resource.version, resource.plural)
+        self._shapes.pop(name, None)
+        self._notify()
+
+    def _notify(self) -> None:
+        for callback in self.on_change:
+            callback()
+
+    def _restate(self, made: list[CustomServed], definition: Obj) -> None:
+        """Stored objects under a changed schema: their bytes are made anew once, so that reads stay free of it."""
+        storage = {version["name"] for version in definition["spec"]["versions"] if version.get("storage")}
+        one = next((one for one in made if one.kind.version in storage), None)
+        if one is None or one.served.conversion is not None:
+            return
+        table = self._store.table(one.served.table)
+        for key, record in table.records.items():
+            data = encode(one.kind.present(record.decode()))
+            if data != record.data:
+                table.records[key] = msgspec.structs.replace(record, data=data)
+
+    # --- settling
+
+    def _settle(self, name: str) -> None:
+        self._pending.discard(name)
+        record = self._store.table(TABLE).records.get(name)
+        if record is None:
+            return
+        definition = record.decode()
+        group = definition["spec"]["group"]
+        others = [other for other in self._in_group(group) if other["metadata"]["name"] != name]
+        fresh = naming.accept(definition, others, timestamp())
+        if fresh is not None:
+            self._write(fresh, record.revision)
+            for other in others:
+                self._later(other["metadata"]["name"])
+            return
+        fresh = naming.establish(definition, timestamp())
+        if fresh is not None:
+            self._write(fresh, record.revision)
+        elif termination.is_due(definition):
+            self._terminate(definition, record.revision)
+
+    def _in_group(self, group: str) -> list[Obj]:
+        return [one for one in self.definitions() if one["spec"]["group"] == group]
+
+    def _write(self, definition: Obj, revision: int) -> None:
+        naming.record_manager(definition, timestamp())
+        try:
+            self._store.put(self._store.table(TABLE), definition, expected=revision)
+        except (Mismatch, Missing):
+            self._later(definition["metadata"]["name"])
+
+    def _terminate(self, definition: Obj, revision: int) -> None:
+        """Delete the instances; when the last is gone, the definition goes."""
+        begun = termination.begin(definition, timestamp())
+        if begun is not None:
+            self._write(begun, revision)
+            return
+        table = self._store.table(f"{definition['spec']['group']}/{definition['spec']['names']['plural']}")
+        if naming.is_true(definition, "Established"):
+            termination.delete_all(self._store, table)
+        if table.records:
+            self._watch_instances(definition["metadata"]["name"], table.name)
+            return
+        final = termination.finish(definition, timestamp())
+        if final["metadata"].get("finalizers"):
+            self._write(final, revision)
+        else:
+            release = Release((naming.FINALIZER,), by_update=True)
+            name = definition["metadata"]["name"]
+            self._store.remove(self._store.table(TABLE), name, expected=revision, final=final, release=release)
+
+    def _watch_instances(self, name: str, table: str) -> None:
+        if name in self._watched:
+            return
+        self._watched.add(name)
+        subscribers = self._store.table(table).subscribers
+
+        def changed(event: Event) -> None:
+            if not self._store.table(table).records:
+                subscribers.remove(changed)
+                self._watched.discard(name)
+                self._later(name)
+
+        subscribers.append(changed)

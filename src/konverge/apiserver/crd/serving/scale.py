@@ -1,0 +1,134 @@
+"""The scale subresource of a custom resource: which of its fields are the replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from konverge.apiserver import status
+from konverge.apiserver.field_errors import FieldError, invalid, quote
+from konverge.apiserver.strategy import Obj
+
+_MAX_INT32 = 2**31 - 1
+_GO_TYPES = {
+    str: "string",
+    bool: "bool",
+    float: "float64",
+    int: "int64",
+    dict: "map[string]interface {}",
+    list: "[]interface {}",
+}
+
+
+class PathTypeError(ValueError):
+    """A field on the way is of another type than the path needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Paths like `.spec.replicas`."""
+
+    spec: str
+    status: str
+    selector: str = ""
+
+    @classmethod
+    def of(cls, subresources: Mapping[str, Any] | None) -> Scale | None:
+        found = (subresources or {}).get("scale")
+        if found is None:
+            return None
+        return cls(found["specReplicasPath"], found["statusReplicasPath"], found.get("labelSelectorPath") or "")
+
+    def read(self, obj: Obj) -> tuple[Obj, bool]:
+        """The Scale of an object, and whether its replicas are set at all."""
+        try:
+            replicas, ready = _number(obj, self.spec), _number(obj, self.status)
+            selector = _text(obj, self.selector) if self.selector else ""
+        except PathTypeError as error:
+            raise status.plain_500(str(error)) from None
+        metadata = obj["metadata"]
+        names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        found: Obj = {
+            "kind": "Scale",
+            "apiVersion": "autoscaling/v1",
+            "metadata": {name: metadata[name] for name in names if metadata.get(name)},
+            "spec": {"replicas": replicas} if replicas else {},
+            "status": {"replicas": ready or 0, **({"selector": selector} if selector else {})},
+        }
+        return found, replicas is not None
+
+    def get(self, obj: Obj) -> Obj:
+        """The answer to a GET; replicas that are not set are an error."""
+        found, is_set = self.read(obj)
+        if not is_set:
+            raise status.internal(f"the spec replicas field {quote(self.spec)} does not exist")
+        return found
+
+    def write(self, obj: Obj, replicas: int | None) -> None:
+        """Set the replicas in the object."""
+        if replicas is None:
+            raise status.bad_request(f"the spec replicas field {quote(self.spec)} cannot be empty")
+        *way, last = _steps(self.spec)
+        for step in way:
+            obj = obj.setdefault(step, {})
+        obj[last] = replicas
+
+    def spec_errors(self, obj: Obj) -> Iterator[FieldError]:
+        return _replicas(obj, self.spec)
+
+    def status_errors(self, obj: Obj) -> Iterator[FieldError]:
+        yield from _replicas(obj, self.status)
+        if self.selector:
+            try:
+                _text(obj, self.selector)
+            except PathTypeError as error:
+                yield invalid(self.selector, "", str(error))
+
+
+def _steps(path: str) -> list[str]:
+    return path.removeprefix(".").split(".")
+
+
+def _find(obj: Any, path: str) -> Any:
+    seen = ""
+    for step in _steps(path):
+        if not isinstance(obj, dict):
+            raise PathTypeError(_wrong(seen, obj, "map[string]interface{}"))
+        seen += f".{step}"
+        if step not in obj:
+            return None
+        obj = obj[step]
+    return obj
+
+
+def _number(obj: Obj, path: str) -> int | None:
+    found = _find(obj, path)
+    if found is not None and (not isinstance(found, int) or isinstance(found, bool)):
+        raise PathTypeError(_wrong(path, found, "int64"))
+    return found
+
+
+def _text(obj: Obj, path: str) -> str:
+    found = _find(obj, path)
+    if found is not None and not isinstance(found, str):
+        raise PathTypeError(_wrong(path, found, "string"))
+    return found or ""
+
+
+def _wrong(path: str, value: Any, wanted: str) -> str:
+    shown = "true" if value is True else "false" if value is False else value
+    kind = _GO_TYPES.get(type(value), "<nil>")
+    return f"{path} accessor error: {shown} is of the type {kind}, expected {wanted}"
+
+
+def _replicas(obj: Obj, path: str) -> Iterator[FieldError]:
+    try:
+        found = _number(obj, path) or 0
+    except PathTypeError as error:
+        yield invalid(path, 0, str(error))
+        return
+    if found < 0:
+        yield invalid(path, found, "should be a non-negative integer")
+    elif found > _MAX_INT32:
+        yield invalid(path, found, f"should be less than or equal to {_MAX_INT32}")

@@ -1,0 +1,267 @@
+"""One version of a custom kind: how its bodies are read, and the strategy of its objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from konverge.apiserver import status
+from konverge.apiserver.crd.cel.rules import RuleValidator
+from konverge.apiserver.crd.definition.internal_form import schema_of
+from konverge.apiserver.crd.schema import embedded_objects, list_types, structural
+from konverge.apiserver.crd.schema.coercion import Coercer
+from konverge.apiserver.crd.schema.correlation import UNKNOWN, old_member, same
+from konverge.apiserver.crd.schema.structural import Structural
+from konverge.apiserver.crd.schema.value_errors import Issue, as_field_errors
+from konverge.apiserver.crd.schema.values import Check, compile_check
+from konverge.apiserver.crd.serving.jsonpath import JSONPath
+from konverge.apiserver.crd.serving.scale import Scale
+from konverge.apiserver.field_errors import ErrorType, FieldError, invalid
+from konverge.apiserver.field_errors import number as number_text
+from konverge.apiserver.kinds.rules.names import qualified_name_complaints
+from konverge.apiserver.meta.validate import STANDARD_FINALIZERS
+from konverge.apiserver.schema import decode, object_meta
+from konverge.apiserver.schema.decode import Decoded, DecodeError
+from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+
+# What makes an object unfit for its rules to be evaluated.
+_BLOCKING = {
+    ErrorType.NOT_SUPPORTED,
+    ErrorType.REQUIRED,
+    ErrorType.TOO_LONG,
+    ErrorType.TOO_MANY,
+    ErrorType.TYPE_INVALID,
+}
+_UNCHECKED = (
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation"
+)
+
+
+def _number(text: str) -> int | float:
+    """A number with a fraction or an exponent: whole ones are stored as Go writes them, without either."""
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < 1e21 else value
+
+
+_json = msgspec.json.Decoder(float_hook=_number)
+
+
+class CustomKind:
+    """Everything compiled from one version of a definition."""
+
+    def __init__(self, definition: Obj, version: Obj) -> None:
+        spec = definition["spec"]
+        self.group: str = spec["group"]
+        self.kind: str = spec["names"]["kind"]
+        self.version: str = version["name"]
+        raw = schema_of(version.get("schema")) or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        self.raw = raw
+        self.root: Structural = structural.build(raw)
+        self.scale = Scale.of(version.get("subresources"))
+        self.has_status = (version.get("subresources") or {}).get("status") is not None
+        self._keeps_unknown = bool(spec.get("preserveUnknownFields"))
+        self._coercer = Coercer(self.root)
+        self._check: Check = compile_check(raw, self.root)
+        status_node = self.root.properties.get("status")
+        self._check_status = compile_check(status_node.raw, status_node) if status_node is not None else None
+        self._embeds = structural.has(self.root, "embedded")
+        self._lists = structural.has(self.root, "list_type")
+        self._rules = RuleValidator.of(self.root)
+        self.field_selectors = _selectors(version.get("selectableFields") or [])
+
+    # --- reading
+
+    def read(self, body: bytes, validation: str) -> Decoded:
+        """A JSON body under a `fieldValidation`: pruned, its metadata typed. Raises 400."""
+        repeated = decode.duplicates(body) if validation != "Ignore" else []
+        return self._coerce(_json.decode(body) or {}, validation, repeated)
+
+    def coerce(self, obj: Obj, validation: str) -> Decoded:
+        """The same for an object that a patch has made."""
+        return self._coerce(obj, validation, [])
+
+    def _coerce(self, obj: Obj, validation: str, repeated: list[str]) -> Decoded:
+        try:
+            unknown = repeated + self._metadata(obj)
+        except DecodeError as error:
+            raise decode.refused(self.kind, self.version, str(error)) from None
+        if not self._keeps_unknown:
+            unknown += embedded_objects.strict_errors(self._coercer.prune(obj))
+            self._coercer.drop_nulls(obj)
+        if self._embeds:
+            unknown += self._embedded(obj)
+        if unknown and validation == "Strict":
+            raise decode.refused(self.kind, self.version, "strict decoding error: " + ", ".join(unknown))
+        return Decoded(obj, unknown if validation == "Warn" else ())
+
+    def _metadata(self, obj: Obj) -> list[str]:
+        if obj.get("metadata") is None:
+            return []
+        decoded = decode.from_obj(object_meta(), obj["metadata"])
+        obj["metadata"] = decoded.obj
+        return [text.replace('field "', 'field "metadata.', 1) for text in decoded.strict]
+
+    def _embedded(self, obj: Obj) -> list[str]:
+        dropped: list[str] = []
+        error = embedded_objects.coerce(obj, self.root, "", dropped)
+        if error is not None:
+            raise status.bad_request(
+                f'{self.kind} in version "{self.version}" cannot be handled as a {self.kind}: {error}'
+            )
+        return embedded_objects.strict_errors(sorted(dropped))
+
+    def present(self, obj: Obj) -> Obj:
+        """A stored object under the schema of today: what has been added or taken away since shows on reads."""
+        if not self._keeps_unknown:
+            self._coercer.prune(obj)
+            self._coercer.drop_nulls(obj)
+        self._coercer.default(obj)
+        return obj
+
+    def prune(self, obj: Obj) -> Obj:
+        """A stored object of another version, without what this one does not know."""
+        if not self._keeps_unknown:
+            self._coercer.prune(obj)
+        return obj
+
+    # --- the strategy
+
+    def strategy(self) -> Strategy:
+        return Strategy(
+            defaults=self._coercer.default,
+            prepare_create=self._prepare_create,
+            prepare_update=self._prepare_update,
+            validate_create=self._validate_create,
+            validate_update=self._validate_update,
+            warnings=_finalizer_warnings,
+            status=StatusRules(prepare=_prepare_status, validate=self._validate_status) if self.has_status else None,
+            generation=True,
+            unconditional_update=False,
+            field_selectors=self.field_selectors,
+        )
+
+    def _prepare_create(self, obj: Obj, context: Context) -> None:
+        if self.has_status:
+            obj.pop("status", None)
+
+    def _prepare_update(self, obj: Obj, old: Obj, context: Context) -> None:
+        if not self.has_status:
+            return
+        if "status" in old:
+            obj["status"] = old["status"]
+        else:
+            obj.pop("status", None)
+
+    def _validate_create(self, obj: Obj, context: Context) -> list[FieldError]:
+        errors = self._values(obj, UNKNOWN)
+        if self.scale is not None:
+            errors += self.scale.spec_errors(obj)
+            errors += self.scale.status_errors(obj)
+        errors += self._inner(obj)
+        errors += self._unique(obj, None)
+        return errors + self._evaluated(obj, None, errors, context)
+
+    def _validate_update(self, obj: Obj, old: Obj, context: Context) -> list[FieldError]:
+        errors = self._values(obj, old)
+        if self.scale is not None:
+            errors += self.scale.spec_errors(obj)
+            errors += self.scale.status_errors(obj)
+        errors += self._inner(obj)
+        errors += self._unique(obj, old)
+        return errors + self._evaluated(obj, old, errors, context)
+
+    def _validate_status(self, obj: Obj, old: Obj, context: Context) -> list[FieldError]:
+        errors: list[FieldError] = []
+        if "status" in obj and self._check_status is not None:
+            issues: list[Issue] = []
+            self._check_status(obj["status"], "", issues, old_member("status", old))
+            errors += as_field_errors(issues, "status")
+        if self.scale is not None:
+            errors += self.scale.status_errors(obj)
+        errors += self._unique(obj, old)
+        return errors + self._evaluated(obj, old, errors, context)
+
+    def _values(self, obj: Obj, old: Any) -> list[FieldError]:
+        issues: list[Issue] = []
+        self._check(obj, "", issues, old)
+        return as_field_errors(issues)
+
+    def _inner(self, obj: Obj) -> Iterable[FieldError]:
+        return embedded_objects.check(obj, self.root, "") if self._embeds else ()
+
+    def _unique(self, obj: Obj, old: Obj | None) -> Iterator[FieldError]:
+        """Duplicates in sets and maps; an object that has some already may keep having them."""
+        if self._lists:
+            found = list(list_types.check(obj, self.root, ""))
+            if found and (old is None or not list(list_types.check(old, self.root, ""))):
+                yield from found
+
+    def _evaluated(self, obj: Obj, old: Obj | None, errors: list[FieldError], context: Context) -> list[FieldError]:
+        if self._rules is None:
+            return []
+        if any(error.type in _BLOCKING for error in errors):
+            return [invalid("<nil>", None, _UNCHECKED)]
+        typed = {"apiVersion": f"{self.group}/{self.version}", "kind": self.kind}
+        found, forgiven = self._rules.validate({**typed, **obj}, None if old is None else {**typed, **old})
+        for error in forgiven:
+            context.warn(str(error))
+        return found
+
+    def changed(self, obj: Obj, old: Obj) -> bool:
+        return not same(obj, old)
+
+
+def _prepare_status(obj: Obj, old: Obj, context: Context) -> None:
+    """Only the status is taken from the request, and who manages it."""
+    managed = obj["metadata"].get("managedFields")
+    given = obj.get("status")
+    has_status = "status" in obj
+    kept = {
+        "kind": obj.get("kind"),
+        "apiVersion": obj.get("apiVersion"),
+        "version": obj["metadata"].get("resourceVersion"),
+    }
+    obj.clear()
+    obj.update({key: value for key, value in old.items() if key != "status"})
+    obj["metadata"] = {**old["metadata"], "resourceVersion": kept["version"]}
+    obj["metadata"].pop("managedFields", None)
+    if managed is not None:
+        obj["metadata"]["managedFields"] = managed
+    for name in ("kind", "apiVersion"):
+        if kept[name]:
+            obj[name] = kept[name]
+    if has_status:
+        obj["status"] = given
+
+
+def _finalizer_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterator[str]:
+    before = set((old or {}).get("metadata", {}).get("finalizers") or ())
+    for name in sorted(set(obj["metadata"].get("finalizers") or ()) - before):
+        for complaint in qualified_name_complaints(name):
+            yield f'metadata.finalizers: "{name}": {complaint}'
+        if "/" not in name and name not in STANDARD_FINALIZERS:
+            path = " including a path (/)" if "." in name else ""
+            yield (
+                f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name{path} '
+                "to avoid accidental conflicts with other finalizer writers"
+            )
+
+
+def _selectors(fields: list[Obj]) -> dict[str, Callable[[Obj], str]]:
+    return {field["jsonPath"].removeprefix("."): _selector(JSONPath(field["jsonPath"])) for field in fields}
+
+
+def _selector(path: JSONPath) -> Callable[[Obj], str]:
+    def select(obj: Obj) -> str:
+        found = path.find(obj)
+        value = found[0] if found else None
+        if value is None:
+            return ""
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return number_text(value) if isinstance(value, float) else str(value)
+
+    return select

@@ -1,0 +1,76 @@
+"""Why a webhook could not be asked, in the words of Go's HTTP client."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+
+import msgspec
+
+from konverge.apiserver.field_errors import quote
+from konverge.wire.errors import ConnectionLost, ProtocolError
+from konverge.wire.message import Response
+
+_UNKNOWN_AUTHORITY = (18, 19, 20, 21)
+_EXPIRED, _WRONG_NAME = 10, (62, 64)
+_REASONS = {
+    400: "the server rejected our request for an unknown reason",
+    401: "the server has asked for the client to provide credentials",
+    403: "{body}",
+    404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    503: "the server is currently unable to handle the request",
+}
+
+
+def transport_failure(error: BaseException, address: str, server_name: str) -> str:
+    """What went wrong before there was an answer."""
+    causes = list(_causes(error))
+    for cause in causes:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"tls: failed to verify certificate: x509: {_certificate(cause, server_name)}"
+        if isinstance(cause, socket.gaierror):
+            return f"dial tcp: lookup {address.rpartition(':')[0]}: no such host"
+        if isinstance(cause, ConnectionRefusedError):
+            return f"dial tcp {address}: connect: connection refused"
+    if any(isinstance(cause, TimeoutError) for cause in causes):
+        return "context deadline exceeded"
+    if any(isinstance(cause, ConnectionLost) for cause in causes):
+        return "EOF"
+    if any(isinstance(cause, ProtocolError) for cause in causes):
+        return f"net/http: HTTP/1.x transport connection broken: {error}"
+    return str(error)
+
+
+def _causes(error: BaseException | None) -> list[BaseException]:
+    found: list[BaseException] = []
+    while error is not None and len(found) < 8:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found
+
+
+def _certificate(error: ssl.SSLCertVerificationError, server_name: str) -> str:
+    if error.verify_code in _UNKNOWN_AUTHORITY:
+        return "certificate signed by unknown authority"
+    if error.verify_code == _EXPIRED:
+        return "certificate has expired or is not yet valid"
+    if error.verify_code in _WRONG_NAME:
+        return f"certificate is not valid for any names, but wanted to match {server_name}"
+    return str(error.verify_message)
+
+
+def http_failure(response: Response) -> str:
+    """What an answer other than 200 means: its Status if it is one, else the words of the code."""
+    try:
+        found = msgspec.json.decode(response.body)
+    except msgspec.DecodeError:
+        found = None
+    if isinstance(found, dict) and found.get("kind") == "Status" and found.get("message"):
+        return str(found["message"])
+    body = response.body.decode("utf-8", "replace").strip()
+    if response.status in _REASONS:
+        return _REASONS[response.status].format(body=body)
+    if response.status >= 500:
+        return f"an error on the server ({quote(body or 'unknown')}) has prevented the request from succeeding"
+    return f"the server responded with the status code {response.status} but did not return more information"

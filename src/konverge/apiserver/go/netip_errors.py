@@ -1,0 +1,117 @@
+"""What is wrong with an IP address or a network, in the words of Go's net/netip."""
+
+from __future__ import annotations
+
+import re
+
+from konverge.apiserver.field_errors import quote
+
+_GROUP = re.compile(r"[0-9a-fA-F]*")
+
+
+def address_error(text: str) -> str:
+    """Why a text that is no address is none."""
+    return f"ParseAddr({quote(text)}): {_reason(text)}"
+
+
+def prefix_error(text: str) -> str:
+    """Why a text that is no network is none."""
+    return f"netip.ParsePrefix({quote(text)}): {_prefix_reason(text)}"
+
+
+def _prefix_reason(text: str) -> str:
+    head, slash, bits = text.rpartition("/")
+    if not slash:
+        return "no '/'"
+    reason = _reason(head)
+    if reason:
+        return address_error(head)
+    if "%" in head:
+        return "IPv6 zones cannot be present in a prefix"
+    if not re.fullmatch(r"[0-9]|[1-9][0-9]*", bits, re.ASCII):
+        return f"bad bits after slash: {quote(bits)}"
+    return "prefix length out of range"
+
+
+def _reason(text: str) -> str:
+    for char in text:
+        if char == ".":
+            return _v4(text)
+        if char == ":":
+            return _v6(text)
+        if char == "%":
+            return "missing IPv6 address"
+    return "unable to parse IP"
+
+
+def _at(message: str, rest: str) -> str:
+    return f"{message} (at {quote(rest)})"
+
+
+def _v4(text: str) -> str:
+    value = digits = dots = 0
+    for index, char in enumerate(text):
+        if char in "0123456789":
+            if digits == 1 and value == 0:
+                return "IPv4 field has octet with leading zero"
+            value, digits = value * 10 + int(char), digits + 1
+            if value > 255:
+                return "IPv4 field has value >255"
+        elif char == ".":
+            if index in (0, len(text) - 1) or text[index - 1] == ".":
+                return _at("IPv4 field must have at least one digit", text[index:])
+            if dots == 3:
+                return "IPv4 address too long"
+            value, digits, dots = 0, 0, dots + 1
+        else:
+            return _at("unexpected character", text[index:])
+    return "IPv4 address too short" if dots < 3 else ""
+
+
+def _v6(text: str) -> str:
+    rest, percent, zone = text.partition("%")
+    if percent and not zone:
+        return "zone must be a non-empty string"
+    gap = rest.startswith("::")
+    if gap:
+        rest = rest[2:]
+        if not rest:
+            return ""
+    count = 0
+    while count < 16:
+        match = _GROUP.match(rest)
+        group = match[0] if match is not None else ""
+        if len(group) > 4:
+            return _at("each group must have 4 or less digits", rest)
+        if not group:
+            return _at("each colon-separated field must have at least one digit", rest)
+        if rest[len(group) :].startswith("."):
+            return _embedded(rest, count, gap)
+        count += 2
+        rest = rest[len(group) :]
+        if not rest:
+            break
+        if rest[0] != ":":
+            return _at("unexpected character, want colon", rest)
+        if len(rest) == 1:
+            return _at("colon must be followed by more characters", rest)
+        rest = rest[1:]
+        if rest[0] == ":":
+            if gap:
+                return _at("multiple :: in address", rest)
+            gap, rest = True, rest[1:]
+            if not rest:
+                break
+    if rest:
+        return _at("trailing garbage after address", rest)
+    if count < 16:
+        return "" if gap else "address string too short"
+    return "the :: must expand to at least one field of zeros" if gap else ""
+
+
+def _embedded(rest: str, count: int, gap: bool) -> str:
+    if not gap and count != 12:
+        return _at("embedded IPv4 address must replace the final 2 fields of the address", rest)
+    if count + 4 > 16:
+        return _at("too many hex fields to fit an embedded IPv4 at the end of the address", rest)
+    return _v4(rest)

@@ -1,0 +1,214 @@
+"""YAML bodies as the real server's library reads them: YAML 1.1 with a JSON object as the aim.
+
+Differences to PyYAML's safe loader: times stay texts, `1:30` is no number, `1e3` is one, `y` and `n` are booleans, and
+a repeated key is told with its line.
+
+A few bytes of YAML can mean a great deal: levels without end, aliases of aliases. The first are counted before anything
+is put together (the library would exhaust the stack), the others before anybody writes them out.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import yaml
+
+from konverge.apiserver import nesting
+
+_BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_BOOLS = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+}
+_INT = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|0|[1-9][0-9_]*)$")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$")
+
+
+_MOST_DIGITS = 1000
+"""Of a whole number: far more than any type takes, far less than Python refuses to read."""
+_MOST_MERGED = 20_000
+"""Members of a map that is merged from others."""
+_MOST_MEMBERS = 200_000
+"""Of a body whose aliases are written out."""
+
+
+class YamlError(ValueError):
+    """A body that is no YAML; the text is the library's."""
+
+
+class Parsed(NamedTuple):
+    value: Any
+    repeated: list[str]
+    """`line 4: key "w" already set in map`"""
+
+
+_EXCESSIVE = "yaml: document contains excessive aliasing"
+
+
+class _Loader(_BASE):  # type: ignore[misc]
+    def __init__(self, stream: bytes) -> None:
+        super().__init__(stream)
+        self.repeated: list[str] = []
+
+    def flatten_mapping(self, node: Any) -> None:
+        written = len(node.value)
+        super().flatten_mapping(node)
+        if len(node.value) > max(written, _MOST_MERGED):
+            raise YamlError(_EXCESSIVE)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
+        self.flatten_mapping(node)
+        found: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = _key(self.construct_object(key_node, deep=True))
+            if key in found:
+                line = key_node.start_mark.line + 1
+                self.repeated.append(f'line {line}: key "{key}" already set in map')
+            found[key] = self.construct_object(value_node, deep=True)
+        return found
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return "null" if key is None else str(key)
+
+
+def _construct_bool(loader: Any, node: Any) -> bool:
+    return _BOOLS[loader.construct_scalar(node)]
+
+
+def _construct_int(loader: Any, node: Any) -> int | float:
+    text = loader.construct_scalar(node).replace("_", "")
+    if len(text) > _MOST_DIGITS:
+        raise YamlError(f"yaml: a number of {len(text)} digits is out of range")
+    sign, digits = (-1, text[1:]) if text[0] == "-" else (1, text.lstrip("+"))
+    if digits[:2] in ("0b", "0x", "0o"):
+        value = int(digits, 0)
+    else:
+        value = int(digits, 8) if digits[0] == "0" and len(digits) > 1 else int(digits)
+    return sign * value if value < 1 << 63 else float(sign * value)
+
+
+def _construct_float(loader: Any, node: Any) -> float:
+    return float(loader.construct_scalar(node))
+
+
+def _construct_map(loader: Any, node: Any) -> Any:
+    found: dict[str, Any] = {}
+    yield found
+    found.update(loader.construct_mapping(node))
+
+
+def _construct_unknown(loader: Any, tag: str, node: Any) -> Any:
+    """A tag that means nothing here is passed over."""
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node)
+    return loader.construct_sequence(node, deep=True) if isinstance(node, yaml.SequenceNode) else node.value
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.rsplit(":", 1)[1] in ("null", "merge")]
+    for first, resolvers in _BASE.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("(?:" + "|".join(_BOOLS) + ")$"), list("yYnNtTfFoO"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", _INT, list("-+0123456789"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
+_Loader.add_constructor("tag:yaml.org,2002:bool", _construct_bool)
+_Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
+_Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
+_Loader.add_constructor("tag:yaml.org,2002:map", _construct_map)
+_Loader.add_multi_constructor("!", _construct_unknown)
+for _name in ("timestamp", "set", "omap", "pairs"):  # what JSON has no form for
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_name}", lambda loader, node: _construct_unknown(loader, "", node))
+
+
+class Body(bytes):
+    """A body that has been parsed already, aside (`parse_aside`)."""
+
+    outcome: Parsed | YamlError
+
+
+def parse_aside(body: bytes) -> Body:
+    """Parse a body where that takes no time from others: in a thread. `parse` then has the outcome ready."""
+    found = Body(body)
+    try:
+        found.outcome = parse(body)
+    except YamlError as error:
+        found.outcome = error
+    return found
+
+
+def parse(body: bytes) -> Parsed:
+    """The first document of a body. Raises YamlError with a text like `yaml: line 2: found a tab character …`."""
+    if isinstance(body, Body):
+        if isinstance(body.outcome, YamlError):
+            raise body.outcome
+        return body.outcome
+    try:
+        _check_depth(body)
+        loader = _Loader(body)
+        try:
+            value = loader.get_data() if loader.check_data() else None
+        finally:
+            loader.dispose()
+        if b"*" in body:
+            _check_size(value)
+        return Parsed(value, loader.repeated)
+    except yaml.YAMLError as error:
+        raise YamlError(_words(error, body)) from None
+    except YamlError:
+        raise
+    except (ValueError, RecursionError, UnicodeError, TypeError) as error:
+        raise YamlError(f"yaml: {error}") from None
+
+
+def _check_depth(body: bytes) -> None:
+    level = 0
+    for event in yaml.parse(body, Loader=_BASE):
+        if isinstance(event, yaml.CollectionStartEvent):
+            level += 1
+            if level > nesting.MOST:
+                raise YamlError(f"yaml: {nesting.WORDS} of {nesting.MOST}")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            level -= 1
+        elif isinstance(event, yaml.DocumentEndEvent):
+            return
+
+
+def _check_size(value: Any) -> None:
+    """What aliases share is written out as often as it is used; what contains itself would be endless."""
+    sizes: dict[int, int] = {}
+
+    def size(part: Any) -> int:
+        if not isinstance(part, (dict, list)):
+            return 1
+        known = sizes.get(id(part))
+        if known is None:
+            sizes[id(part)] = 0
+            known = 1 + sum(map(size, part.values() if isinstance(part, dict) else part))
+            if known > _MOST_MEMBERS:
+                raise YamlError(_EXCESSIVE)
+            sizes[id(part)] = known
+        elif known == 0:
+            raise YamlError("yaml: an anchor's value contains itself")
+        return known
+
+    size(value)
+
+
+def _words(error: yaml.YAMLError, body: bytes) -> str:
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return f"yaml: {getattr(error, 'reason', error)}"
+    if isinstance(error, yaml.composer.ComposerError) and error.problem == "found undefined alias":
+        assert error.problem_mark is not None
+        line = body.decode(errors="replace").splitlines()[error.problem_mark.line]
+        name = re.match(r"[\w-]*", line[error.problem_mark.column + 1 :])
+        return f"yaml: unknown anchor '{name.group() if name else ''}' referenced"
+    problem = error.problem or error.context or "unknown problem parsing YAML content"
+    for mark in (error.context_mark, error.problem_mark):
+        if mark is not None and mark.line:
+            # The parser counts from one in its own errors, but from zero in those of its scanner.
+            return f"yaml: line {mark.line + isinstance(error, yaml.scanner.ScannerError)}: {problem}"
+    return f"yaml: {problem}"

@@ -1,0 +1,203 @@
+"""Lists: at the present revision, at an old one, and page by page at one revision.
+
+A continue token carries the revision of the first page and the last key given, so that all pages together are one
+consistent list. Old states are told from the present one by undoing the changes since.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import posixpath
+from typing import Any
+
+import msgspec
+
+from konverge.apiserver import status
+from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.json_errors import syntax_error
+from konverge.apiserver.http.batching import PIECE
+from konverge.apiserver.http.options import ListOptions
+from konverge.apiserver.http.selection import Selection
+from konverge.apiserver.storage import Record, Store, Table
+
+# How long a request for a revision that is still to come is held before it is refused.
+FUTURE_WAIT = 3.0
+_MOST_DIGITS = 1000
+_UNCACHED = frozenset({"/events"})
+TOO_OLD = "The resourceVersion for the provided list is too old."
+CONTINUE_TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+class Page(msgspec.Struct, frozen=True):
+    records: list[Record]
+    revision: int
+    next_key: str = ""
+    remaining: int | None = None
+
+    def metadata(self, scope: str) -> dict[str, Any]:
+        found: dict[str, Any] = {"resourceVersion": str(self.revision)}
+        if self.next_key:
+            found["continue"] = token(self.revision, self.next_key, scope)
+            if self.remaining is not None:
+                found["remainingItemCount"] = self.remaining
+        return found
+
+
+def token(revision: int, key: str, scope: str) -> str:
+    """What the real server's tokens look like, so that tools which print them show the same."""
+    start = key[len(scope) :] if scope.endswith("/") else key
+    raw = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": revision, "start": f"{start}\0"})
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def read_token(text: str, scope: str) -> tuple[int, str]:
+    """(revision or -1, first key of the page)."""
+    try:
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except ValueError:  # not base64, or not even ASCII
+        raise _bad_token(_not_base64(text)) from None
+    try:
+        found = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise _bad_token(syntax_error(raw)) from None
+    version = found.get("v") if isinstance(found, dict) else ""
+    if version != "meta.k8s.io/v1":
+        raise _bad_token(f"server does not recognize this encoded version {version or ''}")
+    start, revision = found.get("start"), found.get("rv", 0)
+    if not isinstance(start, str) or not start or not isinstance(revision, int):
+        raise _bad_token("encoded start key empty (version meta.k8s.io/v1)")
+    if posixpath.normpath(f"/{start.removeprefix('/')}") != f"/{start.removeprefix('/')}":
+        raise _bad_token(start)  # a token must not lead out of its collection
+    return revision, (scope if scope.endswith("/") else "") + start
+
+
+def _bad_token(why: str) -> status.ApiError:
+    return status.bad_request(f"invalid continue token: continue key is not valid: {why}")
+
+
+def _not_base64(text: str) -> str:
+    for index, character in enumerate(text):
+        if not (character.isascii() and (character.isalnum() or character in "-_")):
+            return f"illegal base64 data at input byte {index}"
+    return f"illegal base64 data at input byte {max(len(text) - 1, 0)}"
+
+
+def parse_version(text: str) -> int:
+    if not text:
+        return 0
+    digits = text.isascii() and text.isdigit()
+    if not digits or len(text) > _MOST_DIGITS or int(text) >= 1 << 64:
+        problem = "value out of range" if digits else "invalid syntax"
+        shown = quote(text)
+        raise ValueError(f"resourceVersion: Invalid value: {shown}: strconv.ParseUint: parsing {shown}: {problem}")
+    return int(text)
+
+
+async def wait_for(store: Store, revision: int) -> None:
+    """Hold a request until the store is at least at a revision; 504 when it does not come."""
+    if revision <= store.durable:
+        return
+    try:
+        async with asyncio.timeout(FUTURE_WAIT):
+            await store.reached(revision)
+    except TimeoutError:
+        raise too_large_version(revision, store.durable) from None
+
+
+def too_large_version(revision: int, current: int) -> status.ApiError:
+    message = f"Timeout: Too large resource version: {revision}, current: {current}"
+    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+    return status.timeout(message, 1, causes)
+
+
+async def page(store: Store, table: Table, selection: Selection, options: ListOptions) -> Page:
+    """The records that a list answers with."""
+    if options.continue_:
+        return await _continued(store, table, selection, options)
+    try:
+        revision = parse_version(options.resource_version)
+    except ValueError as error:
+        raise status.bad_request(f"invalid resource version: {error}") from None
+    if revision == 0:
+        # An explicit "0" allows any cached state, and such a list is never cut into pages; events have no cache.
+        cached = options.resource_version == "0" and table.name not in _UNCACHED
+        return await _present(store, table, selection, 0 if cached else options.limit)
+    if options.match == "Exact" or (options.limit and not options.match):
+        await wait_for(store, revision)
+        if revision < store.compacted:
+            raise status.expired(TOO_OLD)
+        return await _at(table, selection, revision, "", options.limit)
+    await wait_for(store, revision)
+    return await _present(store, table, selection, options.limit)
+
+
+async def _present(store: Store, table: Table, selection: Selection, limit: int, start: str = "") -> Page:
+    await store.settled(table.revision)
+    records = table.records
+    if selection.single:
+        found = records.get(selection.scope)
+        chosen = [found] if found is not None and (selection.test is None or selection.test(found)) else []
+        return Page(chosen, store.durable)
+    keys = table.keys(selection.scope, start)
+    if selection.test is None and not limit:
+        return Page([records[key] for key in keys], store.durable)
+    return await _cut([records[key] for key in keys], selection, store.durable, limit)
+
+
+async def _cut(records: list[Record], selection: Selection, revision: int, limit: int) -> Page:
+    """At most `limit` selected records, and where to go on."""
+    test = selection.test
+    if test is None:
+        if limit <= 0 or len(records) <= limit:
+            return Page(records, revision)
+        return Page(records[:limit], revision, records[limit - 1].key, len(records) - limit)
+    chosen: list[Record] = []
+    for start in range(0, len(records), PIECE):
+        if start:
+            await asyncio.sleep(0)
+        chosen += [record for record in records[start : start + PIECE] if test(record)]
+        if 0 < limit <= len(chosen):
+            last = chosen[limit - 1]
+            more = len(chosen) > limit or (not selection.indexed and last is not records[-1])
+            if more or not selection.indexed:
+                return Page(chosen[:limit], revision, last.key if more else "")
+    return Page(chosen, revision)
+
+
+async def _continued(store: Store, table: Table, selection: Selection, options: ListOptions) -> Page:
+    if options.resource_version and options.resource_version != "0":
+        raise status.bad_request("specifying resource version is not allowed when using continue")
+    revision, start = read_token(options.continue_, selection.scope)
+    limit = 0 if options.resource_version == "0" and table.name not in _UNCACHED else options.limit
+    if revision < 0:
+        return await _present(store, table, selection, limit, start)
+    if revision < store.compacted:
+        key = start.rstrip("\0")
+        raise status.expired(CONTINUE_TOO_OLD, metadata={"continue": token(-1, key, selection.scope)})
+    return await _at(table, selection, revision, start, limit)
+
+
+async def _at(table: Table, selection: Selection, revision: int, start: str, limit: int) -> Page:
+    """The state at an old revision."""
+    undone = table.undone(revision)
+    prefix = "" if selection.single else selection.scope
+    keys = table.keys(prefix, start)
+    if not undone:
+        return await _cut([table.records[key] for key in _only(keys, selection)], selection, revision, limit)
+    first = max(prefix, start)
+    keys = [key for key in keys if key not in undone]
+    keys += [key for key, old in undone.items() if old is not None and key >= first and key.startswith(prefix)]
+    keys.sort()
+    present = table.records
+    records = [found for key in _only(keys, selection) if (found := undone.get(key) or present.get(key)) is not None]
+    return await _cut(records, selection, revision, limit)
+
+
+def _only(keys: list[str], selection: Selection) -> list[str]:
+    return [key for key in keys if key == selection.scope] if selection.single else keys

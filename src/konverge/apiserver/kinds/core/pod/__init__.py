@@ -1,0 +1,1 @@
+"""Pod and its parts; pod templates use the same."""

@@ -1,0 +1,208 @@
+"""Containers: regular ones, init containers, sidecars and ephemeral containers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.apiserver.kinds.core.pod.environment import ENV, env_from
+from konverge.apiserver.kinds.core.pod.handlers import LIFECYCLE, PROBES
+from konverge.apiserver.kinds.core.pod.mounts import volume_devices, volume_mounts
+from konverge.apiserver.kinds.core.pod.resource_requirements import container_requirements
+from konverge.apiserver.kinds.core.pod.security_context import CONTAINER_CONTEXT
+from konverge.apiserver.kinds.core.volume.sources import pull_policy
+from konverge.apiserver.kinds.framework.declare import (
+    Report,
+    distinct,
+    field,
+    items,
+    one_of,
+    one_of_required,
+    required,
+    section,
+    struct,
+)
+from konverge.apiserver.kinds.rules.names import dns_label, port_name
+from konverge.apiserver.kinds.rules.numbers import port_number
+
+_RESTART_POLICIES = ("Always", "Never", "OnFailure")
+_NOT_FOR_PLAIN_INIT = "may not be set for init containers without restartPolicy=Always"
+_NOT_FOR_EPHEMERAL = "cannot be set for an Ephemeral Container"
+
+
+def _host_port(value: Any, path: str, report: Report) -> bool:
+    return value == 0 or port_number(value, path, report)
+
+
+PORTS = items(
+    struct(
+        field("name", port_name, distinct),
+        field("containerPort", required, port_number),
+        field("hostPort", _host_port),
+        field("protocol", one_of_required("SCTP", "TCP", "UDP")),
+    )
+)
+
+
+def _resize_policies(value: Any, path: str, report: Report) -> bool:
+    seen: set[str] = set()
+    for index, policy in enumerate(value):
+        name, restart = policy.get("resourceName") or "", policy.get("restartPolicy") or ""
+        if name in seen:
+            report.duplicate(f"{path}[{index}]", name)
+        seen.add(name)
+        one_of_required("cpu", "memory")(name, path, report)
+        one_of_required("NotRequired", "RestartContainer")(restart, path, report)
+        if report.scope.restart_policy == "Never" and restart != "NotRequired":
+            report.invalid(path, restart, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
+    return True
+
+
+_COMMON = struct(
+    field("name", required, dns_label),
+    field("image", required),
+    field("terminationMessagePolicy", one_of_required("File", "FallbackToLogsOnError")),
+    field("ports", PORTS),
+    field("env", ENV),
+    field("envFrom", env_from),
+    volume_mounts,
+    volume_devices,
+    field("imagePullPolicy", pull_policy),
+    section("resources", container_requirements),
+    field("resizePolicy", _resize_policies),
+    field("securityContext", CONTAINER_CONTEXT),
+)
+_HOOKS = struct(field("lifecycle", LIFECYCLE), *PROBES)
+
+
+def _restart_rules(value: Any, path: str, report: Report) -> bool:
+    policy, rules = value.get("restartPolicy"), value.get("restartPolicyRules") or ()
+    if policy is None:
+        if not rules:
+            return True
+        return report.required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
+    else:
+        one_of(*_RESTART_POLICIES)(policy, f"{path}.restartPolicy", report)
+    if len(rules) > 20:
+        report.too_many(f"{path}.restartPolicyRules", len(rules), 20)
+    for index, rule in enumerate(rules):
+        _restart_rule(rule, f"{path}.restartPolicyRules[{index}]", report)
+    return True
+
+
+def _restart_rule(rule: Any, path: str, report: Report) -> bool:
+    one_of("Restart", "RestartAllContainers")(rule.get("action") or "", f"{path}.action", report)
+    codes, place = rule.get("exitCodes"), f"{path}.exitCodes"
+    if codes is None:
+        return report.required(place, "must be specified")
+    one_of("In", "NotIn")(codes.get("operator") or "", f"{place}.operator", report)
+    count = len(codes.get("values") or ())
+    return count <= 255 or report.too_many(f"{place}.values", count, 255)
+
+
+def _host_ports(containers: list[Any], path: str, report: Report) -> None:
+    taken: set[str] = set()
+    for index, container in enumerate(containers):
+        for at, port in enumerate(container.get("ports") or ()):
+            if not port.get("hostPort"):
+                continue
+            key = f"{port.get('protocol') or ''}/{port.get('hostIP') or ''}/{port['hostPort']}"
+            if key in taken:
+                report.duplicate(f"{path}[{index}].ports[{at}].hostPort", key)
+            taken.add(key)
+
+
+def regular_containers(value: Any, path: str, report: Report) -> bool:
+    """spec.containers"""
+    names: set[str] = set()
+    for index, container in enumerate(value):
+        place, name = f"{path}[{index}]", container.get("name") or ""
+        _COMMON(container, place, report)
+        if name in names:
+            report.duplicate(f"{place}.name", name)
+        names.add(name)
+        _HOOKS(container, place, report)
+        _restart_rules(container, place, report)
+    _host_ports(value, path, report)
+    return True
+
+
+def init_containers(value: Any, path: str, report: Report) -> bool:
+    """spec.initContainers; those with restartPolicy Always are sidecars and may have hooks."""
+    names = {container.get("name") or "" for container in report.scope.spec.get("containers") or ()}
+    for index, container in enumerate(value):
+        place, name = f"{path}[{index}]", container.get("name") or ""
+        _COMMON(container, place, report)
+        _restart_rules(container, place, report)
+        if name in names:
+            report.duplicate(f"{place}.name", name)
+        elif name:
+            names.add(name)
+        _host_ports([container], path, report)
+        if container.get("restartPolicy") == "Always":
+            _HOOKS(container, place, report)
+        else:
+            _plain_init(container, place, report)
+    return True
+
+
+def _plain_init(container: Any, path: str, report: Report) -> None:
+    for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
+        if container.get(name) is not None:
+            report.forbidden(f"{path}.{name}", _NOT_FOR_PLAIN_INIT)
+    for index, policy in enumerate(container.get("resizePolicy") or ()):
+        if policy.get("restartPolicy") == "RestartContainer":
+            words = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+            report.invalid(f"{path}.resizePolicy[{index}].restartPolicy", "RestartContainer", words)
+
+
+_FORBIDDEN_EPHEMERAL = (
+    "ports",
+    "resources",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+)
+
+
+_POINTERS = ("restartPolicy", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle")
+
+
+def ephemeral_containers(value: Any, path: str, report: Report) -> bool:
+    """spec.ephemeralContainers: debuggers, with few of a container's powers."""
+    spec = report.scope.spec
+    targets = {c.get("name") or "" for kind in ("containers", "initContainers") for c in spec.get(kind) or ()}
+    names = set(targets)
+    for index, container in enumerate(value):
+        place, name = f"{path}[{index}]", container.get("name") or ""
+        _COMMON(container, place, report)
+        untrimmed_image(container, place, report)
+        if name in names:
+            report.duplicate(f"{place}.name", name)
+        names.add(name)
+        target = container.get("targetContainerName")
+        if target and target not in targets:
+            report.not_found(f"{place}.targetContainerName", target)
+        _ephemeral_limits(container, place, report)
+    return True
+
+
+def _ephemeral_limits(container: Any, path: str, report: Report) -> None:
+    for name in _FORBIDDEN_EPHEMERAL:
+        found = container.get(name)
+        if found or (name in _POINTERS and found is not None):
+            report.forbidden(f"{path}.{name}", _NOT_FOR_EPHEMERAL)
+    for index, mount in enumerate(container.get("volumeMounts") or ()):
+        for name in ("subPath", "subPathExpr"):
+            if mount.get(name):
+                report.forbidden(f"{path}.volumeMounts[{index}].{name}", _NOT_FOR_EPHEMERAL)
+
+
+def untrimmed_image(container: Any, path: str, report: Report) -> bool:
+    """Asked of pods only: templates have always been let through."""
+    image = container.get("image") or ""
+    words = "must not have leading or trailing whitespace"
+    return image == image.strip() or report.invalid(f"{path}.image", image, words)

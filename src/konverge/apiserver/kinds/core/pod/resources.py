@@ -1,0 +1,123 @@
+"""Resources of a pod as a whole: sums over containers, defaults and rules of `spec.resources`, quality of service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.apiserver.kinds.core.pod.resource_requirements import pod_requirements
+from konverge.apiserver.kinds.core.resource_names import is_huge_page
+from konverge.apiserver.kinds.framework.declare import Report
+from konverge.apiserver.kinds.rules.quantities import added, amount, largest, shown
+
+Amounts = dict[str, str]
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in ("cpu", "memory") or is_huge_page(name)
+
+
+def _of(container: dict[str, Any], which: str) -> dict[str, Any]:
+    return (container.get("resources") or {}).get(which) or {}
+
+
+def total_of_containers(spec: dict[str, Any], which: str) -> Amounts:
+    """What the containers need at the same time at most; init containers run one after the other."""
+    total: Amounts = {}
+    for container in spec.get("containers") or ():
+        total = added(total, _of(container, which))
+    sidecars: Amounts = {}
+    peak: Amounts = {}
+    for container in spec.get("initContainers") or ():
+        own = _of(container, which)
+        if container.get("restartPolicy") == "Always":
+            total, sidecars = added(total, own), added(sidecars, own)
+            own = sidecars
+        else:
+            own = added(own, sidecars)
+        peak = largest(peak, own)
+    return largest(total, peak)
+
+
+def default_pod_level(spec: dict[str, Any]) -> None:
+    """A pod that says something of its resources gets the rest from its containers, or from its limits."""
+    resources = spec.get("resources")
+    if not resources or not (resources.get("limits") or resources.get("requests")):
+        return
+    limits, requests = dict(resources.get("limits") or {}), dict(resources.get("requests") or {})
+    for name, value in total_of_containers(spec, "limits").items():
+        if is_huge_page(name) and name not in requests:
+            limits.setdefault(name, value)
+    for name, value in total_of_containers(spec, "requests").items():
+        if name in ("cpu", "memory"):
+            requests.setdefault(name, value)
+    for name, value in limits.items():
+        if _is_pod_level(name):
+            requests.setdefault(name, value)
+    limits.update(_limits_from_containers(spec, requests, limits))
+    resources.update({name: found for name, found in (("limits", limits), ("requests", requests)) if found})
+
+
+def _limits_from_containers(spec: dict[str, Any], requests: Amounts, limits: Amounts) -> Amounts:
+    """Where all containers have a limit, the pod has one too: theirs together, but not below its request."""
+    holders = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    total = total_of_containers(spec, "limits")
+    return {
+        name: requests[name] if amount(requests[name]) > amount(total[name]) else total[name]
+        for name in requests
+        if name not in limits and _is_pod_level(name) and all(name in _of(holder, "limits") for holder in holders)
+    }
+
+
+def pod_resources(spec: Any, path: str, report: Report) -> bool:
+    """spec.resources against the containers."""
+    resources, place = spec.get("resources"), f"{path}.resources"
+    if not resources:
+        return True
+    if (spec.get("os") or {}).get("name") == "windows":
+        return report.forbidden(place, "may not be set for a windows pod")
+    if resources.get("claims"):
+        report.forbidden(f"{place}.claims", "claims may not be set for Resources at pod-level")
+    pod_requirements(resources, place, report)
+    _at_least(resources.get("requests"), total_of_containers(spec, "requests"), f"{place}.requests", "requests", report)
+    pages = {name: value for name, value in total_of_containers(spec, "limits").items() if is_huge_page(name)}
+    _at_least(resources.get("limits"), pages, f"{place}.limits", "limits", report)
+    _containers_within(spec, resources.get("limits") or {}, place, report)
+    return True
+
+
+def _at_least(of_pod: dict[str, Any] | None, total: Amounts, path: str, noun: str, report: Report) -> None:
+    for name in sorted(total):
+        if of_pod and name in of_pod and amount(total[name]) > amount(of_pod[name]):
+            words = f"must be greater than or equal to aggregate container {noun} of {total[name]}"
+            report.invalid(f"{path}[{name}]", shown(of_pod[name]), words)
+
+
+def _containers_within(spec: dict[str, Any], limits: dict[str, Any], path: str, report: Report) -> None:
+    for index, container in enumerate(spec.get("containers") or ()):
+        own = _of(container, "limits")
+        for name in sorted(own):
+            if name in limits and amount(own[name]) > amount(limits[name]):
+                words = f"must be less than or equal to pod limits of {shown(limits[name])}"
+                report.invalid(f"{path}.containers[{index}][{name}].limits", shown(own[name]), words)
+
+
+def quality_of_service(spec: dict[str, Any]) -> str:
+    """Guaranteed, Burstable or BestEffort: what all containers agree on, else Burstable."""
+    of_pod = spec.get("resources") or {}
+    if any(_is_pod_level(name) for which in ("requests", "limits") for name in of_pod.get(which) or ()):
+        return _quality(of_pod)
+    holders = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    found = {_quality(holder.get("resources") or {}) for holder in holders} or {"BestEffort"}
+    return found.pop() if len(found) == 1 else "Burstable"
+
+
+def _quality(resources: dict[str, Any]) -> str:
+    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+    if not requests and not limits:
+        return "BestEffort"
+    asked = [amount(requests.get(name)) for name in ("cpu", "memory")]
+    if asked != [amount(limits.get(name)) for name in ("cpu", "memory")]:
+        return "Burstable"
+    if all(asked):
+        return "Guaranteed"
+    return "Burstable" if any(asked) else "BestEffort"

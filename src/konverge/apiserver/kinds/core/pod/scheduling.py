@@ -1,0 +1,205 @@
+"""Where pods may run: node selectors, affinity, tolerations, topology spread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from konverge.apiserver.kinds.framework.declare import Report, field, given, items, one_of, section, struct
+from konverge.apiserver.kinds.rules.names import (
+    dns_label_complaints,
+    dns_subdomain,
+    label_value,
+    label_value_complaints,
+    qualified_name,
+)
+from konverge.apiserver.kinds.rules.numbers import positive
+from konverge.apiserver.kinds.rules.selectors import label_selector
+
+TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def _requirement_operator(value: Any, path: str, report: Report) -> bool:
+    operator, values = value.get("operator") or "", value.get("values") or ()
+    if operator in ("In", "NotIn"):
+        words = "must be specified when `operator` is 'In' or 'NotIn'"
+        return bool(values) or report.required(f"{path}.values", words)
+    if operator in ("Exists", "DoesNotExist"):
+        words = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        return not values or report.forbidden(f"{path}.values", words)
+    if operator in ("Gt", "Lt"):
+        words = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+        return len(values) == 1 or report.required(f"{path}.values", words)
+    return report.invalid(f"{path}.operator", operator, "not a valid selector operator")
+
+
+def _key(value: Any, path: str, report: Report) -> bool:
+    return qualified_name(value.get("key") or "", f"{path}.key", report)
+
+
+def _field_requirement(value: Any, path: str, report: Report) -> bool:
+    operator, key, values = value.get("operator") or "", value.get("key") or "", value.get("values") or ()
+    if operator not in ("In", "NotIn"):
+        report.invalid(f"{path}.operator", operator, "not a valid selector operator")
+    elif len(values) != 1:
+        words = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+        report.required(f"{path}.values", words)
+    if key != "metadata.name":
+        return report.invalid(f"{path}.key", key, "not a valid field selector key")
+    return items(dns_subdomain)(values, f"{path}.values", report)
+
+
+_MATCH_FIELDS = field("matchFields", items(_field_requirement))
+REQUIRED_TERM = struct(
+    field("matchExpressions", items(struct(_requirement_operator, _key, field("values", items(label_value))))),
+    _MATCH_FIELDS,
+)
+_PREFERRED_TERM = (field("matchExpressions", items(struct(_requirement_operator, _key))), _MATCH_FIELDS)
+
+
+def node_selector(value: Any, path: str, report: Report) -> bool:
+    """A NodeSelector: terms of which one must match."""
+    terms, place = value.get("nodeSelectorTerms"), f"{path}.nodeSelectorTerms"
+    if not terms:
+        return report.required(place, "must have at least one node selector term")
+    return items(REQUIRED_TERM)(terms, place, report)
+
+
+def _weight(value: Any, path: str, report: Report) -> bool:
+    weight = value.get("weight") or 0
+    return 0 < weight <= 100 or report.invalid(f"{path}.weight", weight, "must be in the range 1-100")
+
+
+def _namespaces(value: Any, path: str, report: Report) -> bool:
+    for name in value.get("namespaces") or ():
+        for detail in dns_label_complaints(name):
+            report.invalid(f"{path}.namespace", name, detail)
+    return True
+
+
+def label_keys(value: Any, path: str, report: Report) -> bool:
+    """matchLabelKeys and mismatchLabelKeys against the selector that they extend."""
+    selector = value.get("labelSelector")
+    matched, mismatched = value.get("matchLabelKeys") or (), value.get("mismatchLabelKeys") or ()
+    for name, keys in (("matchLabelKeys", matched), ("mismatchLabelKeys", mismatched)):
+        if keys and selector is None:
+            report.forbidden(f"{path}.{name}", "must not be specified when labelSelector is not set")
+        elif keys:
+            items(qualified_name)(keys, f"{path}.{name}", report)
+    if matched and selector is not None:
+        _keys_in_selector(matched, selector, path, report)
+    for index, key in enumerate(matched):
+        if key in mismatched:
+            words = "exists in both matchLabelKeys and mismatchLabelKeys"
+            report.invalid(f"{path}.matchLabelKeys[{index}]", key, words)
+    return True
+
+
+def _keys_in_selector(keys: Sequence[str], selector: Mapping[str, Any], path: str, report: Report) -> None:
+    """The server itself adds one expression for each key: only a second one is the user's."""
+    seen = set(selector.get("matchLabels") or ())
+    last = {key: index for index, key in enumerate(keys)}
+    for expression in selector.get("matchExpressions") or ():
+        key = expression.get("key")
+        if key in keys and key in seen:
+            words = "exists in both matchLabelKeys and labelSelector"
+            report.invalid(f"{path}[{last[key]}]", key, words)
+        seen.add(key)
+
+
+def _topology_key(value: Any, path: str, report: Report) -> bool:
+    key, place = value.get("topologyKey") or "", f"{path}.topologyKey"
+    if not key:
+        report.required(place, "can not be empty")
+    return qualified_name(key, place, report)
+
+
+_POD_TERM = (
+    field("labelSelector", label_selector),
+    field("namespaceSelector", label_selector),
+    _namespaces,
+    label_keys,
+    _topology_key,
+)
+_POD_AFFINITY = struct(
+    field("requiredDuringSchedulingIgnoredDuringExecution", items(struct(*_POD_TERM))),
+    field(
+        "preferredDuringSchedulingIgnoredDuringExecution",
+        items(struct(_weight, section("podAffinityTerm", *_POD_TERM))),
+    ),
+)
+AFFINITY = struct(
+    field(
+        "nodeAffinity",
+        struct(
+            field("requiredDuringSchedulingIgnoredDuringExecution", node_selector),
+            field(
+                "preferredDuringSchedulingIgnoredDuringExecution",
+                items(struct(_weight, section("preference", *_PREFERRED_TERM))),
+            ),
+        ),
+    ),
+    field("podAffinity", _POD_AFFINITY),
+    field("podAntiAffinity", _POD_AFFINITY),
+)
+
+
+def _toleration(value: Any, path: str, report: Report) -> bool:
+    key, operator = value.get("key") or "", value.get("operator") or ""
+    if key:
+        qualified_name(key, f"{path}.key", report)
+    elif operator != "Exists":
+        words = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        report.invalid(f"{path}.operator", operator, words)
+    effect = value.get("effect") or ""
+    if value.get("tolerationSeconds") is not None and effect != "NoExecute":
+        report.invalid(f"{path}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
+    _toleration_operator(operator, value.get("value") or "", f"{path}.operator", report)
+    return not effect or one_of(*TAINT_EFFECTS)(effect, f"{path}.effect", report)
+
+
+def _toleration_operator(operator: str, value: str, path: str, report: Report) -> bool:
+    if operator in ("Equal", ""):
+        complaints = label_value_complaints(value)
+        return not complaints or report.invalid(path, value, ";".join(complaints))
+    if operator == "Exists":
+        return not value or report.invalid(path, value, "value must be empty when `operator` is 'Exists'")
+    known = ("Equal", "Exists", "Lt", "Gt") if operator in ("Lt", "Gt") else ("Equal", "Exists")
+    return report.not_supported(path, operator, known)
+
+
+TOLERATIONS = items(_toleration)
+
+
+def _min_domains(value: Any, path: str, report: Report) -> bool:
+    found, action = value.get("minDomains"), value.get("whenUnsatisfiable") or ""
+    if found is None:
+        return True
+    positive(found, f"{path}.minDomains", report)
+    words = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+    return action == "DoNotSchedule" or report.invalid(f"{path}.minDomains", found, words)
+
+
+def topology_spread(value: Any, path: str, report: Report) -> bool:
+    """All constraints: none may repeat the key and action of a later one."""
+    pairs = [(each.get("topologyKey") or "", each.get("whenUnsatisfiable") or "") for each in value]
+    for index, constraint in enumerate(value):
+        place, (key, action) = f"{path}[{index}]", pairs[index]
+        positive(constraint.get("maxSkew") or 0, f"{place}.maxSkew", report)
+        if not key:
+            report.required(f"{place}.topologyKey", "can not be empty")
+        one_of("DoNotSchedule", "ScheduleAnyway")(action, f"{place}.whenUnsatisfiable", report)
+        if pairs[index] in pairs[index + 1 :]:
+            report.duplicate(f"{place}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
+        _SPREAD_REST(constraint, place, report)
+    return True
+
+
+_INCLUSION = one_of("Honor", "Ignore")
+_SPREAD_REST = struct(
+    _min_domains,
+    given("nodeAffinityPolicy", _INCLUSION),
+    given("nodeTaintsPolicy", _INCLUSION),
+    label_keys,
+    field("labelSelector", label_selector),
+)

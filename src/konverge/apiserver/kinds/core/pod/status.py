@@ -1,0 +1,204 @@
+"""The status of a pod: what the kubelet and the scheduler may write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.apiserver.field_errors import ErrorType, FieldError
+from konverge.apiserver.kinds.core.pod.annotations import annotation_changes, pod_annotations
+from konverge.apiserver.kinds.core.pod.device_status import check_devices
+from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, field, items, struct
+from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, qualified_name
+from konverge.apiserver.kinds.rules.network import ip_legacy, ip_warnings, parse_ip
+from konverge.apiserver.kinds.rules.numbers import group_id, within
+from konverge.apiserver.strategy import Context, Obj
+
+Status = dict[str, Any]
+
+_SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
+
+
+def prepare_status(pod: Obj, old: Obj, context: Context) -> None:
+    """Fields that an older kubelet does not know are kept, and owners are not a kubelet's to change."""
+    metadata, before = pod["metadata"], old["metadata"]
+    if "ownerReferences" in before:
+        metadata["ownerReferences"] = before["ownerReferences"]
+    else:
+        metadata.pop("ownerReferences", None)
+    status, was = pod["status"], old["status"]
+    kept = ("qosClass", "resourceClaimStatuses", "extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses")
+    for name in (*kept, "observedGeneration"):
+        if not status.get(name) and was.get(name):
+            status[name] = was[name]
+    generations: dict[Any, list[int]] = {}
+    for condition in was.get("conditions") or ():
+        generations.setdefault(condition.get("type"), []).append(condition.get("observedGeneration") or 0)
+    for condition in status.get("conditions") or ():
+        listed = generations.get(condition.get("type"))
+        generation = listed.pop(0) if listed else 0
+        if not condition.get("observedGeneration") and generation:
+            condition["observedGeneration"] = generation
+
+
+def check_pod_status(new: Obj, old: Obj, report: Report) -> None:
+    now, before = new["metadata"].get("annotations") or {}, old["metadata"].get("annotations") or {}
+    annotation_changes(now, before, "metadata.annotations", report)
+    pod_annotations(now, new["spec"], "metadata.annotations", report)
+    status, was = new["status"], old["status"]
+    _conditions(status, report)
+    _nomination(status, was, old["spec"], report)
+    if (status.get("observedGeneration") or 0) < 0:
+        generation = status["observedGeneration"]
+        report.invalid("status.observedGeneration", generation, "must be a non-negative integer")
+    if status.get("qosClass", "") != was.get("qosClass", ""):
+        report.invalid("status.qosClass", status.get("qosClass", ""), IMMUTABLE)
+    for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        _transitions(status.get(kind) or (), was.get(kind) or (), kind, old["spec"], report)
+    _claims(status, new["spec"], report)
+    _addresses(status, was, "podIP", "podIPs", report)
+    _addresses(status, was, "hostIP", "hostIPs", report)
+    for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        _users(status.get(kind) or (), f"status.{kind}", new["spec"], report)
+    for kind in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
+        check_devices(status, kind, new["spec"], report)
+
+
+def _conditions(status: Status, report: Report) -> None:
+    for index, condition in enumerate(status.get("conditions") or ()):
+        place, kind = f"status.conditions[{index}]", condition.get("type") or ""
+        generation = condition.get("observedGeneration") or 0
+        if generation < 0:
+            report.invalid(f"{place}.observedGeneration", generation, "must be a non-negative integer")
+        if kind not in _SYSTEM_CONDITIONS:
+            qualified_name(kind, f"{place}.Type", report)
+
+
+def _nomination(status: Status, was: Status, spec: dict[str, Any], report: Report) -> None:
+    node, path = status.get("nominatedNodeName"), "status.nominatedNodeName"
+    if not node or node == was.get("nominatedNodeName"):
+        return
+    dns_subdomain(node, path, report)
+    if spec.get("nodeName"):
+        report.forbidden(path, "may not be set on pods that are already bound to a node")
+
+
+def _transitions(new: Any, old: Any, kind: str, spec: dict[str, Any], report: Report) -> None:
+    """A container that has ended begins again only if its restart policy says so."""
+    if kind != "ephemeralContainerStatuses" and _all_could_restart(spec):
+        return
+    now = {status.get("name"): status for status in new}
+    for index, status in enumerate(old):
+        ended = (status.get("state") or {}).get("terminated")
+        name = status.get("name")
+        if ended is None or name not in now or (now[name].get("state") or {}).get("terminated") is not None:
+            continue
+        if not _may_restart(name, kind, spec, ended.get("exitCode") or 0):
+            report.forbidden(f"status.{kind}[{index}].state", "may not be transitioned to non-terminated state")
+
+
+_LISTS = {"containerStatuses": "containers", "initContainerStatuses": "initContainers"}
+
+
+def _may_restart(name: str | None, kind: str, spec: dict[str, Any], code: int) -> bool:
+    for container in spec.get(_LISTS.get(kind, "")) or ():
+        if container.get("name") == name:
+            return _restarts(container, spec, code)
+    return False
+
+
+def _all_could_restart(spec: dict[str, Any]) -> bool:
+    return any(
+        rule.get("action") == "RestartAllContainers"
+        for kind in ("containers", "initContainers")
+        for container in spec.get(kind) or ()
+        for rule in container.get("restartPolicyRules") or ()
+    )
+
+
+def _restarts(container: dict[str, Any], spec: dict[str, Any], code: int) -> bool:
+    for rule in container.get("restartPolicyRules") or ():
+        codes = rule.get("exitCodes") or {}
+        listed = code in (codes.get("values") or ())
+        if rule.get("action") == "Restart" and listed == (codes.get("operator") == "In"):
+            return True
+    policy = container.get("restartPolicy") or spec.get("restartPolicy")
+    return policy == "Always" or (policy == "OnFailure" and code != 0)
+
+
+def _claims(status: Status, spec: dict[str, Any], report: Report) -> None:
+    known = {claim.get("name") for claim in spec.get("resourceClaims") or ()}
+    seen: set[str] = set()
+    for index, claim in enumerate(status.get("resourceClaimStatuses") or ()):
+        place, name = f"status.resourceClaimStatuses[{index}]", claim.get("name") or ""
+        if name not in known:
+            words = "must match the name of an entry in `spec.resourceClaims`"
+            report.invalid(f"{place}.name", name, words)
+        if name in seen:
+            report.duplicate(f"{place}.name", name)
+        seen.add(name)
+        if claim.get("resourceClaimName") is not None:
+            dns_subdomain(claim["resourceClaimName"], f"{place}.resourceClaimName", report)
+    extended = status.get("extendedResourceClaimStatus")
+    if extended is not None:
+        _extended_claim(extended, "status.extendedResourceClaimStatus", report)
+
+
+def _extended_claim(claim: dict[str, Any], path: str, report: Report) -> None:
+    if not claim.get("requestMappings"):
+        report.required(f"{path}.requestMappings", "at least one request mapping is required")
+    for index, mapping in enumerate(claim.get("requestMappings") or ()):
+        dns_label(mapping.get("requestName") or "", f"{path}.requestMappings[{index}].requestName", report)
+    if not claim.get("resourceClaimName"):
+        report.required(f"{path}.resourceClaimName")
+    else:
+        dns_subdomain(claim["resourceClaimName"], f"{path}.resourceClaimName", report)
+
+
+def _addresses(status: Status, was: Status, one: str, many: str, report: Report) -> None:
+    """podIP and podIPs, hostIP and hostIPs: one address per family, the first of which is the single one."""
+    listed, path = status.get(many) or [], f"status.{many}"
+    first = listed[0].get("ip", "") if listed else ""
+    if many == "hostIPs" and listed and status.get(one, "") != first:
+        report.invalid(f"{path}[0].ip", first, f"must be equal to `{one}`")
+    stored = {entry.get("ip") for entry in was.get(many) or ()}
+    for index, entry in enumerate(listed):
+        if entry.get("ip") not in stored:
+            ip_legacy(entry.get("ip") or "", f"{path}[{index}]", report)
+    parsed = [parse_ip(entry.get("ip") or "") for entry in listed]
+    if len(listed) > 1 and None in parsed:
+        wrong = parsed.index(None)
+        detail = f"failed to check for dual stack with error:invalid IP[{wrong}]: {listed[wrong].get('ip', '')}"
+        report.add(FieldError(ErrorType.INTERNAL, path, None, detail))
+    families = {address.version for address in parsed if address}
+    if len(listed) > 1 and (len(listed) > 2 or len(families) < 2):
+        shown = [{"IP": entry.get("ip", "")} for entry in listed]
+        report.invalid(path, shown, "may specify no more than one IP for each IP family")
+
+
+def _users(statuses: Any, path: str, spec: dict[str, Any], report: Report) -> None:
+    windows = (spec.get("os") or {}).get("name") == "windows"
+    for index, status in enumerate(statuses):
+        user, place = (status.get("user") or {}).get("linux"), f"{path}[{index}].user.linux"
+        if user is None:
+            continue
+        if windows:
+            report.forbidden(place, "cannot be set for a windows pod")
+        else:
+            _USER(user, place, report)
+
+
+_USER = struct(
+    field("uid", within(0, 2**32 - 1)),
+    field("gid", group_id),
+    field("supplementalGroups", items(group_id)),
+)
+
+
+def status_warnings(pod: Obj) -> list[str]:
+    """Odd spellings of addresses."""
+    return [
+        warning
+        for many in ("podIPs", "hostIPs")
+        for index, entry in enumerate(pod["status"].get(many) or ())
+        for warning in ip_warnings(f"status.{many}[{index}].ip", entry.get("ip") or "")
+    ]

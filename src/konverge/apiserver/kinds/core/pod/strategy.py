@@ -1,0 +1,219 @@
+"""The Pod: what happens to it at creation, update, status update and deletion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from konverge.apiserver.field_errors import FieldError
+from konverge.apiserver.kinds.core.pod.annotations import APP_ARMOR, annotations_match_fields, drop_init_annotations
+from konverge.apiserver.kinds.core.pod.defaults import default_pod
+from konverge.apiserver.kinds.core.pod.resize import check_pod_resize, prepare_resize
+from konverge.apiserver.kinds.core.pod.resources import default_pod_level, quality_of_service
+from konverge.apiserver.kinds.core.pod.scope import containers_of
+from konverge.apiserver.kinds.core.pod.status import check_pod_status, prepare_status, status_warnings
+from konverge.apiserver.kinds.core.pod.update import check_ephemeral_update, check_pod, check_pod_update
+from konverge.apiserver.kinds.core.pod.warnings import pod_warnings
+from konverge.apiserver.kinds.framework.declare import Report
+from konverge.apiserver.kinds.rules.names import dns_label_complaints
+from konverge.apiserver.kinds.rules.times import timestamp
+from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+
+_AFFINITIES = ("podAffinity", "podAntiAffinity")
+
+
+def _prepare_create(pod: Obj, context: Context) -> None:
+    spec = pod["spec"]
+    drop_init_annotations(pod["metadata"])
+    pod["status"] = {"phase": "Pending"}
+    if spec.get("schedulingGates"):
+        pod["status"]["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "lastProbeTime": None,
+                "lastTransitionTime": timestamp(),
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+            }
+        ]
+    _extend_selectors(spec, pod["metadata"].get("labels") or {})
+    if any(key.startswith(APP_ARMOR) for key in pod["metadata"].get("annotations") or ()):
+        _app_armor_fields(pod, context)
+    default_pod_level(spec)
+    pod["status"]["qosClass"] = quality_of_service(spec)
+
+
+def _extend_selectors(spec: dict[str, Any], labels: dict[str, str]) -> None:
+    """matchLabelKeys become expressions of the selector, once: at creation."""
+    for kind in _AFFINITIES:
+        affinity = (spec.get("affinity") or {}).get(kind) or {}
+        for term in affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ():
+            _extend_selector(term.get("podAffinityTerm") or {}, labels)
+        for term in affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or ():
+            _extend_selector(term, labels)
+    for constraint in spec.get("topologySpreadConstraints") or ():
+        _extend_selector(constraint, labels)
+
+
+def _extend_selector(term: dict[str, Any], labels: dict[str, str]) -> None:
+    selector = term.get("labelSelector")
+    if selector is None:
+        return
+    for name, operator in (("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")):
+        for key in term.get(name) or ():
+            if key in labels:
+                requirement = {"key": key, "operator": operator, "values": [labels[key]]}
+                selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), requirement]
+
+
+def _app_armor_fields(pod: Obj, context: Context) -> None:
+    """Annotations of old become fields."""
+    spec, annotations = pod["spec"], pod["metadata"]["annotations"]
+    if (spec.get("os") or {}).get("name") == "windows":
+        return
+    of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
+    for container, _ in containers_of(spec, ""):
+        key = APP_ARMOR + (container.get("name") or "")
+        if key not in annotations or (container.get("securityContext") or {}).get("appArmorProfile") is not None:
+            continue
+        profile = _app_armor_profile(annotations[key])
+        if profile is not None and profile == of_pod:
+            continue
+        if profile is not None:
+            container.setdefault("securityContext", {})["appArmorProfile"] = profile
+        words = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+        context.warn(f"metadata.annotations[{key}]: {words}")
+
+
+def _app_armor_profile(annotation: str) -> dict[str, str] | None:
+    if annotation == "unconfined":
+        return {"type": "Unconfined"}
+    if annotation == "runtime/default":
+        return {"type": "RuntimeDefault"}
+    name = annotation.removeprefix("localhost/")
+    return {"type": "Localhost", "localhostProfile": name} if name and name != annotation else None
+
+
+def _prepare_update(pod: Obj, old: Obj, context: Context) -> None:
+    drop_init_annotations(pod["metadata"])
+    pod["status"] = old["status"]
+    if not pod["spec"].get("resources") and old["spec"].get("resources"):
+        pod["spec"]["resources"] = old["spec"]["resources"]
+
+
+def _generation(pod: Obj, old: Obj) -> None:
+    if pod["spec"] != old["spec"]:
+        pod["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
+
+
+def _metadata_of(pod: Obj, old: Obj) -> None:
+    """Subresources leave labels, annotations, finalizers and owners alone."""
+    for name in ("labels", "annotations", "finalizers", "ownerReferences"):
+        if name in old["metadata"]:
+            pod["metadata"][name] = old["metadata"][name]
+        else:
+            pod["metadata"].pop(name, None)
+
+
+def _prepare_ephemeral(pod: Obj, old: Obj, context: Context) -> None:
+    debuggers = pod["spec"].get("ephemeralContainers")
+    pod["spec"] = {name: value for name, value in old["spec"].items() if name != "ephemeralContainers"}
+    if debuggers:
+        pod["spec"]["ephemeralContainers"] = debuggers
+    pod["status"] = old["status"]
+    _metadata_of(pod, old)
+    _generation(pod, old)
+
+
+def _prepare_resize(pod: Obj, old: Obj, context: Context) -> None:
+    prepare_resize(pod, old, context)
+    _metadata_of(pod, old)
+    _generation(pod, old)
+
+
+def _validate_create(pod: Obj, context: Context) -> list[FieldError]:
+    report, spec = Report(context), pod["spec"]
+    check_pod(pod, report)
+    if spec.get("ephemeralContainers"):
+        report.forbidden("spec.ephemeralContainers", "cannot be set on create")
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        report.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
+    annotations_match_fields(pod["metadata"], spec, "spec", report)
+    return report.errors
+
+
+def _checking(check: Callable[[Obj, Obj, Report], None]) -> Callable[[Obj, Obj, Context], list[FieldError]]:
+    def validate(pod: Obj, old: Obj, context: Context) -> list[FieldError]:
+        report = Report(context)
+        check(pod, old, report)
+        return report.errors
+
+    return validate
+
+
+def _validate_status(pod: Obj, old: Obj, context: Context) -> list[FieldError]:
+    report = Report(context)
+    check_pod_status(pod, old, report)
+    for text in () if report.errors else status_warnings(pod):
+        context.warn(text)
+    return report.errors
+
+
+def _warnings(pod: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+    """Warnings are for creators only: nobody can mend a running pod."""
+    if old is not None:
+        return
+    complaints = dns_label_complaints(pod["metadata"]["name"])
+    if complaints:
+        hint = "this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended"
+        yield f"metadata.name: {hint}: [{' '.join(complaints)}]"
+    yield from pod_warnings(pod["metadata"], pod["spec"], "")
+
+
+def _grace_period(pod: Obj, asked: int | None) -> int:
+    """A pod that no kubelet has, or that has ended, goes at once."""
+    spec = pod["spec"]
+    period = asked if asked is not None else spec.get("terminationGracePeriodSeconds") or 0
+    if not spec.get("nodeName") or pod["status"].get("phase") in ("Failed", "Succeeded"):
+        return 0
+    return 1 if period < 0 else period
+
+
+def _of_spec(name: str) -> Callable[[Obj], str]:
+    return lambda pod: pod["spec"].get(name) or ""
+
+
+def _of_status(name: str) -> Callable[[Obj], str]:
+    return lambda pod: (pod.get("status") or {}).get(name) or ""
+
+
+POD = Strategy(
+    defaults=default_pod,
+    prepare_create=_prepare_create,
+    prepare_update=_prepare_update,
+    validate_create=_validate_create,
+    validate_update=_checking(check_pod_update),
+    warnings=_warnings,
+    status=StatusRules(prepare=prepare_status, validate=_validate_status),
+    subresources={
+        "ephemeralcontainers": StatusRules(prepare=_prepare_ephemeral, validate=_checking(check_ephemeral_update)),
+        "resize": StatusRules(prepare=_prepare_resize, validate=_checking(check_pod_resize)),
+    },
+    generation=True,
+    returns_deleted=True,
+    grace_period=_grace_period,
+    indexed_fields=("spec.nodeName",),
+    field_selectors={
+        "spec.nodeName": _of_spec("nodeName"),
+        "spec.host": _of_spec("nodeName"),
+        "spec.restartPolicy": _of_spec("restartPolicy"),
+        "spec.schedulerName": _of_spec("schedulerName"),
+        "spec.serviceAccountName": _of_spec("serviceAccountName"),
+        "spec.hostNetwork": lambda pod: "true" if pod["spec"].get("hostNetwork") else "false",
+        "status.phase": _of_status("phase"),
+        "status.podIP": _of_status("podIP"),
+        "status.podIPs": lambda pod: "",  # accepted by the real server, and never filled
+        "status.nominatedNodeName": _of_status("nominatedNodeName"),
+    },
+)

@@ -1,0 +1,142 @@
+"""PodTemplate and ReplicationController."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from konverge.apiserver.kinds.core.pod.defaults import default_pod_template
+from konverge.apiserver.kinds.core.pod.template import pod_template
+from konverge.apiserver.kinds.core.pod.warnings import template_warnings
+from konverge.apiserver.kinds.framework.declare import (
+    Report,
+    as_created,
+    creation,
+    even_absent,
+    field,
+    present,
+    required,
+    section,
+    update,
+)
+from konverge.apiserver.kinds.framework.lifecycle import status_kept
+from konverge.apiserver.kinds.rules.defaults import section_of
+from konverge.apiserver.kinds.rules.names import declared_subdomain_complaints, dns_label_complaints, named
+from konverge.apiserver.kinds.rules.numbers import not_negative
+from konverge.apiserver.kinds.rules.selectors import selects
+from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+
+
+def _default_template(obj: Obj) -> None:
+    default_pod_template(section_of(obj, "template"))
+
+
+@even_absent
+def _always_template(value: Any, path: str, report: Report) -> bool:
+    return pod_template(value or {}, path, report)
+
+
+def _template_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+    if old is None or obj["template"] != old.get("template"):
+        yield from template_warnings(obj["template"], "template")
+
+
+_TEMPLATE = field("template", _always_template)
+
+POD_TEMPLATE = Strategy(
+    defaults=_default_template,
+    validate_create=creation(_TEMPLATE),
+    validate_update=update(as_created(_TEMPLATE)),
+    warnings=_template_warnings,
+    generation=True,
+    returns_deleted=True,
+)
+
+
+def _default_controller(controller: Obj) -> None:
+    spec = section_of(controller, "spec")
+    if spec.get("replicas") is None:
+        spec["replicas"] = 1
+    if spec.get("template") is not None:
+        labels = (spec["template"].get("metadata") or {}).get("labels")
+        if labels:
+            spec["selector"] = spec.get("selector") or dict(labels)
+            metadata = controller["metadata"]
+            metadata["labels"] = metadata.get("labels") or dict(labels)
+        default_pod_template(spec["template"])
+
+
+def _prepare_create(controller: Obj, context: Context) -> None:
+    controller["status"] = {"replicas": 0}
+
+
+def _selected_template(spec: Any, path: str, report: Report) -> bool:
+    template, place = spec.get("template"), f"{path}.template"
+    if template is None:
+        return report.required(place)
+    labels = (template.get("metadata") or {}).get("labels")
+    selector = spec.get("selector") or {}
+    if selector and not selects({"matchLabels": selector}, labels or {}):
+        words = "`selector` does not match template `labels`"
+        report.invalid(f"{place}.metadata.labels", labels, words)
+    pod_template(template, place, report)
+    policy = template["spec"].get("restartPolicy") or ""
+    if policy != "Always":
+        report.not_supported(f"{place}.spec.restartPolicy", policy, ("Always",))
+    if template["spec"].get("activeDeadlineSeconds") is not None:
+        words = "activeDeadlineSeconds in ReplicationController is not Supported"
+        report.forbidden(f"{place}.spec.activeDeadlineSeconds", words)
+    return True
+
+
+_SPEC = section(
+    "spec",
+    field("selector", required),
+    _selected_template,
+    # Declared rules of the API report after the written ones.
+    field("replicas", present, not_negative),
+    field("minReadySeconds", not_negative),
+)
+_COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
+
+
+def _status(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    status = new["status"]
+    for name in _COUNTS:
+        not_negative(status.get(name) or 0, f"status.{name}", report)
+    total, ready = status.get("replicas") or 0, status.get("readyReplicas") or 0
+    for name in _COUNTS[1:4]:
+        count = status.get(name) or 0
+        if count > total:
+            report.invalid(f"status.{name}", count, "cannot be greater than status.replicas")
+    available = status.get("availableReplicas") or 0
+    words = "cannot be greater than readyReplicas"
+    return available <= ready or report.invalid("status.availableReplicas", available, words)
+
+
+def _controller_warnings(controller: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+    if old is None:
+        complaints = dns_label_complaints(controller["metadata"]["name"])
+        if complaints:
+            hint = (
+                "this is used in Pod names and hostnames, which can result in surprising behavior; "
+                "a DNS label is recommended"
+            )
+            yield f"metadata.name: {hint}: [{' '.join(complaints)}]"
+    if old is None or controller["spec"] != old["spec"]:
+        yield from template_warnings(controller["spec"].get("template") or {}, "spec.template")
+
+
+REPLICATION_CONTROLLER = Strategy(
+    defaults=_default_controller,
+    prepare_create=_prepare_create,
+    prepare_update=status_kept,
+    validate_create=creation(_SPEC),
+    validate_update=update(as_created(_SPEC)),
+    warnings=_controller_warnings,
+    status=StatusRules(validate=update(_status)),
+    generation=True,
+    name_check=named(declared_subdomain_complaints),
+    default_propagation="Orphan",
+    field_selectors={"status.replicas": lambda rc: str((rc.get("status") or {}).get("replicas") or 0)},
+)

@@ -1,0 +1,1 @@
+"""What the kinds are declared with."""

@@ -1,0 +1,105 @@
+"""What kinds with a spec and a status share: their parts of a `Strategy`.
+
+DEPLOYMENT = Strategy(
+    prepare_create=status_cleared("apps", "v1", "Deployment"),
+    prepare_update=status_kept,
+    …)
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import cache
+
+from konverge.apiserver import schema
+from konverge.apiserver.go.structs import internal
+from konverge.apiserver.go.zero_values import zero
+from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, Transition, dig, same
+from konverge.apiserver.strategy import Context, Obj
+
+
+@cache
+def _empty_status(group: str, version: str, kind: str) -> tuple[Obj, bool]:
+    """The status that nobody has written yet, as Go writes it, and whether it has containers in it."""
+    node = schema.lookup(group, version, kind)
+    found = zero(node.fields["status"].node) if node is not None else {}
+    return found, any(isinstance(value, dict | list) for value in found.values())
+
+
+def status_cleared(group: str, version: str, kind: str) -> Callable[[Obj, Context], None]:
+    """On create: what the caller says about the status does not count."""
+
+    def prepare(obj: Obj, context: Context) -> None:
+        empty, nested = _empty_status(group, version, kind)
+        obj["status"] = copy.deepcopy(empty) if nested else dict(empty)
+
+    return prepare
+
+
+def empty_is_null(obj: Obj, *names: str) -> None:
+    """Lists that are always written: an empty one is stored as none, and so is null when it is read."""
+    for name in names:
+        if not obj.get(name):
+            obj[name] = None
+
+
+def first_generation(obj: Obj, context: Context) -> None:
+    """On create: a kind whose generation begins at 1, but does not follow every change (see its `prepare_update`)."""
+    obj["metadata"]["generation"] = 1
+
+
+def next_generation(obj: Obj, old: Obj) -> None:
+    obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+def status_kept(obj: Obj, old: Obj, context: Context) -> None:
+    """On update of the main resource: the status is the stored one."""
+    if "status" in old:
+        obj["status"] = old["status"]
+    else:
+        obj.pop("status", None)
+
+
+def metadata_kept(obj: Obj, old: Obj, context: Context) -> None:
+    """On update of a status: labels, annotations, finalizers and owners are the stored ones."""
+    for name in ("labels", "annotations", "finalizers", "ownerReferences"):
+        if name in old["metadata"]:
+            obj["metadata"][name] = old["metadata"][name]
+        else:
+            obj["metadata"].pop(name, None)
+
+
+def never_less(name: str, detail: str = "cannot be decremented") -> Transition:
+    """A counter of the status only grows."""
+
+    def check(new: Obj, old: Obj, path: str, report: Report) -> bool:
+        found, before = ((obj.get("status") or {}).get(name) for obj in (new, old))
+        fine = before is None or (found is not None and found >= before)
+        return fine or report.invalid(f"status.{name}", found or 0, detail)
+
+    return check
+
+
+def kept(name: str, kind: str) -> Transition:
+    """An immutable member that is a struct: the message shows it in its internal form (`gotypes`)."""
+    keys = name.split(".")
+
+    def check(new: Obj, old: Obj, path: str, report: Report) -> bool:
+        value = dig(new, keys)
+        return same(value, dig(old, keys)) or report.invalid(name, internal(kind, value), IMMUTABLE)
+
+    return check
+
+
+def kept_unshown(*names: str) -> Transition:
+    """Immutable members that the real server checks by generated rules, whose messages show no value."""
+    places = [(name, name.split(".")) for name in names]
+
+    def check(new: Obj, old: Obj, path: str, report: Report) -> bool:
+        for name, keys in places:
+            if not same(dig(new, keys), dig(old, keys)):
+                report.invalid(name, None, IMMUTABLE)
+        return True
+
+    return check

@@ -1,0 +1,263 @@
+"""Sets of field paths, kept in the form in which `managedFields` writes them.
+
+A set is a nested dict: its keys are path elements (`f:name`, `k:{"name":"c"}`, `v:"x"`, `i:0`), its values the sets
+below. `{}` below a key makes the key itself a member; `"."` beside other keys does so where there are more below it:
+
+    {"f:spec": {"f:replicas": {}, "f:ports": {".": {}, "k:{\\"port\\":80}": {}}}}     spec.replicas, spec.ports, …
+
+The empty set is `{}`. Elements are compared as texts, so texts must be canonical (`canonical` sees to it for what comes
+from outside). Operations share their arguments' parts; nobody changes a set in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from konverge.apiserver.go.formatting import go_json, go_scalar
+from konverge.apiserver.schema.node import Kind, TypeNode
+from konverge.objects.remember import remembered
+
+FieldSet = dict[str, Any]
+Path = tuple[str, ...]
+SELF = "."
+
+
+class FieldSetError(ValueError):
+    """A `fieldsV1` that cannot be read."""
+
+
+def of(*paths: Iterable[str]) -> FieldSet:
+    """The set of these paths; a path is its elements."""
+    found: FieldSet = {}
+    for path in paths:
+        *parents, last = path
+        here = found
+        for element in parents:
+            below = here.get(element)
+            if below == {}:
+                below = here[element] = {SELF: {}}
+            here = here.setdefault(element, {})
+        here[last] = {SELF: {}, **here[last]} if here.get(last) else {}
+    return found
+
+
+def is_member(below: FieldSet) -> bool:
+    """Whether the element above `below` is itself in the set."""
+    return not below or SELF in below
+
+
+def has(fields: FieldSet, path: Path) -> bool:
+    here = fields
+    for element in path:
+        below = here.get(element)
+        if below is None:
+            return False
+        here = below
+    return bool(path) and is_member(here)
+
+
+def union(a: FieldSet, b: FieldSet) -> FieldSet:
+    if not a or not b or a is b:
+        return a or b
+    out = dict(a)
+    for element, below in b.items():
+        mine = out.get(element)
+        out[element] = below if mine is None else _union_below(mine, below)
+    return out
+
+
+def _union_below(a: FieldSet, b: FieldSet) -> FieldSet:
+    if a and b:
+        return union(a, b)
+    more = a or b
+    return more if not more or SELF in more else {SELF: {}, **more}
+
+
+def intersection(a: FieldSet, b: FieldSet) -> FieldSet:
+    out = {}
+    for element, below in a.items():
+        other = b.get(element)
+        if other is not None and element != SELF:
+            found = _intersection_below(below, other)
+            if found is not None:
+                out[element] = found
+    return out
+
+
+def _intersection_below(a: FieldSet, b: FieldSet) -> FieldSet | None:
+    return _node(is_member(a) and is_member(b), intersection(a, b))
+
+
+def difference(a: FieldSet, b: FieldSet) -> FieldSet:
+    """The paths of `a` that are not in `b`; a path below one in `b` stays."""
+    if not b and SELF not in a:
+        return a
+    out = dict(a)
+    out.pop(SELF, None)
+    for element, other in b.items():
+        below = out.get(element)
+        if below is not None:
+            found = _node(is_member(below) and not is_member(other), difference(below, other))
+            _set(out, element, found)
+    return out
+
+
+def recursive_difference(a: FieldSet, b: FieldSet) -> FieldSet:
+    """The paths of `a` that are neither in `b` nor below one in `b`."""
+    if not b:
+        return a
+    out = dict(a)
+    out.pop(SELF, None)
+    for element, other in b.items():
+        below = out.get(element)
+        if below is not None:
+            gone = is_member(other)
+            _set(out, element, None if gone else _node(is_member(below), recursive_difference(below, other)))
+    return out
+
+
+def _set(fields: FieldSet, element: str, below: FieldSet | None) -> None:
+    if below is None:
+        del fields[element]
+    else:
+        fields[element] = below
+
+
+def _node(member: bool, below: FieldSet) -> FieldSet | None:
+    """What stands below an element; None where there is nothing, and it is no member either."""
+    if member:
+        return {SELF: {}, **below} if below else {}
+    return below or None
+
+
+def with_named(fields: FieldSet, node: TypeNode | None) -> FieldSet:
+    """With every declared field on the way to a member made a member as well."""
+    out: FieldSet = {}
+    for element, below in fields.items():
+        if not below:
+            out[element] = below
+            continue
+        inner, named = _descend(node, element)
+        found = with_named(below, inner)
+        out[element] = {SELF: {}, **found} if named and SELF not in found else found
+    return out
+
+
+def _descend(node: TypeNode | None, element: str) -> tuple[TypeNode | None, bool]:
+    """The type below an element, and whether the element is a declared field."""
+    if node is None:
+        return None, False
+    if element.startswith("f:") and node.kind is not Kind.LIST:
+        name = element[2:]
+        return node.child(name), name in node.fields
+    return (node.element, False) if element.startswith("k:") and node.kind is Kind.LIST else (None, False)
+
+
+def paths(fields: FieldSet, prefix: Path = ()) -> Iterator[Path]:
+    """All members, those of a level before those below it, in canonical order."""
+    elements = _sorted(element for element in fields if element != SELF)
+    for element in elements:
+        if is_member(fields[element]):
+            yield (*prefix, element)
+    for element in elements:
+        if fields[element]:
+            yield from paths(fields[element], (*prefix, element))
+
+
+def ordered(fields: FieldSet) -> FieldSet:
+    """The same set with its keys in canonical order, for writing."""
+    return {element: ordered(below) if (below := fields[element]) else below for element in _sorted(fields)}
+
+
+def _sorted(fields: Iterable[str]) -> list[str]:
+    """Names of fields are in order as texts; other elements are not."""
+    elements = sorted(fields)
+    return elements if not elements or elements[-1][0] <= "f" else sorted(elements, key=order)
+
+
+@remembered(8192)
+def order(element: str) -> tuple[Any, ...]:
+    """Fields, keys, values, indices; each by its content."""
+    if element == SELF:
+        return (0,)
+    kind, content = element[0], element[2:]
+    if kind == "f":
+        return (1, content)
+    if kind == "k":
+        return (2, [(name, _rank(value)) for name, value in msgspec.json.decode(content).items()])
+    if kind != "v":
+        return (4, int(content))
+    return (3, _rank(content[1:-1] if _is_plain_text(content) else msgspec.json.decode(content)))
+
+
+def _is_plain_text(content: str) -> bool:
+    """A JSON string without escapes: what is between the quotes is the text."""
+    return content[:1] == '"' and "\\" not in content
+
+
+def _rank(value: Any) -> tuple[int, Any]:
+    """Values of different types have an order too: numbers, strings, booleans, null."""
+    if isinstance(value, bool):
+        return (2, value)
+    if isinstance(value, (int, float)):
+        return (0, value)
+    return (1, value) if isinstance(value, str) else (3, 0)
+
+
+def show(path: Path) -> str:
+    """A path as messages print it: `.spec.ports[port=80,protocol="TCP"].name`."""
+    return "".join(map(show_element, path))
+
+
+def show_element(element: str) -> str:
+    kind, content = element[0], element[2:]
+    if kind == "f":
+        return f".{content}"
+    if kind == "k":
+        keys = msgspec.json.decode(content).items()
+        return "[" + ",".join(f"{name}={go_scalar(value)}" for name, value in keys) + "]"
+    return f"[={go_scalar(msgspec.json.decode(content))}]" if kind == "v" else f"[{content}]"
+
+
+def key_element(keys: dict[str, Any]) -> str:
+    """`k:` with the fields that identify a list item."""
+    return "k:{" + ",".join(f"{go_json(name)}:{go_json(keys[name])}" for name in sorted(keys)) + "}"
+
+
+def value_element(value: Any) -> str:
+    return f"v:{go_json(value)}"
+
+
+def canonical(fields: Any) -> FieldSet:
+    """A `fieldsV1` from outside as a set. Elements of unknown kinds are dropped."""
+    if not isinstance(fields, dict):
+        raise FieldSetError("fieldsV1 is not an object")
+    out: FieldSet = {}
+    for element, below in fields.items():
+        if element == SELF:
+            out[SELF] = {}
+            continue
+        known = _canonical_element(element)
+        if known:
+            out[known] = canonical(below)
+    return {} if out.keys() == {SELF} else out
+
+
+@remembered(8192)
+def _canonical_element(element: str) -> str:
+    kind, separator, content = element[:1], element[1:2], element[2:]
+    if separator != ":":
+        raise FieldSetError(f"missing colon: {element}")
+    try:
+        if kind == "f":
+            return element
+        if kind == "k":
+            return key_element(dict(msgspec.json.decode(content)))
+        if kind == "v":
+            return value_element(msgspec.json.decode(content))
+        return f"i:{int(content)}" if kind == "i" else ""
+    except (msgspec.DecodeError, ValueError, TypeError) as error:
+        raise FieldSetError(f"{element}: {error}") from None

@@ -1,0 +1,112 @@
+"""`Tables`: the server's table maker, for built-in kinds by declaration and for custom ones by their definitions."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import import_module, resources
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from konverge.apiserver.registry import Served
+from konverge.apiserver.strategy import Obj
+
+if TYPE_CHECKING:
+    from konverge.apiserver.crd.serving.manager import Manager
+
+Cell = Callable[[Obj], Any]
+Row = Mapping[str, Cell]
+"""A kind: its cells by the names of their columns, in order."""
+
+_MODULES = {
+    "": "core",
+    "events.k8s.io": "core",
+    "apps": "workloads",
+    "autoscaling": "autoscaling",
+    "batch": "workloads",
+    "policy": "workloads",
+    "discovery.k8s.io": "networking",
+    "networking.k8s.io": "networking",
+    "storage.k8s.io": "storage",
+    "resource.k8s.io": "resource",
+}
+_PLAIN = "cluster"
+"""The module of all other groups."""
+
+
+class Tables:
+    """Columns and rows of every kind."""
+
+    def __init__(self, definitions: Manager) -> None:
+        self._definitions = definitions
+
+    def columns(self, served: Served) -> list[Obj]:
+        if served.custom:
+            return [definition for definition, _ in self._custom(served)]
+        return _columns(_key(served))
+
+    def rows(self, served: Served, objects: Sequence[Obj], *, listed: bool = False) -> list[Obj]:
+        """A row for each object. `listed`: they are a list, in which rows may depend on each other."""
+        if served.custom:
+            cells = [cell for _, cell in self._custom(served)]
+            return [{"cells": [cell(obj) for cell in cells]} for obj in objects]
+        return _rows(_key(served), objects, listed)
+
+    def ordered(self, served: Served, objects: list[Obj]) -> list[Obj]:
+        """The objects of a list in the order in which their table shows them."""
+        order = None if served.custom else _module(served.resource.group, "ORDER").get(served.resource.kind)
+        return objects if order is None else sorted(objects, key=order)
+
+    def _custom(self, served: Served) -> list[tuple[Obj, Cell]]:
+        found = self._definitions.find(served)
+        return found.columns if found is not None else []
+
+
+def _key(served: Served) -> tuple[str, str]:
+    return served.resource.group, served.resource.kind
+
+
+def _rows(key: tuple[str, str], objects: Sequence[Obj], listed: bool) -> list[Obj]:
+    row, conditions, mark = _declared(*key)
+    rows: list[Obj] = []
+    for obj in objects:
+        made: Obj = {"cells": [cell(obj) for cell in row.values()]}
+        if conditions is not None and (found := conditions(obj)):
+            made["conditions"] = found
+        rows.append(made)
+    if mark is not None and listed:
+        mark(objects, rows)
+    return rows
+
+
+@cache
+def _declared(group: str, kind: str) -> tuple[Row, Callable[[Obj], list[Obj]] | None, Callable[..., None] | None]:
+    """The cells of a kind, what says that a row is about something finished, and what marks rows of a list."""
+    row: Row | None = _module(group, "KINDS").get(kind)
+    if row is None:
+        row = import_module("konverge.apiserver.table.cluster").PLAIN
+    return row, _module(group, "CONDITIONS").get(kind), _module(group, "MARKS").get(kind)
+
+
+def _module(group: str, part: str) -> dict[str, Any]:
+    """What the module of a group says of its kinds."""
+    module = import_module(f"konverge.apiserver.table.{_MODULES.get(group, _PLAIN)}")
+    return getattr(module, part, {})
+
+
+@cache
+def _data() -> dict[str, list[list[Any]]]:
+    packed = resources.files("konverge.apiserver").joinpath("data/tables.json.gz").read_bytes()
+    found: dict[str, list[list[Any]]] = msgspec.json.decode(gzip.decompress(packed))
+    return found
+
+
+@cache
+def _columns(key: tuple[str, str]) -> list[Obj]:
+    data = _data()
+    return [
+        {"name": name, "type": kind, "format": form, "description": text, "priority": priority}
+        for name, kind, form, priority, text in data.get("/".join(key), data[""])
+    ]

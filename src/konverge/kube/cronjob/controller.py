@@ -1,0 +1,225 @@
+"""The CronJob controller: Jobs at the times of a schedule.
+
+A round: forget finished Jobs beyond the limits; bring the list of active ones up to date; if a start is due (`due`,
+pure), make its Job; come back at the next time. The name of a Job is made of its minute, so that a start is made once
+however often it is tried.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfoNotFoundError
+
+from konverge import clock
+from konverge.client import AlreadyExists, ClientError, Forbidden, NotFound
+from konverge.kube.cronjob import schedule as schedules
+from konverge.kube.cronjob.due import MANY, PADDING, Due, due, is_too_late, stamp, zone_of
+from konverge.kube.cronjob.schedule import Schedule, ScheduleError
+from konverge.kube.job.verdict import is_finished, is_true
+from konverge.objects.codec import from_dict, to_dict
+from konverge.objects.kinds.batch_v1 import CronJob, Job, JobSpec
+from konverge.objects.kinds.core_v1 import ObjectReference
+from konverge.objects.meta import ObjectMeta
+from konverge.objects.times import format_time, parse_time
+from konverge.runtime import Context, Controller, Reconciler, Result, controller_of, set_controller_reference
+
+SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+
+
+class CronJobReconciler(Reconciler[CronJob]):
+    async def reconcile(self, ctx: Context[CronJob]) -> Result | None:
+        jobs = [job for job in await ctx.owned(Job) if _is_ours(ctx.obj, job)]
+        await _forget(ctx, jobs)
+        _note_finished(ctx, jobs)
+        await _note_missing(ctx, jobs)
+        schedule = None if ctx.obj.metadata.deletion_timestamp or ctx.obj.spec.suspend else _schedule(ctx)
+        if schedule is None:
+            await ctx.save_status()
+            return None
+        now = clock.utc_now()
+        found = due(ctx.obj, schedule, now)
+        try:
+            await _start(ctx, found, now)
+        finally:
+            await ctx.save_status()
+        wait = (found.next - now).total_seconds() + PADDING if found.next is not None else 0.0
+        return Result(requeue_after=wait)
+
+
+def _is_ours(cronjob: CronJob, job: Job) -> bool:
+    owner = controller_of(job)
+    return owner is not None and owner.uid == cronjob.metadata.uid
+
+
+def _schedule(ctx: Context[CronJob]) -> Schedule | None:
+    """The schedule in its zone; None, and a warning, when one of them cannot be understood."""
+    text = ctx.obj.spec.schedule
+    if "TZ" in text:
+        where = "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/"
+        words = f"CRON_TZ or TZ used in schedule {_quoted(text)} is not officially supported"
+        ctx.warning("UnsupportedSchedule", f"{words}, see {where} for more details")
+    try:
+        return schedules.parse(text, zone_of(ctx.obj))
+    except ScheduleError as error:
+        ctx.warning("UnparseableSchedule", f"unparseable schedule: {_quoted(text)} : {error}")
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        ctx.warning("UnknownTimeZone", f"invalid timeZone: {_quoted(ctx.obj.spec.time_zone or '')}: {error}")
+    return None
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+# ------------------------------------------------------------------ what has been
+
+
+async def _forget(ctx: Context[CronJob], jobs: list[Job]) -> None:
+    """Delete finished Jobs beyond the limits, oldest first."""
+    spec = ctx.obj.spec
+    for outcome, limit in (
+        ("Complete", spec.successful_jobs_history_limit),
+        ("Failed", spec.failed_jobs_history_limit),
+    ):
+        if limit is None:
+            continue
+        over = sorted((job for job in jobs if is_true(job, outcome)), key=_started)
+        for job in over[: max(0, len(over) - limit)]:
+            await _delete(ctx, job.metadata.name, job.metadata.uid)
+
+
+def _started(job: Job) -> tuple[bool, str, str]:
+    return job.status.start_time is None, job.status.start_time or "", job.metadata.name
+
+
+async def _delete(ctx: Context[CronJob], name: str, uid: str) -> None:
+    try:
+        with contextlib.suppress(NotFound):
+            await ctx.client.delete(Job, name, ctx.request.namespace, uid=uid, propagation="Background")
+    except ClientError as error:
+        ctx.warning("FailedDelete", f"Deleted job: {error}")
+        raise
+    _drop(ctx, uid)
+    ctx.event("SuccessfulDelete", f"Deleted job {name}")
+
+
+def _drop(ctx: Context[CronJob], uid: str) -> None:
+    ctx.obj.status.active = [reference for reference in ctx.obj.status.active if reference.uid != uid]
+
+
+def _note_finished(ctx: Context[CronJob], jobs: list[Job]) -> None:
+    status = ctx.obj.status
+    active = {reference.uid for reference in status.active}
+    for job in jobs:
+        listed = job.metadata.uid in active
+        if not is_finished(job):
+            if not listed:
+                words = f"Saw a job that the controller did not create or forgot: {job.metadata.name}"
+                ctx.warning("UnexpectedJob", words)
+            continue
+        if listed:
+            _drop(ctx, job.metadata.uid)
+            outcome = "Complete" if is_true(job, "Complete") else "Failed"
+            ctx.event("SawCompletedJob", f"Saw completed job: {job.metadata.name}, condition: {outcome}")
+        done = job.status.completion_time
+        if is_true(job, "Complete") and done and done > (status.last_successful_time or ""):
+            status.last_successful_time = done
+
+
+async def _note_missing(ctx: Context[CronJob], jobs: list[Job]) -> None:
+    there = {job.metadata.uid for job in jobs}
+    for reference in ctx.obj.status.active:
+        if reference.uid in there:
+            continue
+        try:
+            await ctx.client.get(Job, reference.name or "", ctx.request.namespace)
+        except NotFound:
+            _drop(ctx, reference.uid or "")
+            ctx.event("MissingJob", f"Active job went missing: {reference.name}")
+
+
+# ------------------------------------------------------------------ the next start
+
+
+async def _start(ctx: Context[CronJob], found: Due, now: datetime) -> None:
+    cronjob, start = ctx.obj, found.start
+    if start is None:
+        return
+    if found.missed > MANY:
+        words = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
+        ctx.warning("TooManyMissedTimes", words)
+    if is_too_late(cronjob, start, now):
+        text = start.strftime("%a, %d %b %Y %H:%M:%S +0000")
+        ctx.warning("MissSchedule", f"Missed scheduled time to start a job: {text}")
+        return
+    name = job_name(cronjob, start)
+    if any(reference.name == name for reference in cronjob.status.active) or _is_last(cronjob, start):
+        return
+    if cronjob.spec.concurrency_policy == "Forbid" and cronjob.status.active:
+        words = "Not starting job because prior execution is running and concurrency policy is Forbid"
+        ctx.event("JobAlreadyActive", words)
+        return
+    if cronjob.spec.concurrency_policy == "Replace":
+        for reference in list(cronjob.status.active):
+            await _delete(ctx, reference.name or "", reference.uid or "")
+    job = await _create(ctx, start)
+    if job is not None:
+        cronjob.status.active = [*cronjob.status.active, _reference(job)]
+        cronjob.status.last_schedule_time = format_time(start)
+
+
+def _is_last(cronjob: CronJob, start: datetime) -> bool:
+    last = cronjob.status.last_schedule_time
+    return bool(last) and parse_time(last or "") == start
+
+
+async def _create(ctx: Context[CronJob], start: datetime) -> Job | None:
+    """Make the Job of a start; one that we made before counts, another's by that name does not."""
+    wish = job_for(ctx.obj, start)
+    try:
+        job = await ctx.client.create(wish)
+    except AlreadyExists:
+        live = await ctx.client.get(Job, wish.metadata.name, ctx.request.namespace)
+        return live if _is_ours(ctx.obj, live) else None
+    except ClientError as error:
+        if not (isinstance(error, Forbidden) and error.namespace_terminating):
+            ctx.warning("FailedCreate", f"Error creating job: {error}")
+        raise
+    ctx.event("SuccessfulCreate", f"Created job {job.metadata.name}")
+    return job
+
+
+def job_name(cronjob: CronJob, start: datetime) -> str:
+    return f"{cronjob.metadata.name}-{int(start.timestamp()) // 60}"
+
+
+def job_for(cronjob: CronJob, start: datetime) -> Job:
+    template = cronjob.spec.job_template
+    job = Job(
+        metadata=ObjectMeta(
+            name=job_name(cronjob, start),
+            namespace=cronjob.metadata.namespace,
+            labels=dict(template.metadata.labels),
+            annotations={**template.metadata.annotations, SCHEDULED: stamp(start, zone_of(cronjob))},
+        ),
+        spec=from_dict(JobSpec, to_dict(template.spec)),
+    )
+    set_controller_reference(cronjob, job)
+    return job
+
+
+def _reference(job: Job) -> ObjectReference:
+    return ObjectReference(
+        api_version=job.api_version,
+        kind=job.kind,
+        name=job.metadata.name,
+        namespace=job.metadata.namespace,
+        uid=job.metadata.uid,
+        resource_version=job.metadata.resource_version,
+    )
+
+
+def controllers() -> list[Controller[Any]]:
+    return [Controller(CronJob, CronJobReconciler(), owns=[Job], component="cronjob-controller")]

@@ -1,0 +1,248 @@
+"""Endpoints and EndpointSlices: where the pods behind a Service are, and which of them serve.
+
+One reconcile of a Service writes both: its pods are looked up once. Two more controllers are about Endpoints: those
+whose Service is gone go too, and those that somebody made by hand for a Service without a selector are mirrored to
+slices (`mirroring`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from konverge.cache import Change, IndexFunction
+from konverge.cache.record import Meta, Record
+from konverge.client import NotFound, merge_between
+from konverge.kube import pods as podlib
+from konverge.kube.endpoints import members, mirroring, subsets
+from konverge.kube.endpoints.publish import HEADLESS, MANAGED_BY, SERVICE_NAME, Form, Groups, delete, publish
+from konverge.kube.endpoints.triggers import ANNOTATION, Triggers
+from konverge.kube.pod_predicates import by_node, moved
+from konverge.kube.refusals import creating
+from konverge.objects.kinds.core_v1 import Endpoints, Node, ObjectReference, Pod, Service
+from konverge.objects.kinds.discovery_v1 import (
+    Endpoint,
+    EndpointConditions,
+    EndpointHints,
+    EndpointPort,
+    EndpointSlice,
+    ForNode,
+    ForZone,
+)
+from konverge.objects.meta import Object, ObjectMeta
+from konverge.runtime import Changed, Context, Controller, Reconciler, Request, Watch
+from konverge.runtime.predicates import any_of, created, deleted, labels_changed
+
+SLICE_CONTROLLER = "endpointslice-controller.k8s.io"
+ENDPOINTS_MANAGED_BY = "endpoints.kubernetes.io/managed-by"
+ENDPOINTS_CONTROLLER = "endpoint-controller"
+OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
+ZONE = "topology.kubernetes.io/zone"
+CLOSE = ("PreferClose", "PreferSameZone", "PreferSameNode")
+
+_RESERVED = {SERVICE_NAME, MANAGED_BY, HEADLESS}
+
+
+class ServiceReconciler(Reconciler[Service]):
+    def __init__(self, triggers: Triggers) -> None:
+        self._triggers = triggers
+
+    async def reconcile(self, ctx: Context[Service]) -> None:
+        service = ctx.obj
+        if service.spec.type == "ExternalName" or not service.spec.selector:
+            return
+        pods = members.selected(ctx)
+        trigger = self._triggers.changed(service, pods)
+        await write_endpoints(ctx, pods, trigger)
+        await write_slices(ctx, pods, trigger)
+
+
+# ------------------------------------------------------------------ Endpoints
+
+
+async def write_endpoints(ctx: Context[Service], pods: list[Pod], trigger: str | None) -> None:
+    service = ctx.obj
+    found = await ctx.get(Endpoints, service.metadata.name)
+    wanted = subsets.of_service(service, pods)
+    truncated = subsets.truncate(wanted)
+    labels = {name: value for name, value in service.metadata.labels.items() if name != HEADLESS}
+    labels |= {HEADLESS: ""} if members.is_headless(service) else {}
+    labels[ENDPOINTS_MANAGED_BY] = ENDPOINTS_CONTROLLER
+    annotations = dict(found.metadata.annotations) if found else {}
+    annotations.pop(OVER_CAPACITY, None)
+    annotations |= {OVER_CAPACITY: "truncated"} if truncated else {}
+    if found is None:
+        annotations |= {ANNOTATION: trigger} if trigger else {}
+        meta = ObjectMeta(name=service.metadata.name, namespace=service.metadata.namespace, labels=labels)
+        meta.annotations = annotations
+        with creating():
+            await ctx.client.create(Endpoints(metadata=meta, subsets=wanted))
+        return
+    meta = msgspec.structs.replace(found.metadata, labels=labels, annotations=annotations)
+    wish = msgspec.structs.replace(found, metadata=meta, subsets=wanted)
+    if merge_between(found, wish).body:
+        annotations.pop(ANNOTATION, None)
+        annotations |= {ANNOTATION: trigger} if trigger else {}
+        await ctx.client.patch(Endpoints, meta.name, merge_between(found, wish), meta.namespace)
+
+
+class LeftoverReconciler(Reconciler[Endpoints]):
+    """Endpoints without a Service: ours always go, others when their Service does or when we come to know them."""
+
+    def __init__(self, triggers: Triggers) -> None:
+        self._triggers = triggers
+
+    async def reconcile(self, ctx: Context[Endpoints]) -> None:
+        meta = ctx.obj.metadata
+        if await ctx.get(Service, meta.name) is not None:
+            return
+        self._triggers.forget(ctx.request)
+        ours = meta.labels.get(ENDPOINTS_MANAGED_BY) == ENDPOINTS_CONTROLLER
+        if ours or (mirroring.LEADER not in meta.annotations and any(map(_orphans, ctx.reasons))):
+            with contextlib.suppress(NotFound):
+                await ctx.client.delete(Endpoints, meta.name, meta.namespace, uid=meta.uid)
+
+
+def _orphans(reason: object) -> bool:
+    return isinstance(reason, Changed) and (reason.kind == Service.__name__ or reason.change.initial)
+
+
+# ------------------------------------------------------------------ slices
+
+
+async def write_slices(ctx: Context[Service], pods: list[Pod], trigger: str | None) -> None:
+    service = ctx.obj
+    existing = [
+        found for found in ctx.indexed(EndpointSlice, mirroring.OF_SERVICE, str(ctx.request))
+        if found.metadata.labels.get(MANAGED_BY) == SLICE_CONTROLLER
+    ]  # fmt: skip
+    families = members.families(service)
+    form = Form(labels=_labels(service), trigger=trigger)
+    for family in families:
+        groups = await _groups(ctx, family, pods)
+        await publish(ctx, [one for one in existing if _is_ours(one, service, (family,))], groups, form)
+    for found in existing:
+        if not _is_ours(found, service, families):
+            await delete(ctx, found)
+
+
+def _is_ours(found: EndpointSlice, service: Service, families: Any) -> bool:
+    owned = any(owner.uid == service.metadata.uid for owner in found.metadata.owner_references)
+    return owned and found.address_type in families
+
+
+def _labels(service: Service) -> dict[str, str]:
+    labels = {name: value for name, value in service.metadata.labels.items() if name not in _RESERVED}
+    labels |= {HEADLESS: ""} if members.is_headless(service) else {}
+    return {**labels, SERVICE_NAME: service.metadata.name, MANAGED_BY: SLICE_CONTROLLER}
+
+
+async def _groups(ctx: Context[Service], family: str, pods: list[Pod]) -> Groups:
+    service, groups = ctx.obj, Groups(family)
+    for pod in pods:
+        if not members.is_reachable(pod, terminating=True):
+            continue
+        group = groups.open(_ports(service, pod))
+        node = await ctx.get(Node, pod.spec.node_name) if pod.spec.node_name else None
+        if node is None and not service.spec.publish_not_ready_addresses:
+            continue  # its address says nothing: the pod is about to be collected, or its node to appear
+        addresses = members.addresses(pod, family)
+        if addresses:
+            group.append(_endpoint(service, pod, node, addresses))
+    return groups
+
+
+def _ports(service: Service, pod: Pod) -> list[EndpointPort]:
+    return [
+        EndpointPort(name=port.name or "", port=number, protocol=port.protocol, app_protocol=port.app_protocol)
+        for port in service.spec.ports
+        if (number := members.port_number(pod, port)) is not None
+    ]
+
+
+def _endpoint(service: Service, pod: Pod, node: Node | None, addresses: list[str]) -> Endpoint:
+    meta, serving = pod.metadata, podlib.is_ready(pod)
+    going = meta.deletion_timestamp is not None
+    ready = bool(service.spec.publish_not_ready_addresses) or (serving and not going)
+    made = Endpoint(
+        addresses=addresses,
+        conditions=EndpointConditions(ready=ready, serving=serving, terminating=going),
+        hostname=members.hostname(pod, service),
+        node_name=pod.spec.node_name or None,
+        target_ref=ObjectReference(kind="Pod", namespace=meta.namespace, name=meta.name, uid=meta.uid),
+        zone=(node.metadata.labels.get(ZONE) if node else None) or None,
+    )
+    if ready and service.spec.traffic_distribution in CLOSE:
+        made.hints = _hints(made, by_node=service.spec.traffic_distribution == "PreferSameNode")
+    return made
+
+
+def _hints(endpoint: Endpoint, *, by_node: bool) -> EndpointHints | None:
+    """Who should use an endpoint: those who are near it."""
+    hints = EndpointHints(
+        for_zones=[ForZone(name=endpoint.zone)] if endpoint.zone else [],
+        for_nodes=[ForNode(name=endpoint.node_name)] if by_node and endpoint.node_name else [],
+    )
+    return hints if hints.for_zones or hints.for_nodes else None
+
+
+# ------------------------------------------------------------------ declaration
+
+
+def _of_slice(found: EndpointSlice) -> list[Request]:
+    service = found.metadata.labels.get(SERVICE_NAME)
+    return [Request(found.metadata.namespace, service)] if service else []
+
+
+def _same_name(obj: Service | Endpoints) -> list[Request]:
+    return [Request(obj.metadata.namespace, obj.metadata.name)]
+
+
+def _node_counts(change: Change) -> bool:
+    """A node came or went, or is in another zone. Those of the first list come with the Services themselves."""
+    return not change.initial and any_of(created, deleted, labels_changed)(change)
+
+
+def by_service(record: Record, meta: Meta) -> Iterable[str]:
+    service = meta.labels.get(SERVICE_NAME)
+    return [f"{meta.namespace}/{service}"] if service else []
+
+
+def controllers() -> list[Controller[Any]]:
+    triggers = Triggers()
+    slice_index: dict[type[Object], dict[str, IndexFunction]] = {EndpointSlice: {mirroring.OF_SERVICE: by_service}}
+    return [
+        Controller(
+            Service,
+            ServiceReconciler(triggers),
+            name="endpoints",
+            watches=[
+                Watch(kind=Pod, lookup=members.services_of, predicate=moved),
+                Watch(kind=Node, lookup=members.services_on, predicate=_node_counts),
+                Watch(kind=Endpoints, requests=_same_name),
+                Watch(kind=EndpointSlice, requests=_of_slice),
+            ],
+            indexes={
+                Pod: {members.LABELS: members.by_labels, members.NODE: by_node},
+                Service: {members.SELECTOR: members.by_selector},
+                **slice_index,
+            },
+        ),
+        Controller(
+            Endpoints,
+            LeftoverReconciler(triggers),
+            name="endpoints-leftover",
+            predicate=created,
+            watches=[Watch(kind=Service, requests=_same_name, predicate=deleted)],
+        ),
+        Controller(
+            Endpoints,
+            mirroring.MirroringReconciler(),
+            name="endpointslice-mirroring",
+            watches=[Watch(kind=Service, requests=_same_name), Watch(kind=EndpointSlice, requests=_of_slice)],
+            indexes=slice_index,
+        ),
+    ]

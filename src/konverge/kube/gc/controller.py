@@ -1,0 +1,189 @@
+"""The garbage collector: what nobody owns any more goes; what is to go waits for, or lets go, what depends on it.
+
+Background, foreground and orphan deletion as Kubernetes has them. The graph (`graph.py`) says whom to look at; here
+each is looked at: its owners are asked for (the graph first, then the server, by uid), and what follows is one write.
+Every write names the uid that it means, so a name that was taken again is never hit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import Any
+
+from konverge.cache import Change
+from konverge.client import ApiStatusError, Client, ClientError, MergePatch, NotFound, UnknownKind
+from konverge.kube.gc.graph import FOREGROUND, ORPHAN, Graph, Node, Reference
+from konverge.kube.gc.nodes import node_of
+from konverge.kube.monitors import Monitors
+from konverge.objects.resource import Resource
+from konverge.workqueue import ShutDown, WorkQueue
+
+WORKERS = 20
+
+_log = logging.getLogger("konverge.kube.gc")
+
+
+class GarbageCollector:
+    """A service: `run` collects until it is cancelled."""
+
+    name = "garbage-collector"
+
+    async def run(self, client: Client) -> None:
+        self._client = client
+        self._graph = Graph()
+        self._queue: WorkQueue[str] = WorkQueue()
+        monitors = Monitors(client, self._on_change)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(monitors.run(), name="gc monitors")
+            await monitors.synced.wait()
+            for number in range(WORKERS):
+                group.create_task(self._work(), name=f"gc worker {number}")
+
+    def _on_change(self, resource: Resource, change: Change) -> None:
+        if change.new is None:
+            wake = self._graph.remove(change.latest.uid)
+        else:
+            wake = self._graph.put(node_of(resource, change.new))
+        for uid in wake:
+            self._queue.add(uid)
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                item = await self._queue.get()
+            except ShutDown:
+                return
+            try:
+                await self._look_at(item.key)
+                self._queue.forget(item.key)
+            except ClientError as error:
+                _log.info("%s: %s; tried again later", item.key, error)
+                self._queue.add_rate_limited(item.key)
+            finally:
+                self._queue.done(item.key)
+
+    # -------------------------------------------------------------- one object
+
+    async def _look_at(self, uid: str) -> None:
+        node = self._graph.nodes.get(uid)
+        if node is None:
+            return
+        live = await self._live(node.resource, node.namespace, node.name)
+        if live is None or live["metadata"]["uid"] != uid:
+            for other in self._graph.remove(uid):
+                self._queue.add(other)
+            return
+        node = node_of(node.resource, live)
+        if node.orphans_dependents:
+            await self._orphan_dependents(node)
+        elif node.deletes_dependents:
+            await self._release_when_alone(node)
+        elif not node.deleting and node.owners:
+            await self._judge(node)
+
+    async def _judge(self, node: Node) -> None:
+        """By its owners: solid ones keep it, absent ones are forgotten, ones that wait for it make it go."""
+        solid, dangling, waiting = [], [], []
+        for reference in node.owners:
+            owner = await self._owner(node, reference)
+            if owner is None:
+                dangling.append(reference)
+            elif owner.deletes_dependents:
+                waiting.append(reference)
+            else:
+                solid.append(reference)
+        if solid:
+            if dangling or waiting:
+                await self._drop_references(node, {ref.uid for ref in (*dangling, *waiting)})
+        elif waiting and self._graph.dependents_of(node.uid):
+            # Its own dependents go first, so that the owner waits for all of them.
+            if any(dep.deletes_dependents for dep in self._graph.dependents_of(node.uid)):
+                await self._unblock(node)
+            await self._delete(node, "Foreground")
+        else:
+            await self._delete(node, _policy_of(node))
+
+    async def _owner(self, node: Node, reference: Reference) -> Node | None:
+        known = self._graph.nodes.get(reference.uid)
+        if known is not None:
+            foreign = known.resource.namespaced and known.namespace != node.namespace
+            return None if foreign else known
+        try:
+            resource = await self._client.mapper.kind(reference.api_version, reference.kind)
+        except UnknownKind:
+            return None
+        if resource.namespaced and not node.namespace:
+            return None  # a cluster-scoped object cannot have an owner in a namespace
+        live = await self._live(resource, node.namespace if resource.namespaced else "", reference.name)
+        return node_of(resource, live) if live is not None and live["metadata"]["uid"] == reference.uid else None
+
+    # -------------------------------------------------------------- what follows
+
+    async def _release_when_alone(self, node: Node) -> None:
+        blocking = self._graph.blocking_dependents(node.uid)
+        if not blocking:
+            await self._drop_finalizer(node, FOREGROUND)
+        for dependent in blocking:
+            if not dependent.deletes_dependents:
+                self._queue.add(dependent.uid)
+
+    async def _orphan_dependents(self, node: Node) -> None:
+        for dependent in self._graph.dependents_of(node.uid):
+            await self._drop_references(dependent, {node.uid})
+        await self._drop_finalizer(node, ORPHAN)
+
+    async def _delete(self, node: Node, policy: Any) -> None:
+        with contextlib.suppress(NotFound):  # a Conflict may mean another by the same name: the next look tells
+            await self._client.delete(node.resource, node.name, node.namespace, uid=node.uid, propagation=policy)
+
+    async def _drop_references(self, node: Node, uids: set[str]) -> None:
+        live = await self._live(node.resource, node.namespace, node.name)
+        if live is None or live["metadata"]["uid"] != node.uid:
+            return
+        present = live["metadata"].get("ownerReferences", [])
+        kept = [reference for reference in present if reference["uid"] not in uids]
+        if len(kept) != len(present):
+            await self._patch(node, live, {"ownerReferences": kept or None})
+
+    async def _unblock(self, node: Node) -> None:
+        live = await self._live(node.resource, node.namespace, node.name)
+        if live is not None:
+            references = [{**ref, "blockOwnerDeletion": False} for ref in live["metadata"].get("ownerReferences", [])]
+            await self._patch(node, live, {"ownerReferences": references})
+
+    async def _drop_finalizer(self, node: Node, finalizer: str) -> None:
+        live = await self._live(node.resource, node.namespace, node.name)
+        if live is None or live["metadata"]["uid"] != node.uid:
+            return
+        present = live["metadata"].get("finalizers", [])
+        if finalizer in present:
+            await self._patch(node, live, {"finalizers": [name for name in present if name != finalizer] or None})
+
+    async def _patch(self, node: Node, live: dict[str, Any], metadata: dict[str, Any]) -> None:
+        """Guarded by what was read: somebody else's change makes it a Conflict, and it is tried again."""
+        guarded = {**metadata, "uid": node.uid, "resourceVersion": live["metadata"]["resourceVersion"]}
+        with contextlib.suppress(NotFound):
+            await self._client.patch(node.resource, node.name, MergePatch({"metadata": guarded}), node.namespace)
+
+    async def _live(self, resource: Resource, namespace: str, name: str) -> dict[str, Any] | None:
+        try:
+            return await self._client.get(resource, name, namespace)
+        except NotFound:
+            return None
+        except ApiStatusError as error:
+            if error.code == 405:
+                return None
+            raise
+
+
+def _policy_of(node: Node) -> str:
+    """How a dependent goes: as its own finalizers ask for, else in the background."""
+    if ORPHAN in node.finalizers:
+        return "Orphan"
+    return "Foreground" if FOREGROUND in node.finalizers else "Background"
+
+
+def services() -> list[GarbageCollector]:
+    return [GarbageCollector()]

@@ -1,0 +1,223 @@
+"""The Job controller: pods that run until enough of them have succeeded, or too many have failed.
+
+A round: the Job's pods; whether it is over (`verdict`, pure); if so its pods go, else pods are made or deleted (`work`,
+pure); then those that ended are counted (`tracking`). A second controller frees pods whose Job has gone.
+
+Changes of pods are looked at a second's worth together, as upstream: a Job whose pods end in a burst is counted once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from konverge.cache import Change, by_owner
+from konverge.client import ClientError
+from konverge.kube import pods as podlib
+from konverge.kube.adoption import ORPHANS, adoptable, adopters, claim, orphans
+from konverge.kube.batches import create_pods, delete_pods
+from konverge.kube.job import members, tracking, verdict, work
+from konverge.kube.job.backoff import Streak, Streaks
+from konverge.kube.job.members import TRACKING
+from konverge.kube.job.verdict import COMPLETED, Verdict
+from konverge.kube.job.view import View, look_at
+from konverge.objects import labels
+from konverge.objects.kinds.batch_v1 import Job, UncountedTerminatedPods
+from konverge.objects.kinds.core_v1 import Pod
+from konverge.objects.times import now
+from konverge.runtime import Context, Controller, Reason, Reconciler, Request, Result, Watch, controller_of
+from konverge.runtime.context import Caches
+from konverge.runtime.predicates import deleted
+from konverge.runtime.reasons import Changed
+
+OURS = "kubernetes.io/job-controller"
+BATCH = 1.0
+_AT_ONCE = 0.01
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a round came to, before the counting."""
+
+    active: int
+    ready: int
+    terminating: int
+    verdict: Verdict | None = None
+    failure: ClientError | None = None
+    wait: float = 0.0
+
+
+class JobReconciler(Reconciler[Job]):
+    def __init__(self) -> None:
+        self._streaks = Streaks()
+
+    async def reconcile(self, ctx: Context[Job]) -> Result | None:
+        job = ctx.obj
+        if _is_anothers(job) or job.spec.selector is None:
+            return None
+        if verdict.is_finished(job):
+            self._streaks.forget(job.metadata.uid)
+            return None
+        if ctx.reasons and all(_is_pod_change(reason) for reason in ctx.reasons):
+            return Result(requeue_after=BATCH)
+        view = look_at(job, await claim(ctx, Pod, labels.from_selector(job.spec.selector), finalizer=TRACKING))
+        if job.status.start_time is None and not members.is_suspended(job):
+            job.status.start_time = now()
+        streak = self._streaks.get(job.metadata.uid).after(view.new_succeeded, view.new_failed)
+        over = verdict.judge(view)
+        outcome = await _stop(ctx, view, over) if over else await _go_on(ctx, view, streak)
+        whole = await self._count(ctx, view, outcome, streak)
+        if outcome.failure is not None:
+            raise outcome.failure
+        waits = [outcome.wait, verdict.deadline_in(job) or 0.0, 0.0 if whole else _AT_ONCE]
+        return Result(requeue_after=min((wait for wait in waits if wait > 0), default=0.0))
+
+    async def _count(self, ctx: Context[Job], view: View, outcome: Outcome, streak: Streak) -> bool:
+        """Count pods that ended, and finish the Job when all are; False when there are more than one round takes."""
+        job, status, over = ctx.obj, ctx.obj.status, outcome.verdict
+        status.active, status.ready, status.terminating = outcome.active or None, outcome.ready, outcome.terminating
+        tracked = {pod.metadata.uid for pod in view.pods if members.is_tracked(pod)}
+        tracking.settle(status, tracked)
+        leaving, whole = tracking.note(view, over)
+        if over is not None:
+            verdict.put(job, over.interim, "True", over.reason, over.message)
+        await ctx.save_status()
+        self._streaks.put(job.metadata.uid, streak)
+        gone, refusal = await tracking.let_go(ctx, leaving)
+        outcome.failure = outcome.failure or refusal
+        tracking.settle(status, tracked - gone)
+        finished = over is not None and whole and _nothing_left(job) and outcome.terminating == 0
+        if over is not None and finished:
+            verdict.put(job, over.final, "True", over.reason, over.message)
+            status.completion_time = now() if over.success else None
+        await ctx.save_status()
+        if over is not None and finished:
+            _tell(ctx, over)
+        return whole
+
+
+def _is_anothers(job: Job) -> bool:
+    return job.spec.managed_by is not None and job.spec.managed_by != OURS
+
+
+def _is_pod_change(reason: Reason) -> bool:
+    return isinstance(reason, Changed) and reason.kind == "Pod" and not reason.change.initial
+
+
+def _nothing_left(job: Job) -> bool:
+    uncounted = job.status.uncounted_terminated_pods or UncountedTerminatedPods()
+    return not uncounted.succeeded and not uncounted.failed
+
+
+def _tell(ctx: Context[Job], over: Verdict) -> None:
+    if not over.success:
+        ctx.warning(over.reason, over.message)
+        return
+    wanted = ctx.obj.spec.completions
+    if wanted is not None and (ctx.obj.status.succeeded or 0) > wanted:
+        ctx.warning("TooManySucceededPods", "Too many succeeded pods running after completion count reached")
+    ctx.event("Completed", "Job completed")
+
+
+# ------------------------------------------------------------------ making and deleting pods
+
+
+async def _stop(ctx: Context[Job], view: View, over: Verdict) -> Outcome:
+    """It is over: what still runs goes. Their finalizers stay until they have been counted."""
+    failure = await delete_pods(ctx, view.active)
+    if failure is not None:
+        return Outcome(len(view.active), view.ready, view.terminating, failure=failure)
+    return Outcome(0, 0, view.terminating + len(view.active), over)
+
+
+async def _go_on(ctx: Context[Job], view: View, streak: Streak) -> Outcome:
+    outcome = Outcome(len(view.active), view.ready, view.terminating)
+    going = ctx.obj.metadata.deletion_timestamp is not None
+    if not going:
+        steps = work.plan(view, streak)
+        await _delete(ctx, steps.delete, outcome)
+        made, refusal = await create_pods(ctx, steps.create)
+        outcome.active += len(made)
+        outcome.failure = outcome.failure or refusal
+        # A pod of the same index that failed before is let go once its successor is there to be seen.
+        outcome.wait = BATCH if made and view.last_failed else steps.wait
+    if verdict.is_complete(view, outcome.active):
+        outcome.verdict = COMPLETED
+    elif not going:
+        _note_suspension(ctx)
+    return outcome
+
+
+async def _delete(ctx: Context[Job], pods: list[Pod], outcome: Outcome) -> None:
+    """Pods that are too many. They are let go first: nobody failed."""
+    _, refusal = await tracking.let_go(ctx, [pod for pod in pods if members.is_tracked(pod)])
+    outcome.failure = refusal or await delete_pods(ctx, pods)
+    if outcome.failure is None:
+        outcome.active -= len(pods)
+        outcome.ready -= sum(podlib.is_ready(pod) for pod in pods)
+        outcome.terminating += len(pods)
+
+
+def _note_suspension(ctx: Context[Job]) -> None:
+    """The clock of the deadline begins anew whenever a Job is resumed."""
+    job = ctx.obj
+    if members.is_suspended(job):
+        if verdict.put(job, "Suspended", "True", "JobSuspended", "Job suspended"):
+            job.status.start_time = None
+            ctx.event("Suspended", "Job suspended")
+    elif verdict.put(job, "Suspended", "False", "JobResumed", "Job resumed"):
+        job.status.start_time = now()
+        ctx.event("Resumed", "Job resumed")
+
+
+# ------------------------------------------------------------------ pods whose Job has gone
+
+
+async def free_orphan(ctx: Context[Pod]) -> None:
+    """Nobody will count this pod any more: let it go."""
+    pod, owner = ctx.obj, controller_of(ctx.obj)
+    if not members.is_tracked(pod):
+        return
+    if owner is not None:
+        if (owner.api_version, owner.kind) != ("batch/v1", "Job"):
+            return
+        job = await ctx.get(Job, owner.name)
+        ours = job is not None and job.metadata.uid == owner.uid
+        if job is not None and ours and (_is_anothers(job) or not verdict.is_finished(job)):
+            return
+    await tracking.release(ctx, pod)
+
+
+def _may_be_tracked(change: Change) -> bool:
+    """Asked for every pod of the cluster, so the bytes are searched and not decoded."""
+    return change.new is not None and TRACKING.encode() in change.new.raw
+
+
+def _pods_of(job: Job, caches: Caches) -> list[Request]:
+    lister = caches.lister(Pod)
+    found = lister.by_index("owner", job.metadata.uid) if lister is not None else []
+    return [Request(pod.metadata.namespace, pod.metadata.name) for pod in found]
+
+
+# ------------------------------------------------------------------ declaration
+
+
+def controllers() -> list[Controller[Any]]:
+    return [
+        Controller(
+            Job,
+            JobReconciler(),
+            component="job-controller",
+            owns=[Pod],
+            watches=[Watch(kind=Pod, lookup=adopters(Job), predicate=adoptable)],
+            indexes={Pod: {ORPHANS: orphans}},
+        ),
+        Controller(
+            Pod,
+            free_orphan,
+            name="job-orphans",
+            watches=[Watch(kind=Job, lookup=_pods_of, predicate=deleted)],
+            predicate=_may_be_tracked,
+            indexes={Pod: {"owner": by_owner}},
+        ),
+    ]

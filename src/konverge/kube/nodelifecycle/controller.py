@@ -1,0 +1,198 @@
+"""The node lifecycle: a node that falls silent becomes Unknown, is tainted, and loses its pods in time.
+
+A node is looked at when it changes and when its silence would be too long; not at every heartbeat, of which an idle
+cluster has nothing but. What follows from its conditions are its taints (`taints`), and from those the end of its pods
+(`eviction`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Protocol
+
+from konverge import clock
+from konverge.cache import Change
+from konverge.client import MergePatch, NotFound, StrategicPatch
+from konverge.kube import pods as podlib
+from konverge.kube.nodelifecycle import eviction, taints
+from konverge.kube.nodelifecycle.health import Health, is_silent, look, next_look
+from konverge.kube.pod_predicates import by_node, moved
+from konverge.objects.codec import decoder, to_dict
+from konverge.objects.kinds.coordination_v1 import Lease
+from konverge.objects.kinds.core_v1 import Node, NodeCondition, Pod
+from konverge.objects.times import now, parse_time
+from konverge.runtime import Context, Controller, Reconciler, Request, Result, Source, Watch
+from konverge.runtime.context import Caches
+
+GRACE = 50.0
+"""Seconds of silence after which a node is Unknown: kube-controller-manager's default since 1.32."""
+STARTUP_GRACE = 60.0
+"""The same for a node that has not said anything yet."""
+LEASES = "kube-node-lease"
+ON_NODE = "nodelifecycle/node"
+_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+_OLD_LABELS = {"kubernetes.io/os": "beta.kubernetes.io/os", "kubernetes.io/arch": "beta.kubernetes.io/arch"}
+_MOST_NODES = 100_000
+
+_node = decoder(Node).decode
+
+
+class Announced(Protocol):
+    """Nodes that do not fall silent without a word, as those whose kubelets are simulated in this process."""
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a node will be heard of until `requests` brings it."""
+
+    def requests(self) -> AsyncIterator[Request]:
+        """Nodes that fall silent."""
+
+
+class NodeReconciler(Reconciler[Node]):
+    def __init__(
+        self, announced: Announced | None = None, *, grace: float = GRACE, startup_grace: float = STARTUP_GRACE
+    ) -> None:
+        self._announced = announced
+        self._grace = grace
+        self._startup_grace = startup_grace
+        self._known: dict[str, Health] = {}
+
+    async def reconcile(self, ctx: Context[Node]) -> Result | None:
+        if ctx.deleting:
+            return None
+        health = await self._look(ctx)
+        grace = self._grace if taints.readiness(ctx.obj) else self._startup_grace
+        if is_silent(health, grace):
+            await _mark_unknown(ctx)
+        await _taint(ctx)
+        await _old_labels(ctx)
+        if _is_lost(ctx.obj):
+            await _pods_are_not_ready(ctx)
+        if health.trusted and self._announced is not None and ctx.request.name in self._announced:
+            return None
+        return Result(requeue_after=next_look(health, grace))
+
+    async def _look(self, ctx: Context[Node]) -> Health:
+        meta, name = ctx.obj.metadata, ctx.obj.metadata.name
+        if name not in self._known:
+            ctx.event("RegisteredNode", f"Node {name} event: Registered Node {name} in Controller")
+        if len(self._known) >= _MOST_NODES:
+            self._known.clear()
+        # Asked for and not cached: the watch of a cache would bring every heartbeat of every node.
+        renewed = await _renew_time(ctx)
+        ready = next((condition for condition in ctx.obj.status.conditions if condition.type == "Ready"), None)
+        mark = (renewed, (ready.last_heartbeat_time or "") if ready and ready.status != "Unknown" else "")
+        moment = parse_time(renewed).timestamp() if renewed else None
+        health = self._known[name] = look(self._known.get(name), meta.uid, mark, moment, clock.now())
+        return health
+
+
+async def _renew_time(ctx: Context[Node]) -> str:
+    try:
+        return (await ctx.client.get(Lease, ctx.request.name, LEASES)).spec.renew_time or ""
+    except NotFound:
+        return ""
+
+
+# ------------------------------------------------------------------ what follows
+
+
+async def _mark_unknown(ctx: Context[Node]) -> None:
+    node = ctx.obj
+    was_ready = taints.readiness(node) == "True"
+    present = {condition.type: condition for condition in node.status.conditions}
+    for type in _CONDITIONS:
+        known = present.get(type)
+        if known is None:
+            node.status.conditions.append(
+                NodeCondition(
+                    type=type,
+                    status="Unknown",
+                    reason="NodeStatusNeverUpdated",
+                    message="Kubelet never posted node status.",
+                    last_heartbeat_time=node.metadata.creation_timestamp,
+                    last_transition_time=now(),
+                )
+            )
+        elif known.status != "Unknown":
+            known.status, known.reason = "Unknown", "NodeStatusUnknown"
+            known.message, known.last_transition_time = "Kubelet stopped posting node status.", now()
+    if await ctx.save_status() and was_ready:
+        ctx.event("NodeNotReady", f"Node {ctx.request.name} status is now: NodeNotReady")
+
+
+async def _taint(ctx: Context[Node]) -> None:
+    node = ctx.obj
+    evict = False
+    if _is_lost(node):
+        others = [node if other.metadata.name == node.metadata.name else other for other in await ctx.list(Node)]
+        evict = taints.may_evict(node, others)
+    wish = taints.wanted(node, evict=evict, now=now())
+    if wish != node.spec.taints:
+        meta = {"resourceVersion": node.metadata.resource_version}
+        body = {"metadata": meta, "spec": {"taints": [to_dict(taint) for taint in wish] or None}}
+        written = await ctx.client.patch(Node, ctx.request.name, MergePatch(body))
+        node.metadata.resource_version = written.metadata.resource_version
+
+
+async def _old_labels(ctx: Context[Node]) -> None:
+    """The names that these labels had before 1.14 follow the present ones."""
+    labels = ctx.obj.metadata.labels
+    wish = {old: labels[new] for new, old in _OLD_LABELS.items() if new in labels and labels.get(old) != labels[new]}
+    if wish:
+        await ctx.client.patch(Node, ctx.request.name, MergePatch({"metadata": {"labels": wish}}))
+
+
+async def _pods_are_not_ready(ctx: Context[Node]) -> None:
+    for pod in ctx.indexed(Pod, ON_NODE, ctx.request.name):
+        if not podlib.is_ready(pod):
+            continue
+        meta, condition = pod.metadata, {"type": "Ready", "status": "False", "lastTransitionTime": now()}
+        patch = StrategicPatch({"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}})
+        try:
+            await ctx.client.patch(Pod, meta.name, patch, meta.namespace, subresource="status")
+        except NotFound:
+            continue
+        ctx.warning("NodeNotReady", "Node is not ready", about=pod)
+
+
+# ------------------------------------------------------------------ declaration
+
+
+def _of_pod(pod: Pod, caches: Caches) -> list[Request]:
+    """A pod that says it is ready on a node that is not."""
+    lister = caches.lister(Node)
+    node = lister.get(pod.spec.node_name) if lister and pod.spec.node_name and podlib.is_ready(pod) else None
+    return [Request("", node.metadata.name)] if node is not None and _is_lost(node) else []
+
+
+def _all_lost(changed: Node, caches: Caches) -> list[Request]:
+    """Whether pods may be evicted from a lost node depends on the others."""
+    lister = caches.lister(Node)
+    return [Request("", node.metadata.name) for node in (lister.list() if lister else ()) if _is_lost(node)]
+
+
+def _is_lost(node: Node) -> bool:
+    return taints.readiness(node) in ("False", "Unknown")
+
+
+def _became_ready_or_lost(change: Change) -> bool:
+    before, after = (taints.readiness(_node(record.raw)) if record else "" for record in (change.old, change.new))
+    return before != after and not change.initial
+
+
+def controllers(announced: Announced | None = None) -> list[Controller[Any]]:
+    return [
+        Controller(
+            Node,
+            NodeReconciler(announced),
+            name="node-lifecycle",
+            component="node-controller",
+            watches=[
+                Watch(kind=Node, lookup=_all_lost, predicate=_became_ready_or_lost),
+                Watch(kind=Pod, lookup=_of_pod, predicate=moved),
+            ],
+            sources=[Source(name="silence", requests=announced.requests)] if announced is not None else [],
+            indexes={Pod: {ON_NODE: by_node}},
+        ),
+        *eviction.controllers(),
+    ]

@@ -1,0 +1,120 @@
+"""The ResourceQuota controller: the status of a quota follows what exists.
+
+Admission counts up when something is made; here everything is counted anew when something comes, goes or ends, so that
+what is freed is free again. The write is guarded by the version that was read: admission may be counting just then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from konverge.cache import Change
+from konverge.client import MergePatch, merge_between
+from konverge.kube.quota.counters import Counters
+from konverge.objects.amounts import Amounts, total
+from konverge.objects.codec import to_dict
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod, ResourceQuota, ResourceQuotaStatus, Service
+from konverge.objects.meta import Object
+from konverge.objects.quantity import Quantity
+from konverge.objects.quota import usage
+from konverge.objects.quota.scopes import Scope, claim_in_scope, no_scope, pod_in_scope, scopes_of
+from konverge.runtime import Context, Controller, Reconciler, Request, Result, Source, Watch, generation_changed
+from konverge.runtime.context import Caches
+
+Obj = dict[str, Any]
+
+RESYNC = 300.0
+"""Seconds after which a quota is counted again in any case: pods past their grace period end without an event."""
+
+
+class QuotaReconciler(Reconciler[ResourceQuota]):
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
+
+    async def reconcile(self, ctx: Context[ResourceQuota]) -> Result | None:
+        quota = ctx.obj
+        if ctx.deleting:
+            return None
+        used = await self._count(ctx)
+        status = ResourceQuotaStatus(hard=dict(quota.spec.hard), used=used)
+        patch = merge_between({"status": quota.status}, {"status": status})
+        if patch.body:
+            patch = MergePatch({**patch.body, "metadata": {"resourceVersion": quota.metadata.resource_version}})
+            await ctx.client.patch(ResourceQuota, ctx.request.name, patch, ctx.request.namespace, subresource="status")
+        return Result(requeue_after=RESYNC)
+
+    async def _count(self, ctx: Context[ResourceQuota]) -> Amounts:
+        """What is used of each name in the quota. A name that means nothing here keeps what it had."""
+        quota, names = ctx.obj, list(ctx.obj.spec.hard)
+        found: Amounts = {}
+        for kind, of, is_about, in_scope in _MEASURED:
+            meant = (obj for obj in _cached(ctx, kind) if all(in_scope(scope, obj) for scope in _scopes(quota)))
+            found |= total(map(of, meant), filter(is_about, names))
+        for name in names:
+            if name not in found:
+                number = await self._counters.count(ctx.client, name, ctx.request)
+                if number is not None:
+                    found[name] = Quantity(0 if _scopes(quota) else number)
+                elif name in quota.status.used:
+                    found[name] = quota.status.used[name]
+        return found
+
+
+_MEASURED: tuple[
+    tuple[type[Object], Callable[[Obj], Amounts], Callable[[str], bool], Callable[[Scope, Obj], bool]], ...
+] = (
+    (Pod, usage.of_pod, usage.is_pod_name, pod_in_scope),
+    (Service, usage.of_service, usage.is_service_name, no_scope),
+    (PersistentVolumeClaim, usage.of_claim, usage.is_claim_name, claim_in_scope),
+)
+"""Kinds that use more than their place: what an object uses, which names are about them, and who is in a scope."""
+
+
+def _scopes(quota: ResourceQuota) -> list[Scope]:
+    return scopes_of(to_dict(quota))
+
+
+def _cached(ctx: Context[Any], kind: type[Object]) -> Iterator[Obj]:
+    lister = ctx.caches.lister(kind)
+    assert lister is not None, f"{kind.__name__} is watched"
+    return (msgspec.json.decode(record.raw) for _, record in lister.informer.items(ctx.request.namespace))
+
+
+# ------------------------------------------------------------------ declaration
+
+
+def _of_space(obj: Object, caches: Caches) -> list[Request]:
+    lister = caches.lister(ResourceQuota)
+    if lister is None:
+        return []
+    return [key for key, _ in lister.informer.items(obj.metadata.namespace)]
+
+
+def _came_went_or_ended(change: Change) -> bool:
+    """A pod's usage changes with its spec and with its end; its other news do not matter."""
+    if change.old is None or change.new is None:
+        return True
+    return generation_changed(change) or _phase(change.old.raw) != _phase(change.new.raw)
+
+
+def _phase(raw: bytes) -> bool:
+    return b'"phase":"Succeeded"' in raw or b'"phase":"Failed"' in raw
+
+
+def controllers() -> list[Controller[Any]]:
+    counters = Counters()
+    return [
+        Controller(
+            ResourceQuota,
+            QuotaReconciler(counters),
+            watches=[
+                Watch(kind=Pod, lookup=_of_space, predicate=_came_went_or_ended),
+                Watch(kind=Service, lookup=_of_space),
+                Watch(kind=PersistentVolumeClaim, lookup=_of_space),
+            ],
+            sources=[Source(name="counters", requests=counters.requests)],
+        )
+    ]

@@ -1,0 +1,37 @@
+"""Internal structs, as messages of the real server print them."""
+
+from __future__ import annotations
+
+import pytest
+
+from konverge.apiserver.field_errors import render
+from konverge.apiserver.go.structs import internal
+
+
+@pytest.mark.spec("S-04")
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        ("apps.DeploymentStrategy", {"type": "Magic"}, '{"Type":"Magic","RollingUpdate":null}'),
+        ("rbac.RoleRef", {"kind": "Role", "name": "r"}, '{"APIGroup":"","Kind":"Role","Name":"r"}'),
+        (
+            "batch.SuccessPolicy",
+            {"rules": [{"succeededCount": 1}]},
+            '{"Rules":[{"SucceededIndexes":null,"SucceededCount":1}]}',
+        ),
+        ("*meta.LabelSelector", None, "null"),
+        ("meta.LabelSelector", {"matchExpressions": [{"operator": "Exists", "key": "a"}]}, None),
+    ],
+)
+def test_as_printed(kind: str, value: object, text: str | None) -> None:
+    expected = text or '{"matchExpressions":[{"key":"a","operator":"Exists"}]}'
+    assert render(internal(kind, value)) == expected
+
+
+@pytest.mark.spec("S-04")
+def test_metadata_is_flattened_and_keeps_its_json_names() -> None:
+    claim = {"kind": "PersistentVolumeClaim", "metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    shown = internal("core.PersistentVolumeClaim", claim)
+    assert list(shown) == ["name", "Spec", "Status"]
+    assert shown["Spec"]["AccessModes"] == ["ReadWriteOnce"]
+    assert shown["Spec"]["Resources"] == {"Limits": None, "Requests": None}

@@ -1,0 +1,104 @@
+"""The vocabulary of declarations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.apiserver.kinds.framework.declare import (
+    Report,
+    Rule,
+    as_created,
+    at_most,
+    chain,
+    distinct,
+    entries,
+    exactly_one,
+    field,
+    given,
+    items,
+    one_of,
+    one_of_required,
+    present,
+    required,
+    section,
+    struct,
+    unchanged,
+    when,
+)
+from konverge.apiserver.kinds.rules.names import dns_label
+from konverge.apiserver.kinds.rules.numbers import not_negative
+
+
+def texts(rule: Rule, value: Any, path: str = "x") -> list[str]:
+    report = Report()
+    rule(value, path, report)
+    return [str(error) for error in report.errors]
+
+
+def test_a_chain_ends_with_the_first_complaint() -> None:
+    rule = struct(field("name", required, dns_label, distinct))
+    assert texts(rule, {}) == ["x.name: Required value"]
+    assert len(texts(rule, {"name": "A"})) == 1
+
+
+def test_parts_report_in_the_order_in_which_they_are_written() -> None:
+    rule = struct(field("b", required), field("a", required), lambda value, path, report: report.forbidden(path, "no"))
+    assert texts(rule, {}) == ["x.b: Required value", "x.a: Required value", "x: Forbidden: no"]
+
+
+def test_absent_fields_are_skipped_unless_asked_for() -> None:
+    rule = struct(field("kind", one_of("A", "B")), field("mode", present, not_negative))
+    assert texts(rule, {"kind": "", "mode": 0}) == []
+    assert texts(rule, {"kind": None}) == ["x.mode: Required value"]
+
+
+def test_a_pointer_to_an_empty_text_is_a_value() -> None:
+    rule = struct(given("kind", one_of("A", "B")))
+    assert texts(rule, {}) == []
+    assert texts(rule, {"kind": ""}) == ['x.kind: Unsupported value: "": supported values: "A", "B"']
+
+
+def test_a_section_is_there_even_when_it_is_not() -> None:
+    rule = struct(section("spec", field("items", required)))
+    assert texts(rule, {}, "") == ["spec.items: Required value"]
+
+
+def test_distinct_looks_at_the_innermost_list() -> None:
+    inner = items(struct(field("name", distinct)))
+    rule = items(struct(field("name", distinct), field("ports", inner)))
+    twice = {"name": "a", "ports": [{"name": "p"}, {"name": "p"}]}
+    assert texts(rule, [twice, {"name": "b", "ports": [{"name": "p"}]}]) == ['x[0].ports[1].name: Duplicate value: "p"']
+
+
+def test_entries_report_at_their_key_in_order() -> None:
+    rule = entries(key=dns_label, value=not_negative)
+    found = texts(rule, {"b": -1, "A": 1, "a": -2})
+    assert [text.split(":")[0] for text in found] == ["x[A]", "x[a]", "x[b]"]
+
+
+def test_exactly_one() -> None:
+    rule = exactly_one(("a", "b"), noun="thing", none_detail="must specify a thing", rules={"a": not_negative})
+    assert texts(rule, {}) == ["x: Required value: must specify a thing"]
+    assert texts(rule, {"a": -1, "b": 1}) == [
+        "x.a: Invalid value: -1: must be greater than or equal to 0",
+        "x.b: Forbidden: may not specify more than 1 thing",
+    ]
+
+
+def test_conditions_and_limits() -> None:
+    assert texts(when(lambda value: len(value) > 1, at_most(1)), ["a", "b"]) == [
+        "x: Too many: 2: must have at most 1 item"
+    ]
+    assert texts(chain(one_of_required("A")), "") == ["x: Required value"]
+
+
+def test_unchanged_treats_nothing_and_empty_alike() -> None:
+    report = Report()
+    unchanged("spec.a", "spec.b")({"spec": {"a": [], "b": 2}}, {"spec": {"b": 1}}, "", report)
+    assert [str(error) for error in report.errors] == ["spec.b: Invalid value: 2: field is immutable"]
+
+
+def test_as_created_asks_of_the_new_state() -> None:
+    report = Report()
+    as_created(field("a", required))({}, {"a": 1}, "", report)
+    assert [str(error) for error in report.errors] == ["a: Required value"]

@@ -1,0 +1,48 @@
+"""On the cluster of `konverge up`, every sample of every operator comes to rest: what is outside is simulated."""
+
+from __future__ import annotations
+
+import pytest
+
+from konverge.cli.installing import create_samples, install_definitions
+from konverge.cli.simulators import surrounded
+from konverge.operators.catalog import SUMMARIES, find
+from konverge.runtime import Manager
+from konverge.sim.cluster import Cluster
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("name", list(SUMMARIES))
+async def test_the_samples_converge(name: str) -> None:
+    operator = find(name)
+    async with Cluster() as cluster, surrounded(cluster, [operator]) as controllers:
+        await install_definitions(cluster.client, [operator])
+        manager = Manager(cluster.client, name="konverge")
+        for controller in controllers:
+            manager.add(controller)
+        async with manager.running():
+            samples = await create_samples(cluster.client, [operator])
+            ours = [
+                one for one in samples if one["apiVersion"] in {kind.resource.api_version for kind in operator.kinds}
+            ]
+            assert ours
+            await cluster.clock.advance(300)
+            for sample in ours:
+                where = (sample["metadata"]["name"], sample["metadata"]["namespace"])
+                found = await cluster.client.get(f"{sample['kind']}.{sample['apiVersion'].partition('/')[0]}", *where)
+                well = "Succeeded" if sample["kind"] == "WukongSnapshot" else "Running"
+                assert (where, found["status"]["phase"]) == (where, well)
+            assert manager.engines[name].numbers.panics == 0
+
+
+@pytest.mark.virtual
+async def test_samples_that_are_there_stay_as_they_are() -> None:
+    operator = find("webapp")
+    async with Cluster(controllers=False) as cluster:
+        await install_definitions(cluster.client, [operator])
+        await create_samples(cluster.client, [operator])
+        hello = await cluster.client.get("webapps", "hello", "default")
+        hello["spec"]["replicas"] = 7
+        await cluster.client.update(hello)
+        await create_samples(cluster.client, [operator])
+        assert (await cluster.client.get("webapps", "hello", "default"))["spec"]["replicas"] == 7
