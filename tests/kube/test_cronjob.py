@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
-from konverge.kube import cronjob
-from konverge.kube import job as jobs
+from konverge.kube.cronjob import controller as cronjob
 from konverge.kube.cronjob.due import due, stamp
 from konverge.kube.cronjob.schedule import ScheduleError, parse
+from konverge.kube.job import controller as jobs
 from konverge.objects.codec import from_dict
 from konverge.objects.kinds.batch_v1 import CronJob, CronJobSpec, Job
 from konverge.objects.kinds.core_v1 import Event, Pod

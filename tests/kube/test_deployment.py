@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from konverge import Context, Controller, ObjectMeta
 from konverge.client import Client, MergePatch
-from konverge.kube import deployment, replicaset
+from konverge.kube import replicaset
+from konverge.kube.deployment import controller as deployment
 from konverge.kube.deployment import rolling
 from konverge.kube.deployment.replicasets import bounds, count, unavailable_allowed
 from konverge.objects import LabelSelector

@@ -9,7 +9,7 @@ import pytest
 
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch, NotFound
-from konverge.kube import endpoints
+from konverge.kube.endpoints import controller as endpoints
 from konverge.objects.kinds.core_v1 import Endpoints, Node, Pod, Service
 from konverge.objects.kinds.discovery_v1 import EndpointSlice
 from tests.kube.conftest import Run

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
-from konverge.kube import job as jobs
 from konverge.kube import ttl
 from konverge.kube.gc.controller import GarbageCollector
+from konverge.kube.job import controller as jobs
 from konverge.kube.job import indexes, policies, tracking
 from konverge.kube.job.members import INDEX, TRACKING, index_of
 from konverge.objects.codec import from_dict, to_dict

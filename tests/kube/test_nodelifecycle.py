@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from konverge.client import Client, MergePatch, NotFound
-from konverge.kube import nodelifecycle
+from konverge.kube.nodelifecycle import controller as nodelifecycle
 from konverge.kube.nodelifecycle import health, taints
 from konverge.kube.placement import tolerates
 from konverge.objects.kinds.core_v1 import Node, NodeCondition, NodeStatus, Pod, Taint, Toleration

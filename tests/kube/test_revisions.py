@@ -9,9 +9,11 @@ import pytest
 
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
-from konverge.kube import daemonset, revisions, statefulset
+from konverge.kube import revisions
+from konverge.kube.daemonset import controller as daemonset
 from konverge.kube.gc.controller import GarbageCollector
 from konverge.kube.hashing import hash_of
+from konverge.kube.statefulset import controller as statefulset
 from konverge.objects.kinds.apps_v1 import ControllerRevision, DaemonSet, StatefulSet
 from tests.kube.conftest import Run, pods
 from tests.kube.kubelet import Kubelet

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
-from konverge.kube import statefulset
 from konverge.kube.gc.controller import GarbageCollector
+from konverge.kube.statefulset import controller as statefulset
 from konverge.kube.statefulset.identity import ordinal_of, parent_and_ordinal
 from konverge.kube.statefulset.plan import look_at, max_unavailable, plan
 from konverge.objects import LabelSelector

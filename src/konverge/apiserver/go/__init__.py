@@ -1,1 +1,1 @@
-"""Go's standard library where the API shows it: how it reads JSON, YAML, times and addresses, and its error messages."""
+"""Go where the API shows it: how it reads JSON, YAML, times and addresses, and what its error messages say."""

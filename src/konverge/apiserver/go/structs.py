@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-_DATA = Path(__file__).parent / "data" / "gotypes.json.gz"
+_DATA = Path(__file__).parents[1] / "data" / "gotypes.json.gz"
 _EMPTY: dict[str, Any] = {"s": "", "i": 0, "b": False, "f": 0, "Q": "0", "P": 0}
 """What an absent value of these types is printed as; anything else is null."""
 
