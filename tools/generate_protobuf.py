@@ -26,7 +26,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tools.generate_schema import MODULES, RELEASE, run
+from konverge.apiserver.kubernetes_version import LIBRARY_VERSION
+from tools.generate_schema import MODULES, run
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "src/konverge/apiserver/data/protobuf.json.gz"
@@ -38,7 +39,7 @@ Json = Any
 
 def module(work: Path) -> str:
     """Prepare a Go module that needs the Kubernetes libraries; the result is their version."""
-    version = "v0." + RELEASE.split(".", 1)[1]
+    version = f"v{LIBRARY_VERSION}"
     requires = "\n".join(f"require k8s.io/{name} {version}" for name in MODULES)
     (work / "go.mod").write_text(f"module protobuftypes\n\ngo 1.26\n\n{requires}\n")
     shutil.copy(ROOT / "tools/protobuf_types/main.go", work)

@@ -19,7 +19,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-RELEASE = "1.37.1"
+from konverge.apiserver.kubernetes_version import KUBERNETES_VERSION, LIBRARY_VERSION
+
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "src/konverge/apiserver/data/schema"
 MODULES = ("apimachinery", "api", "client-go", "apiextensions-apiserver", "kube-aggregator")
@@ -47,8 +48,7 @@ def run(*command: str, cwd: Path) -> str:
 def reflected(work: Path) -> Json:
     """What Go's reflection says."""
     shutil.copy(ROOT / "tools/schema_types/main.go", work)
-    version = "v0." + RELEASE.split(".", 1)[1]
-    requires = "\n".join(f"require k8s.io/{name} {version}" for name in MODULES)
+    requires = "\n".join(f"require k8s.io/{name} v{LIBRARY_VERSION}" for name in MODULES)
     (work / "go.mod").write_text(f"module schematypes\n\ngo 1.26\n\n{requires}\n")
     run("go", "mod", "tidy", cwd=work)
     return json.loads(run("go", "run", ".", cwd=work))
@@ -56,7 +56,7 @@ def reflected(work: Path) -> Json:
 
 def openapi(work: Path) -> dict[str, Json]:
     """The schemas of all OpenAPI v3 documents by name."""
-    found = json.loads(run("go", "mod", "download", "-json", f"k8s.io/kubernetes@v{RELEASE}", cwd=work))
+    found = json.loads(run("go", "mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES_VERSION}", cwd=work))
     schemas: dict[str, Json] = {}
     for path in sorted(Path(found["Dir"], "api/openapi-spec/v3").glob("*.json")):
         schemas |= json.loads(path.read_text()).get("components", {}).get("schemas", {})

@@ -14,7 +14,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-KUBERNETES = "v1.37.1"
+from konverge.apiserver.kubernetes_version import KUBERNETES_VERSION, MAJOR, MINOR
+
+KUBERNETES = f"v{KUBERNETES_VERSION}"
 ETCD = "v3.6.16"
 HELM = "v4.3.1"
 KWOK = "v0.8.0"
@@ -124,10 +126,9 @@ def _go_mod(work: Path, module: str, version: str) -> str:
 def _version_flags(name: str) -> str:
     if name not in _K8S_PROGRAMS:
         return ""
-    major, minor = KUBERNETES[1:].split(".")[:2]
     flags = []
     for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
-        for key, value in (("gitVersion", KUBERNETES), ("gitMajor", major), ("gitMinor", minor)):
+        for key, value in (("gitVersion", KUBERNETES), ("gitMajor", MAJOR), ("gitMinor", MINOR)):
             flags.append(f"-X {package}.{key}={value}")
     return " ".join(flags)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from konverge.apiserver.kubernetes_version import KUBERNETES_VERSION
 from konverge.client import AlreadyExists, Client, MergePatch, StrategicPatch
 from konverge.objects import times
 from konverge.objects.codec import from_dict, to_dict
@@ -33,7 +34,7 @@ _INFO = {
     "containerRuntimeVersion": "konverge://sim",
     "kernelVersion": "6.12.0-konverge",
     "kubeProxyVersion": "",
-    "kubeletVersion": "v1.37.1",
+    "kubeletVersion": f"v{KUBERNETES_VERSION}",
     "machineID": "",
     "operatingSystem": "linux",
     "osImage": "Konverge simulated node",

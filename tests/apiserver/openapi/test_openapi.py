@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from konverge.apiserver.http.conditional import etag_of
+from konverge.apiserver.kubernetes_version import MINOR_VERSION
 from konverge.apiserver.openapi import builtin, gnostic
 from konverge.apiserver.protobuf.special import fields
 from tests.apiserver.api import Api
@@ -135,7 +136,7 @@ async def test_v2_as_protobuf(api: Api) -> None:
     assert found.headers.get("content-type") == gnostic.CONTENT_TYPE
     document = fields(found.body, 0, len(found.body))
     assert document[1] == b"2.0"
-    assert fields(document[2], 0, len(document[2])) == {1: b"Kubernetes", 2: b"1.37"}
+    assert fields(document[2], 0, len(document[2])) == {1: b"Kubernetes", 2: MINOR_VERSION.encode()}
     assert (await api.send("GET", "/openapi/v2", accept="text/html")).status == 406
 
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from konverge.apiserver.envtest.flags import Flag, FlagError, Flags, parse, usage
+from konverge.apiserver.kubernetes_version import KUBERNETES_VERSION
 
 if TYPE_CHECKING:
     import ssl
 
     from konverge.apiserver.config import Config
 
-VERSION = "v1.37.1"
 KNOWN = {
     "allow-privileged": Flag("accepted: privileged containers are always allowed", switch=True),
     "anonymous-auth": Flag("let requests without credentials be those of system:anonymous", switch=True),
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
             print(usage("kube-apiserver", ABOUT, KNOWN))  # noqa: T201 - a program's own output
             return 0
         if flags.on("version", False):
-            print(f"Kubernetes {VERSION}")  # noqa: T201
+            print(f"Kubernetes v{KUBERNETES_VERSION}")  # noqa: T201
             return 0
         settings = config(flags)
         _run(flags, settings)

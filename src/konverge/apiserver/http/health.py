@@ -9,6 +9,7 @@ import msgspec
 
 from konverge.apiserver import status
 from konverge.apiserver.http import negotiate, respond
+from konverge.apiserver.kubernetes_version import KUBERNETES_VERSION, MAJOR, MINOR
 from konverge.wire.message import Headers, Response
 
 if TYPE_CHECKING:
@@ -18,13 +19,13 @@ Route = Callable[["Call"], Awaitable[Response]]
 
 _JSON = (negotiate.JSON, "application/*", "*/*")
 VERSION = {
-    "major": "1",
-    "minor": "37",
-    "emulationMajor": "1",
-    "emulationMinor": "37",
-    "minCompatibilityMajor": "1",
-    "minCompatibilityMinor": "36",
-    "gitVersion": "v1.37.1+konverge",
+    "major": MAJOR,
+    "minor": MINOR,
+    "emulationMajor": MAJOR,
+    "emulationMinor": MINOR,
+    "minCompatibilityMajor": MAJOR,
+    "minCompatibilityMinor": str(int(MINOR) - 1),
+    "gitVersion": f"v{KUBERNETES_VERSION}+konverge",
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "1970-01-01T00:00:00Z",

@@ -16,7 +16,9 @@ from typing import Any
 
 import msgspec
 
-_INFO = b'{"openapi":"3.0.0","info":{"title":"Kubernetes","version":"1.37"},"paths":'
+from konverge.apiserver.kubernetes_version import MINOR_VERSION
+
+_INFO = f'{{"openapi":"3.0.0","info":{{"title":"Kubernetes","version":"{MINOR_VERSION}"}},"paths":'.encode()
 _SECURITY = (
     b'"securitySchemes":{"BearerToken":{"type":"apiKey","description":"Bearer Token authentication",'
     b'"name":"authorization","in":"header"}}}}'

@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 
+from konverge.apiserver.kubernetes_version import MINOR_VERSION
 from konverge.apiserver.openapi import builtin, custom, gnostic
 from konverge.apiserver.openapi.custom import Definitions
 from konverge.apiserver.registry import Registry
 from konverge.apiserver.strategy import Obj
 
-_HEAD = {"swagger": "2.0", "info": {"title": "Kubernetes", "version": "1.37"}}
+_HEAD = {"swagger": "2.0", "info": {"title": "Kubernetes", "version": MINOR_VERSION}}
 _SECURITY = {
     "securityDefinitions": {
         "BearerToken": {

@@ -7,6 +7,7 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
+from konverge.apiserver.kubernetes_version import MINOR_VERSION
 from konverge.objects.kinds.core_v1 import Container, HTTPGetAction, LifecycleHandler, Probe
 from konverge.wire import ClientLimits, ConnectionPool, Headers, Request, TlsOptions, WireError
 
@@ -27,7 +28,7 @@ async def probe(wish: Probe, spec: Container, address: str, run: Runner) -> None
     if wish.exec is not None:
         await _command(wish.exec.command, seconds, run)
     elif wish.http_get is not None:
-        await _http(wish.http_get, spec, address, seconds, "kube-probe/1.37")
+        await _http(wish.http_get, spec, address, seconds, f"kube-probe/{MINOR_VERSION}")
     elif wish.tcp_socket is not None:
         port = port_number(wish.tcp_socket.port, spec)
         await _connect(wish.tcp_socket.host or address, port, seconds)
@@ -40,7 +41,7 @@ async def hook(wish: LifecycleHandler, spec: Container, address: str, run: Runne
     if wish.exec is not None:
         await _command(wish.exec.command, seconds, run)
     elif wish.http_get is not None:
-        await _http(wish.http_get, spec, address, seconds, "kube-lifecycle/1.37")
+        await _http(wish.http_get, spec, address, seconds, f"kube-lifecycle/{MINOR_VERSION}")
     elif wish.tcp_socket is not None:
         await _connect(wish.tcp_socket.host or address, port_number(wish.tcp_socket.port, spec), seconds)
     elif wish.sleep is not None:
