@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from konverge.apiserver.http.respond import timestamp
+from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.object_access import Objects
 from konverge.apiserver.storage import Event, Store
 from konverge.apiserver.strategy import Obj

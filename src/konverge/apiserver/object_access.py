@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from konverge.apiserver.http.respond import timestamp
 from konverge.apiserver.meta import system
+from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.storage import Exists, Record, Store
 from konverge.apiserver.strategy import Obj
 

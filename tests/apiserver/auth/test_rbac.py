@@ -8,7 +8,7 @@ from konverge.apiserver.auth import bootstrap_policy
 from konverge.apiserver.auth.rbac import GROUP, Rbac
 from konverge.apiserver.auth.rules import Ask
 from konverge.apiserver.object_access import Objects
-from konverge.apiserver.request.protocols import User
+from konverge.apiserver.request.user import User
 from konverge.apiserver.storage import Store
 from konverge.apiserver.strategy import Obj
 

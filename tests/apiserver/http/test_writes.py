@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from konverge.apiserver.meta import system
-from konverge.apiserver.request.protocols import AdmissionRequest
+from konverge.apiserver.request.admission import AdmissionRequest
 from tests.apiserver.api import CONFIG_MAPS, Api
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

@@ -9,7 +9,8 @@ from konverge.apiserver.auth.authorization import Authorization
 from konverge.apiserver.auth.rules import Ask
 from konverge.apiserver.auth.well_known import MASTERS
 from konverge.apiserver.field_errors import quote
-from konverge.apiserver.request.protocols import AdmissionRequest, User
+from konverge.apiserver.request.admission import AdmissionRequest
+from konverge.apiserver.request.user import User
 
 _GROUP = "certificates.k8s.io"
 _REQUESTS = "certificatesigningrequests"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from konverge.apiserver.admission.plugin import Kind, Plugin, Step
-from konverge.apiserver.request.protocols import AdmissionRequest
+from konverge.apiserver.request.admission import AdmissionRequest
 
 _Key = tuple[str, str, str, str]
 _REMEMBERED = 10_000

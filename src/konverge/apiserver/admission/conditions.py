@@ -19,12 +19,12 @@ from konverge.apiserver.cel.source import CompileError
 from konverge.apiserver.cel.timestamps import Timestamp
 from konverge.apiserver.cel.values import EvalError
 from konverge.apiserver.kinds.admissionregistration.expressions import environment
-from konverge.apiserver.request.protocols import User
+from konverge.apiserver.request.user import User
 from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
     from konverge.apiserver.auth.authorization import Authorization
-    from konverge.apiserver.request.protocols import AdmissionRequest
+    from konverge.apiserver.request.admission import AdmissionRequest
 
 BUDGET = 10_000_000
 CONDITIONS_BUDGET = 2_500_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from konverge.apiserver.admission.plugin import Kind, Mutating, Step, spec_of
-from konverge.apiserver.request.protocols import AdmissionRequest
+from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.strategy import Obj
 
 _NOT_READY = "node.kubernetes.io/not-ready"

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal
 
 from konverge.apiserver.admission.plugin import Kind, Plugin, Step
-from konverge.apiserver.request.protocols import AdmissionRequest
+from konverge.apiserver.request.admission import AdmissionRequest
 
 if TYPE_CHECKING:
     from konverge.apiserver.storage import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from konverge.apiserver.admission.plugin import Kind, Step, refusal, spec_of
-from konverge.apiserver.request.protocols import AdmissionRequest
+from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.strategy import Obj
 from konverge.objects.amounts import Amounts, amounts, asked_by_pod
 from konverge.objects.quantity import Quantity

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from konverge.apiserver.kinds.rules.selectors import is_empty, selects
 
 if TYPE_CHECKING:
-    from konverge.apiserver.request.protocols import AdmissionRequest
+    from konverge.apiserver.request.admission import AdmissionRequest
 
 Obj = Mapping[str, Any]
 

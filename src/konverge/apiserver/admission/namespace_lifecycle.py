@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from konverge.apiserver import status
 from konverge.apiserver.admission.plugin import Kind, Mutating, Step, refusal
-from konverge.apiserver.request.protocols import AdmissionRequest
+from konverge.apiserver.request.admission import AdmissionRequest
 
 _IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 _ACCESS_REVIEW = ("authorization.k8s.io", "localsubjectaccessreviews")

@@ -16,7 +16,7 @@ from konverge.apiserver import status
 from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
-    from konverge.apiserver.request.protocols import AdmissionRequest
+    from konverge.apiserver.request.admission import AdmissionRequest
 
 Step = Callable[["AdmissionRequest"], Awaitable[None] | None]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from konverge.apiserver import status
 from konverge.apiserver.admission.plugin import Kind, Step, Validating, refusal
 from konverge.apiserver.field_errors import quote
-from konverge.apiserver.request.protocols import AdmissionRequest
+from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.strategy import Obj
 from konverge.objects.amounts import amounts, asked_by_pod
 from konverge.objects.quantity import Quantity

@@ -23,7 +23,7 @@ from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
     from konverge.apiserver.auth.authorization import Authorization
-    from konverge.apiserver.request.protocols import AdmissionRequest
+    from konverge.apiserver.request.admission import AdmissionRequest
     from konverge.apiserver.server import ApiServer
 
 _CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}

@@ -11,7 +11,7 @@ from konverge.apiserver.kinds.rules.selectors import selects
 from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
-    from konverge.apiserver.request.protocols import AdmissionRequest
+    from konverge.apiserver.request.admission import AdmissionRequest
     from konverge.apiserver.server import ApiServer
 
 GROUP = "admissionregistration.k8s.io"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from konverge.apiserver.admission.plugin import Kind, Step, refusal, spec_of
-from konverge.apiserver.request.protocols import AdmissionRequest
+from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.strategy import Context, Obj
 
 _GROUP = "scheduling.k8s.io"

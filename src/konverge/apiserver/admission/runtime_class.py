@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from konverge.apiserver.admission.plugin import Kind, Step, refusal, spec_of
 from konverge.apiserver.field_errors import quote
-from konverge.apiserver.request.protocols import AdmissionRequest
+from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.strategy import Obj
 from konverge.objects.amounts import amounts
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Iterator
 from konverge.apiserver.admission.plugin import Kind, Step, refusal, spec_of
 from konverge.apiserver.field_errors import quote
 from konverge.apiserver.meta import system
-from konverge.apiserver.request.protocols import AdmissionRequest
+from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.storage import Event
 from konverge.apiserver.strategy import Obj
 

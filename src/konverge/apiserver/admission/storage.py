@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from konverge.apiserver.admission.defaults import newest_default
 from konverge.apiserver.admission.plugin import Kind, Mutating, Step, Validating, refusal, spec_of
-from konverge.apiserver.request.protocols import AdmissionRequest
+from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.strategy import Obj
 from konverge.objects.quantity import Quantity
 

@@ -13,7 +13,7 @@ from konverge.apiserver.auth.service_account_tokens import Accounts, Authenticat
 from konverge.apiserver.auth.settings import AuthSettings
 from konverge.apiserver.auth.token_keys import unb64
 from konverge.apiserver.auth.well_known import AUTHENTICATED
-from konverge.apiserver.request.protocols import ANONYMOUS, User
+from konverge.apiserver.request.user import ANONYMOUS, User
 from konverge.wire.message import Request
 
 _PROTOCOL_PREFIX = "base64url.bearer.authorization.k8s.io."

@@ -11,7 +11,7 @@ from konverge.apiserver.auth.rules import Ask
 from konverge.apiserver.auth.well_known import MASTERS, kubelet_of
 from konverge.apiserver.field_errors import quote
 from konverge.apiserver.request.info import RequestInfo
-from konverge.apiserver.request.protocols import User
+from konverge.apiserver.request.user import User
 
 if TYPE_CHECKING:
     from konverge.apiserver.storage import Store

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from konverge.apiserver.auth.rbac import GROUP
-from konverge.apiserver.http.respond import timestamp
+from konverge.apiserver.meta.system import timestamp
 
 if TYPE_CHECKING:
     from konverge.apiserver.object_access import Objects

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from konverge.apiserver.auth.well_known import AUTHENTICATED
-from konverge.apiserver.request.protocols import User
+from konverge.apiserver.request.user import User
 
 _COMMON_NAME = bytes.fromhex("550403")
 _ORGANIZATION = bytes.fromhex("55040a")

@@ -17,7 +17,8 @@ from konverge.apiserver.field_errors import quote
 from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
-    from konverge.apiserver.request.protocols import AdmissionRequest, User
+    from konverge.apiserver.request.admission import AdmissionRequest
+    from konverge.apiserver.request.user import User
 
 _EVERYTHING = [Rule(("*",), ("*",), ("*",)), Rule(("*",), urls=("*",))]
 _COLLECTED = ("ownerReferences", "finalizers", "managedFields")

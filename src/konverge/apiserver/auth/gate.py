@@ -7,7 +7,7 @@ from konverge.apiserver.auth.authentication import Authentication
 from konverge.apiserver.auth.authorization import Authorization, ask_of
 from konverge.apiserver.auth.well_known import MASTERS
 from konverge.apiserver.request.info import RequestInfo
-from konverge.apiserver.request.protocols import User
+from konverge.apiserver.request.user import User
 from konverge.wire.message import Request
 
 _IMPERSONATE = b"impersonate-"

@@ -27,7 +27,7 @@ from konverge.apiserver.auth.well_known import (
 )
 from konverge.apiserver.field_errors import quote
 from konverge.apiserver.kinds.rules.names import dns_subdomain_complaints
-from konverge.apiserver.request.protocols import User
+from konverge.apiserver.request.user import User
 from konverge.wire.message import Headers
 
 _AUTHENTICATION = "authentication.k8s.io"

@@ -20,7 +20,7 @@ from konverge.apiserver.storage.records import Event
 from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
-    from konverge.apiserver.request.protocols import User
+    from konverge.apiserver.request.user import User
     from konverge.apiserver.storage import Store
 
 GROUP = "rbac.authorization.k8s.io"

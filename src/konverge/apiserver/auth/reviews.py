@@ -16,9 +16,9 @@ from konverge.apiserver.auth.well_known import kubelet_of
 from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.http import bodies, managed_fields, writes
 from konverge.apiserver.http.options import write_options
-from konverge.apiserver.http.respond import timestamp
 from konverge.apiserver.meta import system
-from konverge.apiserver.request.protocols import User
+from konverge.apiserver.meta.system import timestamp
+from konverge.apiserver.request.user import User
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Response
 

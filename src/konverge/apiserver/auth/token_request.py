@@ -12,8 +12,8 @@ from konverge.apiserver.auth.service_account_tokens import Accounts, Bound
 from konverge.apiserver.field_errors import FieldError, quote
 from konverge.apiserver.http import bodies, managed_fields, writes
 from konverge.apiserver.http.options import write_options
-from konverge.apiserver.http.respond import timestamp
 from konverge.apiserver.meta import system
+from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.registry import kind_alone
 from konverge.apiserver.strategy import Obj
 from konverge.objects.times import format_time

@@ -12,7 +12,7 @@ from konverge.apiserver.auth.reviews import Reviews
 from konverge.apiserver.auth.service_account_tokens import Accounts
 from konverge.apiserver.auth.token_keys import Keys
 from konverge.apiserver.auth.token_request import TokenRequests
-from konverge.apiserver.request.protocols import ADMIN
+from konverge.apiserver.request.user import ADMIN
 
 if TYPE_CHECKING:
     from konverge.apiserver.server import ApiServer

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from konverge.apiserver import field_errors, status
-from konverge.apiserver.http import bodies, respond, writes
+from konverge.apiserver.http import bodies, writes
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.kinds.rules.names import dns_subdomain_complaints
+from konverge.apiserver.meta import system
 from konverge.apiserver.registry import kind_alone
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Response
@@ -105,7 +106,7 @@ def set_condition(found: Obj, condition: Obj) -> None:
     for index, old in enumerate(conditions):
         if old.get("type") == condition["type"]:
             same = old.get("status") == condition["status"]
-            time = old.get("lastTransitionTime") if same else respond.timestamp()
+            time = old.get("lastTransitionTime") if same else system.timestamp()
             conditions[index] = {**condition, "lastProbeTime": None, "lastTransitionTime": time}
             return
-    conditions.append({**condition, "lastProbeTime": None, "lastTransitionTime": respond.timestamp()})
+    conditions.append({**condition, "lastProbeTime": None, "lastTransitionTime": system.timestamp()})

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from konverge.apiserver import status
-from konverge.apiserver.http import bodies, respond, writes
+from konverge.apiserver.http import bodies, writes
 from konverge.apiserver.http.binding import SUCCESS, set_condition
 from konverge.apiserver.http.delete import check_preconditions, remove
 from konverge.apiserver.http.managed_fields import track_own_status
 from konverge.apiserver.http.options import DeleteOptions, delete_options, write_options
+from konverge.apiserver.meta import system
 from konverge.apiserver.registry import kind_alone
 from konverge.apiserver.strategy import Obj
 from konverge.objects.labels import SelectorError, from_selector_dict
@@ -125,7 +126,7 @@ def _take_one(call: Call, budget: Obj, pod: str, dry_run: bool) -> None:
 def _count(budget: Obj, pod: str) -> None:
     found = budget["status"]
     found["disruptionsAllowed"] -= 1
-    found["disruptedPods"] = {**(found.get("disruptedPods") or {}), pod: respond.timestamp()}
+    found["disruptedPods"] = {**(found.get("disruptedPods") or {}), pod: system.timestamp()}
     if found["disruptionsAllowed"] == 0:
         _no_more_allowed(budget)
 
@@ -135,7 +136,7 @@ def _no_more_allowed(budget: Obj) -> None:
         "type": "DisruptionAllowed",
         "status": "False",
         "observedGeneration": (budget["status"].get("observedGeneration") or 0),
-        "lastTransitionTime": respond.timestamp(),
+        "lastTransitionTime": system.timestamp(),
         "reason": "InsufficientPods",
         "message": "",
     }

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from konverge.apiserver.http.options import WriteOptions
-from konverge.apiserver.http.respond import timestamp
 from konverge.apiserver.merge.managed_fields import update
 from konverge.apiserver.merge.owner import Owner, manager_of
 from konverge.apiserver.merge.reset_fields import may_own
+from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.registry import Served
 from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.strategy import Obj

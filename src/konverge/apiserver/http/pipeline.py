@@ -11,7 +11,7 @@ from konverge.apiserver.http.routing import PageNotFound, route
 from konverge.apiserver.http.time_limit import within
 from konverge.apiserver.request.call import Call
 from konverge.apiserver.request.info import request_info, split_target
-from konverge.apiserver.request.protocols import ANONYMOUS
+from konverge.apiserver.request.user import ANONYMOUS
 from konverge.objects.durations import DurationError, parse_duration
 from konverge.wire.message import Request, Response
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from konverge import clock
 from konverge.apiserver.http import negotiate
 from konverge.apiserver.http.negotiate import Accepted
 from konverge.wire.message import LOCAL_PEER, Headers, Response
@@ -83,15 +82,3 @@ async def compressed(call: Call, response: Response) -> Response:
         response.body = await asyncio.to_thread(gzip.compress, response.body, 1)
         response.headers.raw.extend(GZIPPED)
     return response
-
-
-_second = (0, "")
-
-
-def timestamp() -> str:
-    """Now, as metadata has it: whole seconds in UTC."""
-    global _second
-    now = int(clock.now())
-    if _second[0] != now:
-        _second = (now, clock.utc_now().strftime("%Y-%m-%dT%H:%M:%SZ"))
-    return _second[1]

@@ -13,13 +13,13 @@ import msgspec
 
 from konverge.apiserver import field_errors, status
 from konverge.apiserver.field_errors import FieldError
-from konverge.apiserver.http import render, respond
+from konverge.apiserver.http import render
 from konverge.apiserver.http.listing import parse_version
 from konverge.apiserver.http.options import WriteOptions
 from konverge.apiserver.merge.managed_entries import keep_times
 from konverge.apiserver.meta import system, validate
 from konverge.apiserver.registry import Served
-from konverge.apiserver.request.protocols import AdmissionRequest
+from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.storage import Exists, Mismatch, Missing, Record, Release
 from konverge.apiserver.storage.records import encode
 from konverge.apiserver.strategy import Obj, StatusRules
@@ -108,7 +108,7 @@ async def create(call: Call, served: Served, obj: Obj, options: WriteOptions) ->
 
 async def _prepare_new(call: Call, served: Served, obj: Obj, request: AdmissionRequest) -> None:
     strategy, metadata = served.strategy, obj["metadata"]
-    system.fill(metadata, respond.timestamp())
+    system.fill(metadata, system.timestamp())
     call.name = metadata.get("name") or ""
     if strategy.generation:
         metadata["generation"] = 1

@@ -17,6 +17,18 @@ _LONGEST_BASE = 63 - _SUFFIX
 _WIPED = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
 
+_second = (0, "")
+
+
+def timestamp() -> str:
+    """Now, as metadata and conditions have it: whole seconds in UTC. Formatted once a second: every write asks."""
+    global _second
+    now = int(clock.now())
+    if _second[0] != now:
+        _second = (now, clock.utc_now().strftime("%Y-%m-%dT%H:%M:%SZ"))
+    return _second[1]
+
+
 def wipe(metadata: Obj) -> None:
     """Drop what a creator may not choose."""
     for name in _WIPED:

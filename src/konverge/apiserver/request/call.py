@@ -10,7 +10,7 @@ from konverge.apiserver.http import negotiate, respond
 from konverge.apiserver.http.negotiate import Accepted
 from konverge.apiserver.registry import Served
 from konverge.apiserver.request.info import Query, RequestInfo
-from konverge.apiserver.request.protocols import User
+from konverge.apiserver.request.user import User
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Request, Response
 

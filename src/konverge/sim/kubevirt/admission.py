@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from konverge.apiserver import ApiServer
-from konverge.apiserver.request.protocols import Admission, AdmissionRequest
+from konverge.apiserver.request.admission import AdmissionRequest
+from konverge.apiserver.request.protocols import Admission
 from konverge.apiserver.status import ApiError
 from konverge.sim.kubevirt import evictions, machine_rules, volume_rules
 from konverge.sim.kubevirt.kinds import CDI, KUBEVIRT, SNAPSHOT, Obj, condition

@@ -7,7 +7,7 @@ it is to leave. A guest that cannot move, and must, stays: so does the drain.
 from __future__ import annotations
 
 from konverge.apiserver import status
-from konverge.apiserver.request.protocols import AdmissionRequest
+from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.client import AlreadyExists
 from konverge.runtime import Context
 from konverge.sim.kubevirt.kinds import KUBEVIRT, Instance, Migration, Obj, is_true

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from konverge.apiserver.admission.plugin import Kind, Step, Validating, refusal
 from konverge.apiserver.admission.quota.usage import Meter, meter
 from konverge.apiserver.http.managed_fields import track_own_status
-from konverge.apiserver.request.protocols import AdmissionRequest
+from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.strategy import Obj
 from konverge.objects.amounts import Amounts, amounts, texts
 from konverge.objects.quantity import Quantity

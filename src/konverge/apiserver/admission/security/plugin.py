@@ -7,7 +7,7 @@ from konverge.apiserver.admission.plugin import Kind, Step, Validating
 from konverge.apiserver.admission.security.evaluate import detailed, findings
 from konverge.apiserver.admission.security.levels import PREFIX, Policy, Standard, policy_of
 from konverge.apiserver.field_errors import quote
-from konverge.apiserver.request.protocols import AdmissionRequest
+from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.strategy import Obj
 
 _IGNORED = frozenset({"exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"})

@@ -18,7 +18,7 @@ from konverge.apiserver.strategy import Obj
 if TYPE_CHECKING:
     from konverge.apiserver.auth.authorization import Authorization
     from konverge.apiserver.registry import Served
-    from konverge.apiserver.request.protocols import AdmissionRequest
+    from konverge.apiserver.request.admission import AdmissionRequest
 
 
 @dataclass(frozen=True, slots=True)

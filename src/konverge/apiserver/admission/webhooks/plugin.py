@@ -32,7 +32,7 @@ from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
     from konverge.apiserver.auth.authorization import Authorization
-    from konverge.apiserver.request.protocols import AdmissionRequest
+    from konverge.apiserver.request.admission import AdmissionRequest
     from konverge.apiserver.server import ApiServer
 
 log = logging.getLogger("konverge.apiserver")

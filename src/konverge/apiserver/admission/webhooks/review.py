@@ -19,7 +19,8 @@ from konverge.apiserver.http.scheme import SCHEME
 from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
-    from konverge.apiserver.request.protocols import AdmissionRequest, User
+    from konverge.apiserver.request.admission import AdmissionRequest
+    from konverge.apiserver.request.user import User
 
 _VERSIONS = ("v1", "v1beta1")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 
 from konverge.apiserver.crd.definition.naming import FINALIZER, condition, is_true, set_condition
-from konverge.apiserver.http.respond import timestamp
+from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.storage import Store
 from konverge.apiserver.storage.table import Table
 from konverge.apiserver.strategy import Context, Obj

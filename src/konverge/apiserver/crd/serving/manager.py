@@ -15,7 +15,7 @@ import msgspec
 
 from konverge.apiserver.crd.definition import naming, termination
 from konverge.apiserver.crd.definition.version_order import rank
-from konverge.apiserver.http.respond import timestamp
+from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.registry import Registry, Served
 from konverge.apiserver.storage import Event, Mismatch, Missing, Release, Store
 from konverge.apiserver.storage.records import encode

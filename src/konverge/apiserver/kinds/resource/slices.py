@@ -25,8 +25,8 @@ from konverge.apiserver.kinds.resource.devices import attribute_name, pool_name
 from konverge.apiserver.kinds.rules.defaults import each
 from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain
 from konverge.apiserver.kinds.rules.numbers import NOT_POSITIVE, at_least
-from konverge.apiserver.kinds.rules.times import timestamp
 from konverge.apiserver.kinds.rules.zero_values import number, text
+from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.strategy import Obj, Strategy
 
 _PLACES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")

@@ -18,8 +18,8 @@ from konverge.apiserver.kinds.resource.devices import pool_name
 from konverge.apiserver.kinds.rules.conditions import conditions
 from konverge.apiserver.kinds.rules.defaults import section_of
 from konverge.apiserver.kinds.rules.names import dns_label, label_value, qualified_name
-from konverge.apiserver.kinds.rules.times import timestamp
 from konverge.apiserver.kinds.rules.zero_values import text
+from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
 
 

@@ -16,7 +16,7 @@ from konverge.apiserver.kinds.core.pod.update import check_ephemeral_update, che
 from konverge.apiserver.kinds.core.pod.warnings import pod_warnings
 from konverge.apiserver.kinds.framework.declare import Report
 from konverge.apiserver.kinds.rules.names import dns_label_complaints
-from konverge.apiserver.kinds.rules.times import timestamp
+from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 
 _AFFINITIES = ("podAffinity", "podAntiAffinity")

@@ -35,7 +35,7 @@ from konverge.apiserver.kinds.framework.lifecycle import status_kept
 from konverge.apiserver.kinds.rules.defaults import fill, section_of
 from konverge.apiserver.kinds.rules.names import dns_label, dns_label_complaints, dns_subdomain
 from konverge.apiserver.kinds.rules.quantities import quantity_positive
-from konverge.apiserver.kinds.rules.times import timestamp
+from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 
 MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
