@@ -68,13 +68,13 @@ class Binding(Generic[T]):
 
     def decode_events(self, lines: bytes) -> list[WatchEvent[T]]:
         """The events of a watch, one a line. Raises what msgspec raises."""
-        found = _without_collection(self._events, lines)
+        events = _without_collection(self._events, lines)
         if not self._dynamic:
-            for event in found:  # what `detach` does, without the detour of a second list
+            for event in events:  # what `detach` does, without the detour of a second list
                 meta: ObjectMeta = event.object.metadata  # type: ignore[attr-defined]
                 if (json := meta.managed_fields_json) is not UNSET:
                     meta.managed_fields_json = json.copy()
-        return found
+        return events
 
     def bookmark(self, metadata: bytes) -> WatchEvent[T]:
         """An event whose object has metadata alone. What its class requires besides is None: it was not said."""
@@ -86,14 +86,14 @@ class Binding(Generic[T]):
 
     def decode_list(self, body: bytes) -> Listing[T]:
         try:
-            found = _without_collection(self._list, body)
+            listing = _without_collection(self._list, body)
         except UNREADABLE as error:
             raise self._malformed(error) from error
         if self._dynamic:
-            self._fill_in(found.items)
+            self._fill_in(listing.items)
         else:
-            detach(found.items)
-        return found
+            detach(listing.items)
+        return listing
 
     def _fill_in(self, items: list[Any]) -> None:
         """The items of a built-in kind's list have no kind and apiVersion of their own; a dict is of no use without."""
@@ -126,20 +126,20 @@ _known: dict[Any, Binding[Any]] = {}
 
 
 def bind_class(kind: type[K]) -> Binding[K]:
-    found = _known.get(kind)
-    if found is None:
+    binding = _known.get(kind)
+    if binding is None:
         resource = getattr(kind, "resource", None)
         if not isinstance(resource, Resource):
             raise TypeError(f"{kind!r} is no kind: it has no `resource`")
-        found = _known[kind] = Binding(resource, kind)
-    return found
+        binding = _known[kind] = Binding(resource, kind)
+    return binding
 
 
 def bind_resource(resource: Resource) -> Binding[Obj]:
-    found = _known.get(resource)
-    if found is None:
-        found = _known[resource] = Binding(resource, dict[str, Any], dynamic=True)
-    return found
+    binding = _known.get(resource)
+    if binding is None:
+        binding = _known[resource] = Binding(resource, dict[str, Any], dynamic=True)
+    return binding
 
 
 known: Callable[[Any], Binding[Any] | None] = _known.get

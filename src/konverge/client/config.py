@@ -55,14 +55,14 @@ class Impersonation:
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def headers(self) -> list[tuple[str, str]]:
-        found = [("impersonate-user", self.user)]
-        found += [("impersonate-group", group) for group in self.groups]
+        headers = [("impersonate-user", self.user)]
+        headers += [("impersonate-group", group) for group in self.groups]
         if self.uid:
-            found.append(("impersonate-uid", self.uid))
+            headers.append(("impersonate-uid", self.uid))
         for key, values in self.extra.items():
             # Keys look like example.com/project; what the name of a header cannot hold is sent as %2F.
-            found += [(f"impersonate-extra-{quote(key.lower(), safe=_IN_HEADER_NAMES)}", value) for value in values]
-        return found
+            headers += [(f"impersonate-extra-{quote(key.lower(), safe=_IN_HEADER_NAMES)}", value) for value in values]
+        return headers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

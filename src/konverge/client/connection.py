@@ -116,7 +116,7 @@ class Reconnecting:
 def _stamp(path: str) -> tuple[int, int, int]:
     """What changes when a file is replaced; also through a symbolic link, as the kubelet replaces whole folders."""
     try:
-        found = Path(path).stat()
+        stat = Path(path).stat()
     except OSError:
         return (0, 0, 0)
-    return (found.st_mtime_ns, found.st_size, found.st_ino)
+    return (stat.st_mtime_ns, stat.st_size, stat.st_ino)

@@ -97,10 +97,10 @@ class TokenFile:
     def _look(self) -> Credential:
         token = self._read()
         self._next_look = clock.monotonic() + self._period
-        found = Credential(f"Bearer {token}")
+        credential = Credential(f"Bearer {token}")
         # An unchanged token stays the same object: headers are kept per object.
-        if found != self._credential or self._credential is None:
-            self._credential = found
+        if credential != self._credential or self._credential is None:
+            self._credential = credential
         return self._credential
 
     def _read(self) -> str:

@@ -41,8 +41,8 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
     """Whether this version is the one its group prefers."""
 
     def names(self) -> Iterable[str]:
-        found = {self.resource.plural, self.singular, self.resource.kind.lower(), *self.short_names}
-        return found - {""}
+        names = {self.resource.plural, self.singular, self.resource.kind.lower(), *self.short_names}
+        return names - {""}
 
 
 class Mapper:
@@ -67,16 +67,16 @@ class Mapper:
     async def served(self, name: str) -> Served:
         """Like `find`, with everything discovery says of it."""
         seen = self._looks
-        found = self._pick(name) if self._by_name is not None else None
-        if found is None:
+        match = self._pick(name) if self._by_name is not None else None
+        if match is None:
             await self._refresh(seen)
-            found = self._pick(name)
-        if found is None:
+            match = self._pick(name)
+        if match is None:
             raise UnknownKind(
                 f"the server serves nothing called {name!r}; `kubectl api-resources` lists what it serves "
                 "(is the CustomResourceDefinition installed?)"
             )
-        return found
+        return match
 
     async def all(self) -> list[Served]:
         """Everything that is served, in the server's order."""
@@ -130,7 +130,7 @@ class Mapper:
         """One request per group and version, for servers without aggregated discovery."""
         if document is None:
             document = _decoded((await self._caller.call(Call("get", None, path=root))).body, root)
-        found: list[Served] = []
+        resources: list[Served] = []
         with _understanding(root):
             versions = [(_path(api_version), api_version, preferred) for api_version, preferred in _versions(document)]
         for path, api_version, preferred in versions:
@@ -139,8 +139,8 @@ class Mapper:
             except (NotFound, Unavailable):
                 continue  # removed since the list of groups was made, or the server behind it is down
             with _understanding(path):
-                found += _from_resource_list(_decoded(response.body, path), api_version, preferred)
-        return found
+                resources += _from_resource_list(_decoded(response.body, path), api_version, preferred)
+        return resources
 
 
 def _qualifies(resource: Resource, rest: str) -> bool:
@@ -153,11 +153,11 @@ def _rank(served: Served) -> tuple[bool, bool]:
 
 
 def _index(every: Iterable[Served]) -> dict[str, list[Served]]:
-    found: dict[str, list[Served]] = {}
+    by_name: dict[str, list[Served]] = {}
     for served in every:
         for name in served.names():
-            found.setdefault(name, []).append(served)
-    return found
+            by_name.setdefault(name, []).append(served)
+    return by_name
 
 
 def _decoded(body: bytes, path: str) -> dict[str, Any]:
@@ -176,17 +176,17 @@ def _understanding(path: str) -> Iterator[None]:
 
 
 def _from_aggregated(document: dict[str, Any]) -> list[Served]:
-    found = []
+    resources = []
     for group in document.get("items", []):
         name = group.get("metadata", {}).get("name", "")
         for index, version in enumerate(group.get("versions", [])):
-            found += [
+            resources += [
                 _aggregated_entry(name, version["version"], entry, preferred=index == 0)
                 for entry in version.get("resources", [])
                 # A resource whose group is temporarily unreachable comes without a kind.
                 if entry.get("responseKind", {}).get("kind")
             ]
-    return found
+    return resources
 
 
 def _aggregated_entry(group: str, version: str, entry: dict[str, Any], *, preferred: bool) -> Served:

@@ -308,8 +308,8 @@ _BY_CODE: dict[int, type[ApiStatusError]] = {cls.default_code: cls for cls in _C
 
 def error_for(status: Status, *, request: str = "", retry_after: float | None = None) -> ApiStatusError:
     """The exception for a Status: by its reason, else by its code."""
-    found = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code, ApiStatusError)
-    return found(status, request=request, retry_after=retry_after)
+    error = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code, ApiStatusError)
+    return error(status, request=request, retry_after=retry_after)
 
 
 def error_from_answer(code: int, body: bytes, *, request: str = "", retry_after: float | None = None) -> ApiStatusError:

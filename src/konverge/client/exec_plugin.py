@@ -148,11 +148,11 @@ class ExecPlugin(Renewing):
         return terminal and self.spec.interactive_mode != "Never"
 
     def _program(self) -> str:
-        found = shutil.which(self.spec.command, path=self.spec.env.get("PATH"))
-        if found is None:
+        path = shutil.which(self.spec.command, path=self.spec.env.get("PATH"))
+        if path is None:
             hint = f"\n{self.spec.install_hint.strip()}" if self.spec.install_hint else ""
             raise self._failed(f"is not installed, or not on the PATH{hint}")
-        return found
+        return path
 
     def _environment(self, interactive: bool) -> dict[str, str]:
         asked: dict[str, Any] = {"interactive": interactive}

@@ -100,10 +100,10 @@ class Kubeconfig:
     def read_list(cls, listed: str) -> Kubeconfig:
         """$KUBECONFIG: paths with the system's separator between them; those that do not exist are skipped."""
         paths = [Path(part).expanduser() for part in listed.split(os.pathsep) if part]
-        found = [cls.read(path) for path in paths if path.exists()]
-        if not found:
+        configs = [cls.read(path) for path in paths if path.exists()]
+        if not configs:
             raise ConfigError(f"none of the files in KUBECONFIG exists: {listed}")
-        return cls.merged(found)
+        return cls.merged(configs)
 
     @classmethod
     def parse(cls, document: Any, file: str) -> Kubeconfig:
@@ -189,17 +189,17 @@ def _load_yaml(file: Path) -> Any:
 
 
 def _entries(root: Section, plural: str, singular: str) -> dict[str, Section]:
-    found: dict[str, Section] = {}
+    entries: dict[str, Section] = {}
     for index, entry in enumerate(root.items(plural)):
         name = entry.get("name") if isinstance(entry, dict) else None
         if not isinstance(name, str) or not name:
             raise root.bad(f"{plural}[{index}]", "needs a name")
-        if name in found:
+        if name in entries:
             raise root.bad(f"{plural}[{index}]", f"repeats the name {name!r}")
-        found[name] = Section(
+        entries[name] = Section(
             f"{singular} {name!r}", root.file, Section(f"{singular} {name!r}", root.file, entry).mapping(singular)
         )
-    return found
+    return entries
 
 
 def _tls(cluster: Section, user: Section) -> TlsSettings:

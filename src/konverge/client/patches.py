@@ -82,20 +82,20 @@ def merge_between(before: Any, after: Any, *, lock: bool = False) -> MergePatch:
             await client.patch(Deployment, "web", patch, namespace="shop")
     """
     old, new = to_dict(before), to_dict(after)
-    found = difference(old, new)
-    if found and lock:
-        found.setdefault("metadata", {})["resourceVersion"] = old["metadata"]["resourceVersion"]
-    return MergePatch(found)
+    changes = difference(old, new)
+    if changes and lock:
+        changes.setdefault("metadata", {})["resourceVersion"] = old["metadata"]["resourceVersion"]
+    return MergePatch(changes)
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """The body of the merge patch that turns one JSON object into the other."""
-    found: dict[str, Any] = {key: None for key in old if key not in new}
+    changes: dict[str, Any] = {key: None for key in old if key not in new}
     for key, wanted in new.items():
         held = old.get(key)
         if isinstance(wanted, dict) and isinstance(held, dict):
             if inner := difference(held, wanted):
-                found[key] = inner
+                changes[key] = inner
         elif key not in old or held != wanted or type(held) is not type(wanted):
-            found[key] = wanted
-    return found
+            changes[key] = wanted
+    return changes

@@ -172,11 +172,11 @@ class Reading(Verbs):
             call.accept = METADATA_ONLY_LIST
         body = (await self.caller.call(call)).body
         try:
-            found = _decode_raw_list(body)
+            listing = _decode_raw_list(body)
         except UNREADABLE as error:
             raise MalformedAnswer(f"the answer is not a list: {error}") from error
         # A Raw is a window into the whole answer and would keep all of it alive.
-        return found.metadata, [bytes(item) for item in found.items]
+        return listing.metadata, [bytes(item) for item in listing.items]
 
     async def _open_watch(
         self, resource: Resource, namespace: str, options: WatchOptions, accept: str = JSON

@@ -37,12 +37,12 @@ def parse_warnings(value: str) -> list[ServerWarning]:
     >>> parse_warnings('299 - "unknown field \\\\"spec.foo\\\\""')
     [ServerWarning(code=299, agent='-', text='unknown field "spec.foo"')]
     """
-    found = []
+    parsed = []
     position = 0
     while match := _VALUE.match(value, position):
-        found.append(ServerWarning(int(match["code"]), match["agent"], _ESCAPED.sub(r"\1", match["text"])))
+        parsed.append(ServerWarning(int(match["code"]), match["agent"], _ESCAPED.sub(r"\1", match["text"])))
         position = match.end()
-    return found
+    return parsed
 
 
 class LogOnce:

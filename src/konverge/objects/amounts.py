@@ -14,12 +14,12 @@ _OF_WHOLE_PODS = ("cpu", "memory")
 _HUGE_PAGES = "hugepages-"
 
 
-def amounts(found: Obj | None) -> Amounts:
-    return {name: Quantity(str(value)) for name, value in (found or {}).items()}
+def amounts(quantities: Obj | None) -> Amounts:
+    return {name: Quantity(str(value)) for name, value in (quantities or {}).items()}
 
 
-def texts(found: Amounts) -> dict[str, str]:
-    return {name: str(value) for name, value in found.items()}
+def texts(quantities: Amounts) -> dict[str, str]:
+    return {name: str(value) for name, value in quantities.items()}
 
 
 def add(total: Amounts, more: Amounts) -> None:
@@ -34,11 +34,11 @@ def raise_to(total: Amounts, other: Amounts) -> None:
             total[name] = value
 
 
-def total(found: Iterable[Amounts], names: Iterable[str]) -> Amounts:
+def total(parts: Iterable[Amounts], names: Iterable[str]) -> Amounts:
     """The sum of all for the names that are asked for; what nobody has is zero."""
     result = dict.fromkeys(names, Quantity("0"))
-    for one in found:
-        add(result, {name: value for name, value in one.items() if name in result})
+    for part in parts:
+        add(result, {name: value for name, value in part.items() if name in result})
     return result
 
 

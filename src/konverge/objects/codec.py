@@ -47,10 +47,10 @@ _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 def decoder(cls: type[_T]) -> msgspec.json.Decoder[_T]:
     """The decoder of a class, made at its first use and kept."""
-    found = _decoders.get(cls)
-    if found is None:
-        found = _decoders[cls] = msgspec.json.Decoder(cls, dec_hook=decode_hook)
-    return found
+    known = _decoders.get(cls)
+    if known is None:
+        known = _decoders[cls] = msgspec.json.Decoder(cls, dec_hook=decode_hook)
+    return known
 
 
 def from_json(cls: type[_T], data: bytes | bytearray | memoryview | str) -> _T:

@@ -23,12 +23,12 @@ def parse_int_or_string(text: str) -> IntOrString:
 
 def _atoi(text: str) -> int | str:
     """The number, or what Go's strconv would say against it."""
-    found = _ATOI(text)
-    if found is None or text in ("", "+", "-"):
+    match = _ATOI(text)
+    if match is None or text in ("", "+", "-"):
         return "invalid syntax"
-    if len(found[2]) > _LONGEST:
+    if len(match[2]) > _LONGEST:
         return "value out of range"
-    number = int(found[1] + (found[2] or "0"))
+    number = int(match[1] + (match[2] or "0"))
     return number if -(2**63) <= number < 2**63 else "value out of range"
 
 
@@ -44,7 +44,7 @@ def scale(value: IntOrString, total: int, *, round_up: bool) -> int:
         raise PercentageError("invalid value for IntOrString: invalid type: string is not a percentage")
     number = _atoi(value[:-1])
     if isinstance(number, str):
-        words = f'strconv.Atoi: parsing "{value[:-1]}": {number}'
-        raise PercentageError(f'invalid value for IntOrString: invalid value "{value}": {words}')
+        cause = f'strconv.Atoi: parsing "{value[:-1]}": {number}'
+        raise PercentageError(f'invalid value for IntOrString: invalid value "{value}": {cause}')
     product = number * total
     return -(-product // 100) if round_up else product // 100

@@ -73,8 +73,8 @@ class ObjectMeta(Model):
 
     @managed_fields.setter
     def managed_fields(self, entries: Iterable[ManagedFieldsEntry]) -> None:
-        found = list(entries)
-        self.managed_fields_json = Raw(_write(found)) if found else UNSET
+        listed = list(entries)
+        self.managed_fields_json = Raw(_write(listed)) if listed else UNSET
 
 
 _read_managed = msgspec.json.Decoder(list[ManagedFieldsEntry] | None).decode

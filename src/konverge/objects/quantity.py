@@ -183,12 +183,12 @@ def _make(value: int, scale: int, format: Format, text: str = "") -> Quantity:
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Quantity:
     """The quantity that a text means; what `Quantity(text)` calls."""
-    found = _SCAN.fullmatch(text)
-    if found is None or not text:
+    match = _SCAN.fullmatch(text)
+    if match is None or not text:
         raise QuantityError(_WRONG_FORMAT)
     if len(text) > _LONGEST:
         raise QuantityError(_WRONG_NUMBER)
-    sign, whole, decimals, suffix = found[1], found[2] or "0", found[3] or "", found[4]
+    sign, whole, decimals, suffix = match[1], match[2] or "0", match[3] or "", match[4]
     exponent, format = _interpret(suffix)
     value = int(whole + decimals)
     if sign == "-":
@@ -203,11 +203,11 @@ def _interpret(suffix: str) -> tuple[int, Format]:
         return _DECIMAL[suffix], Format.DECIMAL_SI
     if suffix in _BINARY:
         return _BINARY[suffix], Format.BINARY_SI
-    found = _EXPONENT.fullmatch(suffix)
+    match = _EXPONENT.fullmatch(suffix)
     # Longer exponents do not fit the server's integers.
-    if found is None or len(found[1].lstrip("+-0")) > 9:
+    if match is None or len(match[1].lstrip("+-0")) > 9:
         raise QuantityError(_WRONG_SUFFIX)
-    return int(found[1]), Format.DECIMAL_EXPONENT
+    return int(match[1]), Format.DECIMAL_EXPONENT
 
 
 def _decimal(text: str, value: int, digits: str, scale: int, format: Format) -> Quantity:
@@ -226,10 +226,10 @@ def _binary(text: str, value: int, whole: str, decimals: str, exponent: int) -> 
     value, scale = value << exponent, -len(decimals)
     if scale < _NANO:
         value, scale = _round_to_nano(value, scale), _NANO
-    one = 10**-scale
-    if abs(value) > _MAX_INT64 * one:
+    unit = 10**-scale
+    if abs(value) > _MAX_INT64 * unit:
         value, scale = (_MAX_INT64 if value > 0 else -_MAX_INT64), 0
-    format = Format.DECIMAL_SI if 0 < abs(value) < one else Format.BINARY_SI
+    format = Format.DECIMAL_SI if 0 < abs(value) < unit else Format.BINARY_SI
     return _make(value, scale, format)
 
 

@@ -31,8 +31,8 @@ async def dial(
     name = server_name if context is not None else None
     if _is_address(host):
         return await loop.create_connection(protocol, host, port, ssl=context, server_hostname=name)
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    sock = await _first_to_connect(_mixed(found))
+    entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    sock = await _first_to_connect(_mixed(entries))
     try:
         return await loop.create_connection(protocol, sock=sock, ssl=context, server_hostname=name)
     except BaseException:
@@ -50,10 +50,10 @@ def _is_address(host: str) -> bool:
     return False
 
 
-def _mixed(found: Iterable[Found]) -> deque[Found]:
+def _mixed(entries: Iterable[Found]) -> deque[Found]:
     """The families in turn, beginning with the one that the system prefers."""
     families: dict[int, list[Found]] = {}
-    for entry in dict.fromkeys(found):
+    for entry in dict.fromkeys(entries):
         families.setdefault(entry[0], []).append(entry)
     turns = itertools.zip_longest(*families.values())
     return deque(entry for turn in turns for entry in turn if entry is not None)

@@ -95,7 +95,7 @@ class Session:
     def feed(self, data: bytes) -> list[Event]:
         """What has arrived, as events. Raises SpdyError."""
         self._buffer += data
-        found: list[Event] = []
+        events: list[Event] = []
         while len(self._buffer) >= 8:
             first, second = struct.unpack_from(">II", self._buffer)
             length = second & 0xFFFFFF
@@ -107,8 +107,8 @@ class Session:
             del self._buffer[: 8 + length]
             event = self._event(first, second >> 24, body)
             if event is not None:
-                found.append(event)
-        return found
+                events.append(event)
+        return events
 
     def _event(self, first: int, flags: int, body: bytes) -> Event | None:
         if not first & 0x80000000:
@@ -175,7 +175,7 @@ def _number(body: bytes) -> int:
 
 def _pairs(plain: bytes) -> dict[str, str]:
     (count,) = struct.unpack_from(">I", plain)
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     place = 4
     for _ in range(count):
         texts = []
@@ -185,5 +185,5 @@ def _pairs(plain: bytes) -> dict[str, str]:
                 raise struct.error("the text is longer than its block")
             texts.append(plain[place + 4 : place + 4 + size].decode())
             place += 4 + size
-        found[texts[0].lower()] = texts[1]
-    return found
+        headers[texts[0].lower()] = texts[1]
+    return headers

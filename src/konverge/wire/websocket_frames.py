@@ -52,12 +52,12 @@ class FrameReader:
 
     def feed(self, data: bytes) -> list[Message]:
         self._buffer += data
-        found: list[Message] = []
+        messages: list[Message] = []
         while (frame := self._frame()) is not None:
             message = self._take(*frame)
             if message is not None:
-                found.append(message)
-        return found
+                messages.append(message)
+        return messages
 
     def _frame(self) -> tuple[bool, Opcode, bytes] | None:
         """The next whole frame: whether it is final, its opcode, its payload."""

@@ -61,8 +61,8 @@ def MaxLength(value: int) -> Meta:
 
 def Pattern(regex: str) -> Meta:
     """A text in which the pattern is found (write `^…$` for the whole text). Keep to what RE2 and Python share."""
-    if found := _NOT_SHARED(regex):
-        raise TypeError(f"{found[1]!r} in the pattern {regex!r} is not common to RE2 (of the API server) and Python")
+    if unshared := _NOT_SHARED(regex):
+        raise TypeError(f"{unshared[1]!r} in the pattern {regex!r} is not common to RE2 (of the API server) and Python")
     ours = f"{ASCII_PREFIX}{regex})" if _OF_ASCII(regex) and not _FLAGS(regex) else regex
     try:
         return Meta(pattern=ours)

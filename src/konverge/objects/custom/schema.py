@@ -117,7 +117,7 @@ class _Writer:
         if {type(_plain(part)) for part in some} == {inspect.IntType, inspect.StrType}:
             # Bounds of numbers and patterns of texts do not meet, so they may stand side by side.
             bounds = [self.of_type(part, path) for part in some]
-            both = {name: value for one in bounds for name, value in one.items() if name not in ("type", "format")}
+            both = {name: value for bound in bounds for name, value in bound.items() if name not in ("type", "format")}
             return _INT_OR_STRING | both
         raise SchemaError(f"{path}: of unions only int | str and X | None can be said in a structural schema; use Any")
 
@@ -290,7 +290,7 @@ def _description(cls: type) -> str:
 
 def rules_of(cls: type) -> list[Schema]:
     """The CEL rules of a class: `class Spec(Model, rules=[Rule("self.min <= self.max")])`."""
-    found: list[Schema] = []
+    rules: list[Schema] = []
     for meta in getattr(cls, "__rules__", ()):
-        found += (meta.extra_json_schema or {}).get("x-kubernetes-validations", [])
-    return found
+        rules += (meta.extra_json_schema or {}).get("x-kubernetes-validations", [])
+    return rules

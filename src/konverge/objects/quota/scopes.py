@@ -26,9 +26,9 @@ class Scope(msgspec.Struct, frozen=True):
 
 def scopes_of(quota: Obj) -> list[Scope]:
     spec = quota.get("spec") or {}
-    found = [Scope(name) for name in spec.get("scopes") or ()]
+    plain = [Scope(name) for name in spec.get("scopes") or ()]
     terms = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    return found + [
+    return plain + [
         Scope(term.get("scopeName", ""), term.get("operator", ""), tuple(term.get("values") or ())) for term in terms
     ]
 

@@ -38,31 +38,31 @@ def is_pod_name(name: str) -> bool:
 
 def of_pod(pod: Obj) -> Amounts:
     """Its place, and while it runs what it asks for."""
-    found = {"count/pods": ONE}
+    counted = {"count/pods": ONE}
     if _is_over(pod):
-        return found
+        return counted
     spec = pod.get("spec") or {}
     requests, limits = asked_by_pod(spec, "requests"), asked_by_pod(spec, "limits")
     overhead = amounts(spec.get("overhead"))
     add(requests, overhead)
     add(limits, {name: value for name, value in overhead.items() if name in limits})
-    return {**found, **of_resources(requests, limits)}
+    return {**counted, **of_resources(requests, limits)}
 
 
 def of_resources(requests: Amounts, limits: Amounts) -> Amounts:
     """Requests and limits by the names that quotas have for them."""
-    found = {"pods": ONE}
+    usage = {"pods": ONE}
     for name in _COMPUTE:
         if name in requests:
-            found[name] = found[_REQUESTS + name] = requests[name]
+            usage[name] = usage[_REQUESTS + name] = requests[name]
         if name in limits:
-            found[_LIMITS + name] = limits[name]
+            usage[_LIMITS + name] = limits[name]
     for name, value in requests.items():
         if name.startswith(_HUGE_PAGES):
-            found[name] = found[_REQUESTS + name] = value
+            usage[name] = usage[_REQUESTS + name] = value
         elif _is_extended(name):
-            found[_REQUESTS + name] = value
-    return found
+            usage[_REQUESTS + name] = value
+    return usage
 
 
 def _is_extended(name: str) -> bool:
@@ -97,8 +97,8 @@ def of_service(service: Obj) -> Amounts:
         node_ports = len(own if spec.get("allocateLoadBalancerNodePorts") is False else ports)
     elif kind == "NodePort":
         node_ports = len(ports)
-    found = {"count/services": ONE, "services": ONE, "services.loadbalancers": Quantity(balancers)}
-    return {**found, "services.nodeports": Quantity(node_ports)}
+    usage = {"count/services": ONE, "services": ONE, "services.loadbalancers": Quantity(balancers)}
+    return {**usage, "services.nodeports": Quantity(node_ports)}
 
 
 def is_claim_name(name: str) -> bool:
@@ -109,14 +109,14 @@ def is_claim_name(name: str) -> bool:
 
 def of_claim(claim: Obj) -> Amounts:
     spec = claim.get("spec") or {}
-    found = {"persistentvolumeclaims": ONE, "count/persistentvolumeclaims": ONE}
+    usage = {"persistentvolumeclaims": ONE, "count/persistentvolumeclaims": ONE}
     asked = amounts((spec.get("resources") or {}).get("requests")).get("storage")
     if asked is not None:
         allocated = amounts((claim.get("status") or {}).get("allocatedResources")).get("storage", ZERO)
         asked = max(asked, allocated)
-        found["requests.storage"] = asked if asked.milli % 1000 == 0 else Quantity(int(asked))
+        usage["requests.storage"] = asked if asked.milli % 1000 == 0 else Quantity(int(asked))
     annotations = (claim.get("metadata") or {}).get("annotations") or {}
     storage_class = annotations.get(_OLD_CLASS) or spec.get("storageClassName")
     if storage_class:
-        found |= {f"{storage_class}{_OF_CLASS}{name}": found[name] for name in _CLAIM_NAMES if name in found}
-    return found
+        usage |= {f"{storage_class}{_OF_CLASS}{name}": usage[name] for name in _CLAIM_NAMES if name in usage}
+    return usage
