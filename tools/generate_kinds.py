@@ -320,7 +320,7 @@ class Module:
             "from __future__ import annotations\n",
             f"from typing import {'Any, ' if 'Any' in body else ''}ClassVar\n",
             "from konverge.objects import meta",
-            *(["from konverge.objects.intorstring import IntOrString"] if "IntOrString" in body else []),
+            *(["from konverge.objects.int_or_string import IntOrString"] if "IntOrString" in body else []),
             f"from konverge.objects.model import {', '.join(model)}",
             *(["from konverge.objects.quantity import Quantity"] if "Quantity" in body else []),
             "from konverge.objects.resource import Resource",

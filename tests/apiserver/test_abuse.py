@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from konverge.apiserver import ApiServer
 from konverge.apiserver.nesting import MOST
 from konverge.objects.names import label_key_errors, label_value_errors
-from konverge.objects.remember import LONGEST
+from konverge.objects.text_cache import LONGEST
 from tests.apiserver.api import APPLY, CONFIG_MAPS, MERGE, Api
 
 JSON_PATCH = "application/json-patch+json"

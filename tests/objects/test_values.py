@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from konverge.objects import times
 from konverge.objects.durations import DurationError, duration_seconds, format_duration, parse_duration
-from konverge.objects.intorstring import PercentageError, parse_int_or_string, scale
+from konverge.objects.int_or_string import PercentageError, parse_int_or_string, scale
 
 from .upstream import differences
 

@@ -19,7 +19,7 @@ from konverge.runtime.config import CacheSettings, Configuration
 from konverge.runtime.dependencies import DependencyError
 from konverge.runtime.elector import LeaderElector, LeadershipLost
 from konverge.runtime.manager import LeaderElection
-from konverge.wire.direct import Direct
+from konverge.wire.in_process import Direct
 from konverge.wire.message import Headers, Request, Response, Stream, Transport
 from tests.runtime.conftest import config_map, secret
 from tests.runtime.test_election import Unreliable

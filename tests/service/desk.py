@@ -16,7 +16,7 @@ from konverge.objects.kinds.rbac_v1 import PolicyRule, Role, RoleBinding, RoleRe
 from konverge.objects.meta import ObjectMeta
 from konverge.operators.catalog import find
 from konverge.service import Service, ServiceOptions
-from konverge.wire.direct import Direct
+from konverge.wire.in_process import Direct
 from konverge.wire.message import Headers, Request, Transport
 
 SPACE = "default"

@@ -102,7 +102,7 @@ async def test_what_an_http_proxy_is_told() -> None:
         (b"HTTP/1.1 403 No\r\n\r\n", "NO_PROXY"),
         (b"garbage\r\n\r\n", "did not answer in HTTP"),
         (b"HTTP/1.1 407 Auth\r\ncontent-length: 5\r\n\r\nhello", "user and password"),
-        (b"HTTP/1.1 200 OK\r\n\r\nextra", "said more"),
+        (b"HTTP/1.1 200 OK\r\n\r\nextra", "sent more"),
         (b"x" * 20_000, "not HTTP/1.1"),
         (b"", "closed the connection"),
     ],

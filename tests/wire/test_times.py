@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from konverge.wire import ClientLimits, ReadTimeout, Request, Response, Server, ServerLimits, TotalTimeout
-from konverge.wire.alarm import Alarm
 from konverge.wire.connection import Answer, Connection
+from konverge.wire.deadline import Alarm
 from konverge.wire.server_connection import ServerConnection
 
 from .memory import MemoryTransport

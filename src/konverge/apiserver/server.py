@@ -37,7 +37,7 @@ from konverge.apiserver.request.protocols import Admission, Gate, TableMaker
 from konverge.apiserver.storage import Store
 from konverge.apiserver.strategy import Obj
 from konverge.apiserver.table import Tables
-from konverge.wire.direct import Direct
+from konverge.wire.in_process import Direct
 from konverge.wire.message import Producer, Request, Response
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""`Call`: one request to the API in the words of the API, before it is a request line; and `Caller`, which makes it.
+"""`Call`: one request to the API by verb, resource and name; and `Caller`, which makes it.
 
-Wrappers (dry run, field owner, one namespace, recording) stand at this seam: a `Caller` has two methods, and a call is
+Wrappers (dry run, field owner, one namespace, recording) wrap a `Caller`: it has two methods, and a call is
 a handful of attributes that say what is meant (verb, resource, namespace, name) rather than a URL to be taken apart.
 """
 

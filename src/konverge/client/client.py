@@ -1,7 +1,7 @@
 """`Client`: the whole API of an API server, typed by class or dynamic by name.
 
-It is put together from three halves (reading, writing, subresources) on one `Caller`. Wrappers give a client another
-caller; the verbs stay the same.
+It combines the verbs that read, the verbs that write and the subresources on one `Caller`. Wrappers give a client
+another caller; the verbs stay the same.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from konverge.client.credentials import ANONYMOUS, Credentials
 from konverge.client.discovery import Mapper
 from konverge.client.errors import UNREADABLE, MalformedAnswer
 from konverge.client.ratelimit import TokenBucket
-from konverge.client.reading import Reading
+from konverge.client.read_verbs import Reading
 from konverge.client.retry import RetryPolicy
 from konverge.client.session import Session
 from konverge.client.subresources import Subresources
 from konverge.client.warnings import WarningHandler
-from konverge.client.writing import Writing
+from konverge.client.write_verbs import Writing
 from konverge.objects.codec import from_json
 from konverge.wire.limits import ClientLimits
 from konverge.wire.message import Transport

@@ -43,7 +43,7 @@ class TlsSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impersonation:
-    """Act as somebody else, as `kubectl --as` does.
+    """Act as another user, as `kubectl --as` does.
 
     >>> Impersonation(user="jane", groups=("dev",)).headers()
     [('impersonate-user', 'jane'), ('impersonate-group', 'dev')]

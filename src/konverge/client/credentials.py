@@ -77,7 +77,7 @@ ANONYMOUS = Static(Credential())
 
 
 class TokenFile:
-    """A bearer token in a file that somebody else keeps fresh, as the kubelet does for pods."""
+    """A bearer token in a file that another process keeps fresh, as the kubelet does for pods."""
 
     def __init__(self, path: str | Path, *, fallback: str = "", period: float = TOKEN_FILE_PERIOD) -> None:
         self.path = Path(path)
@@ -138,7 +138,7 @@ class Renewing(ABC):
             if held is not None and held is not rejected:
                 return held
             if self._failures != failures:
-                raise CredentialError(self._failure)  # while we waited: whoever waits in line fails together
+                raise CredentialError(self._failure)  # failed while this task waited: all waiters fail together
             try:
                 self._credential = await self._fetch()
             except CredentialError as error:
@@ -152,4 +152,4 @@ class Renewing(ABC):
 
     @abstractmethod
     async def _fetch(self) -> Credential:
-        """Get a new credential; nobody else is doing so at the moment."""
+        """Get a new credential; no other task is doing so at the moment."""

@@ -1,6 +1,6 @@
-"""What the server serves, as a mapper from the words that people use to a `Resource`.
+"""What the server serves, as a mapper from the names that people use (`deploy`, `po`) to a `Resource`.
 
-Aggregated discovery (`apidiscovery.k8s.io/v2`) tells everything in two requests; servers without it are asked group by
+Aggregated discovery (`apidiscovery.k8s.io/v2`) lists everything in two requests; servers without it are asked group by
 group. The result is kept; a word that is not in it makes the mapper look again, because custom kinds come and go, and
 so does a path that is not served. With the ETag of the last answer, looking again costs the server nothing.
 
@@ -101,7 +101,7 @@ class Mapper:
     async def _refresh(self, seen: int) -> None:
         async with self._lock:
             if self._looks != seen and self._by_name is not None:
-                return  # somebody else looked while we waited
+                return  # another task looked while this one waited
             for root in ("/api", "/apis"):
                 await self._read(root)
             self._looks += 1

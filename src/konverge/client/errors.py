@@ -7,7 +7,7 @@
     ├── ConnectionFailed          there was no complete answer
     │   ├── NotConnected          the request never left: nothing can have happened
     │   ├── ConnectionLost        it broke after the request left: a write may have taken effect
-    │   └── TimedOut              nobody answered in time: a write may have taken effect
+    │   └── TimedOut              no answer came in time: a write may have taken effect
     ├── MalformedAnswer           the answer cannot be read as what was asked for
     └── ApiStatusError            the API server said no
         ├── BadRequest            400
@@ -124,7 +124,7 @@ class BadRequest(ApiStatusError):
 
     def hint(self) -> str:
         if "managedFields must be nil" in self.message:
-            return "Apply an object with just the fields that you wish to own, not one that was read"
+            return "Apply an object with just the fields that you want to own, not one that was read"
         return ""
 
 
@@ -207,7 +207,7 @@ class AlreadyExists(ApiStatusError):
 
 
 class Conflict(ApiStatusError):
-    """Somebody else was faster, or (server-side apply) another manager owns the field; `causes` name those."""
+    """Another writer was faster, or (server-side apply) another manager owns the field; `causes` name those."""
 
     default_code, default_reason = 409, "Conflict"
 

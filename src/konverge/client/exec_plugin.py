@@ -41,7 +41,7 @@ class ExecSpec:
     install_hint: str = ""
     interactive_mode: str = "IfAvailable"
     cluster: Mapping[str, Any] | None = None
-    """What the plugin is told of the cluster, when `provideClusterInfo` is set."""
+    """What the plugin receives about the cluster, when `provideClusterInfo` is set."""
     source: str = ""
     """For error texts: the user and the file that this came from."""
     timeout: float = 60.0
@@ -109,7 +109,7 @@ class ExecPlugin(Renewing):
     async def _output_of(self, process: asyncio.subprocess.Process) -> bytes:
         try:
             async with asyncio.timeout(self.spec.timeout):
-                output, complaint = await process.communicate()
+                output, stderr = await process.communicate()
         except TimeoutError as error:
             raise self._failed(f"did not finish within {self.spec.timeout:g} s") from error
         finally:
@@ -117,7 +117,7 @@ class ExecPlugin(Renewing):
                 process.kill()
                 await process.wait()
         if process.returncode:
-            said = (complaint or b"").decode("utf-8", "replace").strip()[-500:]
+            said = (stderr or b"").decode("utf-8", "replace").strip()[-500:]
             raise self._failed(f"failed with exit status {process.returncode}" + (f": {said}" if said else ""))
         if len(output) > MAX_OUTPUT:
             raise self._failed(f"printed more than {MAX_OUTPUT} bytes")

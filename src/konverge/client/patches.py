@@ -3,7 +3,7 @@
     JsonPatch([{"op": "replace", "path": "/spec/replicas", "value": 3}])   exact operations, in order
     MergePatch({"spec": {"replicas": 3}})        members to set; None removes one; lists are replaced as a whole
     StrategicPatch({"spec": {"template": …}})    like a merge patch, with lists merged by their keys; built-ins only
-    ApplyPatch(deployment)                       the wish of one field manager (see `client.apply`)
+    ApplyPatch(deployment)                       what one field manager wants (see `client.apply`)
 
 `merge_between(before, after)` makes the merge patch that turns one object into the other: the way to write a typed
 object without dropping what its class does not know.
@@ -63,19 +63,20 @@ class StrategicPatch(msgspec.Struct, frozen=True):
 
 
 class ApplyPatch(msgspec.Struct, frozen=True):
-    """Server-side apply: a whole wish, of a class or a dict. JSON is YAML, so the media type is honoured."""
+    """Server-side apply: everything that one manager wants, as a typed object or a dict. JSON is YAML, so the media
+    type is honoured."""
 
     content_type: ClassVar[str] = APPLY
-    wish: Any
+    desired: Any
 
     def encode(self) -> bytes:
-        return to_json(self.wish)
+        return to_json(self.desired)
 
 
 def merge_between(before: Any, after: Any, *, lock: bool = False) -> MergePatch:
     """The merge patch from `before` to `after` (typed objects or dicts), empty when they are alike.
 
-    With `lock` it also holds the resourceVersion of `before`, so that a change by somebody else is a Conflict.
+    With `lock` it also holds the resourceVersion of `before`, so that a change by another writer is a Conflict.
 
         wanted = msgspec.structs.replace(deployment, spec=…)
         if patch := merge_between(deployment, wanted):

@@ -30,8 +30,8 @@ from konverge.client.errors import (
 from konverge.client.ratelimit import TokenBucket
 from konverge.client.retry import Attempts, RetryPolicy
 from konverge.client.warnings import LogOnce, WarningHandler, parse_warnings
-from konverge.wire.direct import Direct
 from konverge.wire.errors import NotSent, WireError
+from konverge.wire.in_process import Direct
 from konverge.wire.message import Headers, Request, Response, Stream, Transport
 
 LEASE_GROUP = "coordination.k8s.io"

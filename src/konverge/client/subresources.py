@@ -11,12 +11,12 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
-from konverge.client.base import Verbs, make_call, write_call
 from konverge.client.binding import Obj, known
 from konverge.client.call import Call
 from konverge.client.errors import UNREADABLE, MalformedAnswer
 from konverge.client.options import DeleteOptions, GetOptions, WriteOptions, delete_body
 from konverge.client.patches import MergePatch, Patch
+from konverge.client.verbs import Verbs, make_call, write_call
 from konverge.client.watch import Blocks, next_chunk
 from konverge.objects.codec import from_json, to_json
 from konverge.objects.resource import Resource

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 log = logging.getLogger("konverge.client")
 
-_CONTROL = r"\x00-\x1f\x7f-\x9f"  # in a text it would be there to fool whoever reads the log
+_CONTROL = r"\x00-\x1f\x7f-\x9f"  # in a text they could forge lines of a log
 _VALUE = re.compile(
     rf'\s*(?P<code>\d{{3}}) (?P<agent>[^ "]+) "(?P<text>(?:[^"\\{_CONTROL}]|\\[^{_CONTROL}])*)"(?: "[^"]*")?\s*(?:,|$)'
 )

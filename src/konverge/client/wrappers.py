@@ -40,7 +40,7 @@ class Wrapper:
 
 
 class DryRunCalls(Wrapper):
-    """Every write is checked by the server and stored by nobody."""
+    """The server checks every write and stores none."""
 
     def adjust(self, call: Call) -> None:
         if call.writes:

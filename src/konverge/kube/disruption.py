@@ -16,7 +16,7 @@ from konverge.client import ClientError, Conflict, MergePatch, NotFound, merge_b
 from konverge.kube import pods as podlib
 from konverge.kube.pod_predicates import moved
 from konverge.objects import labels
-from konverge.objects.intorstring import PercentageError, scale
+from konverge.objects.int_or_string import PercentageError, scale
 from konverge.objects.kinds.apps_v1 import Deployment, ReplicaSet, StatefulSet
 from konverge.objects.kinds.core_v1 import Pod, ReplicationController
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetStatus

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from konverge.objects.custom.schema import SchemaError
     from konverge.objects.durations import DurationError, duration_seconds, format_duration, parse_duration
     from konverge.objects.fields import FieldSelector
-    from konverge.objects.intorstring import IntOrString, PercentageError
+    from konverge.objects.int_or_string import IntOrString, PercentageError
     from konverge.objects.labels import Selector, SelectorError
     from konverge.objects.meta import (
         Condition,
@@ -74,7 +74,7 @@ _HOME = {
     "custom.schema": "SchemaError",
     "durations": "DurationError duration_seconds format_duration parse_duration",
     "fields": "FieldSelector",
-    "intorstring": "IntOrString PercentageError",
+    "int_or_string": "IntOrString PercentageError",
     "labels": "Selector SelectorError",
     "meta": "Condition DeleteOptions LabelSelector LabelSelectorRequirement ListMeta ManagedFieldsEntry Object "
     "ObjectList ObjectMeta OwnerReference PartialObjectMetadata Preconditions Status StatusCause StatusDetails",

@@ -35,7 +35,7 @@ def raise_to(total: Amounts, other: Amounts) -> None:
 
 
 def total(parts: Iterable[Amounts], names: Iterable[str]) -> Amounts:
-    """The sum of all for the names that are asked for; what nobody has is zero."""
+    """The sum of all for the names that are asked for; what no part has is zero."""
     result = dict.fromkeys(names, Quantity("0"))
     for part in parts:
         add(result, {name: value for name, value in part.items() if name in result})

@@ -1,4 +1,4 @@
-"""Field selectors: `metadata.name=web,status.phase!=Running`, with the API server's escapes and complaints.
+"""Field selectors: `metadata.name=web,status.phase!=Running`, with the API server's escapes and error messages.
 
 Which fields a kind knows is the server's business; here a selector is only its terms and a test over a mapping from
 field to value, in which an absent field counts as empty.
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from konverge.objects.labels import SelectorError
-from konverge.objects.remember import remembered
+from konverge.objects.text_cache import remembered
 
 _OPERATORS = ("!=", "==", "=")
 

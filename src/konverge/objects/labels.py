@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Protocol
 
 from konverge.objects.names import label_key_errors, label_value_errors
-from konverge.objects.remember import remembered
+from konverge.objects.text_cache import remembered
 
 Labels = Mapping[str, str]
 Test = Callable[[Labels], bool]
@@ -308,6 +308,6 @@ def _from_terms(labels: Labels, expressions: Iterable[tuple[str, str, tuple[str,
 @remembered(1024)
 def parse(text: str) -> Selector:
     """The selector that a text such as `app=web,tier in (a,b),!canary` means."""
-    from konverge.objects.labelparser import parse_requirements
+    from konverge.objects.label_parser import parse_requirements
 
     return Selector(parse_requirements(text))

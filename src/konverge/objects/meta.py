@@ -1,6 +1,6 @@
 """The parts that all API objects share: metadata, owners, conditions, selectors, lists, statuses.
 
-`managedFields` is often the larger half of an object and is seldom looked at, so it stays JSON until somebody does:
+`managedFields` is often the larger half of an object and is seldom looked at, so it stays JSON until it is read:
 `ObjectMeta.managed_fields` reads it. That halves the cost of decoding most objects.
 """
 

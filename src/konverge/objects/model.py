@@ -47,7 +47,7 @@ else:
 
 class Required:
     """Makes the zero value of a required field. A class of its own, so that msgspec never takes the value for a default
-    and so that a schema can tell the field from an optional one."""
+    and so that a schema distinguishes the field from an optional one."""
 
     __slots__ = ("factory",)
 
@@ -91,7 +91,7 @@ class Model(msgspec.Struct, metaclass=ModelMeta, omit_defaults=True, rename="cam
     """The base of API objects and their parts.
 
     They are trees of plain data, so the garbage collector does not look into them (`gc=False`): in a program that holds
-    many of them it has that much less to do. Whoever puts an object into itself keeps it for good.
+    many of them it has that much less to do. An object that contains itself is never freed.
     """
 
 

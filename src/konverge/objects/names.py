@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from konverge.objects.remember import remembered
+from konverge.objects.text_cache import remembered
 
 _LABEL_KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = f"({_LABEL_KEY})?"

@@ -240,7 +240,7 @@ def _needs_digits(text: str) -> None:
 
 
 def _round_to_nano(value: int, scale: int) -> int:
-    """Whoever asks for something gets something: amounts too small to represent become one nano."""
+    """A request for more than zero stays more than zero: amounts too small to represent become one nano."""
     if len(str(abs(value))) + scale <= _NANO:
         return (value > 0) - (value < 0)
     return _rescale_up(value, scale, _NANO)

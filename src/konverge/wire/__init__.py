@@ -11,9 +11,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from konverge.wire.answer import Refusal as Refusal
-    from konverge.wire.answer import plain_refusal as plain_refusal
-    from konverge.wire.direct import Direct as Direct
     from konverge.wire.errors import BodyTooLarge as BodyTooLarge
     from konverge.wire.errors import ConnectFailed as ConnectFailed
     from konverge.wire.errors import ConnectionLost as ConnectionLost
@@ -28,6 +25,9 @@ if TYPE_CHECKING:
     from konverge.wire.errors import TlsFailed as TlsFailed
     from konverge.wire.errors import TotalTimeout as TotalTimeout
     from konverge.wire.errors import WireError as WireError
+    from konverge.wire.handler import Refusal as Refusal
+    from konverge.wire.handler import plain_refusal as plain_refusal
+    from konverge.wire.in_process import Direct as Direct
     from konverge.wire.limits import ClientLimits as ClientLimits
     from konverge.wire.limits import ServerLimits as ServerLimits
     from konverge.wire.message import LOCAL_PEER as LOCAL_PEER
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from konverge.wire.tls import server_context as server_context
 
 _HOMES = {
-    "answer": "Refusal plain_refusal",
-    "direct": "Direct",
+    "handler": "Refusal plain_refusal",
+    "in_process": "Direct",
     "errors": "BodyTooLarge ConnectFailed ConnectTimeout ConnectionLost NotSent PoolClosed PoolTimeout ProtocolError "
     "ProxyFailed ReadTimeout StaleConnection TlsFailed TotalTimeout WireError",
     "limits": "ClientLimits ServerLimits",

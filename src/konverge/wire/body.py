@@ -1,7 +1,7 @@
 """A body as it comes in pieces.
 
-A piece of two bytes is an object of forty, so whoever cuts a body into tiny chunks would make us hold it twenty times
-over. Small pieces are therefore joined now and then: what is held stays near to what was sent.
+A piece of two bytes is an object of forty, so a peer that cuts a body into tiny chunks would make us hold it twenty
+times over. Small pieces are therefore joined now and then: what is held stays near to what was sent.
 """
 
 from __future__ import annotations

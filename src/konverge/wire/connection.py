@@ -17,8 +17,8 @@ from typing import Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from konverge.wire.alarm import TICK, Alarm
 from konverge.wire.body import Body
+from konverge.wire.deadline import TICK, Alarm
 from konverge.wire.encode import JOIN_LIMIT
 from konverge.wire.errors import (
     BodyTooLarge,
@@ -43,7 +43,7 @@ Answer = Response | ResponseStream
 
 
 class Owner(Protocol):
-    """Whoever keeps connections."""
+    """The owner of connections (the pool)."""
 
     arrivals: memoryview
     """Where bytes arrive, for all connections: each takes its own out before the next gets any."""
@@ -194,7 +194,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def data_received(self, data: bytes | memoryview) -> None:
         if self._phase == IDLE or self._parser is None:
-            self.abort()  # nobody asked: a farewell (408) of a server that closes, or a broken one
+            self.abort()  # no request is pending: a 408 of a server that closes, or a broken server
             return
         self._untouched = False
         try:
@@ -231,7 +231,7 @@ class Connection(asyncio.BufferedProtocol):
     # --- httptools ------------------------------------------------------------------------------------------------
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._phase == HEAD:  # later ones are trailers, which nobody reads
+        if self._phase == HEAD:  # later ones are trailers, which are not read
             self._headers.append((name, value.rstrip(SPACE)))
 
     def on_headers_complete(self) -> None:
@@ -422,7 +422,8 @@ class Connection(asyncio.BufferedProtocol):
         self.abort(cause)
 
     def _ended_well(self, error: Exception | None) -> bool:
-        """Whether the end of the connection is the end of the body: over TLS anybody could forge one without words."""
+        """Whether the end of the connection is the end of the body: over TLS only a close_notify proves it, since
+        anyone on the path can close the TCP connection."""
         return error is None and self._error is None and (self._farewell or not self._sealed)
 
     def _lost(self, error: Exception | None) -> WireError:

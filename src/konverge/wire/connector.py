@@ -1,4 +1,4 @@
-"""Making connections: name, TCP, proxy, TLS, within one time limit and with errors that tell what to do."""
+"""Making connections: name, TCP, proxy, TLS, within one time limit and with errors that say what to do."""
 
 from __future__ import annotations
 
@@ -71,15 +71,15 @@ class Connector:
 
     async def _open_through(self, proxy: Proxy, connection: Connection) -> None:
         """Talk to the proxy first, then hand the connection over."""
-        from konverge.wire.dialogue import Dialogue, ask_for_tunnel  # needed by few
+        from konverge.wire.proxy_handshake import ProxyHandshake, ask_for_tunnel  # needed by few
         from konverge.wire.socks import ask_for_connection
 
-        transport, dialogue = await self._reach(proxy, Dialogue)
+        transport, handshake = await self._reach(proxy, ProxyHandshake)
         try:
             if proxy.socks:
-                await ask_for_connection(dialogue, self._address.bare, self._address.port, proxy.credentials)
+                await ask_for_connection(handshake, self._address.bare, self._address.port, proxy.credentials)
             else:
-                await ask_for_tunnel(dialogue, self._address.host_and_port, proxy.authorization_line)
+                await ask_for_tunnel(handshake, self._address.host_and_port, proxy.authorization_line)
             inner: asyncio.Transport | None = transport
             if self._context is not None:
                 loop = asyncio.get_running_loop()

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
-Found = tuple[int, int, int, str, Any]
+AddressEntry = tuple[int, int, int, str, Any]
 """What a lookup gives for each address."""
 
 STAGGER = 0.25
@@ -50,16 +50,16 @@ def _is_address(host: str) -> bool:
     return False
 
 
-def _mixed(entries: Iterable[Found]) -> deque[Found]:
+def _mixed(entries: Iterable[AddressEntry]) -> deque[AddressEntry]:
     """The families in turn, beginning with the one that the system prefers."""
-    families: dict[int, list[Found]] = {}
+    families: dict[int, list[AddressEntry]] = {}
     for entry in dict.fromkeys(entries):
         families.setdefault(entry[0], []).append(entry)
     turns = itertools.zip_longest(*families.values())
     return deque(entry for turn in turns for entry in turn if entry is not None)
 
 
-async def _first_to_connect(addresses: deque[Found]) -> socket.socket:
+async def _first_to_connect(addresses: deque[AddressEntry]) -> socket.socket:
     made: list[socket.socket] = []
     trying: set[asyncio.Task[None]] = set()
     failed: list[BaseException] = []
@@ -87,7 +87,7 @@ async def _first_to_connect(addresses: deque[Found]) -> socket.socket:
     return winner
 
 
-async def _connect(address: Found, made: list[socket.socket]) -> None:
+async def _connect(address: AddressEntry, made: list[socket.socket]) -> None:
     family, kind, protocol, _, place = address
     sock = socket.socket(family, kind, protocol)
     try:

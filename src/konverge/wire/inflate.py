@@ -1,6 +1,6 @@
 """Decompression in bounded steps.
 
-A kilobyte of gzip may hold a megabyte of zeros, so nobody here ever asks zlib for "everything": a whole body is
+A kilobyte of gzip may hold a megabyte of zeros, so zlib is never asked for "everything": a whole body is
 bounded by the caller's limit, and a stream gives out pieces that its reader asks for one at a time.
 
 **The checksum of gzip** is a quarter to a half of what inflating JSON costs (measured on the events of a watch: 1.42

@@ -17,7 +17,7 @@ SPACE = b" \t"
 class Headers:
     """Header fields in the order of the wire, looked up without regard to case.
 
-    Nothing is decoded until somebody looks: most answers are read for their status and body alone. Whoever looks once
+    Nothing is decoded before it is read: most answers are read for their status and body alone. A caller who looks once
     usually looks again, so the first look makes an index.
     """
 
@@ -46,7 +46,7 @@ class Headers:
         self._raw.append((name.lower().encode("latin-1"), value.encode("latin-1")))
 
     def _first(self) -> dict[str, bytes]:
-        """The first value of each field. Made anew when fields were added, also through `raw`."""
+        """The first value of each field. Built again when fields were added, also through `raw`."""
         raw = self._raw
         if self._indexed != len(raw):
             self._index = {key.decode("latin-1").lower(): value for key, value in reversed(raw)}

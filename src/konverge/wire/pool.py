@@ -138,7 +138,7 @@ class ConnectionPool:
         return None
 
     async def _acquire(self, deadline: float | None) -> Connection:
-        """A connection that is not idle now: a new one, or the next one that somebody gives back."""
+        """A connection that is not idle now: a new one, or the next one that is released."""
         try:
             async with asyncio.timeout_at(deadline):
                 while True:

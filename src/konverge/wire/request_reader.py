@@ -180,7 +180,7 @@ class RequestReader:
             raise _Refuse(414, f"the request's target is longer than {self._limits.request_line} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self.phase == HEAD:  # later ones are trailers, which nobody reads
+        if self.phase == HEAD:  # later ones are trailers, which are not read
             self._headers.append((name, value.rstrip(SPACE)))
             if len(self._headers) > self._limits.header_fields:
                 raise _Refuse(431, f"the request has more than {self._limits.header_fields} header fields")

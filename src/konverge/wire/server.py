@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from konverge.wire.acceptor import Acceptor, bind
-from konverge.wire.answer import Refusal, plain_refusal
+from konverge.wire.handler import Refusal, plain_refusal
 from konverge.wire.limits import ServerLimits
 from konverge.wire.message import Handler
 from konverge.wire.server_connection import ServerConnection

@@ -13,9 +13,9 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol, cast
 
-from konverge.wire.alarm import Alarm
-from konverge.wire.answer import Refusal, answer, log, refuse
+from konverge.wire.deadline import Alarm
 from konverge.wire.encode import JOIN_LIMIT, response_head
+from konverge.wire.handler import Refusal, answer, log, refuse
 from konverge.wire.keepalive import keep_alive
 from konverge.wire.limits import ServerLimits
 from konverge.wire.message import Handler, Peer, Producer, Response, Upgrade
@@ -105,7 +105,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def give_up(self) -> None:
-        """The connection was cancelled while it was made: loops differ in whether they tell of its end, so we do."""
+        """The connection was cancelled while it was made: event loops differ in whether they report its end, so it is
+        reported here."""
         if self._made and not self._lost:
             self._transport.abort()
             self.connection_lost(None)
@@ -287,7 +288,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._transport.write(response.body)
 
     def _keeps(self, item: Incoming, response: Response) -> bool:
-        """Whether another answer may follow this one. Whoever is to close still answers what has been read."""
+        """Whether another answer may follow this one. A connection that is to close still answers what it has read."""
         if not item.keep or (self._last and not self._reader.items):
             return False
         if item.http_1_0 and response.producer is not None:
@@ -295,7 +296,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         return response.headers.get("connection").lower() != "close"
 
     def _read_no_more(self) -> None:
-        """This answer is the last: a client that is told so takes whatever it asked behind it for not begun."""
+        """This answer is the last: the client then knows that its later requests were not begun."""
         self._last = True
         self._cut_short = bool(self._reader.items) or self._read_paused
         self._reader.items.clear()
@@ -325,7 +326,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     async def _write_stream(self, item: Incoming, head: bytes, producer: Producer) -> None:
         self._transport.write(head)
         if self._half_closed:
-            # Nobody waits for the end of a stream with one ear closed. The producer runs, and is cancelled when the
+            # The end of a stream must be noticed while it is written. The producer runs, and is cancelled when the
             # connection is lost in a moment: what its handler has opened is its to let go.
             self._close()
         sink = self._sink = ChunkSink(self._transport, chunked=not item.http_1_0, paused=self._write_paused)
@@ -368,7 +369,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self._transport.can_write_eof():
             try:
                 self._transport.write_eof()
-            except OSError:  # the peer has reset the connection, and the loop has not told us yet
+            except OSError:  # the peer has reset the connection, and the loop has not reported it yet
                 self._transport.abort()
                 return
         if self._read_paused:

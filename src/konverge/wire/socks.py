@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import ipaddress
 
-from konverge.wire.dialogue import Dialogue
 from konverge.wire.errors import ProxyFailed
+from konverge.wire.proxy_handshake import ProxyHandshake
 
 _VERSION = 5
 _NO_PASSWORD, _PASSWORD = 0, 2
@@ -26,31 +26,33 @@ _REFUSALS = {
 }
 
 
-async def ask_for_connection(dialogue: Dialogue, host: str, port: int, credentials: tuple[str, str] | None) -> None:
+async def ask_for_connection(
+    handshake: ProxyHandshake, host: str, port: int, credentials: tuple[str, str] | None
+) -> None:
     """Let the proxy connect to a server."""
     methods = bytes((_NO_PASSWORD,) if credentials is None else (_NO_PASSWORD, _PASSWORD))
-    dialogue.write(bytes((_VERSION, len(methods))) + methods)
-    version, method = await dialogue.exactly(2)
+    handshake.write(bytes((_VERSION, len(methods))) + methods)
+    version, method = await handshake.exactly(2)
     if version != _VERSION:
         raise ProxyFailed("the proxy does not speak SOCKS 5; check its address and scheme")
     if method == _PASSWORD and credentials is not None:
-        await _log_in(dialogue, *credentials)
+        await _log_in(handshake, *credentials)
     elif method != _NO_PASSWORD:
         raise ProxyFailed("the proxy wants to know who we are; write user and password into its URL")
-    dialogue.write(bytes((_VERSION, _CONNECT, 0)) + _encoded(host) + port.to_bytes(2, "big"))
-    await _read_reply(dialogue, host)
-    dialogue.finish()
+    handshake.write(bytes((_VERSION, _CONNECT, 0)) + _encoded(host) + port.to_bytes(2, "big"))
+    await _read_reply(handshake, host)
+    handshake.finish()
 
 
-async def _log_in(dialogue: Dialogue, user: str, password: str) -> None:
-    dialogue.write(b"\x01" + _counted(user.encode(), "user") + _counted(password.encode(), "password"))
-    _, status = await dialogue.exactly(2)
+async def _log_in(handshake: ProxyHandshake, user: str, password: str) -> None:
+    handshake.write(b"\x01" + _counted(user.encode(), "user") + _counted(password.encode(), "password"))
+    _, status = await handshake.exactly(2)
     if status != 0:
         raise ProxyFailed("the proxy refused us; check its user and password")
 
 
-async def _read_reply(dialogue: Dialogue, host: str) -> None:
-    version, status, _, kind = await dialogue.exactly(4)
+async def _read_reply(handshake: ProxyHandshake, host: str) -> None:
+    version, status, _, kind = await handshake.exactly(4)
     if version != _VERSION:
         raise ProxyFailed("the proxy does not speak SOCKS 5; check its address and scheme")
     if status != 0:
@@ -58,8 +60,8 @@ async def _read_reply(dialogue: Dialogue, host: str) -> None:
         raise ProxyFailed(f"the proxy made no connection to {host}: {reason}; check its rules, or NO_PROXY")
     size = {_IPV4: 4, _IPV6: 16}.get(kind)
     if size is None:
-        size = (await dialogue.exactly(1))[0]
-    await dialogue.exactly(size + 2)  # where it connected from: nobody's concern
+        size = (await handshake.exactly(1))[0]
+    await handshake.exactly(size + 2)  # the address it connected from is not used
 
 
 def _encoded(host: str) -> bytes:

@@ -16,7 +16,7 @@ from konverge.wire.message import Headers
 
 
 class Source(Protocol):
-    """Whoever feeds a stream."""
+    """The connection that feeds a stream."""
 
     def pause(self) -> None:
         """Bring no more for now."""

@@ -1,7 +1,7 @@
 """TLS settings as data, turned into contexts once.
 
 Certificates come as files or as PEM bytes (kubeconfigs carry both). The ssl module loads a client key from a path
-only, so bytes pass through a file that nobody else may read and that is gone when the call returns.
+only, so bytes pass through a file that only this user may read and that is gone when the call returns.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
 
 
 def said_good_bye(transport: asyncio.Transport | None) -> bool:
-    """Whether the peer has ended TLS properly. No loop tells; the session does: it gives the end, and does not wait."""
+    """Whether the peer has ended TLS properly. Event loops do not report it; the TLS session does: reading returns the
+    end and does not wait."""
     session = cast("ssl.SSLObject | None", transport.get_extra_info("ssl_object")) if transport else None
     try:
         return session is not None and session.read(1) == b""
@@ -77,7 +78,7 @@ def said_good_bye(transport: asyncio.Transport | None) -> bool:
 
 
 def _trust(context: ssl.SSLContext, file: str, data: bytes) -> None:
-    """Whoever names certificates trusts each of them, as Go does, be it an authority or the server's own: envtest gives
+    """Each certificate in the list is trusted, as in Go, be it an authority or the server's own: envtest gives
     webhooks the latter."""
     if not data and not file:
         context.load_default_certs()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 
 BUFFER = 256 * 1024
-"""Bytes that nobody has taken before the socket is no longer read."""
+"""Unread bytes at which the socket is no longer read."""
 
 
 class Tunnel:

@@ -101,7 +101,7 @@ def _tokens(request: Request, name: str) -> set[str]:
 
 
 class WebSocket:
-    """An open WebSocket. Pings are answered by themselves, as long as somebody receives."""
+    """An open WebSocket. Pings are answered automatically while messages are being received."""
 
     def __init__(self, connection: Duplex, limit: int = LIMIT) -> None:
         self._connection = connection

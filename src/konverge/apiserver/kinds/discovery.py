@@ -34,7 +34,7 @@ from konverge.apiserver.kinds.rules.names import (
 from konverge.apiserver.kinds.rules.network import ip_legacy, ip_strict, ip_warnings
 from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, Strategy
-from konverge.objects.remember import remembered
+from konverge.objects.text_cache import remembered
 
 _MOST_ENDPOINTS = 1000
 _MOST_PORTS = 20000

@@ -7,7 +7,7 @@ from typing import Any
 
 from konverge.apiserver.merge.field_set import key_element, value_element
 from konverge.apiserver.schema.node import DEDUCED, Kind, TypeNode
-from konverge.objects.remember import LONGEST, remembered
+from konverge.objects.text_cache import LONGEST, remembered
 
 
 class TypedError(Exception):

@@ -18,7 +18,7 @@ import msgspec
 
 from konverge.apiserver.go.formatting import go_json, go_scalar
 from konverge.apiserver.schema.node import Kind, TypeNode
-from konverge.objects.remember import remembered
+from konverge.objects.text_cache import remembered
 
 FieldSet = dict[str, Any]
 Path = tuple[str, ...]

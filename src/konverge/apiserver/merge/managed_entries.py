@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from konverge.apiserver.go.formatting import go_json
 from konverge.apiserver.merge.field_set import FieldSet, FieldSetError, canonical, ordered
 from konverge.apiserver.strategy import Obj
-from konverge.objects.remember import remembered
+from konverge.objects.text_cache import remembered
 
 UPDATE, APPLY = "Update", "Apply"
 

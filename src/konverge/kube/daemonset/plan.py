@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from konverge.kube import pods as podlib
 from konverge.kube.daemonset.fit import should_run, target_of
 from konverge.kube.revisions import POD_LABEL
-from konverge.objects.intorstring import scale
+from konverge.objects.int_or_string import scale
 from konverge.objects.kinds.apps_v1 import DaemonSet, RollingUpdateDaemonSet
 from konverge.objects.kinds.core_v1 import Node, Pod
 

@@ -7,7 +7,7 @@ from typing import Any
 from konverge.client import AlreadyExists, MergePatch
 from konverge.kube.hashing import hash_of
 from konverge.objects.codec import from_dict, to_dict
-from konverge.objects.intorstring import scale
+from konverge.objects.int_or_string import scale
 from konverge.objects.kinds.apps_v1 import Deployment, ReplicaSet, ReplicaSetSpec
 from konverge.objects.kinds.core_v1 import PodTemplateSpec
 from konverge.objects.meta import LabelSelector, ObjectMeta

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from konverge.kube import pods as podlib
 from konverge.kube.revisions import POD_LABEL
 from konverge.kube.statefulset.identity import ordinal_of, ordinals_of, replicas_of, start_of
-from konverge.objects.intorstring import scale
+from konverge.objects.int_or_string import scale
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import Pod
 

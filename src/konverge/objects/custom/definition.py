@@ -117,7 +117,7 @@ def _object_schema(cls: type[CustomResource[Any, Any]]) -> Schema:
     properties: dict[str, Schema] = schema["properties"]
     # The server knows these three better than any schema.
     properties |= {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
-    # A status is written later, and by somebody else: it is never required and never defaulted as a whole.
+    # A status is written later, by the controller: it is never required and never defaulted as a whole.
     properties["status"].pop("default", None)
     if not cls.options.status and "properties" not in properties["status"]:
         del properties["status"]

@@ -101,7 +101,7 @@ def Nullable() -> Meta:
 
 
 def ListType(kind: Literal["map", "set", "atomic"], *keys: str) -> Meta:
-    """How entries of a list are told apart: by keys (`map`), by value (`set`) or not at all; checked by the server."""
+    """How entries of a list are identified: by keys (`map`), by value (`set`) or not at all; checked by the server."""
     if (kind == "map") != bool(keys):
         raise TypeError('ListType("map", …) needs the names of its keys, the other list types have none')
     schema: dict[str, Any] = {"x-kubernetes-list-type": kind}

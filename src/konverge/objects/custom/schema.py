@@ -25,8 +25,8 @@ Schema = dict[str, Any]
 _QUANTITY_PATTERN = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?0*[0-9]{1,9})?$"
 _INT_OR_STRING: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 _ANYTHING: Schema = {"x-kubernetes-preserve-unknown-fields": True}
-# Where a text has a format, the server lets any list pass for it, and nobody could read the object afterwards. No list
-# has both at least one item and none.
+# Where a text has a format, the server lets any list pass for it, and no class could read the object afterwards. No
+# list has both at least one item and none.
 _NO_LIST: Schema = {"minItems": 1, "maxItems": 0}
 _RULES = "x-kubernetes-validations"
 _KEYS = "x-kubernetes-list-map-keys"
@@ -258,7 +258,7 @@ def _is_required(field: inspect.Field) -> bool:
 def _default(field: inspect.Field) -> Any:
     if field.default is not NODEFAULT:
         return to_builtins(field.default)
-    # A field that is UNSET by default has no default that msgspec would tell.
+    # A field that is UNSET by default has no default that msgspec reports.
     return None if field.default_factory is NODEFAULT else to_builtins(field.default_factory())
 
 

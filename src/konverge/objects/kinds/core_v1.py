@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from konverge.objects import meta
-from konverge.objects.intorstring import IntOrString
+from konverge.objects.int_or_string import IntOrString
 from konverge.objects.model import Model, NullableList, field as _field, nulls_to_empty as _nulls_to_empty, required as _required
 from konverge.objects.quantity import Quantity
 from konverge.objects.resource import Resource

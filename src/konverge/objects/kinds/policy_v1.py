@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from konverge.objects import meta
-from konverge.objects.intorstring import IntOrString
+from konverge.objects.int_or_string import IntOrString
 from konverge.objects.model import Model, field as _field
 from konverge.objects.resource import Resource
 

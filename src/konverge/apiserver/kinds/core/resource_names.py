@@ -7,7 +7,7 @@ from typing import Any
 from konverge.apiserver.kinds.framework.declare import Report, Rule
 from konverge.apiserver.kinds.rules.names import qualified_name, qualified_name_complaints
 from konverge.apiserver.kinds.rules.quantities import amount, is_whole, quantity_not_negative, shown
-from konverge.objects.remember import remembered
+from konverge.objects.text_cache import remembered
 
 _COUNTED = frozenset(
     (

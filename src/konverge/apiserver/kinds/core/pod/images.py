@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from konverge.objects.remember import remembered
+from konverge.objects.text_cache import remembered
 
 _NAME = re.compile(
     r"(?P<name>(?:(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?|[A-Za-z0-9-]+:[0-9]+"

@@ -8,11 +8,11 @@ from typing import Any, TypeAlias, Unpack, cast, overload
 
 import msgspec
 
-from konverge.client.base import Verbs, make_call
 from konverge.client.binding import K, Listing, Obj, known
 from konverge.client.call import JSON, Call
 from konverge.client.errors import UNREADABLE, Expired, MalformedAnswer
 from konverge.client.options import GetOptions, ListOptions, WatchOptions
+from konverge.client.verbs import Verbs, make_call
 from konverge.client.watch import EventReader, RawEvent, WatchEvent
 from konverge.objects.codec import decoder
 from konverge.objects.meta import ListMeta
@@ -95,7 +95,7 @@ class Reading(Verbs):
             if not page.metadata.continue_:
                 return
             options["continue_token"] = page.metadata.continue_
-            # The token holds the version; the server refuses to be told it twice.
+            # The token holds the version; the server refuses a second one.
             options.pop("resource_version", None)
             options.pop("resource_version_match", None)
 

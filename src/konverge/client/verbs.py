@@ -1,4 +1,4 @@
-"""What the verbs share: a caller to make calls with, and a mapper for words."""
+"""What the verbs share: a caller that makes the calls, and a mapper for names of resources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Verbs:
     mapper: Mapper
 
     async def _bind(self, kind: Any) -> Binding[Any]:
-        """The binding of a class, a Resource, or a word such as `deploy` (by discovery)."""
+        """The binding of a class, a Resource, or a name such as `deploy` (by discovery)."""
         if isinstance(kind, str):
             return bind_resource(await self.mapper.find(kind))
         return bind_resource(kind) if isinstance(kind, Resource) else bind_class(kind)

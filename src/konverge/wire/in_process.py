@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 
-from konverge.wire.answer import Refusal, answer, log, plain_refusal
 from konverge.wire.errors import ConnectionLost, TotalTimeout
+from konverge.wire.handler import Refusal, answer, log, plain_refusal
 from konverge.wire.limits import ClientLimits
 from konverge.wire.message import Handler, Producer, Request, Response
 from konverge.wire.stream import ResponseStream
@@ -105,7 +105,7 @@ class _Feed:
     def begin(self, stream: ResponseStream, producer: Producer, request: Request, deadline: float | None) -> None:
         self._stream = stream
         self._feeds.add(self)
-        self._task = asyncio.create_task(self._run(producer, request, deadline), name="konverge.wire.direct")
+        self._task = asyncio.create_task(self._run(producer, request, deadline), name="konverge.wire.in_process")
 
     async def _run(self, producer: Producer, request: Request, deadline: float | None) -> None:
         failure: Exception = ConnectionLost("the stream was cut off by its server; read before trying again")

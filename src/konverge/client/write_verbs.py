@@ -1,8 +1,9 @@
 """The verbs that write.
 
 **Why there is no update of a typed object.** A class knows the fields of one version of the API. Read an object with
-it, and what the class does not know is gone; PUT it back, and it is gone for everybody. So `update` takes dicts, which
-lose nothing. For typed objects there are `apply` (say what you wish to own), `patch` (say what to change;
+it, and what the class does not know is gone; PUT it back, and it is gone from the stored object. So `update` takes
+dicts, which lose nothing. For typed objects there are `apply` (the fields that you want to own), `patch` (say what to
+change;
 `merge_between` makes the patch), and `replace`, which is the PUT for those who know that nothing can be lost, such as
 the writer of a kind that is all its own.
 """
@@ -14,12 +15,12 @@ from typing import Any, Unpack, overload
 
 import msgspec
 
-from konverge.client.base import Verbs, make_call, placed, write_call
 from konverge.client.binding import Binding, K, Listing, Obj, known
 from konverge.client.call import JSON, Call
 from konverge.client.errors import UNREADABLE, MalformedAnswer
 from konverge.client.options import ApplyOptions, DeleteCollectionOptions, DeleteOptions, WriteOptions, delete_body
 from konverge.client.patches import ApplyPatch, Patch
+from konverge.client.verbs import Verbs, make_call, placed, write_call
 from konverge.objects.codec import to_json
 from konverge.objects.resource import Resource
 

@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def remembered(entries: int) -> Callable[[F], F]:
-    """As `lru_cache`, for functions of texts; long ones are worked out anew each time."""
+    """As `lru_cache`, for functions of texts; long ones are computed each time."""
 
     def decorate(function: F) -> F:
         cached = lru_cache(maxsize=entries)(function)

@@ -1,4 +1,4 @@
-"""The few words with a proxy before a connection belongs to its server."""
+"""The handshake with a proxy, before the connection carries requests to the server."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _LIMIT = 16 * 1024
 """Bytes of one answer."""
 
 
-class Dialogue(asyncio.Protocol):
-    """Write, then read as much as the protocol says; what is left over belongs to nobody and is an error."""
+class ProxyHandshake(asyncio.Protocol):
+    """Write, then read as much as the protocol says; bytes that are left over are an error."""
 
     def __init__(self) -> None:
         self._arrived = bytearray()
@@ -43,7 +43,7 @@ class Dialogue(asyncio.Protocol):
     def finish(self) -> None:
         """The server's turn begins: it has not been asked yet, so nothing may be here."""
         if self._arrived:
-            raise ProxyFailed("the proxy said more than its protocol has words for; check its address and scheme")
+            raise ProxyFailed("the proxy sent more than its protocol allows; check its address and scheme")
 
     async def _more(self) -> None:
         if self._ended:
@@ -74,15 +74,15 @@ class Dialogue(asyncio.Protocol):
             self._waiter.set_result(None)
 
 
-async def ask_for_tunnel(dialogue: Dialogue, target: str, authorization: bytes) -> None:
+async def ask_for_tunnel(handshake: ProxyHandshake, target: str, authorization: bytes) -> None:
     """The tunnel of an HTTP proxy: CONNECT."""
     line = target.encode("ascii")
-    dialogue.write(b"CONNECT %b HTTP/1.1\r\nhost: %b\r\n%b\r\n" % (line, line, authorization))
-    status_line, _, _ = (await dialogue.until(b"\r\n\r\n")).partition(b"\r\n")
+    handshake.write(b"CONNECT %b HTTP/1.1\r\nhost: %b\r\n%b\r\n" % (line, line, authorization))
+    status_line, _, _ = (await handshake.until(b"\r\n\r\n")).partition(b"\r\n")
     parts = status_line.split(None, 2)
     if len(parts) < 2 or not parts[0].startswith(b"HTTP/1.") or not parts[1].isdigit():
         raise ProxyFailed("the proxy did not answer in HTTP/1.1; check its address and scheme")
     if not 200 <= int(parts[1]) < 300:
         advice = "check its user and password" if parts[1] == b"407" else "check its rules, or NO_PROXY"
         raise ProxyFailed(f"the proxy refused a tunnel to {target} with {parts[1].decode()}; {advice}")
-    dialogue.finish()
+    handshake.finish()
