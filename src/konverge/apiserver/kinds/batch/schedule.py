@@ -8,7 +8,7 @@ from typing import Any
 
 from konverge.apiserver.field_errors import quote
 from konverge.apiserver.kinds.framework.declare import Report
-from konverge.objects.remember import remembered
+from konverge.objects.text_cache import remembered
 
 _MONTHS = dict(zip("jan feb mar apr may jun jul aug sep oct nov dec".split(), range(1, 13), strict=True))  # noqa: SIM905
 _DAYS = dict(zip("sun mon tue wed thu fri sat".split(), range(7), strict=True))  # noqa: SIM905
