@@ -1,4 +1,4 @@
-"""What a test's loops are watched for: nothing is left behind, nothing complains unheard, nothing holds them.
+"""What a test's loops are watched for: nothing is left behind, no error goes unheard, nothing holds them.
 
 A test has one loop, a property test one for each example. At the end of a loop no task may be left; at the end of the
 test no socket, no exception that nobody retrieved or that a callback let through, and no callback that held a loop.
@@ -52,7 +52,7 @@ class Guard:
         self._factory = factory
         self._debug = debug
         self._patient = patient
-        self._complaints: list[str] = []
+        self._errors: list[str] = []
 
     @contextmanager
     def watching(self) -> Iterator[Guard]:
@@ -62,26 +62,26 @@ class Guard:
         with Holds() as holds:
             yield self
         _heap.collect()
-        assert not self._complaints, "\n".join(("exceptions that nobody heard of:", *self._complaints))
+        assert not self._errors, "\n".join(("exceptions that nobody heard of:", *self._errors))
         after = _open_sockets() - before
         assert not after, f"{len(after)} sockets left open"
         if not self._patient:
-            complaint = holds.complaint()
-            assert not complaint, complaint
+            error = holds.error()
+            assert not error, error
 
     @contextmanager
     def loop(self) -> Iterator[asyncio.Runner]:
         with asyncio.Runner(debug=self._debug, loop_factory=self._factory) as runner:
             loop = runner.get_loop()
             loop.slow_callback_duration = 10.0  # wall time says nothing on a busy machine; `Holds` measures CPU time
-            loop.set_exception_handler(self._complain)
+            loop.set_exception_handler(self._record)
             yield runner
             left = [task for task in asyncio.all_tasks(loop) if not task.done()]
             runner.run(asyncio.sleep(0))
         assert not left, f"tasks left behind: {left}"
 
-    def _complain(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        self._complaints.append(f"{context.get('message')}: {context.get('exception')!r}")
+    def _record(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self._errors.append(f"{context.get('message')}: {context.get('exception')!r}")
 
 
 def _open_sockets() -> set[str]:

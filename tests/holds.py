@@ -55,7 +55,7 @@ class Holds:
     def _excused(self, handle: asyncio.Handle) -> float:
         return self._collected + getattr(handle._loop, "elsewhere", 0.0)
 
-    def complaint(self) -> str:
+    def error(self) -> str:
         """What is wrong, or nothing."""
         if self.worst < LIMIT or self.worst < LIMIT * _slowness():
             return ""

@@ -117,7 +117,7 @@ def run(folder: Path, source: str, place: str = ".") -> tuple[int, str]:
 
 
 @pytest.fixture(scope="module")
-def complaint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+def error_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     """What is wrong with one of the cases; nothing when it passes."""
     folder = tmp_path_factory.mktemp("harness")
     _, said = run(folder, CASES)
@@ -129,38 +129,38 @@ def complaint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     return found.__getitem__
 
 
-def test_a_task_left_behind_is_an_error(complaint: Callable[[str], str]) -> None:
-    wrong = complaint("test_leaves_a_task")
+def test_a_task_left_behind_is_an_error(error_of: Callable[[str], str]) -> None:
+    wrong = error_of("test_leaves_a_task")
     assert "tasks left behind" in wrong
     assert "forgotten" in wrong
 
 
-def test_a_socket_left_open_is_an_error(complaint: Callable[[str], str]) -> None:
-    assert "1 sockets left open" in complaint("test_leaves_a_socket")
+def test_a_socket_left_open_is_an_error(error_of: Callable[[str], str]) -> None:
+    assert "1 sockets left open" in error_of("test_leaves_a_socket")
 
 
-def test_a_blocking_call_is_an_error(complaint: Callable[[str], str]) -> None:
-    assert "time.sleep blocks the event loop" in complaint("test_blocks")
+def test_a_blocking_call_is_an_error(error_of: Callable[[str], str]) -> None:
+    assert "time.sleep blocks the event loop" in error_of("test_blocks")
 
 
-def test_a_callback_that_computes_too_long_is_an_error(complaint: Callable[[str], str]) -> None:
-    assert "the loop was held" in complaint("test_computes")
+def test_a_callback_that_computes_too_long_is_an_error(error_of: Callable[[str], str]) -> None:
+    assert "the loop was held" in error_of("test_computes")
 
 
-def test_an_exception_that_nobody_retrieves_is_an_error(complaint: Callable[[str], str]) -> None:
-    assert "LookupError('nobody looked')" in complaint("test_leaves_an_exception")
-    assert "nobody heard" in complaint("test_has_a_callback_that_fails")
+def test_an_exception_that_nobody_retrieves_is_an_error(error_of: Callable[[str], str]) -> None:
+    assert "LookupError('nobody looked')" in error_of("test_leaves_an_exception")
+    assert "nobody heard" in error_of("test_has_a_callback_that_fails")
 
 
-def test_examples_of_property_tests_are_watched_too(complaint: Callable[[str], str]) -> None:
-    assert "of an example" in complaint("test_example_leaves_a_task")
-    assert "1 sockets left open" in complaint("test_example_leaves_a_socket")
-    assert "LookupError('nobody looked')" in complaint("test_example_leaves_an_exception")
+def test_examples_of_property_tests_are_watched_too(error_of: Callable[[str], str]) -> None:
+    assert "of an example" in error_of("test_example_leaves_a_task")
+    assert "1 sockets left open" in error_of("test_example_leaves_a_socket")
+    assert "LookupError('nobody looked')" in error_of("test_example_leaves_an_exception")
 
 
 @pytest.mark.parametrize("call", ["call_soon", "call_later"])
-def test_a_call_from_another_thread_is_an_error(complaint: Callable[[str], str], call: str) -> None:
-    assert "Non-thread-safe operation" in complaint(f"test_calls_from_a_thread[{call}]")
+def test_a_call_from_another_thread_is_an_error(error_of: Callable[[str], str], call: str) -> None:
+    assert "Non-thread-safe operation" in error_of(f"test_calls_from_a_thread[{call}]")
 
 
 @pytest.mark.parametrize(("place", "outcome"), [("tests/wire", "2 passed"), ("tests/kube", "2 failed")])
@@ -172,16 +172,16 @@ def test_the_lower_layers_run_in_debug_mode(
     assert outcome in said
 
 
-def test_async_fixtures_share_the_loop_of_their_test(complaint: Callable[[str], str]) -> None:
-    assert complaint("test_shares_its_loop") == ""
+def test_async_fixtures_share_the_loop_of_their_test(error_of: Callable[[str], str]) -> None:
+    assert error_of("test_shares_its_loop") == ""
 
 
-def test_async_property_tests_run_every_example(complaint: Callable[[str], str]) -> None:
-    assert "n=1000" in complaint("test_fails_for_large")
+def test_async_property_tests_run_every_example(error_of: Callable[[str], str]) -> None:
+    assert "n=1000" in error_of("test_fails_for_large")
 
 
-def test_a_property_test_that_hangs_is_ended(complaint: Callable[[str], str]) -> None:
-    assert "not finished within its limit" in complaint("test_hangs")
+def test_a_property_test_that_hangs_is_ended(error_of: Callable[[str], str]) -> None:
+    assert "not finished within its limit" in error_of("test_hangs")
 
 
 def test_a_file_left_in_the_repository_is_an_error(tmp_path: Path) -> None:

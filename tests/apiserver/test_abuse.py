@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from konverge.apiserver import ApiServer
 from konverge.apiserver.nesting import MOST
-from konverge.objects.names import label_key_errors, label_value_errors
+from konverge.objects.names import label_value_errors, qualified_name_errors
 from konverge.objects.text_cache import LONGEST
 from tests.apiserver.api import APPLY, CONFIG_MAPS, MERGE, Api
 
@@ -180,7 +180,7 @@ async def test_huge_numbers(api: Api) -> None:
 
 def test_what_is_remembered_is_short() -> None:
     """Texts of clients are keys of caches; large ones must not stay there."""
-    for check in (label_key_errors, label_value_errors):
+    for check in (qualified_name_errors, label_value_errors):
         assert check("x" * (LONGEST + 1)) is not check("x" * (LONGEST + 1))
         assert check("x" * LONGEST) is check("x" * LONGEST)
 

@@ -1,4 +1,4 @@
-"""Label selectors: grammar and complaints of the API server, matching, rendering."""
+"""Label selectors: grammar and messages of the API server, matching, rendering."""
 
 from __future__ import annotations
 

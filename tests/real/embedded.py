@@ -50,7 +50,7 @@ class Tool:
         return done.stdout.strip()
 
     def fails(self, *arguments: str, stdin: str = "") -> str:
-        """What a command complains of; it must fail."""
+        """The error that a command prints; it must fail."""
         done = self.run(*arguments, stdin=stdin)
         assert done.returncode != 0, f"{arguments} succeeded: {done.stdout}"
         return done.stderr.strip()

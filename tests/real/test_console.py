@@ -45,7 +45,7 @@ async def signed_in(browser: Browser, url: str, token: str, *, dark: bool = Fals
     return page
 
 
-def complaints(browser: Browser) -> list[Any]:
+def console_errors(browser: Browser) -> list[Any]:
     """What the browser itself finds wrong: errors of scripts, refusals by the policy, foreign hosts."""
     found: list[Any] = []
     for message in browser.said:
@@ -130,7 +130,7 @@ async def test_a_cluster_is_created_watched_scaled_and_deleted_by_keyboard_alone
             await page.until("document.querySelector('main').innerText.includes('This instance is gone.')")
             await page.run("location.hash = '#/'")
             await page.until("document.querySelector('main').innerText.includes('There is no instance here yet.')")
-            assert complaints(browser) == []
+            assert console_errors(browser) == []
             assert addresses(browser) == {places["console"].removeprefix("http://")}
     finally:
         process.terminate()
@@ -157,7 +157,7 @@ async def test_the_list_is_live_and_markup_in_messages_is_text(tmp_path: Path) -
         assert "owned" not in await page.run("document.title")
         await desk.send("DELETE", f"{ALL}/shop")
         await page.until("document.querySelector('main').innerText.includes('gone')")
-        assert complaints(browser) == []
+        assert console_errors(browser) == []
 
 
 async def test_what_is_wrong_is_said_at_its_field(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ async def test_what_is_wrong_is_said_at_its_field(tmp_path: Path) -> None:
         await page.until("location.hash === '#/default/shop'")
         made = await desk.admin.get(Nacos, "shop", SPACE)
         assert (made.spec.replicas, made.spec.database.mysql_host) == (3, "mysql.default.svc")
-        assert complaints(browser) == []
+        assert console_errors(browser) == []
 
 
 async def test_a_token_that_is_no_good_and_rights_that_are_missing_are_said(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ async def test_a_token_that_is_no_good_and_rights_that_are_missing_are_said(tmp_
         await page.run("document.querySelector('#out').click()")
         await page.until(SIGN_IN)
         assert await page.run("sessionStorage.length") == 0
-        assert complaints(browser) == []
+        assert console_errors(browser) == []
 
 
 async def test_light_and_dark_are_both_readable(tmp_path: Path) -> None:

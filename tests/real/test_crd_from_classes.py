@@ -68,7 +68,7 @@ def _wait_until_established(api: Api, name: str) -> None:
     watch = f"{DEFINITIONS_PATH}?watch=1&fieldSelector=metadata.name%3D{name}&timeoutSeconds=30"
     for seen in api.events(watch):
         conditions = {c["type"]: c for c in seen["status"].get("conditions") or ()}
-        # A schema that is not structural is accepted at first and complained about here.
+        # A schema that is not structural is accepted at first and reported here.
         assert "NonStructuralSchema" not in conditions, conditions["NonStructuralSchema"]["message"]
         if conditions.get("Established", {}).get("status") == "True":
             api.close()

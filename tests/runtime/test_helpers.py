@@ -77,17 +77,17 @@ def test_an_owner_is_set_once() -> None:
 
 @pytest.mark.spec("R-22")
 @pytest.mark.parametrize(
-    ("owner", "owned", "complaint"),
+    ("owner", "owned", "message"),
     [
         (named(Secret, "other", uid="u2"), named(ConfigMap, "c"), "is controlled by Secret s already"),
         (named(Secret, "s", "there"), named(ConfigMap, "c"), "owners work within one namespace only"),
         (named(Secret, "s"), named(Node, "n", ""), "is cluster-scoped and cannot be owned"),
     ],
 )
-def test_owners_that_the_collector_would_punish_are_refused(owner: Any, owned: Any, complaint: str) -> None:
-    if "already" in complaint:
+def test_owners_that_the_collector_would_punish_are_refused(owner: Any, owned: Any, message: str) -> None:
+    if "already" in message:
         set_controller_reference(named(Secret, "s"), owned)
-    with pytest.raises(OwnershipError, match=complaint):
+    with pytest.raises(OwnershipError, match=message):
         set_controller_reference(owner, owned)
 
 

@@ -110,8 +110,8 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     """Other subresources that update the object: finalize, approval, ephemeralcontainers, …"""
     generation: bool = False
     """metadata.generation: 1 at creation, +1 when anything but metadata and status changes."""
-    name_check: Callable[[str, bool], list[str]] | None = None
-    """(name, is a generateName prefix) -> complaints; None is the RFC 1123 subdomain rule."""
+    name_check: Callable[[str, bool], Sequence[str]] | None = None
+    """(name, is a generateName prefix) -> messages; None is the RFC 1123 subdomain rule."""
     create_on_update: bool = False
     unconditional_update: bool = True
     """PUT without a resourceVersion is allowed."""

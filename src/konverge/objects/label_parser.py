@@ -1,13 +1,13 @@
 """The grammar of label selectors: a scanner and a recursive descent over its tokens.
 
-It follows the API server token for token, because its complaints name the token found and those it hoped for.
+It follows the API server token for token, because its messages name the token that it read and those that it expected.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from konverge.objects.labels import Operator, Requirement, SelectorError, key_complaints, requirement
+from konverge.objects.labels import Operator, Requirement, SelectorError, key_errors, requirement
 
 _END = "end"
 _WORD = "word"
@@ -111,8 +111,8 @@ class _Parser:
         key = self._take()
         if key.kind != _WORD:
             raise SelectorError(f"found '{key.text}', expected: identifier")
-        if complaints := key_complaints(key.text, "<nil>"):
-            raise SelectorError(complaints[0])
+        if errors := key_errors(key.text, "<nil>"):
+            raise SelectorError(errors[0])
         if negated:
             return requirement(key.text, Operator.DOES_NOT_EXIST)
         if self._peek().kind in (_END, ","):

@@ -1,4 +1,4 @@
-"""Label selectors: parsed with the API server's grammar and complaints, matched fast, rendered canonically.
+"""Label selectors: parsed with the API server's grammar and messages, matched fast, rendered canonically.
 
 A `LabelSelector` (the API object of `spec.selector`) and a text (`?labelSelector=`) both become a `Selector`: an
 ordered tuple of requirements with a compiled test. Selectors are immutable, hashable and safe to share; parsing is
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from konverge.objects.names import label_key_errors, label_value_errors
+from konverge.objects.names import label_value_errors, qualified_name_errors
 from konverge.objects.text_cache import remembered
 
 Labels = Mapping[str, str]
@@ -74,21 +74,21 @@ class Requirement:
 def requirement(key: str, operator: Operator, values: Iterable[str] = ()) -> Requirement:
     """A checked requirement."""
     made = Requirement(key, operator, tuple(values))
-    errors = [*key_complaints(key, "key"), *_count_complaints(made)]
+    errors = [*key_errors(key, "key"), *_count_errors(made)]
     for index, value in enumerate(made.values):
-        if complaints := label_value_errors(value):
-            errors.append(f"values[{index}][{key}]: Invalid value: {_quote(value)}: {'; '.join(complaints)}")
+        if messages := label_value_errors(value):
+            errors.append(f"values[{index}][{key}]: Invalid value: {_quote(value)}: {'; '.join(messages)}")
     if errors:
         raise SelectorError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
     return made
 
 
-def key_complaints(key: str, path: str) -> list[str]:
-    complaints = label_key_errors(key)
-    return [f"{path}: Invalid value: {_quote(key)}: {'; '.join(complaints)}"] if complaints else []
+def key_errors(key: str, path: str) -> list[str]:
+    errors = qualified_name_errors(key)
+    return [f"{path}: Invalid value: {_quote(key)}: {'; '.join(errors)}"] if errors else []
 
 
-def _count_complaints(made: Requirement) -> list[str]:
+def _count_errors(made: Requirement) -> list[str]:
     values, shown = made.values, json.dumps(list(made.values) or None, ensure_ascii=False, separators=(",", ":"))
     if made.operator in _SETS and not values:
         return [f"values: Invalid value: {shown}: for 'in', 'notin' operators, values set can't be empty"]

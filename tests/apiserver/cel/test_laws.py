@@ -112,7 +112,7 @@ NAMES = ("'a'", "b'a'", "true", "null", "in", "for", "package", "x", "s", "li", 
 WORDS = st.sampled_from(SIGNS) | st.sampled_from(NAMES)
 
 
-def complaint(text: str) -> str:
+def error(text: str) -> str:
     """What is wrong with a text as an expression."""
     try:
         compile_expression(text, Environment({"x": t.INT, "s": t.STRING, "li": t.list_of(t.INT), "d": t.DYN}))
@@ -127,7 +127,7 @@ def complaint(text: str) -> str:
 @settings(deadline=None)
 @given(st.lists(WORDS, max_size=14).map(" ".join) | st.lists(WORDS, max_size=10).map("".join) | st.text(max_size=12))
 def test_any_text_is_an_expression_or_refused_with_a_place(text: str) -> None:
-    found = complaint(text)
+    found = error(text)
     assert not found or found.startswith("ERROR: <input>:")
 
 
@@ -150,5 +150,5 @@ def test_any_text_is_an_expression_or_refused_with_a_place(text: str) -> None:
     ids=lambda text: str(text)[:10],
 )
 def test_the_depth_of_expressions_is_limited(text: str, wrong: str) -> None:
-    assert complaint(text) == (f"ERROR: <input>:-1:0: {wrong}" if wrong else "")
+    assert error(text) == (f"ERROR: <input>:-1:0: {wrong}" if wrong else "")
     assert set(outcome(text)) <= ({"compile"} if wrong else {"value", "error"})

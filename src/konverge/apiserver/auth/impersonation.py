@@ -26,8 +26,8 @@ from konverge.apiserver.auth.well_known import (
     node_of,
 )
 from konverge.apiserver.field_errors import quote
-from konverge.apiserver.kinds.rules.names import dns_subdomain_complaints
 from konverge.apiserver.request.user import User
+from konverge.objects.names import dns_subdomain_errors
 from konverge.wire.message import Headers
 
 _AUTHENTICATION = "authentication.k8s.io"
@@ -183,7 +183,7 @@ def _key_problems(key: str) -> list[str]:
     if not (domain and slash and path):
         words = 'must be a domain-prefixed path (such as "acme.io/foo")'
         return [str(field_errors.invalid("extra.key", key, words))]
-    return [str(field_errors.invalid("extra.key", domain, words)) for words in dns_subdomain_complaints(domain)]
+    return [str(field_errors.invalid("extra.key", domain, words)) for words in dns_subdomain_errors(domain)]
 
 
 def _with_everybody(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:

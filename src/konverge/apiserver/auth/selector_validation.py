@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 from konverge.apiserver import field_errors
 from konverge.apiserver.field_errors import FieldError
-from konverge.apiserver.kinds.rules.names import label_value_complaints, qualified_name_complaints
 from konverge.apiserver.strategy import Obj
 from konverge.objects import fields, labels
+from konverge.objects.names import label_value_errors, qualified_name_errors
 
 _PATH = "spec.resourceAttributes"
 
@@ -50,7 +50,7 @@ def _requirement_errors(requirement: Obj, path: str, *, labels: bool) -> Iterato
             f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
         )
     if labels:
-        for words in qualified_name_complaints(key):
+        for words in qualified_name_errors(key):
             yield field_errors.invalid(f"{path}.key", key, words)
 
 
@@ -90,7 +90,7 @@ def _good_field(requirement: Obj) -> bool:
 
 def _good_label(requirement: Obj) -> bool:
     operator = requirement.get("operator")
-    words = [complaint for value in requirement.get("values") or () for complaint in label_value_complaints(value)]
+    words = [error for value in requirement.get("values") or () for error in label_value_errors(value)]
     return operator in ("In", "NotIn", "Exists", "DoesNotExist") and not words
 
 

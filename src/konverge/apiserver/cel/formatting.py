@@ -61,7 +61,7 @@ def _clause(text: str, at: int) -> tuple[int, tuple[str, int | None]]:
     return at + 1, (text[at], precision)
 
 
-# What each clause takes: (types, words of the complaint).
+# What each clause takes: (types, what the error says).
 _NUMBERS = ("int", "uint")
 _TAKES = {
     "d": (_NUMBERS, "decimal clause can only be used on integers, was given {}"),

@@ -21,7 +21,7 @@ _EXPECTED = {
 
 
 def json_syntax_error(content: bytes) -> str:
-    """The scanner's complaint about text that is not JSON; it looks at bytes, not at characters."""
+    """The scanner's message about text that is not JSON; it looks at bytes, not at characters."""
     text = content.decode("latin-1")
     try:
         json.loads(text)

@@ -61,15 +61,15 @@ class _Reader:
         micros = self._fraction()
         offset = self._zone()
         if self.rest:
-            raise self._complaint(f"extra text: {_quote(self.rest)}")
+            raise self._error(f"extra text: {_quote(self.rest)}")
         try:
             return datetime(year, month, day, hour, minute, second, micros, UTC) - offset
         except ValueError:
-            raise self._complaint("day out of range") from None
+            raise self._error("day out of range") from None
         except OverflowError:
             return ZERO
 
-    def _complaint(self, message: str) -> TimeError:
+    def _error(self, message: str) -> TimeError:
         return TimeError(f"parsing time {_quote(self.text)}: {message}")
 
     def _cannot(self, element: str) -> TimeError:
@@ -87,7 +87,7 @@ class _Reader:
             raise self._cannot(element)
         self.rest = self.rest[digits:]
         if not low <= int(found) <= high:
-            raise self._complaint(f"{name} out of range")
+            raise self._error(f"{name} out of range")
         return int(found)
 
     def _hour(self) -> int:
@@ -121,8 +121,8 @@ class _Reader:
             raise self._cannot("Z07:00")
         self.rest = rest[6:]
         if int(hours) > 24:
-            raise self._complaint("time zone offset hour out of range")
+            raise self._error("time zone offset hour out of range")
         if int(minutes) > 60:
-            raise self._complaint("time zone offset minute out of range")
+            raise self._error("time zone offset minute out of range")
         offset = timedelta(hours=int(hours), minutes=int(minutes))
         return offset if rest[0] == "+" else -offset

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from konverge.apiserver import field_errors, status
 from konverge.apiserver.http import bodies, writes
 from konverge.apiserver.http.options import write_options
-from konverge.apiserver.kinds.rules.names import dns_subdomain_complaints
 from konverge.apiserver.meta import system
 from konverge.apiserver.registry import kind_alone
 from konverge.apiserver.strategy import Obj
+from konverge.objects.names import dns_subdomain_errors
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _check(target: Obj) -> None:
     if not name:
         errors.append(field_errors.required("target.name"))
     elif kind in ("", "Node"):
-        errors += [field_errors.invalid("target.name", name, words) for words in dns_subdomain_complaints(name)]
+        errors += [field_errors.invalid("target.name", name, words) for words in dns_subdomain_errors(name)]
     if errors:
         texts = [str(error) for error in errors]
         raise status.plain_500(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")

@@ -17,11 +17,12 @@ from konverge.apiserver.kinds.framework.declare import (
 )
 from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_kept
 from konverge.apiserver.kinds.rules.defaults import section_of
-from konverge.apiserver.kinds.rules.names import dns_1035, dns_subdomain, path_segment_complaints, path_segment_name
+from konverge.apiserver.kinds.rules.names import dns_1035, dns_subdomain, path_segment_name
 from konverge.apiserver.kinds.rules.numbers import inclusive, within
 from konverge.apiserver.kinds.rules.zero_values import number, text
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+from konverge.objects.names import path_segment_errors
 
 
 def _defaults(obj: Obj) -> None:
@@ -42,7 +43,7 @@ def _prepare_create(obj: Obj, context: Context) -> None:
 def _name(obj: Any, path: str, report: Report) -> bool:
     name, spec = obj["metadata"].get("name") or "", obj["spec"]
     expected = f"{spec.get('version') or ''}.{spec.get('group') or ''}"
-    if not name or path_segment_complaints(name) or name == expected:
+    if not name or path_segment_errors(name) or name == expected:
         return True
     return report.invalid("metadata.name", name, f'must be `spec.version+"."+spec.group`: "{expected}"')
 

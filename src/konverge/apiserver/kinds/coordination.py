@@ -15,10 +15,11 @@ from konverge.apiserver.kinds.framework.declare import (
     unchanged,
     update,
 )
-from konverge.apiserver.kinds.rules.names import config_key_complaints, qualified_name
+from konverge.apiserver.kinds.rules.names import qualified_name
 from konverge.apiserver.kinds.rules.numbers import at_least, not_negative
 from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, Strategy
+from konverge.objects.names import config_key_errors
 
 _OLDEST = "OldestEmulationVersion"
 _SEMVER = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
@@ -101,7 +102,7 @@ STRATEGIES = {
     "LeaseCandidate": Strategy(
         validate_create=creation(_CANDIDATE),
         validate_update=update(as_created(_CANDIDATE), unchanged("spec.leaseName")),
-        name_check=lambda name, is_prefix: config_key_complaints(name),
+        name_check=lambda name, is_prefix: config_key_errors(name),
         create_on_update=True,
         unconditional_update=False,
         field_selectors={"spec.leaseName": lambda obj: str((obj.get("spec") or {}).get("leaseName") or "")},

@@ -23,10 +23,11 @@ from konverge.apiserver.kinds.framework.declare import (
 )
 from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.defaults import fill, fill_numbers, section_of
-from konverge.apiserver.kinds.rules.names import dns_label, dns_label_complaints, dns_subdomain
+from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain
 from konverge.apiserver.kinds.rules.numbers import at_least, within
 from konverge.apiserver.kinds.rules.zero_values import number, text
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
+from konverge.objects.names import dns_label_errors
 
 GROUP = "flowcontrol.apiserver.k8s.io"
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
@@ -141,7 +142,7 @@ def _known_verbs(value: Any, path: str, report: Report) -> bool:
 _VERBS_OF_RULE = _wild("verbs", "verbs", "verbs must contain at least one value", _known_verbs)
 
 
-def _url_complaint(url: str) -> str:
+def _url_error(url: str) -> str:
     """What is wrong with a path, or an empty text."""
     if url in ("", "/"):
         return "" if url else "must not be empty"
@@ -157,8 +158,8 @@ def _url_complaint(url: str) -> str:
 
 
 def _url(value: Any, path: str, report: Report) -> bool:
-    complaint = _url_complaint(value)
-    return not complaint or report.invalid(path, value, complaint)
+    error = _url_error(value)
+    return not error or report.invalid(path, value, error)
 
 
 def _namespaces(value: Any, path: str, report: Report) -> bool:
@@ -170,8 +171,8 @@ def _namespaces(value: Any, path: str, report: Report) -> bool:
         words = "if '*' is present, must not specify other namespaces"
         return len(listed) == 1 or report.invalid(place, listed, words)
     for index, namespace in enumerate(listed):
-        for complaint in dns_label_complaints(namespace):
-            words = f"each member of this list must be '*' or a DNS-1123 label; {complaint}"
+        for error in dns_label_errors(namespace):
+            words = f"each member of this list must be '*' or a DNS-1123 label; {error}"
             report.invalid(f"{place}[{index}]", namespace, words)
     return True
 

@@ -22,10 +22,11 @@ from konverge.apiserver.kinds.framework.declare import (
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import empty_is_null, kept
-from konverge.apiserver.kinds.rules.names import dns_subdomain, path_segment_complaints, path_segment_name, worded
+from konverge.apiserver.kinds.rules.names import dns_subdomain, format_rule, path_segment_name
 from konverge.apiserver.kinds.rules.selectors import label_selector
 from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, Strategy
+from konverge.objects.names import path_segment_errors
 
 GROUP = "rbac.authorization.k8s.io"
 _SUBJECTS = ("ServiceAccount", "User", "Group")
@@ -93,7 +94,7 @@ def _binding(namespaced: bool, *kinds: str) -> tuple[Part, ...]:
             "roleRef",
             text("apiGroup", one_of(GROUP)),
             text("kind", one_of(*kinds)),
-            field("name", worded(path_segment_complaints)),
+            field("name", format_rule(path_segment_errors)),
         ),
         field("subjects", items(_subject(namespaced))),
     )

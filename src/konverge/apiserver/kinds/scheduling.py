@@ -18,7 +18,7 @@ def _defaults(obj: Obj) -> None:
         obj["preemptionPolicy"] = "PreemptLowerPriority"
 
 
-def _system_complaint(name: str, value: int, is_default: bool) -> str:
+def _system_error(name: str, value: int, is_default: bool) -> str:
     """Why this is not one of the two classes that Kubernetes has itself."""
     if name not in SYSTEM:
         return f"{name} is not a known system priority class"
@@ -30,8 +30,8 @@ def _system_complaint(name: str, value: int, is_default: bool) -> str:
 def _value(obj: Any, path: str, report: Report) -> bool:
     name, value = obj["metadata"].get("name", ""), obj.get("value") or 0
     if name.startswith("system-"):
-        complaint = _system_complaint(name, value, bool(obj.get("globalDefault")))
-        return not complaint or report.forbidden("metadata.name", _RESERVED + complaint)
+        error = _system_error(name, value, bool(obj.get("globalDefault")))
+        return not error or report.forbidden("metadata.name", _RESERVED + error)
     words = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
     return value <= HIGHEST_USER_PRIORITY or report.forbidden("value", words)
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from konverge.apiserver import field_errors
 from konverge.apiserver.field_errors import FieldError, forbidden, invalid, quote, required
 from konverge.apiserver.http.options import manager_errors
-from konverge.apiserver.kinds.rules.names import dns_label_complaints, dns_subdomain_complaints, named
+from konverge.apiserver.kinds.rules.names import object_name
 from konverge.apiserver.strategy import Obj
-from konverge.objects.names import label_key_errors, label_value_errors
+from konverge.objects.names import dns_label_errors, dns_subdomain_errors, label_value_errors, qualified_name_errors
 
-NameCheck = Callable[[str, bool], list[str]]
+NameCheck = Callable[[str, bool], Sequence[str]]
 
 _ANNOTATIONS_LIMIT = 256 * 1024
 _SUBRESOURCE_LIMIT = 256
-_subdomain = named(dns_subdomain_complaints)
+_subdomain = object_name(dns_subdomain_errors)
 
 STANDARD_FINALIZERS = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
@@ -42,7 +42,7 @@ def _common(metadata: Obj, *, namespaced: bool, builtin: bool) -> list[FieldErro
         if not namespace:
             errors.append(required("metadata.namespace"))
         else:
-            errors += [invalid("metadata.namespace", namespace, words) for words in dns_label_complaints(namespace)]
+            errors += [invalid("metadata.namespace", namespace, words) for words in dns_label_errors(namespace)]
     elif namespace:
         errors.append(forbidden("metadata.namespace", "not allowed on this type"))
     if metadata.get("generation", 0) < 0:
@@ -98,10 +98,10 @@ def _new_finalizers(metadata: Obj, old: Obj) -> list[FieldError]:
 def label_errors(value: dict[str, str] | None, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for key, text in sorted(value.items()) if value else ():
-        if complaints := label_key_errors(key):
-            errors += [invalid(path, key, words) for words in complaints]
-        if complaints := label_value_errors(text):
-            errors += [invalid(path, text, words) for words in complaints]
+        if messages := qualified_name_errors(key):
+            errors += [invalid(path, key, message) for message in messages]
+        if messages := label_value_errors(text):
+            errors += [invalid(path, text, message) for message in messages]
     return errors
 
 
@@ -109,7 +109,7 @@ def annotation_errors(value: dict[str, str] | None, path: str) -> list[FieldErro
     errors: list[FieldError] = []
     size = 0
     for key in sorted(value or ()):
-        errors += [invalid(path, key, words) for words in label_key_errors(key.lower())]
+        errors += [invalid(path, key, words) for words in qualified_name_errors(key.lower())]
         size += len(key.encode()) + len((value or {})[key].encode())
     if size > _ANNOTATIONS_LIMIT:
         errors.append(field_errors.too_long(path, _ANNOTATIONS_LIMIT))
@@ -153,7 +153,7 @@ def finalizer_errors(value: list[str] | None, path: str, *, builtin: bool) -> li
     errors: list[FieldError] = []
     names = value or []
     for name in names:
-        errors += [invalid(path, name, words) for words in label_key_errors(name)]
+        errors += [invalid(path, name, words) for words in qualified_name_errors(name)]
     if "orphan" in names and "foregroundDeletion" in names:
         errors.append(invalid(path, names, "finalizer orphan and foregroundDeletion cannot be both set"))
     if builtin:

@@ -93,7 +93,7 @@ class Exact:
             seen = set()
             for key, member in value:
                 if key in seen:
-                    self._complain("duplicate", key)
+                    self._report_errors("duplicate", key)
                 seen.add(key)
                 self._path.append(f".{key}" if self._path else key)
                 self.duplicates(member)
@@ -104,7 +104,7 @@ class Exact:
                 self.duplicates(member)
                 self._path.pop()
 
-    def _complain(self, what: str, name: str) -> None:
+    def _report_errors(self, what: str, name: str) -> None:
         path = "".join(self._path) + f".{name}" if self._path else name
         text = f"{what} field {json.dumps(path, ensure_ascii=False)}"
         if not self._quiet and text not in self._seen and len(self.strict) < MOST_STRICT_ERRORS:
@@ -141,10 +141,10 @@ class Exact:
         for key, member in self._members(value):
             field = node.fields.get(key)
             if field is None:
-                self._complain("unknown", key)
+                self._report_errors("unknown", key)
                 continue
             if key in values:
-                self._complain("duplicate", key)
+                self._report_errors("duplicate", key)
             self._struct, self._fields = node.struct_name, [*outer[1], field.embedded + key]
             self._path.append(f".{key}" if self._path else key)
             values[key] = self._value(field.node, member)
@@ -160,7 +160,7 @@ class Exact:
         found: dict[str, Any] = {}
         for key, member in self._members(value):
             if key in found:
-                self._complain("duplicate", key)
+                self._report_errors("duplicate", key)
             self._path.append(f".{key}" if self._path else key)
             found[key] = self._element(node.element, member)
             self._path.pop()

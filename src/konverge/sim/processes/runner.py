@@ -69,7 +69,7 @@ class PodRunner:
         """Containers whose next run has no process yet."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping: set[Run] = set()
-        self._complaints: dict[str, str] = {}
+        self._mount_errors: dict[str, str] = {}
 
     @property
     def pod(self) -> Pod:
@@ -169,8 +169,8 @@ class PodRunner:
 
     def _not_mounted(self, one: LiveContainer, t: float, words: str) -> list[Note]:
         one.refused("ContainerCreating", "", t + AGAIN)
-        known = self._complaints.get(one.name) == words
-        self._complaints[one.name] = words
+        known = self._mount_errors.get(one.name) == words
+        self._mount_errors[one.name] = words
         return [] if known else [Note("Warning", "FailedMount", words, one.name)]
 
     def _never_ran(self, one: LiveContainer, t: float, spec: Container, words: str) -> list[Note]:

@@ -28,7 +28,7 @@ class Volumes:
     pinned: str = ""
     """The node that a claim was told already."""
 
-    def complaints(self, node: NodeInfo) -> list[str]:
+    def problems(self, node: NodeInfo) -> list[str]:
         if self.pinned and node.name != self.pinned:
             return [CONFLICT]
         return [] if all(selector_matches(one, node.node) for one in self.places) else [CONFLICT]

@@ -22,7 +22,7 @@ HOPELESS = frozenset((_UNUSABLE, _TAINTED, _SELECTED))
 """No pod that goes away would change these."""
 
 
-def complaints(pod: Pod, info: PodInfo, node: NodeInfo, neighbours: Neighbours) -> list[str]:
+def problems(pod: Pod, info: PodInfo, node: NodeInfo, neighbours: Neighbours) -> list[str]:
     """Why a node will not do, in the order in which kube-scheduler asks; nothing: it will."""
     spec = node.node.spec
     if spec.unschedulable and untolerated(pod.spec, [UNSCHEDULABLE], ("NoSchedule",)) is not None:
@@ -33,7 +33,7 @@ def complaints(pod: Pod, info: PodInfo, node: NodeInfo, neighbours: Neighbours) 
         return [_SELECTED]
     if info.ports and _ports_taken(info, node):
         return [_PORTS]
-    return lacking(info, node) or neighbours.complaints(node)
+    return lacking(info, node) or neighbours.problems(node)
 
 
 def lacking(info: PodInfo, node: NodeInfo, without: Iterable[PodInfo] = ()) -> list[str]:

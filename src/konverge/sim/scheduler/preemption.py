@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from konverge.objects.kinds.core_v1 import Pod
-from konverge.sim.scheduler.filters import HOPELESS, complaints, lacking
+from konverge.sim.scheduler.filters import HOPELESS, lacking, problems
 from konverge.sim.scheduler.spreading import Neighbours
 from konverge.sim.scheduler.state import ClusterState, NodeInfo, PodInfo
 
@@ -34,10 +34,10 @@ def sacrifice(pod: Pod, info: PodInfo, state: ClusterState, neighbours: Neighbou
 
 def _on(pod: Pod, info: PodInfo, node: NodeInfo, neighbours: Neighbours) -> Sacrifice | None:
     lesser = sorted((one for one in node.pods.values() if one.priority < info.priority), key=lambda one: -one.priority)
-    reasons = complaints(pod, info, node, neighbours)
+    reasons = problems(pod, info, node, neighbours)
     if not lesser or not reasons or HOPELESS & set(reasons) or lacking(info, node, lesser):
         return None
-    if neighbours.complaints(node) or not lacking(info, node):
+    if neighbours.problems(node) or not lacking(info, node):
         return None  # it is not resources that are in the way
     victims = list(lesser)
     for one in lesser:  # the most important are spared first

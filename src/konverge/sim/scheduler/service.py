@@ -130,8 +130,8 @@ class Scheduler:
         refused: Counter[str] = Counter()
         fitting, hopeless = [], 0
         for node in self.state.nodes.values():
-            reasons = [volumes.problem] if volumes.problem else filters.complaints(pod, info, node, neighbours)
-            reasons = reasons or volumes.complaints(node)
+            reasons = [volumes.problem] if volumes.problem else filters.problems(pod, info, node, neighbours)
+            reasons = reasons or volumes.problems(node)
             refused.update(reasons)
             hopeless += bool(filters.HOPELESS & set(reasons))
             if not reasons:

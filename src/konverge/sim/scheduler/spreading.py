@@ -59,7 +59,7 @@ class Neighbours:
         self._hard = [_Spread(one, pod, state) for one in constraints if one.when_unsatisfiable == "DoNotSchedule"]
         self.soft = [_Spread(one, pod, state) for one in constraints if one.when_unsatisfiable != "DoNotSchedule"]
 
-    def complaints(self, node: NodeInfo) -> list[str]:
+    def problems(self, node: NodeInfo) -> list[str]:
         labels = node.node.metadata.labels
         for term, domains in zip(self._near, self._near_domains, strict=True):
             if labels.get(term.topology_key) not in domains and not self._first_of_its_kind(term, domains, labels):
@@ -69,7 +69,7 @@ class Neighbours:
                 return [ANTI_AFFINITY]
         if any(labels.get(key) == value for key, value in self._repelled):
             return [EXISTING]
-        return next((words for one in self._hard if (words := one.complaints(node.node))), [])
+        return next((words for one in self._hard if (words := one.problems(node.node))), [])
 
     def _first_of_its_kind(self, term: PodAffinityTerm, domains: Counter[str], labels: dict[str, str]) -> bool:
         """Pods that want to be near their like may begin anywhere: somebody must be the first."""
@@ -150,7 +150,7 @@ class _Spread:
         taints = [*node.spec.taints, *([UNSCHEDULABLE] if node.spec.unschedulable else [])]
         return untolerated(pod.spec, taints, ("NoSchedule", "NoExecute")) is None
 
-    def complaints(self, node: Node) -> list[str]:
+    def problems(self, node: Node) -> list[str]:
         value = node.metadata.labels.get(self._constraint.topology_key)
         if value is None:
             return [NO_LABEL]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.apiserver.kinds.batch.schedule import schedule_complaint
+from konverge.apiserver.kinds.batch.schedule import schedule_error
 
 GOOD = ("* * * * *", "*/5 0-6 1,15 jan-mar mon", "@hourly", "@every 1h30m", "0 0 ? * SUN", "TZ=UTC 0 0 * * *")
 BAD = {
@@ -26,10 +26,10 @@ BAD = {
 @pytest.mark.spec("S-09")
 @pytest.mark.parametrize("text", GOOD)
 def test_good(text: str) -> None:
-    assert schedule_complaint(text) == ""
+    assert schedule_error(text) == ""
 
 
 @pytest.mark.spec("S-09")
 @pytest.mark.parametrize(("text", "words"), BAD.items())
 def test_bad(text: str, words: str) -> None:
-    assert schedule_complaint(text) == words
+    assert schedule_error(text) == words

@@ -35,7 +35,7 @@ def texts(rule: Rule, value: Any, path: str = "x") -> list[str]:
     return [str(error) for error in report.errors]
 
 
-def test_a_chain_ends_with_the_first_complaint() -> None:
+def test_a_chain_ends_with_the_first_error() -> None:
     rule = struct(field("name", required, dns_label, distinct))
     assert texts(rule, {}) == ["x.name: Required value"]
     assert len(texts(rule, {"name": "A"})) == 1

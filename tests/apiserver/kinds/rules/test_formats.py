@@ -31,9 +31,9 @@ def details(rule: Rule, value: str) -> list[str]:
     ],
 )
 def test_labels(text: str, starts: list[str]) -> None:
-    found = names.dns_label_complaints(text)
+    found = names.dns_label_errors(text)
     assert len(found) == len(starts)
-    assert all(complaint.startswith(start) for complaint, start in zip(found, starts, strict=True))
+    assert all(error.startswith(start) for error, start in zip(found, starts, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -49,23 +49,23 @@ def test_labels(text: str, starts: list[str]) -> None:
     ],
 )
 def test_qualified_names(text: str, starts: list[str]) -> None:
-    found = names.qualified_name_complaints(text)
+    found = names.qualified_name_errors(text)
     assert len(found) == len(starts)
-    assert all(complaint.startswith(start) for complaint, start in zip(found, starts, strict=True))
+    assert all(error.startswith(start) for error, start in zip(found, starts, strict=True))
 
 
 def test_examples_are_listed_with_the_two_spaces_of_the_api() -> None:
-    assert "(e.g. 'my-name',  or '123-abc', regex used" in names.dns_label_complaints("_")[0]
+    assert "(e.g. 'my-name',  or '123-abc', regex used" in names.dns_label_errors("_")[0]
 
 
 def test_a_prefix_for_generated_names_may_end_with_a_dash() -> None:
-    check = names.named(names.dns_label_complaints)
+    check = names.object_name(names.dns_label_errors)
     assert check("web-", True) == []
     assert check("web-", False) != []
 
 
-def test_port_names_get_every_complaint() -> None:
-    assert names.port_name_complaints("--") == [
+def test_port_names_get_every_error() -> None:
+    assert names.port_name_errors("--") == [
         "must contain at least one letter (a-z)",
         "must not contain consecutive hyphens",
         "must not begin or end with a hyphen",

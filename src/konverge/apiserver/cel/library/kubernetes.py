@@ -12,7 +12,7 @@ from konverge.apiserver.cel.declarations import FORMATS
 from konverge.apiserver.cel.timestamps import parse_timestamp
 from konverge.apiserver.cel.values import NONE, EvalError, Optional
 from konverge.apiserver.go.net import Url, UrlError, parse_url
-from konverge.apiserver.kinds.rules import names
+from konverge.objects import names
 from konverge.objects.quantity import Quantity, QuantityError
 
 _INT64 = range(-(2**63), 2**63)
@@ -160,11 +160,11 @@ def _escaped_path(url: Url) -> str:
 class NamedFormat:
     cel_name: ClassVar[str] = "kubernetes.NamedFormat"
     name: str
-    complaints: Callable[[str], list[str]] = field(compare=False)
+    errors: names.Format = field(compare=False)
 
 
-def _prefix(complaints: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    return lambda text: complaints(text[:-1] + "a" if text.endswith("-") else text)
+def _prefix(errors: names.Format) -> names.Format:
+    return lambda text: errors(text[:-1] + "a" if text.endswith("-") else text)
 
 
 def _pattern(pattern: str, words: str) -> Callable[[str], list[str]]:
@@ -182,22 +182,22 @@ def _uri(text: str) -> list[str]:
 
 _BASE64 = r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"
 _UUID = r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}"
-_COMPLAINTS: dict[str, Callable[[str], list[str]]] = {
-    "dns1123Label": names.dns_label_complaints,
-    "dns1123LabelPrefix": _prefix(names.dns_label_complaints),
-    "dns1123Subdomain": names.dns_subdomain_complaints,
-    "dns1123SubdomainPrefix": _prefix(names.dns_subdomain_complaints),
-    "dns1035Label": names.dns_1035_complaints,
-    "dns1035LabelPrefix": _prefix(names.dns_1035_complaints),
-    "qualifiedName": names.qualified_name_complaints,
-    "labelValue": names.label_value_complaints,
+_FORMAT_ERRORS: dict[str, names.Format] = {
+    "dns1123Label": names.dns_label_errors,
+    "dns1123LabelPrefix": _prefix(names.dns_label_errors),
+    "dns1123Subdomain": names.dns_subdomain_errors,
+    "dns1123SubdomainPrefix": _prefix(names.dns_subdomain_errors),
+    "dns1035Label": names.dns_1035_errors,
+    "dns1035LabelPrefix": _prefix(names.dns_1035_errors),
+    "qualifiedName": names.qualified_name_errors,
+    "labelValue": names.label_value_errors,
     "uri": _uri,
     "uuid": _pattern(_UUID, "does not match the UUID format"),
     "byte": _pattern(_BASE64, "invalid base64"),
     "date": lambda text: [] if parse_timestamp(f"{text}T00:00:00Z") is not None else ["invalid date"],
     "datetime": lambda text: [] if parse_timestamp(text) is not None else ["invalid datetime"],
 }
-_NAMED = {name: NamedFormat(name, _COMPLAINTS[name]) for name in FORMATS}
+_NAMED = {name: NamedFormat(name, _FORMAT_ERRORS[name]) for name in FORMATS}
 
 
 def _named_format(name: str) -> Optional:
@@ -206,8 +206,8 @@ def _named_format(name: str) -> Optional:
 
 
 def _validate(form: NamedFormat, text: str) -> Optional:
-    found = form.complaints(text)
-    return Optional(found) if found else NONE
+    errors = form.errors(text)
+    return Optional(list(errors)) if errors else NONE
 
 
 def _constant(value: Any) -> Callable[[], Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from konverge.apiserver.field_errors import FieldError, forbidden, invalid, not_supported, required
-from konverge.apiserver.kinds.rules.names import dns_1035_complaints, dns_subdomain_complaints
+from konverge.objects.names import dns_1035_errors, dns_subdomain_errors
 
 _ACCEPTED = ("v1", "v1beta1")
 _FORM = "; desired format: https://host[/path]"
@@ -86,8 +86,8 @@ def _service(service: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     for index, step in enumerate(where[1:].removesuffix("/").split("/")):
         if not step:
             yield invalid(f"{path}.path", where, f"segment[{index}] may not be empty")
-        for complaint in dns_subdomain_complaints(step) if step else ():
-            yield invalid(f"{path}.path", where, f"segment[{index}]: {complaint}")
+        for error in dns_subdomain_errors(step) if step else ():
+            yield invalid(f"{path}.path", where, f"segment[{index}]: {error}")
 
 
 def _versions(versions: list[str], path: str, *, recognized: bool) -> Iterator[FieldError]:
@@ -100,8 +100,8 @@ def _versions(versions: list[str], path: str, *, recognized: bool) -> Iterator[F
             yield invalid(f"{path}[{index}]", version, "duplicate version")
             continue
         seen.add(version)
-        for complaint in dns_1035_complaints(version):
-            yield invalid(f"{path}[{index}]", version, complaint)
+        for error in dns_1035_errors(version):
+            yield invalid(f"{path}[{index}]", version, error)
     if recognized and not seen & set(_ACCEPTED):
         yield invalid(path, versions, f"must include at least one of {', '.join(_ACCEPTED)}")
 

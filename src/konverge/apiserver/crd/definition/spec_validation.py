@@ -14,8 +14,8 @@ from konverge.apiserver.crd.definition.schema_validation import Checker, Place
 from konverge.apiserver.crd.schema import structural
 from konverge.apiserver.crd.schema.field_path import FieldPathError, resolve
 from konverge.apiserver.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required, too_many
-from konverge.apiserver.kinds.rules.names import dns_1035_complaints, dns_subdomain_complaints
 from konverge.apiserver.strategy import Obj
+from konverge.objects.names import dns_1035_errors, dns_subdomain_errors
 
 MAX_SELECTABLE = 8
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
@@ -54,8 +54,8 @@ def check(spec: Obj, options: Options) -> Iterator[FieldError]:
                 yield required(f"spec.versions[{index}].schema.openAPIV3Schema", detail)
     for index, version in enumerate(hub.versions):
         path = f"spec.versions[{index}]"
-        if complaints := dns_1035_complaints(version.get("name") or ""):
-            yield invalid(f"{path}.name", version.get("name") or "", ",".join(complaints))
+        if errors := dns_1035_errors(version.get("name") or ""):
+            yield invalid(f"{path}.name", version.get("name") or "", ",".join(errors))
         yield from _version(version, path, options, _has_status(hub, version))
     yield from _versions(hub)
     yield from _first_version(hub)
@@ -70,8 +70,8 @@ def check(spec: Obj, options: Options) -> Iterator[FieldError]:
 def _group(group: str) -> Iterator[FieldError]:
     if not group:
         yield required("spec.group")
-    elif complaints := dns_subdomain_complaints(group):
-        yield invalid("spec.group", group, ",".join(complaints))
+    elif errors := dns_subdomain_errors(group):
+        yield invalid("spec.group", group, ",".join(errors))
     elif "." not in group:
         yield invalid("spec.group", group, "should be a domain with at least one dot")
 
@@ -89,8 +89,8 @@ def _has_status(hub: Hub, version: Obj) -> bool:
 
 
 def _version(version: Obj, path: str, options: Options, has_status: bool) -> Iterator[FieldError]:
-    for complaint in _deprecation(version):
-        yield invalid(f"{path}.deprecationWarning", version.get("deprecationWarning"), complaint)
+    for error in _deprecation(version):
+        yield invalid(f"{path}.deprecationWarning", version.get("deprecationWarning"), error)
     same = version.get("name") in options.same_schemas
     yield from _validation(version.get("schema"), f"{path}.schema", options, has_status=has_status, same_schema=same)
     yield from _parts(version, path, options, version.get("name") or "")
@@ -157,8 +157,8 @@ def _versions(hub: Hub) -> Iterator[FieldError]:
 def _first_version(hub: Hub) -> Iterator[FieldError]:
     """The internal form repeats the first version's name at the top, and checks it there as well."""
     name = hub.versions[0].get("name") if hub.versions else ""
-    if name and (complaints := dns_1035_complaints(name)):
-        yield invalid("spec.version", name, ",".join(complaints))
+    if name and (errors := dns_1035_errors(name)):
+        yield invalid("spec.version", name, ",".join(errors))
 
 
 def _required_names(found: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -170,11 +170,11 @@ def _required_names(found: Mapping[str, Any]) -> Iterator[FieldError]:
 def names(found: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     """Names of a definition's spec or status, as far as they are set."""
     for name in ("plural", "singular"):
-        if found.get(name) and (complaints := dns_1035_complaints(found[name])):
-            yield invalid(f"{path}.{name}", found[name], ",".join(complaints))
+        if found.get(name) and (errors := dns_1035_errors(found[name])):
+            yield invalid(f"{path}.{name}", found[name], ",".join(errors))
     for name in ("kind", "listKind"):
-        if found.get(name) and (complaints := dns_1035_complaints(found[name].lower())):
-            detail = "may have mixed case, but should otherwise match: " + ",".join(complaints)
+        if found.get(name) and (errors := dns_1035_errors(found[name].lower())):
+            detail = "may have mixed case, but should otherwise match: " + ",".join(errors)
             yield invalid(f"{path}.{name}", found[name], detail)
     yield from _labels(found.get("shortNames"), f"{path}.shortNames")
     if found.get("kind") and found["kind"] == found.get("listKind"):
@@ -184,8 +184,8 @@ def names(found: Mapping[str, Any], path: str) -> Iterator[FieldError]:
 
 def _labels(values: list[str] | None, path: str) -> Iterator[FieldError]:
     for index, value in enumerate(values or ()):
-        if complaints := dns_1035_complaints(value):
-            yield invalid(f"{path}[{index}]", value, ",".join(complaints))
+        if errors := dns_1035_errors(value):
+            yield invalid(f"{path}[{index}]", value, ",".join(errors))
 
 
 def _column(column: Mapping[str, Any], path: str) -> Iterator[FieldError]:

@@ -11,12 +11,7 @@ from typing import Any
 
 from konverge.apiserver.crd.schema.structural import Structural
 from konverge.apiserver.field_errors import FieldError, invalid, quote, required
-from konverge.apiserver.kinds.rules.names import (
-    dns_1035_complaints,
-    dns_label_complaints,
-    path_segment_complaints,
-    qualified_name_complaints,
-)
+from konverge.objects.names import dns_1035_errors, dns_label_errors, path_segment_errors, qualified_name_errors
 
 _STRING, _NUMBER, _STRINGS, _MAP, _OBJECTS = "string", "int64", "[]string", "map[string]string", "[]object"
 _METADATA = {
@@ -78,8 +73,8 @@ def _coerce_resource(obj: dict[str, Any], path: str, unknown: list[str]) -> Fiel
         del metadata[name]
     for name in [name for name, value in metadata.items() if value in (None, "", {}, []) or value == 0]:
         del metadata[name]
-    complaint = next(filter(None, (_type_error(name, value) for name, value in sorted(metadata.items()))), "")
-    return invalid(f"{path}.metadata", metadata, complaint) if complaint else None
+    error = next(filter(None, (_type_error(name, value) for name, value in sorted(metadata.items()))), "")
+    return invalid(f"{path}.metadata", metadata, error) if error else None
 
 
 def _type_error(name: str, value: Any) -> str:
@@ -127,8 +122,8 @@ def check_resource(obj: dict[str, Any], path: str) -> Iterator[FieldError]:
         yield invalid(f"{at}apiVersion", version, f"unexpected GroupVersion string: {version}")
     if kind is not None and not kind:
         yield invalid(f"{at}kind", kind, "must not be empty")
-    elif isinstance(kind, str) and (complaints := dns_1035_complaints(kind.lower())):
-        detail = "may have mixed case, but should otherwise match: " + ",".join(complaints)
+    elif isinstance(kind, str) and (errors := dns_1035_errors(kind.lower())):
+        detail = "may have mixed case, but should otherwise match: " + ",".join(errors)
         yield invalid(f"{at}kind", kind, detail)
     if isinstance(obj.get("metadata"), dict):
         yield from _metadata(obj["metadata"], f"{at}metadata")
@@ -136,27 +131,27 @@ def check_resource(obj: dict[str, Any], path: str) -> Iterator[FieldError]:
 
 def _metadata(metadata: dict[str, Any], path: str) -> Iterator[FieldError]:
     for name in ("generateName", "name"):
-        for complaint in path_segment_complaints(metadata.get(name) or ""):
-            yield invalid(f"{path}.{name}", metadata[name], complaint)
-    for complaint in dns_label_complaints(metadata["namespace"]) if metadata.get("namespace") else ():
-        yield invalid(f"{path}.namespace", metadata["namespace"], complaint)
+        for error in path_segment_errors(metadata.get(name) or ""):
+            yield invalid(f"{path}.{name}", metadata[name], error)
+    for error in dns_label_errors(metadata["namespace"]) if metadata.get("namespace") else ():
+        yield invalid(f"{path}.namespace", metadata["namespace"], error)
     for name in ("generation", "deletionGracePeriodSeconds"):
         if metadata.get(name, 0) < 0 and name == "generation":
             yield invalid(f"{path}.{name}", metadata[name], "must be greater than or equal to 0")
     yield from _labels(metadata.get("labels") or {}, f"{path}.labels")
     for key in sorted(metadata.get("annotations") or {}):
-        for complaint in qualified_name_complaints(key.lower()):
-            yield invalid(f"{path}.annotations", key, complaint)
+        for error in qualified_name_errors(key.lower()):
+            yield invalid(f"{path}.annotations", key, error)
 
 
 def _labels(labels: dict[str, str], path: str) -> Iterator[FieldError]:
-    from konverge.apiserver.kinds.rules.names import label_value_complaints
+    from konverge.objects.names import label_value_errors
 
     for key, value in sorted(labels.items()):
-        for complaint in qualified_name_complaints(key):
-            yield invalid(path, key, complaint)
-        for complaint in label_value_complaints(value):
-            yield invalid(path, value, complaint)
+        for error in qualified_name_errors(key):
+            yield invalid(path, key, error)
+        for error in label_value_errors(value):
+            yield invalid(path, value, error)
 
 
 def strict_errors(unknown: list[str]) -> list[str]:

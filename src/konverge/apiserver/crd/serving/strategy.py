@@ -20,11 +20,11 @@ from konverge.apiserver.crd.serving.jsonpath import JSONPath
 from konverge.apiserver.crd.serving.scale import Scale
 from konverge.apiserver.field_errors import ErrorType, FieldError, invalid
 from konverge.apiserver.field_errors import number as number_text
-from konverge.apiserver.kinds.rules.names import qualified_name_complaints
 from konverge.apiserver.meta.validate import STANDARD_FINALIZERS
 from konverge.apiserver.schema import decode, object_meta
 from konverge.apiserver.schema.decode import Decoded, DecodeError
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+from konverge.objects.names import qualified_name_errors
 
 # What makes an object unfit for its rules to be evaluated.
 _BLOCKING = {
@@ -240,8 +240,8 @@ def _prepare_status(obj: Obj, old: Obj, context: Context) -> None:
 def _finalizer_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterator[str]:
     before = set((old or {}).get("metadata", {}).get("finalizers") or ())
     for name in sorted(set(obj["metadata"].get("finalizers") or ()) - before):
-        for complaint in qualified_name_complaints(name):
-            yield f'metadata.finalizers: "{name}": {complaint}'
+        for error in qualified_name_errors(name):
+            yield f'metadata.finalizers: "{name}": {error}'
         if "/" not in name and name not in STANDARD_FINALIZERS:
             path = " including a path (/)" if "." in name else ""
             yield (

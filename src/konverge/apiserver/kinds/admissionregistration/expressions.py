@@ -2,7 +2,7 @@
 
     scope = Expressions(params=True)                  # of one policy
     scope.add_variable("size", "object.spec.size")    # later expressions see variables.size
-    scope.complaint("variables.size > 1", BOOL)       # "" or the compiler's text
+    scope.error("variables.size > 1", BOOL)           # "" or the compiler's text
 
 The environment is the one in which the expressions are evaluated at admission (`environment`): the object and its old
 state without types, the request and the namespace with theirs.
@@ -148,19 +148,17 @@ class Expressions:
         return check(source, tree, environment(params=self._params, variables=known, **what)).type
 
     def add_variable(self, name: str, text: str) -> str:
-        """Compiles a variable and makes it known, even one that cannot be compiled; returns the complaint."""
-        found, complaint = t.DYN, ""
+        """Compiles a variable and makes it known, even one that cannot be compiled; returns the message."""
+        found, failure = t.DYN, ""
         try:
             found = self._checked(text)
         except CompileError as error:
-            complaint = f"compilation failed: {error}"
+            failure = f"compilation failed: {error}"
         if self._variables is not None:
             self._variables[name] = found
-        return complaint
+        return failure
 
-    def complaint(
-        self, text: str, wanted: tuple[t.Type, ...], *, authorizer: bool = True, patches: bool = False
-    ) -> str:
+    def error(self, text: str, wanted: tuple[t.Type, ...], *, authorizer: bool = True, patches: bool = False) -> str:
         """What is wrong with an expression that must give one of these types."""
         try:
             found = self._checked(text, authorizer=authorizer, patches=patches)

@@ -20,9 +20,10 @@ from konverge.apiserver.kinds.framework.declare import (
     struct,
 )
 from konverge.apiserver.kinds.rules.defaults import each, fill_unset
-from konverge.apiserver.kinds.rules.names import path_segment_complaints, qualified_name, worded
+from konverge.apiserver.kinds.rules.names import format_rule, qualified_name
 from konverge.apiserver.kinds.rules.selectors import label_selector
 from konverge.apiserver.strategy import Obj
+from konverge.objects.names import path_segment_errors
 
 FAILURE_POLICIES = ("Fail", "Ignore")
 MATCH_POLICIES = ("Equivalent", "Exact")
@@ -93,7 +94,7 @@ RULE = struct(
     field("resources", required, _resources),
     given("scope", one_of(*_SCOPES)),
 )
-_NAMES = field("resourceNames", items(chain(worded(path_segment_complaints), distinct)))
+_NAMES = field("resourceNames", items(chain(format_rule(path_segment_errors), distinct)))
 _NAMED_RULES = items(struct(_NAMES, RULE))
 
 
@@ -140,9 +141,9 @@ def _condition(condition: Obj, scope: Expressions, path: str, report: Report) ->
     if not expression:
         report.required(f"{path}.expression")
     else:
-        complaint = scope.complaint(expression, BOOL)
-        if complaint:
-            report.invalid(f"{path}.expression", expression, complaint)
+        error = scope.error(expression, BOOL)
+        if error:
+            report.invalid(f"{path}.expression", expression, error)
     if not name:
         report.required(f"{path}.name")
     else:

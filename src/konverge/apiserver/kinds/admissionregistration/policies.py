@@ -41,17 +41,11 @@ from konverge.apiserver.kinds.framework.declare import (
 from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.conditions import conditions
 from konverge.apiserver.kinds.rules.defaults import fill_unset, section_of
-from konverge.apiserver.kinds.rules.names import (
-    dns_1035_complaints,
-    dns_subdomain,
-    dns_subdomain_complaints,
-    path_segment_complaints,
-    qualified_name,
-    worded,
-)
+from konverge.apiserver.kinds.rules.names import dns_subdomain, format_rule, qualified_name
 from konverge.apiserver.kinds.rules.selectors import label_selector
 from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+from konverge.objects.names import dns_1035_errors, dns_subdomain_errors, path_segment_errors
 
 GROUP = "admissionregistration.k8s.io"
 _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
@@ -84,19 +78,19 @@ def _api_version(value: Any, path: str, report: Report) -> bool:
     if value.count("/") > 1:
         return report.invalid(path, value, f"unexpected GroupVersion string: {value}")
     group, _, version = value.rpartition("/")
-    complaints = dns_subdomain_complaints(group) if group else []
-    if complaints:
-        report.invalid(path, group, ",".join(complaints))
+    errors = dns_subdomain_errors(group) if group else []
+    if errors:
+        report.invalid(path, group, ",".join(errors))
     if not version:
         return report.invalid(path, value, "version must be specified")
-    complaints = dns_1035_complaints(version)
-    return not complaints or report.invalid(path, version, ",".join(complaints))
+    errors = dns_1035_errors(version)
+    return not errors or report.invalid(path, version, ",".join(errors))
 
 
 def _kind(value: Any, path: str, report: Report) -> bool:
-    complaints = dns_1035_complaints(value.lower())
-    words = f"may have mixed case, but should otherwise match: {','.join(complaints)}"
-    return not complaints or report.invalid(path, value, words)
+    errors = dns_1035_errors(value.lower())
+    words = f"may have mixed case, but should otherwise match: {','.join(errors)}"
+    return not errors or report.invalid(path, value, words)
 
 
 _PARAM_KIND = struct(text("apiVersion", required, _api_version), text("kind", required, _kind))
@@ -133,9 +127,9 @@ def _variables(spec: Obj, scope: Expressions, report: Report) -> None:
         if not expression.strip():
             report.required(f"{place}.expression", "expression is not specified")
             continue
-        complaint = scope.add_variable(name, expression)
-        if complaint:
-            report.invalid(f"{place}.expression", expression, complaint)
+        error = scope.add_variable(name, expression)
+        if error:
+            report.invalid(f"{place}.expression", expression, error)
 
 
 # --- validating
@@ -146,9 +140,9 @@ def _validation(value: Obj, scope: Expressions, path: str, report: Report) -> No
     if not expression.strip():
         report.required(f"{path}.expression", "expression is not specified")
     else:
-        complaint = scope.complaint(expression, BOOL)
-        if complaint:
-            report.invalid(f"{path}.expression", expression, complaint)
+        error = scope.error(expression, BOOL)
+        if error:
+            report.invalid(f"{path}.expression", expression, error)
     _message(value, scope, path, report)
     reason = value.get("reason")
     if reason is not None:
@@ -160,9 +154,9 @@ def _message(value: Obj, scope: Expressions, path: str, report: Report) -> None:
     if computed and not computed.strip():
         report.invalid(f"{path}.messageExpression", computed, "must be non-empty if specified")
     elif computed:
-        complaint = scope.complaint(computed, STRING, authorizer=False)
-        if complaint:
-            report.invalid(f"{path}.messageExpression", computed, complaint)
+        error = scope.error(computed, STRING, authorizer=False)
+        if error:
+            report.invalid(f"{path}.messageExpression", computed, error)
     if fixed and not fixed.strip():
         report.invalid(f"{path}.message", fixed, "must be non-empty if specified")
     elif re.search(r"[\n\r]", fixed.strip()):
@@ -178,9 +172,9 @@ def _annotation(value: Obj, name: str, scope: Expressions, path: str, report: Re
     elif size > _LONGEST_ANNOTATION:
         report.required(place, f"must not exceed {_LONGEST_ANNOTATION} bytes in length")
     else:
-        complaint = scope.complaint(expression.strip(), STRING_OR_NULL)
-        if complaint:
-            report.invalid(place, expression, complaint)
+        error = scope.error(expression.strip(), STRING_OR_NULL)
+        if error:
+            report.invalid(place, expression, error)
 
 
 def _annotations(obj: Obj, scope: Expressions, report: Report) -> None:
@@ -240,9 +234,9 @@ def _patch(value: Obj, scope: Expressions, wanted: Any, path: str, report: Repor
     if not expression:
         report.required(path)
         return
-    complaint = scope.complaint(expression, wanted, patches=True)
-    if complaint:
-        report.invalid(path, expression, complaint)
+    error = scope.error(expression, wanted, patches=True)
+    if error:
+        report.invalid(path, expression, error)
 
 
 def _check_mutating(obj: Obj, old: Obj | None, report: Report) -> None:
@@ -266,7 +260,7 @@ def _param_ref(value: Any, path: str, report: Report) -> bool:
     name, selector, action = value.get("name"), value.get("selector"), value.get("parameterNotFoundAction")
     words = "name and selector are mutually exclusive"
     if name:
-        worded(path_segment_complaints)(name, f"{path}.name", report)
+        format_rule(path_segment_errors)(name, f"{path}.name", report)
         if selector is not None:
             report.forbidden(f"{path}.name", words)
     if selector is not None:

@@ -20,10 +20,10 @@ from konverge.apiserver.kinds.admissionregistration.reserved import reserved_nam
 from konverge.apiserver.kinds.framework.declare import Report, field, given, items, one_of, same, struct
 from konverge.apiserver.kinds.rules.defaults import each, fill_unset
 from konverge.apiserver.kinds.rules.domains import three_segments
-from konverge.apiserver.kinds.rules.names import dns_1035_complaints, dns_subdomain_complaints
 from konverge.apiserver.kinds.rules.numbers import inclusive, within
 from konverge.apiserver.kinds.rules.selectors import label_selector
 from konverge.apiserver.strategy import Context, Obj, Strategy
+from konverge.objects.names import dns_1035_errors, dns_subdomain_errors
 
 _DEFAULTS = {
     "failurePolicy": "Fail",
@@ -142,8 +142,8 @@ def _service_path(value: str, path: str, report: Report) -> bool:
         if not step:
             report.invalid(path, value, f"segment[{index}] may not be empty")
             continue
-        for complaint in dns_subdomain_complaints(step):
-            report.invalid(path, value, f"segment[{index}]: {complaint}")
+        for error in dns_subdomain_errors(step):
+            report.invalid(path, value, f"segment[{index}]: {error}")
     return True
 
 
@@ -171,8 +171,8 @@ def _review_versions(hook: Any, path: str, report: Report) -> bool:
         if version in versions[:index]:
             report.invalid(f"{place}[{index}]", version, "duplicate version")
             continue
-        for complaint in dns_1035_complaints(version):
-            report.invalid(f"{place}[{index}]", version, complaint)
+        for error in dns_1035_errors(version):
+            report.invalid(f"{place}[{index}]", version, error)
     fine = not report.scope.known_review or set(versions) & set(_REVIEWS)
     return bool(fine) or report.invalid(place, versions, f"must include at least one of {', '.join(_REVIEWS)}")
 

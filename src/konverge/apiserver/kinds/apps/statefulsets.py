@@ -34,11 +34,12 @@ from konverge.apiserver.kinds.framework.templates import (
 )
 from konverge.apiserver.kinds.rules.defaults import each, fill, fill_unset, section_of
 from konverge.apiserver.kinds.rules.metadata import annotation_map
-from konverge.apiserver.kinds.rules.names import dns_label, dns_label_complaints, labels, named
+from konverge.apiserver.kinds.rules.names import dns_label, labels, object_name
 from konverge.apiserver.kinds.rules.numbers import count_or_percent, not_negative
 from konverge.apiserver.kinds.rules.percentages import count_of, within_hundred_percent
 from konverge.apiserver.kinds.rules.zero_values import not_above, same_rule, text
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+from konverge.objects.names import dns_label_errors
 
 _SPEC_DEFAULTS = {
     "podManagementPolicy": "OrderedReady",
@@ -187,5 +188,5 @@ STATEFUL_SET = Strategy(
     warnings=_warnings,
     status=StatusRules(validate=update(as_created(_STATUS), never_less("collisionCount"))),
     generation=True,
-    name_check=named(dns_label_complaints),
+    name_check=object_name(dns_label_errors),
 )

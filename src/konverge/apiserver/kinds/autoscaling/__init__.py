@@ -73,7 +73,7 @@ def _target(value: Any, path: str, report: Report) -> bool:
 
 
 def _at_most(maximum: int, low: int, words: str) -> Any:
-    """Two complaints of their own: too small, too large."""
+    """Two errors of their own: too small, too large."""
 
     def check(value: Any, path: str, report: Report) -> bool:
         if value < low:

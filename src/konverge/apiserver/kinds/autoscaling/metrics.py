@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.kinds.autoscaling.references import api_version_complaint, reference
+from konverge.apiserver.kinds.autoscaling.references import api_version_error, reference
 from konverge.apiserver.kinds.core.resource_names import container_resource_name
 from konverge.apiserver.kinds.framework.declare import (
     Report,
@@ -14,10 +14,11 @@ from konverge.apiserver.kinds.framework.declare import (
     section,
     struct,
 )
-from konverge.apiserver.kinds.rules.names import dns_label, path_segment_complaints, worded
+from konverge.apiserver.kinds.rules.names import dns_label, format_rule
 from konverge.apiserver.kinds.rules.numbers import at_least
 from konverge.apiserver.kinds.rules.quantities import amount, shown
 from konverge.apiserver.kinds.rules.zero_values import text
+from konverge.objects.names import path_segment_errors
 
 MEMBERS = {
     "Object": "object",
@@ -50,7 +51,7 @@ TARGET = (
     field("averageUtilization", at_least(1, "must be greater than 0")),
 )
 _METRIC = section(
-    "metric", text("name", required_saying("must specify a metric name"), worded(path_segment_complaints))
+    "metric", text("name", required_saying("must specify a metric name"), format_rule(path_segment_errors))
 )
 
 
@@ -138,4 +139,4 @@ def metric(value: Any, path: str, report: Report) -> bool:
 def any_odd_described_version(metrics: Any) -> bool:
     """Did the stored object describe an object whose version would be refused now?"""
     described = [entry["object"].get("describedObject") or {} for entry in metrics or () if entry.get("object")]
-    return any(api_version_complaint(one.get("apiVersion", ""), group_required=False) for one in described)
+    return any(api_version_error(one.get("apiVersion", ""), group_required=False) for one in described)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from konverge.apiserver.kinds.batch.jobs import default_failure_policy, job_body, prepare_job_spec, spec_warnings
-from konverge.apiserver.kinds.batch.schedule import schedule_complaint, time_zone
+from konverge.apiserver.kinds.batch.schedule import schedule_error, time_zone
 from konverge.apiserver.kinds.core.pod.defaults import default_pod_template
 from konverge.apiserver.kinds.framework.declare import (
     Part,
@@ -63,9 +63,9 @@ def _schedule(spec: Obj, zone_allowed: bool, report: Report) -> bool:
     schedule = spec.get("schedule") or ""
     if not schedule:
         return True
-    complaint = schedule_complaint(schedule)
-    if complaint:
-        report.invalid("spec.schedule", schedule, complaint)
+    error = schedule_error(schedule)
+    if error:
+        report.invalid("spec.schedule", schedule, error)
     if "TZ" not in schedule:
         return True
     if not zone_allowed:

@@ -8,7 +8,7 @@ from konverge.apiserver.field_errors import quote
 
 
 class BadIndexes(ValueError):
-    """The text is the complaint."""
+    """The text is the message."""
 
 
 def _index(text: str, completions: int) -> int:

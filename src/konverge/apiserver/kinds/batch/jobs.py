@@ -43,11 +43,11 @@ from konverge.apiserver.kinds.framework.templates import (
 )
 from konverge.apiserver.kinds.rules.defaults import each, fill, fill_unset, section_of
 from konverge.apiserver.kinds.rules.domains import domain_path
-from konverge.apiserver.kinds.rules.names import dns_label_complaints, label_value_complaints
 from konverge.apiserver.kinds.rules.numbers import MAX_INT32, not_negative
 from konverge.apiserver.kinds.rules.selectors import selects
 from konverge.apiserver.kinds.rules.zero_values import same_rule
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+from konverge.objects.names import dns_label_errors, label_value_errors
 
 UID_LABEL, NAME_LABEL = "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"
 OLD_UID_LABEL, OLD_NAME_LABEL = "controller-uid", "job-name"
@@ -111,7 +111,7 @@ def _own_labels(obj: Obj) -> None:
     """Now that all labels are known; a name that cannot be one is refused in the template, and that is enough."""
     metadata, labels = obj["metadata"], obj["spec"]["template"]["metadata"].get("labels")
     shared = not metadata.get("labels") or metadata["labels"] is labels
-    if labels and shared and not label_value_complaints(metadata.get("name") or ""):
+    if labels and shared and not label_value_errors(metadata.get("name") or ""):
         metadata["labels"] = dict(labels)
 
 
@@ -271,7 +271,7 @@ def _names_of_pods(obj: Any, path: str, report: Report) -> bool:
     if spec.get("completionMode") != "Indexed" or (spec.get("completions") or 0) <= 0:
         return True
     longest = f"{name}-{spec['completions'] - 1}"
-    fits = not dns_label_complaints(longest)
+    fits = not dns_label_errors(longest)
     return fits or report.invalid(
         "metadata.name", name, f"will not able to create pod with invalid DNS label: {longest}"
     )

@@ -25,10 +25,10 @@ _ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 
 
 class _Bad(ValueError):
-    """A schedule that cannot be parsed; the text is the complaint."""
+    """A schedule that cannot be parsed; the text is the message."""
 
 
-def schedule_complaint(text: str) -> str:
+def schedule_error(text: str) -> str:
     """What is wrong with a schedule, or an empty text."""
     try:
         _parse(text)

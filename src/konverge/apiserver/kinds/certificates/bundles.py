@@ -18,7 +18,7 @@ from konverge.apiserver.kinds.framework.declare import (
 from konverge.apiserver.kinds.framework.lifecycle import kept, metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.conditions import conditions
 from konverge.apiserver.kinds.rules.names import dns_subdomain, path_segment_name
-from konverge.apiserver.kinds.rules.signers import signer_name, trust_bundle_complaints
+from konverge.apiserver.kinds.rules.signers import signer_name, trust_bundle_errors
 from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
 
@@ -27,7 +27,7 @@ _LARGEST = 1024 * 1024
 _OMITTED = "<value omitted>"
 
 
-def _anchor_complaint(kind: str, block: str) -> str:
+def _anchor_error(kind: str, block: str) -> str:
     """What is wrong with one trust anchor; `cryptography` is only loaded when there is one."""
     from cryptography import x509
 
@@ -50,9 +50,9 @@ def _anchors(pem: str, path: str, report: Report) -> bool:
     before = len(report.errors)
     places: dict[str, list[int]] = {}
     for index, match in enumerate(_BLOCK.finditer(pem)):
-        complaint = _anchor_complaint(match[1], match[0])
-        if complaint:
-            report.invalid(path, _OMITTED, f"entry {index} {complaint}")
+        error = _anchor_error(match[1], match[0])
+        if error:
+            report.invalid(path, _OMITTED, f"entry {index} {error}")
         places.setdefault("".join(match[2].split()), []).append(index)
     if len(report.errors) > before:
         return False
@@ -65,8 +65,8 @@ def _anchors(pem: str, path: str, report: Report) -> bool:
 
 def _named(obj: Any, path: str, report: Report) -> bool:
     name, signer = obj["metadata"].get("name") or "", obj["spec"].get("signerName") or ""
-    for complaint in trust_bundle_complaints(name, signer):
-        report.invalid("metadata.name", name, complaint)
+    for error in trust_bundle_errors(name, signer):
+        report.invalid("metadata.name", name, error)
     return not signer or signer_name(signer, "spec.signerName", report)
 
 

@@ -129,7 +129,7 @@ def _decoded(value: str) -> bytes:
         return b""
 
 
-def _request_complaint(pem: bytes) -> str:
+def _request_error(pem: bytes) -> str:
     """What is wrong with a request for a certificate; `cryptography` is only loaded when there is one."""
     if b"-----BEGIN CERTIFICATE REQUEST-----" not in pem:
         return "PEM block type must be CERTIFICATE REQUEST"
@@ -163,8 +163,8 @@ def _signed_the_old_way(request: Any) -> bool:
 
 def _request(spec: Any, path: str, report: Report) -> bool:
     value = spec.get("request") or ""
-    complaint = _request_complaint(_decoded(value))
-    return not complaint or report.invalid(f"{path}.request", spec.get("request"), complaint)
+    error = _request_error(_decoded(value))
+    return not error or report.invalid(f"{path}.request", spec.get("request"), error)
 
 
 def _signer(spec: Any, path: str, report: Report) -> bool:
@@ -217,7 +217,7 @@ def _one_decision(new: Obj, old: Obj, path: str, report: Report) -> bool:
 _CONDITIONS = section("status", field("conditions", items(_condition)))
 
 
-def _certificate_complaint(pem: bytes) -> str:
+def _certificate_error(pem: bytes) -> str:
     from cryptography import x509
 
     blocks = [line[11:-5] for line in pem.decode("latin-1").splitlines() if line.startswith("-----BEGIN ")]
@@ -237,8 +237,8 @@ def _new_certificate(new: Obj, old: Obj, path: str, report: Report) -> bool:
     certificate = (new.get("status") or {}).get("certificate") or ""
     if not certificate or certificate == ((old.get("status") or {}).get("certificate") or ""):
         return True
-    complaint = _certificate_complaint(_decoded(certificate))
-    return not complaint or report.invalid("status.certificate", "<certificate data>", complaint)
+    error = _certificate_error(_decoded(certificate))
+    return not error or report.invalid("status.certificate", "<certificate data>", error)
 
 
 def _nothing_removed(new: Obj, old: Obj, path: str, report: Report) -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 
 from konverge.apiserver.go.library_errors import json_type_error, key_pair_error
 from konverge.apiserver.kinds.framework.declare import Report, Transition, as_created, creation, unchanged, update
-from konverge.apiserver.kinds.rules.names import config_key_complaints
 from konverge.apiserver.strategy import Context, Obj, Strategy
+from konverge.objects.names import config_key_errors
 
 SIZE_LIMIT = 1024 * 1024
 _FROZEN = "field is immutable when `immutable` is set"
@@ -50,13 +50,13 @@ def _config_map(value: Any, path: str, report: Report) -> bool:
         return True
     total = 0
     for key in sorted(data):
-        for detail in config_key_complaints(key):
+        for detail in config_key_errors(key):
             report.invalid(f"data[{key}]", key, detail)
         if key in binary:
             report.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
         total += _text_size(data[key])
     for key in sorted(binary):
-        for detail in config_key_complaints(key):
+        for detail in config_key_errors(key):
             report.invalid(f"binaryData[{key}]", key, detail)
         total += _decoded_size(binary[key])
     return total <= SIZE_LIMIT or report.too_long("[]", SIZE_LIMIT)
@@ -99,7 +99,7 @@ _ACCOUNT = "kubernetes.io/service-account.name"
 def _secret(value: Any, path: str, report: Report) -> bool:
     data, kind = value.get("data") or {}, value.get("type") or ""
     for key in () if all(map(_is_plain_key, data)) else sorted(data):
-        for detail in config_key_complaints(key):
+        for detail in config_key_errors(key):
             report.invalid(f"data[{key}]", key, detail)
     total = sum(map(_decoded_size, data.values()))
     if total > SIZE_LIMIT:

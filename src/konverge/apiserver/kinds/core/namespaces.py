@@ -6,8 +6,9 @@ from typing import Any
 
 from konverge.apiserver.kinds.framework.declare import Report, as_created, creation, field, items, section, update
 from konverge.apiserver.kinds.rules.defaults import fill, section_of
-from konverge.apiserver.kinds.rules.names import dns_label_complaints, named, qualified_name
+from konverge.apiserver.kinds.rules.names import object_name, qualified_name
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+from konverge.objects.names import dns_label_errors
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 KUBERNETES = "kubernetes"
@@ -92,7 +93,7 @@ NAMESPACE = Strategy(
             validate=update(as_created(section("spec", field("finalizers", items(finalizer_name))))),
         )
     },
-    name_check=named(dns_label_complaints),
+    name_check=object_name(dns_label_errors),
     returns_deleted=True,
     field_selectors={"status.phase": lambda namespace: (namespace.get("status") or {}).get("phase") or ""},
     held=lambda namespace: bool((namespace.get("spec") or {}).get("finalizers")),

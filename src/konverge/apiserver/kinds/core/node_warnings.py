@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from konverge.apiserver.kinds.rules.names import label_value_complaints
+from konverge.objects.names import label_value_errors
 
 _DEPRECATED = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
@@ -31,5 +31,5 @@ def term_warnings(term: dict[str, Any], path: str, *, check_values: bool) -> Ite
         if deprecated_label(key):
             yield f"{path}.matchExpressions[{index}].key: {key} is {deprecated_label(key)}"
         for at, value in enumerate(expression.get("values") or () if check_values else ()):
-            for detail in label_value_complaints(value):
+            for detail in label_value_errors(value):
                 yield f"{path}.matchExpressions[{index}].values[{at}]: {value} is invalid, {detail}"

@@ -15,10 +15,11 @@ from konverge.apiserver.kinds.core.resource_names import resource_amount
 from konverge.apiserver.kinds.framework.declare import Report, as_created, creation, one_of_required, update
 from konverge.apiserver.kinds.framework.lifecycle import status_kept
 from konverge.apiserver.kinds.rules.defaults import section_of
-from konverge.apiserver.kinds.rules.names import label_value_complaints, qualified_name
+from konverge.apiserver.kinds.rules.names import qualified_name
 from konverge.apiserver.kinds.rules.network import cidr_legacy, cidr_warnings, parse_cidr
 from konverge.apiserver.kinds.rules.numbers import positive
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+from konverge.objects.names import label_value_errors
 
 _TAINTS_KEY = "scheduler.alpha.kubernetes.io/taints"
 _FEATURE = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*")
@@ -60,9 +61,9 @@ def _taints(value: Any, path: str, report: Report) -> None:
     for index, taint in enumerate(value):
         place, key, effect = f"{path}[{index}]", taint.get("key") or "", taint.get("effect") or ""
         qualified_name(key, f"{place}.key", report)
-        complaints = label_value_complaints(taint.get("value") or "")
-        if complaints:
-            report.invalid(f"{place}.value", taint["value"], ";".join(complaints))
+        errors = label_value_errors(taint.get("value") or "")
+        if errors:
+            report.invalid(f"{place}.value", taint["value"], ";".join(errors))
         one_of_required(*TAINT_EFFECTS)(effect, f"{place}.effect", report)
         if (key, effect) in seen:
             shown = internal("core.Taint", taint)
@@ -96,12 +97,12 @@ def _features(node: Obj, report: Report) -> None:
             report.duplicate(f"{path}[{index}]", name)
         elif index and listed[index - 1] > name:
             report.invalid(f"{path}[{index}]", name, "list must be sorted alphabetically")
-        complaint = _feature_complaint(name)
-        if complaint:
-            report.invalid(f"{path}[{index}]", name, f"invalid feature name {quote(name)}: {complaint}")
+        error = _feature_error(name)
+        if error:
+            report.invalid(f"{path}[{index}]", name, f"invalid feature name {quote(name)}: {error}")
 
 
-def _feature_complaint(name: str) -> str:
+def _feature_error(name: str) -> str:
     if len(name) > 253:
         return "must be no more than 253 characters"
     if _FEATURE.fullmatch(name):

@@ -21,10 +21,11 @@ from konverge.apiserver.kinds.framework.declare import (
 )
 from konverge.apiserver.kinds.framework.lifecycle import status_kept
 from konverge.apiserver.kinds.rules.defaults import section_of
-from konverge.apiserver.kinds.rules.names import declared_subdomain_complaints, dns_label_complaints, named
+from konverge.apiserver.kinds.rules.names import object_name
 from konverge.apiserver.kinds.rules.numbers import not_negative
 from konverge.apiserver.kinds.rules.selectors import selects
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+from konverge.objects.names import counted_in_bytes, dns_label_errors, dns_subdomain_errors
 
 
 def _default_template(obj: Obj) -> None:
@@ -116,13 +117,13 @@ def _status(new: Obj, old: Obj, path: str, report: Report) -> bool:
 
 def _controller_warnings(controller: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     if old is None:
-        complaints = dns_label_complaints(controller["metadata"]["name"])
-        if complaints:
+        errors = dns_label_errors(controller["metadata"]["name"])
+        if errors:
             hint = (
                 "this is used in Pod names and hostnames, which can result in surprising behavior; "
                 "a DNS label is recommended"
             )
-            yield f"metadata.name: {hint}: [{' '.join(complaints)}]"
+            yield f"metadata.name: {hint}: [{' '.join(errors)}]"
     if old is None or controller["spec"] != old["spec"]:
         yield from template_warnings(controller["spec"].get("template") or {}, "spec.template")
 
@@ -136,7 +137,7 @@ REPLICATION_CONTROLLER = Strategy(
     warnings=_controller_warnings,
     status=StatusRules(validate=update(_status)),
     generation=True,
-    name_check=named(declared_subdomain_complaints),
+    name_check=object_name(counted_in_bytes(dns_subdomain_errors)),
     default_propagation="Orphan",
     field_selectors={"status.replicas": lambda rc: str((rc.get("status") or {}).get("replicas") or 0)},
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.kinds.framework.declare import Report, Rule
-from konverge.apiserver.kinds.rules.names import qualified_name, qualified_name_complaints
+from konverge.apiserver.kinds.rules.names import qualified_name
 from konverge.apiserver.kinds.rules.quantities import amount, is_whole, quantity_not_negative, shown
+from konverge.objects.names import qualified_name_errors
 from konverge.objects.text_cache import remembered
 
 _COUNTED = frozenset(
@@ -50,7 +51,7 @@ def is_extended(name: str) -> bool:
     """Somebody's own (example.com/gpu), short enough that `requests.` can stand before it."""
     if is_native(name) or name.startswith("requests."):
         return False
-    return not qualified_name_complaints(f"requests.{name}")
+    return not qualified_name_errors(f"requests.{name}")
 
 
 def may_overcommit(name: str) -> bool:

@@ -7,9 +7,9 @@ from typing import Any
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.core.pod.template import pod_template
 from konverge.apiserver.kinds.framework.declare import Report, Rule
-from konverge.apiserver.kinds.rules.names import dns_label_complaints
 from konverge.apiserver.kinds.rules.selectors import is_empty, label_selector, selects
 from konverge.apiserver.strategy import Obj
+from konverge.objects.names import dns_label_errors
 
 SURPRISING_NAME = (
     "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
@@ -19,8 +19,8 @@ SURPRISING_NAME = (
 
 def name_warnings(obj: Obj) -> list[str]:
     """Pods are named after the object: a name that is no DNS label makes odd hostnames."""
-    complaints = dns_label_complaints(obj["metadata"].get("name") or "")
-    return [f"{SURPRISING_NAME}[{' '.join(complaints)}]"] if complaints else []
+    errors = dns_label_errors(obj["metadata"].get("name") or "")
+    return [f"{SURPRISING_NAME}[{' '.join(errors)}]"] if errors else []
 
 
 def shown_selector(selector: Any) -> Any:

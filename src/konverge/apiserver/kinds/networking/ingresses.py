@@ -23,25 +23,19 @@ from konverge.apiserver.kinds.framework.declare import (
 from konverge.apiserver.kinds.framework.lifecycle import status_cleared, status_kept
 from konverge.apiserver.kinds.rules.defaults import section_of
 from konverge.apiserver.kinds.rules.domains import domain_path
-from konverge.apiserver.kinds.rules.names import (
-    dns_label,
-    dns_subdomain,
-    path_segment_complaints,
-    port_name,
-    wildcard_subdomain,
-    worded,
-)
+from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, format_rule, port_name, wildcard_subdomain
 from konverge.apiserver.kinds.rules.network import ip_legacy, ip_warnings, parse_ip
 from konverge.apiserver.kinds.rules.numbers import port_number
 from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+from konverge.objects.names import path_segment_errors
 
 CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 NOT_A_NAME = "must be a DNS name, not an IP address"
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _BAD_PARTS = ("//", "/./", "/../", "%2f", "%2F")
 _BAD_ENDS = ("/..", "/.")
-_segment = worded(path_segment_complaints)
+_segment = format_rule(path_segment_errors)
 
 _RESOURCE = struct(given("apiGroup", dns_subdomain), text("kind", required, _segment), text("name", required, _segment))
 

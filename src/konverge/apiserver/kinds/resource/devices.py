@@ -11,12 +11,9 @@ from konverge.apiserver.cel.parser import parse
 from konverge.apiserver.cel.source import CompileError
 from konverge.apiserver.kinds.framework.declare import Report, field, items, one_of, required, struct
 from konverge.apiserver.kinds.rules.drivers import driver_name
-from konverge.apiserver.kinds.rules.names import (
-    dns_subdomain_complaints,
-    label_value_complaints,
-    qualified_name,
-)
+from konverge.apiserver.kinds.rules.names import qualified_name
 from konverge.apiserver.kinds.rules.zero_values import text
+from konverge.objects.names import dns_subdomain_errors, label_value_errors
 
 _LONGEST_EXPRESSION = 10 * 1024
 _IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
@@ -95,8 +92,8 @@ def attribute_name(value: Any, path: str, report: Report) -> bool:
         elif len(domain) > 63:
             report.too_long(path, 63)
         else:
-            for complaint in dns_subdomain_complaints(domain):
-                report.invalid(path, domain, complaint)
+            for error in dns_subdomain_errors(domain):
+                report.invalid(path, domain, error)
     if not name:
         return report.required(path, "the name must not be empty")
     if len(name) > 32:
@@ -117,8 +114,8 @@ def toleration(value: Any, path: str, report: Report) -> bool:
         if wanted:
             report.invalid(f"{path}.value", wanted, "must be empty for operator `Exists`")
     elif operator == "Equal":
-        for complaint in label_value_complaints(wanted):
-            report.invalid(f"{path}.value", wanted, complaint)
+        for error in label_value_errors(wanted):
+            report.invalid(f"{path}.value", wanted, error)
     elif operator:
         one_of("Equal", "Exists")(operator, f"{path}.operator", report)
     else:
@@ -132,6 +129,6 @@ def pool_name(value: Any, path: str, report: Report) -> bool:
     if len(value) > 253:
         report.too_long(path, 253)
     for part in value.split("/"):
-        for complaint in dns_subdomain_complaints(part):
-            report.invalid(path, part, complaint)
+        for error in dns_subdomain_errors(part):
+            report.invalid(path, part, error)
     return True

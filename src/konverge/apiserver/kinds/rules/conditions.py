@@ -16,9 +16,10 @@ from konverge.apiserver.kinds.framework.declare import (
     required_saying,
     struct,
 )
-from konverge.apiserver.kinds.rules.names import explained, qualified_name, worded
+from konverge.apiserver.kinds.rules.names import format_rule, qualified_name
 from konverge.apiserver.kinds.rules.numbers import at_least
 from konverge.apiserver.kinds.rules.zero_values import text
+from konverge.objects.names import regex_error
 
 _REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 _REASON_WORDS = (
@@ -27,10 +28,10 @@ _REASON_WORDS = (
 )
 
 
-def reason_complaints(value: str) -> list[str]:
+def reason_errors(value: str) -> list[str]:
     if re.fullmatch(_REASON, value):
         return []
-    return [explained(_REASON_WORDS, _REASON, "my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB")]
+    return [regex_error(_REASON_WORDS, _REASON, "my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB")]
 
 
 def longest(maximum: int) -> Rule:
@@ -55,7 +56,7 @@ CONDITION = struct(
     text("status", required, one_of("False", "True", "Unknown")),
     field("observedGeneration", at_least(0, "must be greater than or equal to zero")),
     field("lastTransitionTime", present),
-    text("reason", required, worded(reason_complaints), longest(1024)),
+    text("reason", required, format_rule(reason_errors), longest(1024)),
     field("message", longest(32768)),
 )
 

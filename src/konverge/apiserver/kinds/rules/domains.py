@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from konverge.apiserver.kinds.framework.declare import Report, even_absent
-from konverge.apiserver.kinds.rules.names import dns_label_complaints, dns_subdomain_complaints, explained
+from konverge.objects.names import dns_label_errors, dns_subdomain_errors, regex_error
 
 _PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _is_path = re.compile(_PATH).fullmatch
@@ -20,9 +20,9 @@ def domain_path(value: Any, path: str, report: Report) -> bool:
     domain, _, rest = value.partition("/")
     if not domain or not rest:
         return report.invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')
-    for complaint in dns_subdomain_complaints(domain):
-        report.invalid(path, domain, complaint)
-    return bool(_is_path(rest)) or report.invalid(path, rest, explained("Invalid path", _PATH))
+    for error in dns_subdomain_errors(domain):
+        report.invalid(path, domain, error)
+    return bool(_is_path(rest)) or report.invalid(path, rest, regex_error("Invalid path", _PATH))
 
 
 @even_absent
@@ -38,17 +38,17 @@ def domain_name(value: Any, path: str, report: Report) -> bool:
     if not _segments(name, path, report, 2, "two"):
         return False
     for label in name.split("."):
-        complaints = dns_label_complaints(label)
-        if complaints:
-            return report.invalid(path, label, ",".join(complaints))
+        errors = dns_label_errors(label)
+        if errors:
+            return report.invalid(path, label, ",".join(errors))
     return True
 
 
 def _segments(value: Any, path: str, report: Report, least: int, word: str) -> bool:
     if not value:
         return report.required(path)
-    complaints = dns_subdomain_complaints(value)
-    if complaints:
-        return report.invalid(path, value, ",".join(complaints))
+    errors = dns_subdomain_errors(value)
+    if errors:
+        return report.invalid(path, value, ",".join(errors))
     words = f"should be a domain with at least {word} segments separated by dots"
     return len(value.split(".")) >= least or report.invalid(path, value, words)

@@ -7,7 +7,7 @@ from typing import Any
 
 from konverge.apiserver.field_errors import ErrorType, FieldError
 from konverge.apiserver.kinds.framework.declare import Report
-from konverge.apiserver.kinds.rules.names import explained
+from konverge.objects.names import regex_error
 
 _SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _WORDS = (
@@ -20,7 +20,7 @@ _is_subdomain = re.compile(_SUBDOMAIN).fullmatch
 def driver_name(value: Any, path: str, report: Report) -> bool:
     """A DNS subdomain in any case, of at most 63 characters."""
     if not _is_subdomain(value.lower()):
-        report.invalid(path, value, explained(_WORDS, _SUBDOMAIN, "Example.com"))
+        report.invalid(path, value, regex_error(_WORDS, _SUBDOMAIN, "Example.com"))
     if len(value) <= 63:
         return True
     return report.add(FieldError(ErrorType.TOO_LONG, path, "", "may not be more than 63 characters"))

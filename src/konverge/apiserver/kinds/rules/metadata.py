@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.kinds.framework.declare import Report
-from konverge.apiserver.kinds.rules.names import qualified_name_complaints
+from konverge.objects.names import qualified_name_errors
 
 ANNOTATIONS_LIMIT = 256 * 1024
 
@@ -15,6 +15,6 @@ def annotation_map(value: Any, path: str, report: Report) -> bool:
     total = 0
     for key in sorted(value):
         total += len(key.encode()) + len(value[key].encode())
-        for detail in qualified_name_complaints(key.lower()):
+        for detail in qualified_name_errors(key.lower()):
             report.invalid(path, key, detail)
     return total <= ANNOTATIONS_LIMIT or report.too_long(path, ANNOTATIONS_LIMIT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.kinds.framework.declare import Report, Rule
-from konverge.apiserver.kinds.rules.names import percent_complaints, port_name_complaints
+from konverge.objects.names import percent_errors, port_name_errors
 
 NEGATIVE = "must be greater than or equal to 0"
 NOT_POSITIVE = "must be greater than zero"
@@ -46,17 +46,17 @@ def port_number_or_name(value: Any, path: str, report: Report) -> bool:
     """An IntOrString that means a port."""
     if isinstance(value, int):
         return port_number(value, path, report)
-    complaints = port_name_complaints(value)
-    for detail in complaints:
+    errors = port_name_errors(value)
+    for detail in errors:
         report.invalid(path, value, detail)
-    return not complaints
+    return not errors
 
 
 def count_or_percent(value: Any, path: str, report: Report) -> bool:
     """An IntOrString that is not negative, or a percentage."""
     if isinstance(value, int):
         return not_negative(value, path, report)
-    complaints = percent_complaints(value)
-    for detail in complaints:
+    errors = percent_errors(value)
+    for detail in errors:
         report.invalid(path, value, detail)
-    return not complaints
+    return not errors

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.kinds.framework.declare import Report
-from konverge.apiserver.kinds.rules.names import percent_complaints
+from konverge.objects.names import percent_errors
 
 
 def percent(value: Any) -> int | None:
     """The number of a valid percentage, None for anything else."""
-    return int(value[:-1]) if isinstance(value, str) and not percent_complaints(value) else None
+    return int(value[:-1]) if isinstance(value, str) and not percent_errors(value) else None
 
 
 def count_of(value: Any) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from konverge.apiserver.field_errors import quote
 from konverge.apiserver.kinds.framework.declare import Report, even_absent
-from konverge.apiserver.kinds.rules.names import Complaints, dns_label_complaints, dns_subdomain_complaints
+from konverge.objects.names import Format, dns_label_errors, dns_subdomain_errors
 
 _DOMAIN_LIMIT = 253
 _NAME_LIMIT = 571
@@ -17,10 +17,10 @@ def is_kubernetes_signer(name: str) -> bool:
     return host == "kubernetes.io" or host.endswith(".kubernetes.io")
 
 
-def _labels(segment: str, complaints: Complaints, path: str, report: Report) -> None:
-    """Complain about the first bad label only: the others would read the same."""
+def _labels(segment: str, errors: Format, path: str, report: Report) -> None:
+    """Report the first bad label only: the errors of the others would read the same."""
     for label in segment.split("."):
-        found = complaints(label)
+        found = errors(label)
         for detail in found:
             report.invalid(path, segment, f"validating label {quote(label)}: {detail}")
         if found:
@@ -39,20 +39,20 @@ def signer_name(value: Any, path: str, report: Report) -> bool:
     domain, rest = segments
     if len(domain) > _DOMAIN_LIMIT:
         report.too_long(path, _DOMAIN_LIMIT)
-    _labels(domain, dns_label_complaints, path, report)
+    _labels(domain, dns_label_errors, path, report)
     if "." not in domain:
         report.invalid(path, domain, "should be a domain with at least two segments separated by dots")
-    _labels(rest, dns_subdomain_complaints, path, report)
+    _labels(rest, dns_subdomain_errors, path, report)
     return len(value) <= _NAME_LIMIT or report.too_long(path, _NAME_LIMIT)
 
 
-def trust_bundle_complaints(name: str, signer: str) -> list[str]:
+def trust_bundle_errors(name: str, signer: str) -> list[str]:
     """A ClusterTrustBundle of a signer has the signer's name before its own."""
     if not signer:
         if ":" in name:
             return ['ClusterTrustBundle without signer name must not have ":" in its name']
-        return dns_subdomain_complaints(name)
+        return dns_subdomain_errors(name)
     prefix = signer.replace("/", ":") + ":"
     if not name.startswith(prefix):
         return [f"ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}"]
-    return dns_subdomain_complaints(name.removeprefix(prefix))
+    return dns_subdomain_errors(name.removeprefix(prefix))

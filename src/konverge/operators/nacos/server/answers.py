@@ -176,7 +176,7 @@ def has_token(body: bytes) -> bool:
     return isinstance(answer, dict) and bool(answer.get("accessToken"))
 
 
-def complaint(body: bytes) -> str:
+def error_message(body: bytes) -> str:
     """What an error says for people: the message of an envelope, or the text itself."""
     try:
         answer = msgspec.json.decode(body, type=_Envelope)

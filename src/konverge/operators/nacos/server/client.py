@@ -124,7 +124,7 @@ class HttpNacosServers:
         with _about(address, port):
             _must_be_good(answer, identity)
             if answers.code(answer.body) not in answers.GOOD:
-                said = answers.complaint(answer.body)
+                said = answers.error_message(answer.body)
                 raise NacosError(
                     "ServerError", f"{peer} was not removed from the raft groups: {said or 'no reason given'}"
                 )
@@ -200,7 +200,7 @@ def _post(path: str, form: dict[str, str]) -> Request:
 
 @contextmanager
 def _about(address: str, port: int) -> Iterator[None]:
-    """Complaints about an answer name the server that gave it."""
+    """Errors about an answer name the server that gave it."""
     try:
         yield
     except NacosError as error:
@@ -210,7 +210,7 @@ def _about(address: str, port: int) -> Iterator[None]:
 def _must_be_good(answer: Response, identity: Identity | None) -> None:
     if answer.status == 200:
         return
-    said = answers.complaint(answer.body)
+    said = answers.error_message(answer.body)
     if identity is not None and identity.value:
         said = said.replace(identity.value, "…")
     if answer.status in (401, 403):

@@ -7,13 +7,8 @@ from typing import Any
 from konverge.apiserver.kinds.core.pod.field_refs import ENV_FIELDS, RESOURCE_IN_ENV, field_reference
 from konverge.apiserver.kinds.core.volume.paths import no_backsteps
 from konverge.apiserver.kinds.framework.declare import Report, Rule, even_absent, field, items, required, struct
-from konverge.apiserver.kinds.rules.names import (
-    config_key,
-    dns_label,
-    dns_subdomain,
-    dns_subdomain_complaints,
-    env_name,
-)
+from konverge.apiserver.kinds.rules.names import config_key, dns_label, dns_subdomain, env_name
+from konverge.objects.names import dns_subdomain_errors
 
 
 @even_absent
@@ -58,10 +53,10 @@ ENV = items(struct(field("name", required, env_name), _value_from))
 def _source_name(value: Any, path: str, report: Report) -> bool:
     """Names here may end with a dash, as a generateName may."""
     masked = value[:-2] + "a" if len(value) > 1 and value.endswith("-") else value
-    complaints = dns_subdomain_complaints(masked)
-    for detail in complaints:
+    errors = dns_subdomain_errors(masked)
+    for detail in errors:
         report.invalid(path, value, detail)
-    return not complaints
+    return not errors
 
 
 _SOURCE = struct(field("name", required, _source_name))

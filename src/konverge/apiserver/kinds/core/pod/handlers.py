@@ -15,8 +15,8 @@ from konverge.apiserver.kinds.framework.declare import (
     required,
     struct,
 )
-from konverge.apiserver.kinds.rules.names import http_header_complaints
 from konverge.apiserver.kinds.rules.numbers import not_negative, port_number_or_name
+from konverge.objects.names import http_header_errors
 
 
 @even_absent
@@ -27,7 +27,7 @@ def _port(value: Any, path: str, report: Report) -> bool:
 def _headers(value: Any, path: str, report: Report) -> bool:
     for header in value:
         name = header.get("name") or ""
-        for detail in http_header_complaints(name):
+        for detail in http_header_errors(name):
             report.invalid(path, name, detail)
     return True
 

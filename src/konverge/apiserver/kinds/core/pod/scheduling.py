@@ -6,15 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from konverge.apiserver.kinds.framework.declare import Report, field, given, items, one_of, section, struct
-from konverge.apiserver.kinds.rules.names import (
-    dns_label_complaints,
-    dns_subdomain,
-    label_value,
-    label_value_complaints,
-    qualified_name,
-)
+from konverge.apiserver.kinds.rules.names import dns_subdomain, label_value, qualified_name
 from konverge.apiserver.kinds.rules.numbers import positive
 from konverge.apiserver.kinds.rules.selectors import label_selector
+from konverge.objects.names import dns_label_errors, label_value_errors
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -72,7 +67,7 @@ def _weight(value: Any, path: str, report: Report) -> bool:
 
 def _namespaces(value: Any, path: str, report: Report) -> bool:
     for name in value.get("namespaces") or ():
-        for detail in dns_label_complaints(name):
+        for detail in dns_label_errors(name):
             report.invalid(f"{path}.namespace", name, detail)
     return True
 
@@ -160,8 +155,8 @@ def _toleration(value: Any, path: str, report: Report) -> bool:
 
 def _toleration_operator(operator: str, value: str, path: str, report: Report) -> bool:
     if operator in ("Equal", ""):
-        complaints = label_value_complaints(value)
-        return not complaints or report.invalid(path, value, ";".join(complaints))
+        errors = label_value_errors(value)
+        return not errors or report.invalid(path, value, ";".join(errors))
     if operator == "Exists":
         return not value or report.invalid(path, value, "value must be empty when `operator` is 'Exists'")
     known = ("Equal", "Exists", "Lt", "Gt") if operator in ("Lt", "Gt") else ("Equal", "Exists")

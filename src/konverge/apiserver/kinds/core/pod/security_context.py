@@ -67,12 +67,12 @@ def windows_options(value: Any, path: str, report: Report) -> bool:
             report.invalid(place, credential, "gmsaCredentialSpec size must be under 64 KiB")
     user = value.get("runAsUserName")
     if user is not None:
-        for detail in _windows_user_complaints(user):
+        for detail in _windows_user_errors(user):
             report.invalid(f"{path}.runAsUserName", user, f"runAsUserName{detail}")
     return True
 
 
-def _windows_user_complaints(name: str) -> list[str]:
+def _windows_user_errors(name: str) -> list[str]:
     if not name:
         return [" cannot be an empty string"]
     if any(ord(letter) < 32 or ord(letter) == 127 for letter in name):

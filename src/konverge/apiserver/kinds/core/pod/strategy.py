@@ -15,9 +15,9 @@ from konverge.apiserver.kinds.core.pod.status import check_pod_status, prepare_s
 from konverge.apiserver.kinds.core.pod.update import check_ephemeral_update, check_pod, check_pod_update
 from konverge.apiserver.kinds.core.pod.warnings import pod_warnings
 from konverge.apiserver.kinds.framework.declare import Report
-from konverge.apiserver.kinds.rules.names import dns_label_complaints
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+from konverge.objects.names import dns_label_errors
 
 _AFFINITIES = ("podAffinity", "podAntiAffinity")
 
@@ -164,10 +164,10 @@ def _warnings(pod: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     """Warnings are for creators only: nobody can mend a running pod."""
     if old is not None:
         return
-    complaints = dns_label_complaints(pod["metadata"]["name"])
-    if complaints:
+    errors = dns_label_errors(pod["metadata"]["name"])
+    if errors:
         hint = "this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended"
-        yield f"metadata.name: {hint}: [{' '.join(complaints)}]"
+        yield f"metadata.name: {hint}: [{' '.join(errors)}]"
     yield from pod_warnings(pod["metadata"], pod["spec"], "")
 
 

@@ -29,12 +29,10 @@ from konverge.apiserver.kinds.core.service.validation import (
 )
 from konverge.apiserver.kinds.framework.declare import update
 from konverge.apiserver.kinds.rules.defaults import each, fill, section_of
-from konverge.apiserver.kinds.rules.names import (
-    dns_label_complaints,
-    named,
-)
+from konverge.apiserver.kinds.rules.names import object_name
 from konverge.apiserver.kinds.rules.network import cidr_warnings, ip_warnings
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+from konverge.objects.names import dns_label_errors
 
 Spec = dict[str, Any]
 
@@ -191,7 +189,7 @@ SERVICE = Strategy(
     validate_update=update(changes),
     warnings=_warnings,
     status=StatusRules(validate=update(status_changes)),
-    name_check=named(dns_label_complaints),
+    name_check=object_name(dns_label_errors),
     create_on_update=True,
     returns_deleted=True,
     field_selectors={

@@ -17,12 +17,7 @@ from konverge.apiserver.kinds.core.service.node_ports import (
     needs_health_check,
 )
 from konverge.apiserver.kinds.framework.declare import Report, one_of, one_of_required
-from konverge.apiserver.kinds.rules.names import (
-    dns_label,
-    dns_subdomain,
-    labels,
-    qualified_name,
-)
+from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, labels, qualified_name
 from konverge.apiserver.kinds.rules.network import cidr_legacy, ip_legacy, ip_warnings, parse_ip
 from konverge.apiserver.kinds.rules.numbers import port_number, port_number_or_name
 from konverge.apiserver.strategy import Context, Obj

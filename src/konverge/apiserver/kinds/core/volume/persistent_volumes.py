@@ -33,10 +33,11 @@ from konverge.apiserver.kinds.framework.declare import (
 )
 from konverge.apiserver.kinds.framework.lifecycle import status_kept
 from konverge.apiserver.kinds.rules.defaults import fill, section_of
-from konverge.apiserver.kinds.rules.names import dns_label, dns_label_complaints, dns_subdomain
+from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain
 from konverge.apiserver.kinds.rules.quantities import quantity_positive
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+from konverge.objects.names import dns_label_errors
 
 MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
 RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
@@ -58,7 +59,7 @@ def _endpoints_namespace(value: Any, path: str, report: Report) -> bool:
     if not name:
         words = "if the endpointnamespace is set, it must be a valid namespace name"
         return report.invalid(place, name, words)
-    for detail in dns_label_complaints(name):
+    for detail in dns_label_errors(name):
         report.invalid(place, name, detail)
     return True
 

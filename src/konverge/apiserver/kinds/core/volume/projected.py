@@ -10,10 +10,10 @@ from konverge.apiserver.kinds.core.pod.field_refs import RESOURCE_IN_VOLUME, VOL
 from konverge.apiserver.kinds.core.volume.paths import local_path
 from konverge.apiserver.kinds.framework.declare import Report, field, items, required, struct
 from konverge.apiserver.kinds.rules.metadata import ANNOTATIONS_LIMIT
-from konverge.apiserver.kinds.rules.names import qualified_name_complaints
 from konverge.apiserver.kinds.rules.numbers import within
 from konverge.apiserver.kinds.rules.selectors import label_selector
-from konverge.apiserver.kinds.rules.signers import is_kubernetes_signer, signer_name, trust_bundle_complaints
+from konverge.apiserver.kinds.rules.signers import is_kubernetes_signer, signer_name, trust_bundle_errors
+from konverge.objects.names import qualified_name_errors
 
 FILE_MODE = within(0, 0o777, "must be a number between 0 and 0777 (octal), both inclusive")
 KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
@@ -119,7 +119,7 @@ def _named_bundle(source: Any, name: str, path: str, report: Report) -> None:
     if not name:
         report.required(f"{path}.name", "must be a valid object name")
     signer = name.rpartition(":")[0].replace(":", "/")
-    for detail in trust_bundle_complaints(name, signer):
+    for detail in trust_bundle_errors(name, signer):
         report.invalid(f"{path}.name", name, f"not a valid clustertrustbundlename: {detail}")
     if source.get("labelSelector") is not None:
         words = "labelSelector must be unset if name is specified"
@@ -155,10 +155,10 @@ def _expiration(seconds: int | None, signer: str, path: str, report: Report) -> 
 def _user_annotations(value: dict[str, str], path: str, report: Report) -> None:
     for key in sorted(value):
         name = key.lower()
-        complaints = qualified_name_complaints(name)
-        if not complaints and name.count("/") != 1:
-            complaints = ['must be a domain-prefixed key (such as "acme.io/foo")']
-        for detail in complaints:
+        errors = qualified_name_errors(name)
+        if not errors and name.count("/") != 1:
+            errors = ('must be a domain-prefixed key (such as "acme.io/foo")',)
+        for detail in errors:
             report.invalid(path, name, detail)
     if sum(len(k.encode()) + len(v.encode()) for k, v in value.items()) > ANNOTATIONS_LIMIT:
         report.too_long(path, ANNOTATIONS_LIMIT)

@@ -27,14 +27,10 @@ from konverge.apiserver.kinds.framework.declare import (
     struct,
 )
 from konverge.apiserver.kinds.rules.metadata import annotation_map
-from konverge.apiserver.kinds.rules.names import (
-    dns_label,
-    dns_subdomain,
-    dns_subdomain_complaints,
-    labels,
-)
+from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, labels
 from konverge.apiserver.kinds.rules.numbers import inclusive, within
 from konverge.apiserver.kinds.rules.quantities import amount
+from konverge.objects.names import dns_subdomain_errors
 
 HOST_PATH_TYPES = (
     "",
@@ -79,7 +75,7 @@ def _iscsi_name(value: str, path: str, report: Report, detail: str) -> None:
 
 
 def iscsi(start_detail: str) -> Rule:
-    """iSCSI; volumes and persistent volumes word one complaint differently."""
+    """iSCSI; volumes and persistent volumes have different messages for one error."""
 
     def check(value: Any, path: str, report: Report) -> bool:
         if not value.get("targetPortal"):
@@ -161,10 +157,10 @@ def csi_driver_name(value: Any, path: str, report: Report) -> bool:
     """A DNS subdomain in any case, of at most 63 characters."""
     if len(value) > 63:
         report.too_long(path, 63)
-    complaints = dns_subdomain_complaints(value.lower())
-    for detail in complaints:
+    errors = dns_subdomain_errors(value.lower())
+    for detail in errors:
         report.invalid(path, value, detail)
-    return not complaints
+    return not errors
 
 
 def _csi_secret(value: Any, path: str, report: Report) -> bool:
@@ -286,7 +282,7 @@ def _claim_name(volume: Any, path: str, report: Report) -> None:
     pod, name = report.scope.name, volume.get("name")
     if pod and name:
         claim = f"{pod}-{name}"
-        for detail in dns_subdomain_complaints(claim):
+        for detail in dns_subdomain_errors(claim):
             report.invalid(f"{path}.name", name, f'PVC name "{claim}": {detail}')
 
 
