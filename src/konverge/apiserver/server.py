@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import ssl
 from base64 import b64encode
-from collections.abc import Awaitable, Callable
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -26,27 +25,21 @@ from konverge.apiserver.crd.serving.manager import Manager
 from konverge.apiserver.event_ttl import Expiry
 from konverge.apiserver.http import health, specials
 from konverge.apiserver.http.pipeline import handle
-from konverge.apiserver.http.watch import WatchStream
 from konverge.apiserver.http.wire_errors import refusal
 from konverge.apiserver.internal_controllers import InnerControllers
 from konverge.apiserver.object_access import Objects
 from konverge.apiserver.registry import Registry
-from konverge.apiserver.request.call import Call
-from konverge.apiserver.request.info import Query
-from konverge.apiserver.request.protocols import Admission, Gate, TableMaker
+from konverge.apiserver.request.protocols import Admission, Gate, Handler, Hook, LogSource, Stream, TableMaker
 from konverge.apiserver.storage import Store
-from konverge.apiserver.strategy import Obj
 from konverge.apiserver.table import Tables
 from konverge.wire.in_process import Direct
-from konverge.wire.message import Producer, Request, Response
+from konverge.wire.message import Request, Response
 
 if TYPE_CHECKING:
     from konverge.apiserver.admission.webhooks.client import WebhookClient
     from konverge.apiserver.kinds.core.service.allocation import Allocators
     from konverge.apiserver.storage.sqlite import SqliteJournal
     from konverge.wire.server import Server
-
-Route = Callable[[Call], Awaitable[Response]]
 
 
 def _token(data_dir: Path | None) -> str:
@@ -82,16 +75,16 @@ class ApiServer:
         self.objects = Objects(self.store)
         self.definitions = Manager(self.store, self.registry, self._call_webhook)
         self.tables: TableMaker = Tables(self.definitions)
-        self.routes: dict[str, Route] = health.routes() | discovery.routes() | openapi.routes()
-        self.specials: dict[tuple[str, str, str], Route] = specials.table()
-        self.before: dict[tuple[str, str], Callable[[Call], Awaitable[None]]] = {}
+        self.routes: dict[str, Handler] = health.routes() | discovery.routes() | openapi.routes()
+        self.specials: dict[tuple[str, str, str], Handler] = specials.table()
+        self.before: dict[tuple[str, str], Hook] = {}
         """By group and plural: what has to be done before a request is answered; a simulation sets it."""
-        self.logs: Callable[[Obj, str, Query], Producer] | None = None
-        """(pod, container, query) -> what writes its log; a simulation sets it."""
+        self.logs: LogSource | None = None
+        """A simulation sets it."""
         gate = wiring.plug_in(self)
         self.gate: Gate = gate
-        self.admission: Admission = chain(self, gate.authorization)
-        self.streams: set[WatchStream] = set()
+        self.admission: Admission = chain(self, gate.authorization, lambda: self.webhooks)
+        self.streams: set[Stream] = set()
         self.flow_headers: list[tuple[bytes, bytes]] = [
             (b"x-kubernetes-pf-flowschema-uid", clock.new_uid().encode()),
             (b"x-kubernetes-pf-prioritylevel-uid", clock.new_uid().encode()),

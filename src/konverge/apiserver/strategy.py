@@ -76,6 +76,18 @@ def _no_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     return ()
 
 
+class ScaleView(Protocol):
+    """Which fields of an object its Scale shows."""
+
+    @property
+    def spec(self) -> str:
+        """The path of the replicas: `.spec.replicas`."""
+
+    def get(self, obj: Obj) -> Obj: ...
+    def read(self, obj: Obj) -> tuple[Obj, bool]: ...
+    def write(self, obj: Obj, replicas: int | None) -> None: ...
+
+
 class StatusRules(msgspec.Struct, frozen=True, kw_only=True):
     """The /status subresource, and others that are an update of a part of the object.
 
@@ -106,6 +118,8 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True):
 
     status: StatusRules | None = None
     """Present when the kind has /status: then the main resource ignores `.status`."""
+    scale: ScaleView | None = None
+    """Of a custom kind with /scale; the built-in workloads have all the same one."""
     subresources: Mapping[str, StatusRules] = msgspec.field(default_factory=dict)
     """Other subresources that update the object: finalize, approval, ephemeralcontainers, …"""
     generation: bool = False

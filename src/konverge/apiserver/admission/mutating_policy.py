@@ -39,7 +39,7 @@ from konverge.apiserver.strategy import Obj
 if TYPE_CHECKING:
     from konverge.apiserver.auth.authorization import Authorization
     from konverge.apiserver.request.admission import AdmissionRequest
-    from konverge.apiserver.server import ApiServer
+    from konverge.apiserver.request.protocols import Backend
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def _compile(spec: Obj) -> Compiled:
 class MutatingPolicies(Mutating):
     """The plugin."""
 
-    def __init__(self, server: ApiServer, authorization: Authorization | None) -> None:
+    def __init__(self, server: Backend, authorization: Authorization | None) -> None:
         names = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
         self._source: PolicySource[Compiled] = PolicySource(server, *names, _compile)
         self._authorization = authorization

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from konverge.apiserver.admission import certificates, defaults, storage
@@ -21,10 +22,13 @@ from konverge.apiserver.admission.service_account import ServiceAccount
 from konverge.apiserver.auth.authorization import Authorization
 
 if TYPE_CHECKING:
-    from konverge.apiserver.server import ApiServer
+    from konverge.apiserver.admission.webhooks.client import WebhookClient
+    from konverge.apiserver.request.protocols import Backend
 
 
-def chain(server: ApiServer, authorization: Authorization) -> Chain:
+def chain(server: Backend, authorization: Authorization, webhooks: Callable[[], WebhookClient]) -> Chain:
+    """All plugins but those that the configuration disables. `webhooks` makes the client when there is one to call."""
+
     def mutating_policies() -> Plugin:
         from konverge.apiserver.admission.mutating_policy import MutatingPolicies
 
@@ -38,12 +42,12 @@ def chain(server: ApiServer, authorization: Authorization) -> Chain:
     def mutating_webhooks() -> Plugin:
         from konverge.apiserver.admission.webhooks.plugin import MutatingWebhooks
 
-        return MutatingWebhooks(server, server.webhooks, authorization)
+        return MutatingWebhooks(server, webhooks(), authorization)
 
     def validating_webhooks() -> Plugin:
         from konverge.apiserver.admission.webhooks.plugin import ValidatingWebhooks
 
-        return ValidatingWebhooks(server, server.webhooks, authorization)
+        return ValidatingWebhooks(server, webhooks(), authorization)
 
     plugins: dict[str, Plugin] = {
         "NamespaceLifecycle": NamespaceLifecycle(),

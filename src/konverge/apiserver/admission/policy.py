@@ -24,7 +24,7 @@ from konverge.apiserver.strategy import Obj
 if TYPE_CHECKING:
     from konverge.apiserver.auth.authorization import Authorization
     from konverge.apiserver.request.admission import AdmissionRequest
-    from konverge.apiserver.server import ApiServer
+    from konverge.apiserver.request.protocols import Backend
 
 _CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}
 _MESSAGE_BYTES = 5 * 1024
@@ -79,7 +79,7 @@ def _check(compiler: Compiler, validation: Obj) -> Check:
 class ValidatingPolicies(Validating):
     """The plugin."""
 
-    def __init__(self, server: ApiServer, authorization: Authorization | None) -> None:
+    def __init__(self, server: Backend, authorization: Authorization | None) -> None:
         names = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
         self._source: PolicySource[Compiled] = PolicySource(server, *names, _compile)
         self._authorization = authorization

@@ -12,7 +12,7 @@ from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
     from konverge.apiserver.request.admission import AdmissionRequest
-    from konverge.apiserver.server import ApiServer
+    from konverge.apiserver.request.protocols import Backend
 
 GROUP = "admissionregistration.k8s.io"
 _REVIEWS = ("authentication.k8s.io", "authorization.k8s.io")
@@ -46,7 +46,7 @@ class Policy(Generic[Compiled]):
 class PolicySource(Generic[Compiled]):
     """All policies of one sort, by name."""
 
-    def __init__(self, server: ApiServer, policies: str, bindings: str, compiler: Callable[[Obj], Compiled]) -> None:
+    def __init__(self, server: Backend, policies: str, bindings: str, compiler: Callable[[Obj], Compiled]) -> None:
         self._server = server
         self._names = (policies, bindings)
         self._compiler = compiler

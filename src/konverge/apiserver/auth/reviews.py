@@ -14,7 +14,7 @@ from konverge.apiserver.auth.selector_validation import equalities, selector_err
 from konverge.apiserver.auth.service_account_tokens import Refused
 from konverge.apiserver.auth.well_known import kubelet_of
 from konverge.apiserver.field_errors import FieldError
-from konverge.apiserver.http import bodies, managed_fields, writes
+from konverge.apiserver.http import bodies, managed_fields, respond, writes
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system
 from konverge.apiserver.meta.system import timestamp
@@ -34,7 +34,7 @@ Check = Callable[[Obj], None]
 async def _received(call: Call, check: Check | None = None) -> Obj:
     """The review of a request, admitted; `check` raises for one that is not valid."""
     served = call.resource
-    call.negotiate()
+    respond.settle_form(call)
     bodies.check_media(call, served)
     options = write_options(call.query, "CreateOptions")
     review = bodies.read(call, served, bodies.checked_body(call), options.field_validation)
@@ -66,7 +66,9 @@ class Reviews:
         review = await _received(call)
         shown = {"kind": review["kind"], "apiVersion": review["apiVersion"]}
         info = _user_info(call.user)
-        return call.answer(201, {**shown, "metadata": {"creationTimestamp": timestamp()}, "status": {"userInfo": info}})
+        return respond.answer(
+            call, 201, {**shown, "metadata": {"creationTimestamp": timestamp()}, "status": {"userInfo": info}}
+        )
 
     async def token(self, call: Call) -> Response:
         review = await _received(call, _has_token)
@@ -80,7 +82,7 @@ class Reviews:
         else:
             found = {"authenticated": True, "user": _user_info(authenticated.user)}
             found["audiences"] = list(authenticated.audiences)
-        return call.answer(201, {**review, "status": found})
+        return respond.answer(call, 201, {**review, "status": found})
 
     async def self_access(self, call: Call) -> Response:
         review = await _received(call, lambda review: _refuse(_access_errors(review, subject=False)))
@@ -102,7 +104,7 @@ class Reviews:
         ignored = unread_selectors(review["spec"].get("resourceAttributes") or {})
         if ignored:
             found["evaluationError"] = "; ".join(ignored)
-        return call.answer(201, {**review, "status": found})
+        return respond.answer(call, 201, {**review, "status": found})
 
     async def self_rules(self, call: Call) -> Response:
         review = await _received(call, _has_namespace)
@@ -121,7 +123,7 @@ class Reviews:
         if problems:
             found["evaluationError"] = aggregated(problems)
         shown = {"kind": review["kind"], "apiVersion": review["apiVersion"], "metadata": {}, "spec": {}}
-        return call.answer(201, {**shown, "status": found})
+        return respond.answer(call, 201, {**shown, "status": found})
 
 
 def _user_info(user: User) -> Obj:

@@ -10,7 +10,7 @@ from konverge import clock
 from konverge.apiserver import field_errors, status
 from konverge.apiserver.auth.service_account_tokens import Accounts, Bound
 from konverge.apiserver.field_errors import FieldError, quote
-from konverge.apiserver.http import bodies, managed_fields, writes
+from konverge.apiserver.http import bodies, managed_fields, respond, writes
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system
 from konverge.apiserver.meta.system import timestamp
@@ -38,7 +38,7 @@ class TokenRequests:
 
     async def create(self, call: Call) -> Response:
         kind = kind_alone(_GROUP, "v1", _KIND)
-        call.negotiate()
+        respond.settle_form(call)
         bodies.check_media(call, kind)
         options = write_options(call.query, "CreateOptions")
         asked = bodies.read(call, kind, bodies.checked_body(call), options.field_validation)
@@ -58,7 +58,7 @@ class TokenRequests:
             raise status.invalid(_GROUP, _KIND, "", errors)
         await call.server.admission.validate(request)
         await self._accounts.prepare()
-        return call.answer(201, self._answered(call, request.obj, account))
+        return respond.answer(call, 201, self._answered(call, request.obj, account))
 
     def _complete(self, call: Call, asked: Obj) -> Obj:
         """Fill in what was left open; the account is the result."""

@@ -33,7 +33,7 @@ async def api(call: Call) -> Response:
         return _aggregated(call, "api", media)
     _negotiate(call, container=True)
     address = call.request.headers.get("host") or "kubernetes.default.svc"
-    return call.answer(200, documents.api_versions(call.server.registry, address))
+    return respond.answer(call, 200, documents.api_versions(call.server.registry, address))
 
 
 async def apis(call: Call) -> Response:
@@ -42,7 +42,7 @@ async def apis(call: Call) -> Response:
     if media:
         return _aggregated(call, "apis", media)
     _negotiate(call)
-    return call.answer(200, documents.group_list(call.server.registry))
+    return respond.answer(call, 200, documents.group_list(call.server.registry))
 
 
 async def core_version(call: Call) -> Response:
@@ -53,7 +53,7 @@ async def core_version(call: Call) -> Response:
         raise status.no_such_resource()
     _only_get(call)
     _negotiate(call, container=True)
-    return call.answer(200, found)
+    return respond.answer(call, 200, found)
 
 
 async def group_or_version(call: Call) -> Response:
@@ -67,7 +67,7 @@ def _group(call: Call, group: str) -> Response:
     if found is None:
         raise PageNotFound
     _negotiate(call)
-    return call.answer(200, found)
+    return respond.answer(call, 200, found)
 
 
 def _version(call: Call, group: str, version: str) -> Response:
@@ -81,7 +81,7 @@ def _version(call: Call, group: str, version: str) -> Response:
     if builtin:
         _only_get(call)
     _negotiate(call, container=builtin)
-    return call.answer(200, found)
+    return respond.answer(call, 200, found)
 
 
 async def root(call: Call) -> Response:
@@ -105,11 +105,11 @@ def _negotiate(call: Call, *, container: bool = False) -> None:
     header = call.request.headers.get("accept")
     clauses = negotiate.clauses(header or "*/*")
     if container and not any(clause.media in BUILTIN_TYPES or clause.media in _ANY for clause in clauses):
-        call.negotiate()
+        respond.settle_form(call)
     for clause in clauses:
         if not _AGGREGATED.keys() & clause.params.keys() and (clause.media in BUILTIN_TYPES or clause.media in _ANY):
             media = YAML if clause.media == YAML else JSON
-            call.negotiate()
+            respond.settle_form(call)
             call.accepted = call.accepted._replace(media=media, form="")
             return
     raise status.not_acceptable(f"only the following media types are accepted: {', '.join(BUILTIN_TYPES)}")
@@ -155,6 +155,6 @@ def _aggregated(call: Call, path: str, media: str) -> Response:
 def _in_form(call: Call, body: bytes, media: str) -> bytes:
     if media == JSON and "pretty" not in call.query:
         return body
-    call.negotiate()
+    respond.settle_form(call)
     obj: Obj = msgspec.json.decode(body)
     return respond.encode(obj, call.accepted._replace(media=media))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from konverge.apiserver import field_errors, status
-from konverge.apiserver.http import bodies, writes
+from konverge.apiserver.http import bodies, respond, writes
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system
 from konverge.apiserver.registry import kind_alone
@@ -22,7 +22,7 @@ SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Succ
 async def bind(call: Call) -> Response:
     """Both `pods/NAME/binding` and the older `bindings`."""
     kind = kind_alone("", "v1", "Binding")
-    call.negotiate()
+    respond.settle_form(call)
     bodies.check_media(call, kind)
     options = write_options(call.query, "CreateOptions")
     binding = bodies.read(call, kind, bodies.checked_body(call), options.field_validation)
@@ -35,7 +35,7 @@ async def bind(call: Call) -> Response:
     await call.server.admission.admit(request)
     await call.server.admission.validate(request)
     await _assign(call, name, binding)
-    return call.answer(201, SUCCESS)
+    return respond.answer(call, 201, SUCCESS)
 
 
 def _check(target: Obj) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from konverge.apiserver import status
+from konverge.apiserver.http import respond
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ async def status_of_components(call: Call) -> Response:
     name = call.info.name
     if not name:
         items = [_component(one) for one in COMPONENTS]
-        return call.answer(200, {"kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {}, "items": items})
+        return respond.answer(
+            call, 200, {"kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {}, "items": items}
+        )
     if name not in COMPONENTS:
         raise status.not_found("", "componentstatuses", name)
-    return call.answer(200, {"kind": "ComponentStatus", "apiVersion": "v1", **_component(name)})
+    return respond.answer(call, 200, {"kind": "ComponentStatus", "apiVersion": "v1", **_component(name)})

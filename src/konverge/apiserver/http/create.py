@@ -8,6 +8,7 @@ from konverge.apiserver.http import (
     bodies,
     managed_fields,
     reads,
+    respond,
     writes,
 )
 from konverge.apiserver.http.options import write_options
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 async def create(call: Call) -> Response:
     served = call.resource
-    call.negotiate(custom=served.custom)
+    respond.settle_form(call, custom=served.custom)
     bodies.check_media(call, served)
     body = bodies.checked_body(call)
     options = write_options(call.query, "CreateOptions")

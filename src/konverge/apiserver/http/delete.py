@@ -15,6 +15,7 @@ from konverge.apiserver.http import (
     bodies,
     reads,
     render,
+    respond,
     scheme,
     writes,
 )
@@ -73,14 +74,14 @@ def read_options(call: Call) -> DeleteOptions:
 
 async def delete(call: Call) -> Response:
     served = call.resource
-    call.negotiate(custom=served.custom)
+    respond.settle_form(call, custom=served.custom)
     options = read_options(call)
     found = reads.find(call)
     if served.strategy.orphan_warning and options.orphan is None and options.propagation is None:
         call.warn(served.strategy.orphan_warning)
     result = await remove(call, served, found.key, options)
     if result.gone and not served.strategy.returns_deleted:
-        return call.answer(200, success(served, result.record))
+        return respond.answer(call, 200, success(served, result.record))
     code = 202 if options.orphan is False and not result.gone else 200
     return reads.answer(call, code, served, result.record)
 

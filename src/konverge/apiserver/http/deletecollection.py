@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from konverge.apiserver import status
-from konverge.apiserver.http import listing, reads
+from konverge.apiserver.http import listing, reads, respond
 from konverge.apiserver.http.delete import read_options, remove
 from konverge.apiserver.http.options import DeleteOptions, list_options
 from konverge.apiserver.http.selection import select
@@ -25,7 +25,7 @@ _AT_ONCE = 64
 
 async def delete_collection(call: Call) -> Response:
     served = call.resource
-    call.negotiate(custom=served.custom)
+    respond.settle_form(call, custom=served.custom)
     asked = list_options(call.query, watch=False)
     namespace = call.info.namespace if served.resource.namespaced else ""
     selection = select(served, namespace, asked)

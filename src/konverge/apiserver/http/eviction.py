@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from konverge.apiserver import status
-from konverge.apiserver.http import bodies, writes
+from konverge.apiserver.http import bodies, respond, writes
 from konverge.apiserver.http.binding import SUCCESS, set_condition
 from konverge.apiserver.http.delete import check_preconditions, remove
 from konverge.apiserver.http.managed_fields import track_own_status
@@ -27,7 +27,7 @@ _MOST_PENDING = 2000
 
 async def evict(call: Call) -> Response:
     kind = kind_alone("policy", "v1", "Eviction")
-    call.negotiate()
+    respond.settle_form(call)
     bodies.check_media(call, kind)
     options = write_options(call.query, "CreateOptions")
     body = bodies.checked_body(call)
@@ -54,7 +54,7 @@ async def _evict(call: Call, deletion: DeleteOptions) -> Response:
         budgets = [budget for budget in call.scan("policy", "poddisruptionbudgets", namespace) if _covers(budget, pod)]
         if len(budgets) > 1:
             words = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-            return call.answer(500, status.ApiError(500, "", words).status())
+            return respond.answer(call, 500, status.ApiError(500, "", words).status())
         if budgets and not _spare(budgets[0], pod):
             _take_one(call, budgets[0], name, deletion.dry_run)
     record = call.server.store.get("/pods", f"{namespace}/{name}")
@@ -66,7 +66,7 @@ async def _evict(call: Call, deletion: DeleteOptions) -> Response:
         call.server.objects.update("", "pods", namespace, name, lambda found: set_condition(found["status"], condition))
     call.subresource = ""
     await remove(call, call.resource, f"{namespace}/{name}", deletion, admitted=True)
-    return call.answer(201, SUCCESS)
+    return respond.answer(call, 201, SUCCESS)
 
 
 def _unguarded(pod: Obj) -> bool:

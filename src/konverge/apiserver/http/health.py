@@ -59,18 +59,18 @@ async def healthy(call: Call) -> Response:
     """All checks of one path; they can be listed, and left out by name."""
     name = call.info.path.strip("/")
     if "verbose" not in call.query:
-        return call.answer_text(200, "ok")
+        return respond.answer_text(call, 200, "ok")
     left_out = call.query.get("exclude", [])
     lines = [f"[+]{check} {'excluded: ok' if check in left_out else 'ok'}" for check in CHECKS]
     unknown = [check for check in left_out if check not in CHECKS]
     if unknown:
         quoted = ",".join(f'"{check}"' for check in unknown)
         lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
-    return call.answer_text(200, "\n".join([*lines, f"{name} check passed\n"]))
+    return respond.answer_text(call, 200, "\n".join([*lines, f"{name} check passed\n"]))
 
 
 async def one_check(call: Call) -> Response:
-    return call.answer_text(200, "ok")
+    return respond.answer_text(call, 200, "ok")
 
 
 async def metrics(call: Call) -> Response:

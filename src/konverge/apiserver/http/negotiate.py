@@ -7,29 +7,16 @@ the same header all its life.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from konverge.apiserver import status
+from konverge.apiserver.request.call import PLAIN_JSON, Accepted
 
 JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 BUILTIN_TYPES = (JSON, YAML, PROTOBUF)
 STREAM_TYPES = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
-
-Form = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
-
-
-class Accepted(NamedTuple):
-    """A form of answer. `version` is that of meta.k8s.io for tables and metadata."""
-
-    media: str = JSON
-    form: Form = ""
-    version: str = "v1"
-    pretty: bool = False
-
-
-PLAIN_JSON = Accepted()
 
 
 class Clause(NamedTuple):

@@ -16,6 +16,7 @@ from konverge.apiserver.http import (
     bodies,
     managed_fields,
     reads,
+    respond,
     scheme,
     writes,
 )
@@ -45,7 +46,7 @@ async def patch(call: Call) -> Response:
     served = call.resource
     media = bodies.media_type(call)
     check_media(served, media)
-    call.negotiate(custom=served.custom)
+    respond.settle_form(call, custom=served.custom)
     body = bodies.checked_body(call)
     options = write_options(call.query, "PatchOptions", apply=media == APPLY_PATCH)
     if media == APPLY_PATCH:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from konverge.apiserver import nesting, status
 from konverge.apiserver.http import respond
@@ -11,12 +10,10 @@ from konverge.apiserver.http.routing import PageNotFound, route
 from konverge.apiserver.http.time_limit import within
 from konverge.apiserver.request.call import Call
 from konverge.apiserver.request.info import request_info, split_target
+from konverge.apiserver.request.protocols import Backend
 from konverge.apiserver.request.user import ANONYMOUS
 from konverge.objects.durations import DurationError, parse_duration
 from konverge.wire.message import Request, Response
-
-if TYPE_CHECKING:
-    from konverge.apiserver.server import ApiServer
 
 log = logging.getLogger("konverge.apiserver")
 
@@ -24,23 +21,23 @@ _ASIDE = 16 * 1024
 """Parsing more YAML than this takes long enough for others to notice."""
 
 
-async def handle(server: ApiServer, request: Request) -> Response:
+async def handle(server: Backend, request: Request) -> Response:
     path, query = split_target(request.target)
     info = request_info(request.method, path, query)
     call = Call(server, request, info, query, ANONYMOUS)
     try:
         return await _answer(call)
     except status.ApiError as error:
-        return call.answer_error(error)
+        return respond.answer_error(call, error)
     except PageNotFound:
-        return call.answer_text(404, "404 page not found\n")
+        return respond.answer_text(call, 404, "404 page not found\n")
     except TimeoutError:
-        return call.answer_error(_too_slow())
+        return respond.answer_error(call, _too_slow())
     except RecursionError:
-        return call.answer_error(status.bad_request(f"the object is nested too deeply: {nesting.WORDS}"))
+        return respond.answer_error(call, status.bad_request(f"the object is nested too deeply: {nesting.WORDS}"))
     except Exception:  # the boundary: a fault of ours is a 500 with a line in the log, not a broken connection
         log.exception("%s %s failed", request.method, path)
-        return call.answer_error(status.internal("the server failed; its log says why"))
+        return respond.answer_error(call, status.internal("the server failed; its log says why"))
 
 
 async def _answer(call: Call) -> Response:

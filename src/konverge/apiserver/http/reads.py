@@ -16,6 +16,7 @@ from konverge.apiserver.http.batching import PIECE, in_turns
 from konverge.apiserver.http.options import list_options
 from konverge.apiserver.http.selection import select
 from konverge.apiserver.registry import Served
+from konverge.apiserver.request.call import PLAIN_JSON
 from konverge.apiserver.storage import Record
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Headers, Response
@@ -40,7 +41,7 @@ def find(call: Call) -> Record:
 
 async def get(call: Call) -> Response:
     served = call.resource
-    call.negotiate(custom=served.custom)
+    respond.settle_form(call, custom=served.custom)
     version = call.query.get("resourceVersion")
     if version and version[0]:
         try:
@@ -60,13 +61,13 @@ def answer(call: Call, code: int, served: Served, record: Record) -> Response:
     accepted = call.accepted
     if accepted.form:
         negotiate.for_object(accepted, served.go_type)
-        return call.answer(code, render.one(call, served, record, accepted))
-    return call.answer_bytes(code, render.plain(served, record))
+        return respond.answer(call, code, render.one(call, served, record, accepted))
+    return respond.answer_bytes(call, code, render.plain(served, record))
 
 
 async def plain_list(call: Call, served: Served, records: list[Record], metadata: Obj) -> Response:
     """The stored bytes: streamed when there are many, unless they are shown in another form."""
-    if call.accepted == negotiate.PLAIN_JSON and sum(len(record.data) for record in records) > render.STREAM_FROM:
+    if call.accepted == PLAIN_JSON and sum(len(record.data) for record in records) > render.STREAM_FROM:
         headers = respond.headers(call, (b"content-type", b"application/json"))
         gzip = respond.wants_gzip(call)
         if gzip:
@@ -76,12 +77,12 @@ async def plain_list(call: Call, served: Served, records: list[Record], metadata
     if len(body) > render.STREAM_FROM:  # indenting it, or making YAML of it, takes long
         data = await asyncio.to_thread(respond.reformat, body, call.accepted)
         return respond.whole(call, 200, data, call.accepted.media)
-    return call.answer_bytes(200, body)
+    return respond.answer_bytes(call, 200, body)
 
 
 async def list_(call: Call) -> Response:
     served = call.resource
-    accepted = call.negotiate(custom=served.custom, streams=True)
+    accepted = respond.settle_form(call, custom=served.custom, streams=True)
     negotiate.for_list(accepted, f"{served.go_type}List")
     options = list_options(call.query, watch=False)
     namespace = call.info.namespace if served.resource.namespaced else ""
@@ -96,8 +97,9 @@ async def list_(call: Call) -> Response:
     objects = await in_turns(lambda record: render.internal(served, record), page.records)
     if accepted.form == "Table":
         objects = call.server.tables.ordered(served, objects)
-        return call.answer(200, await _table(call, served, objects, metadata))
-    return call.answer(
+        return respond.answer(call, 200, await _table(call, served, objects, metadata))
+    return respond.answer(
+        call,
         200,
         {
             "kind": "PartialObjectMetadataList",

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from konverge.apiserver import field_errors, status
-from konverge.apiserver.http.negotiate import Accepted
 from konverge.apiserver.registry import Served
+from konverge.apiserver.request.call import Accepted
 from konverge.apiserver.storage import Record
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Producer, Sink

@@ -1,19 +1,18 @@
-"""From an object to the bytes of an answer: JSON or YAML, indented for people, compressed when large."""
+"""From an object to an answer: JSON or YAML, indented for people, compressed when large."""
 
 from __future__ import annotations
 
 import asyncio
 import gzip
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
+from konverge.apiserver import status
 from konverge.apiserver.http import negotiate
-from konverge.apiserver.http.negotiate import Accepted
+from konverge.apiserver.request.call import PLAIN_JSON, Accepted, Call
 from konverge.wire.message import LOCAL_PEER, Headers, Response
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.call import Call
 
 # Below this the real server does not compress: the time would cost more than the bytes.
 GZIP_FROM = 128 * 1024
@@ -24,6 +23,46 @@ _CONTENT_TYPE = {
 }
 GZIPPED = ((b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding"))
 _CACHE = (b"cache-control", b"no-cache, private")
+
+
+# All warnings together; more would be too much for headers.
+_WARNINGS_LIMIT = 4096
+
+
+def settle_form(call: Call, *, custom: bool = False, tables: bool = True, streams: bool = False) -> Accepted:
+    """Settle the form of the answer: 406 comes before anything is done."""
+    header = call.request.headers.get("accept")
+    accepted = negotiate.negotiate(header, custom=custom, tables=tables, streams=streams)
+    call.accepted = accepted._replace(pretty=True) if _pretty(call) else accepted
+    return call.accepted
+
+
+def _pretty(call: Call) -> bool:
+    asked = call.query.get("pretty")
+    if asked and asked[0]:
+        return asked[0] in ("1", "t", "T", "true", "TRUE", "True")
+    return negotiate.is_human(call.request.headers.get("user-agent"))
+
+
+def answer(call: Call, code: int, obj: Any) -> Response:
+    """An object in the negotiated form (tables and metadata are made by the callers who can be asked for them)."""
+    return whole(call, code, encode(obj, call.accepted), call.accepted.media)
+
+
+def answer_bytes(call: Call, code: int, data: bytes) -> Response:
+    """Ready JSON in the negotiated form."""
+    return whole(call, code, reformat(data, call.accepted), call.accepted.media)
+
+
+def answer_error(call: Call, error: status.ApiError) -> Response:
+    try:
+        settle_form(call)
+    except status.ApiError:
+        call.accepted = PLAIN_JSON
+    response = answer(call, error.code, error.status())
+    for name, value in error.headers.items():
+        response.headers.add(name, value)
+    return response
 
 
 def encode(obj: Any, accepted: Accepted) -> bytes:
@@ -51,10 +90,22 @@ def _yaml(obj: Any) -> bytes:
 
 def headers(call: Call, content_type: tuple[bytes, bytes]) -> list[tuple[bytes, bytes]]:
     """The fields of every answer."""
-    found = [(b"audit-id", call.audit_id.encode("latin-1", "replace")), _CACHE, content_type]
-    found += [(b"warning", text.encode("utf-8")) for text in call.warning_headers()]
-    found += call.server.flow_headers
-    return found
+    fields = [(b"audit-id", call.audit_id.encode("latin-1", "replace")), _CACHE, content_type]
+    if call.warnings:
+        fields += _warnings(call.warnings)
+    fields += call.server.flow_headers
+    return fields
+
+
+def _warnings(texts: list[str]) -> Iterator[tuple[bytes, bytes]]:
+    """The warnings as header fields, in order, as long as they fit."""
+    size = 0
+    for text in texts:
+        escaped = "".join(c if c.isprintable() else " " for c in text).replace("\\", "\\\\").replace('"', '\\"')
+        size += len(escaped)
+        if size > _WARNINGS_LIMIT:
+            return
+        yield b"warning", f'299 - "{escaped}"'.encode()
 
 
 def whole(call: Call, code: int, body: bytes, media: str = negotiate.JSON) -> Response:
@@ -63,7 +114,7 @@ def whole(call: Call, code: int, body: bytes, media: str = negotiate.JSON) -> Re
     return Response(code, Headers(headers(call, content_type)), body)
 
 
-def text(call: Call, code: int, body: str) -> Response:
+def answer_text(call: Call, code: int, body: str) -> Response:
     return Response(code, Headers(headers(call, (b"content-type", b"text/plain; charset=utf-8"))), body.encode())
 
 

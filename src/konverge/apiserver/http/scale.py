@@ -6,7 +6,7 @@ ever. So do the managedFields: whoever writes the Scale owns the replicas of the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,6 +18,7 @@ from konverge.apiserver.http import (
     patch,
     reads,
     render,
+    respond,
     writes,
 )
 from konverge.apiserver.http.options import WriteOptions, write_options
@@ -26,24 +27,12 @@ from konverge.apiserver.merge.scale import replicas_path, to_parent, to_scale
 from konverge.apiserver.meta import system
 from konverge.apiserver.meta.validate import managed_field_errors
 from konverge.apiserver.registry import Served, kind_alone
-from konverge.apiserver.strategy import Obj
+from konverge.apiserver.strategy import Obj, ScaleView
 from konverge.objects.labels import SelectorError, from_selector_dict
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
     from konverge.apiserver.request.call import Call
-
-
-class ScaleView(Protocol):
-    """Which fields of an object its Scale shows."""
-
-    @property
-    def spec(self) -> str:
-        """The path of the replicas: `.spec.replicas`."""
-
-    def get(self, obj: Obj) -> Obj: ...
-    def read(self, obj: Obj) -> tuple[Obj, bool]: ...
-    def write(self, obj: Obj, replicas: int | None) -> None: ...
 
 
 class WorkloadScale:
@@ -104,21 +93,21 @@ class _Lens:
 def view_of(call: Call, served: Served) -> ScaleView:
     if not served.custom:
         return _WORKLOAD
-    found = call.server.definitions.find(served)
-    if found is None or found.kind.scale is None:
+    scale = served.strategy.scale
+    if scale is None:
         raise status.not_found(served.resource.group, served.resource.plural, call.info.name)
-    return found.kind.scale
+    return scale
 
 
 async def get(call: Call) -> Response:
     served = call.resource
-    call.negotiate(custom=served.custom)
+    respond.settle_form(call, custom=served.custom)
     view, record = view_of(call, served), reads.find(call)
     await call.server.store.settled(record.revision)
     scale = view.get(render.restored(served, record))
     if not call.accepted.form or served.custom:
-        return call.answer(200, scale)
-    return call.answer(200, _in_form(call, scale))
+        return respond.answer(call, 200, scale)
+    return respond.answer(call, 200, _in_form(call, scale))
 
 
 def _in_form(call: Call, scale: Obj) -> Obj:
@@ -134,7 +123,7 @@ def _in_form(call: Call, scale: Obj) -> Obj:
 
 async def update(call: Call) -> Response:
     served, scale_kind = call.resource, kind_alone("autoscaling", "v1", "Scale")
-    call.negotiate(custom=served.custom)
+    respond.settle_form(call, custom=served.custom)
     bodies.check_media(call, served)
     options = write_options(call.query, "UpdateOptions")
     body = bodies.read(call, scale_kind, bodies.checked_body(call), options.field_validation)
@@ -154,7 +143,7 @@ async def patch_scale(call: Call) -> Response:
     served, scale_kind = call.resource, kind_alone("autoscaling", "v1", "Scale")
     media = bodies.media_type(call)
     patch.check_media(served, media)
-    call.negotiate(custom=served.custom)
+    respond.settle_form(call, custom=served.custom)
     body = bodies.checked_body(call)
     options = write_options(call.query, "PatchOptions", apply=media == patch.APPLY_PATCH)
     if media == patch.APPLY_PATCH:
@@ -209,7 +198,7 @@ async def _write(call: Call, served: Served, change: patch.ChangeOne, options: W
         return live
 
     written = await writes.update(call, served, through, options, lens=_Lens(view))
-    return call.answer(200, view.read(render.restored(served, written.record))[0])
+    return respond.answer(call, 200, view.read(render.restored(served, written.record))[0])
 
 
 def _check(call: Call, served: Served, scale: Obj, live: Obj) -> None:

@@ -111,7 +111,7 @@ class WatchStream:
 
 async def watch(call: Call) -> Response:
     served = call.resource
-    accepted = call.negotiate(custom=served.custom, streams=True)
+    accepted = respond.settle_form(call, custom=served.custom, streams=True)
     negotiate.for_stream(accepted)
     options = list_options(call.query, watch=True)
     namespace = call.info.namespace if served.resource.namespaced else ""

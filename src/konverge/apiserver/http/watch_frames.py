@@ -12,8 +12,8 @@ import msgspec
 
 from konverge.apiserver.go.zero_values import zero
 from konverge.apiserver.http import render
-from konverge.apiserver.http.negotiate import Accepted
 from konverge.apiserver.registry import Served
+from konverge.apiserver.request.call import Accepted
 from konverge.apiserver.storage import Record
 from konverge.apiserver.strategy import Obj
 

@@ -22,7 +22,7 @@ from konverge.wire.message import Headers, Response
 
 if TYPE_CHECKING:
     from konverge.apiserver.request.call import Call
-    from konverge.apiserver.server import ApiServer
+    from konverge.apiserver.request.protocols import Backend
 
 _JSON = ("application/json", "application/*", "*/*")
 
@@ -30,15 +30,16 @@ _JSON = ("application/json", "application/*", "*/*")
 class Documents:
     """What was made for a server, as of a generation of its registry: documents of custom kinds, and that of v2."""
 
-    def __init__(self, server: ApiServer) -> None:
+    def __init__(self, server: Backend) -> None:
         self.generation = server.registry.generation
         self._registry = server.registry
-        self._manager = server.definitions
+        self._objects = server.objects
         self._custom: dict[str, bytes] | None = None
         self._v2: dict[bool, bytes] = {}
 
     def _definitions(self) -> custom.Definitions:
-        return {one["metadata"]["name"]: one for one in self._manager.definitions()}
+        definitions = self._objects.scan("apiextensions.k8s.io", "customresourcedefinitions")
+        return {definition["metadata"]["name"]: definition for definition in definitions}
 
     @property
     def custom(self) -> dict[str, bytes]:
@@ -68,7 +69,7 @@ class Documents:
         return builtin.document(name) if name in builtin.index().documents else None
 
 
-_made: WeakKeyDictionary[ApiServer, Documents] = WeakKeyDictionary()
+_made: WeakKeyDictionary[Backend, Documents] = WeakKeyDictionary()
 
 
 def _documents(call: Call) -> Documents:
@@ -107,7 +108,7 @@ async def v3_index(call: Call) -> Response:
         return _nothing(call, 404)
     hashes = _documents(call).hashes()
     paths = {name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={etag}"} for name, etag in hashes.items()}
-    return call.answer_text(200, msgspec.json.encode({"paths": paths}).decode())
+    return respond.answer_text(call, 200, msgspec.json.encode({"paths": paths}).decode())
 
 
 async def v3_document(call: Call) -> Response:

@@ -1,36 +1,44 @@
-"""One request on its way through the server: who asks for what, and how it is answered."""
+"""One request with everything known about it: who asks for what, and the context in which strategies run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from konverge.apiserver import status
-from konverge.apiserver.http import negotiate, respond
-from konverge.apiserver.http.negotiate import Accepted
-from konverge.apiserver.registry import Served
 from konverge.apiserver.request.info import Query, RequestInfo
 from konverge.apiserver.request.user import User
 from konverge.apiserver.strategy import Obj
-from konverge.wire.message import Request, Response
+from konverge.wire.message import Request
 
 if TYPE_CHECKING:
     from konverge.apiserver.kinds.core.service.allocation import Allocators
-    from konverge.apiserver.server import ApiServer
+    from konverge.apiserver.registry import Served
+    from konverge.apiserver.request.protocols import Backend
 
-# Warnings are cut when they get too long for headers.
-_WARNINGS_LIMIT = 4096
+Form = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
+
+
+class Accepted(NamedTuple):
+    """The form in which the client wants its answer. `version` is that of meta.k8s.io for tables and metadata."""
+
+    media: str = "application/json"
+    form: Form = ""
+    version: str = "v1"
+    pretty: bool = False
+
+
+PLAIN_JSON = Accepted()
 
 
 class Call:
-    """A request with everything known about it. It is the `Context` of strategies and admission."""
+    """One request. It is the `Context` of strategies and admission; `server` is what it may ask of the server."""
 
     __slots__ = (
-        "_warnings", "accepted", "audit_id", "dry_run", "info", "name", "namespace", "operation", "query", "request",
-        "served", "server", "subresource", "user",
+        "accepted", "audit_id", "dry_run", "info", "name", "namespace", "operation", "query", "request", "served",
+        "server", "subresource", "user", "warnings",
     )  # fmt: skip
 
-    def __init__(self, server: ApiServer, request: Request, info: RequestInfo, query: Query, user: User) -> None:
+    def __init__(self, server: Backend, request: Request, info: RequestInfo, query: Query, user: User) -> None:
         self.server = server
         self.request = request
         self.info = info
@@ -42,11 +50,9 @@ class Call:
         self.namespace = info.namespace
         self.name = info.name
         self.dry_run = False
-        self.accepted = negotiate.PLAIN_JSON
+        self.accepted = PLAIN_JSON
         self.audit_id = request.headers.get("audit-id")[:64] or server.next_audit_id()
-        self._warnings: list[str] = []
-
-    # --- what strategies and admission may know and ask
+        self.warnings: list[str] = []
 
     @property
     def username(self) -> str:
@@ -83,65 +89,11 @@ class Call:
         return self.server.config.loopback_backends
 
     def warn(self, text: str) -> None:
-        if text not in self._warnings:
-            self._warnings.append(text)
-
-    def warning_headers(self) -> list[str]:
-        """The warnings as header values, in order, as long as they fit."""
-        found: list[str] = []
-        size = 0
-        for text in self._warnings:
-            escaped = "".join(c if c.isprintable() else " " for c in text).replace("\\", "\\\\").replace('"', '\\"')
-            size += len(escaped)
-            if size > _WARNINGS_LIMIT:
-                break
-            found.append(f'299 - "{escaped}"')
-        return found
+        if text not in self.warnings:
+            self.warnings.append(text)
 
     @property
     def resource(self) -> Served:
-        """The resource that the request is about (only asked where there is one)."""
+        """The resource that the request is about; only for requests that are about one."""
         assert self.served is not None
         return self.served
-
-    # --- the answer
-
-    def negotiate(self, *, custom: bool = False, tables: bool = True, streams: bool = False) -> Accepted:
-        """Settle the form of the answer: 406 comes before anything is done."""
-        header = self.request.headers.get("accept")
-        accepted = negotiate.negotiate(header, custom=custom, tables=tables, streams=streams)
-        self.accepted = accepted._replace(pretty=True) if self._pretty() else accepted
-        return self.accepted
-
-    def _pretty(self) -> bool:
-        asked = self.query.get("pretty")
-        if asked and asked[0]:
-            return asked[0] in ("1", "t", "T", "true", "TRUE", "True")
-        return negotiate.is_human(self.request.headers.get("user-agent"))
-
-    def answer(self, code: int, obj: Any) -> Response:
-        """An object in the negotiated form (tables and metadata are made by the callers who can be asked for them)."""
-        return respond.whole(self, code, respond.encode(obj, self.accepted), self.accepted.media)
-
-    def answer_bytes(self, code: int, data: bytes) -> Response:
-        """Ready JSON in the negotiated form."""
-        return respond.whole(self, code, respond.reformat(data, self.accepted), self.accepted.media)
-
-    def answer_error(self, error: status.ApiError) -> Response:
-        try:
-            self.negotiate()
-        except status.ApiError:
-            self.accepted = negotiate.PLAIN_JSON
-        response = self.answer(error.code, error.status())
-        for name, value in error.headers.items():
-            response.headers.add(name, value)
-        return response
-
-    def answer_text(self, code: int, text: str) -> Response:
-        return respond.text(self, code, text)
-
-    @property
-    def manager(self) -> str:
-        """The default field manager: what precedes the slash in the User-Agent."""
-        agent = self.request.headers.get("user-agent").partition("/")[0]
-        return "".join(c for c in agent if c.isprintable())[:128]

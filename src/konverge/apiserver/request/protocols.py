@@ -1,21 +1,30 @@
-"""Where other parts of the server plug into the request path: tiny protocols with plain defaults.
-
-`ApiServer` puts the parts in their places.
-"""
+"""Where the parts of the server meet: small protocols, and what a request may ask of the server (`Backend`)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from konverge.apiserver.request.admission import AdmissionRequest
-from konverge.apiserver.request.info import RequestInfo
+from konverge.apiserver.request.info import Query, RequestInfo
 from konverge.apiserver.request.user import User
 from konverge.apiserver.strategy import Obj
-from konverge.wire.message import Request
+from konverge.wire.message import Producer, Request, Response
 
 if TYPE_CHECKING:
-    from konverge.apiserver.registry import Served
+    from konverge.apiserver.config import Config
+    from konverge.apiserver.kinds.core.service.allocation import Allocators
+    from konverge.apiserver.object_access import Objects
+    from konverge.apiserver.registry import Registry, Served
+    from konverge.apiserver.request.call import Call
+    from konverge.apiserver.storage import Store
+
+Handler = Callable[["Call"], Awaitable[Response]]
+"""Answers a request."""
+Hook = Callable[["Call"], Awaitable[None]]
+"""Awaited before a request is answered."""
+LogSource = Callable[[Obj, str, Query], Producer]
+"""(pod, container, query) -> what writes the container's log."""
 
 
 class Gate(Protocol):
@@ -45,3 +54,47 @@ class TableMaker(Protocol):
 
     def ordered(self, served: Served, objects: list[Obj]) -> list[Obj]:
         """The objects of a list in the order of its rows."""
+
+
+class Stream(Protocol):
+    """A watch that is being answered."""
+
+    def end(self) -> None: ...
+
+
+class Backend(Protocol):
+    """What a request may ask of the server that answers it. `ApiServer` is the one that there is."""
+
+    @property
+    def config(self) -> Config: ...
+    @property
+    def registry(self) -> Registry: ...
+    @property
+    def store(self) -> Store: ...
+    @property
+    def objects(self) -> Objects: ...
+    @property
+    def gate(self) -> Gate: ...
+    @property
+    def admission(self) -> Admission: ...
+    @property
+    def tables(self) -> TableMaker: ...
+    @property
+    def service_allocators(self) -> Allocators: ...
+    @property
+    def streams(self) -> set[Stream]:
+        """The watches that are open."""
+
+    @property
+    def flow_headers(self) -> Sequence[tuple[bytes, bytes]]:
+        """The headers in which priority and fairness name themselves; the same in every answer."""
+
+    @property
+    def logs(self) -> LogSource | None: ...
+    @property
+    def routes(self) -> Mapping[str, Handler]: ...
+    @property
+    def specials(self) -> Mapping[tuple[str, str, str], Handler]: ...
+    @property
+    def before(self) -> Mapping[tuple[str, str], Hook]: ...
+    def next_audit_id(self) -> str: ...

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from konverge.apiserver import ApiServer, status
+from konverge.apiserver.http import respond
 from konverge.apiserver.registry import Served, Subresource
 from konverge.apiserver.request.call import Call
 from konverge.client import ApiStatusError, Client, MergePatch, NotFound
@@ -189,9 +190,11 @@ async def _answer(client: Client, action: Action, call: Call) -> Response:
     asked.instance = await _find(client, Instance, info.name, info.namespace)
     if (asked.machine if info.plural == VirtualMachine.resource.plural else asked.instance) is None:
         raise status.not_found("kubevirt.io", info.plural, info.name)
-    call.negotiate()
+    respond.settle_form(call)
     try:
         await action(asked)
     except ApiStatusError as error:  # what our own call was refused with is what the caller is told
         raise status.ApiError(error.code, error.reason, error.message) from error
-    return call.answer(202, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 202})
+    return respond.answer(
+        call, 202, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 202}
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
-    from konverge.apiserver.server import ApiServer
+    from konverge.apiserver.request.protocols import Backend
 
 GROUP = "admissionregistration.k8s.io"
 
@@ -42,7 +42,7 @@ class Hook:
 class Hooks:
     """All webhooks of one sort."""
 
-    def __init__(self, server: ApiServer, plural: str) -> None:
+    def __init__(self, server: Backend, plural: str) -> None:
         self._server = server
         self._plural = plural
         self._found: tuple[Hook, ...] | None = None

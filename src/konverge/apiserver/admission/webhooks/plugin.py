@@ -33,7 +33,7 @@ from konverge.apiserver.strategy import Obj
 if TYPE_CHECKING:
     from konverge.apiserver.auth.authorization import Authorization
     from konverge.apiserver.request.admission import AdmissionRequest
-    from konverge.apiserver.server import ApiServer
+    from konverge.apiserver.request.protocols import Backend
 
 log = logging.getLogger("konverge.apiserver")
 
@@ -47,7 +47,7 @@ def _concerns(kind: Kind) -> bool:
 class _Caller:
     """What both sorts have in common."""
 
-    def __init__(self, server: ApiServer, client: WebhookClient, authorization: Authorization, plural: str) -> None:
+    def __init__(self, server: Backend, client: WebhookClient, authorization: Authorization, plural: str) -> None:
         self._hooks = Hooks(server, plural)
         self._client = client
         self._authorization = authorization
@@ -81,7 +81,7 @@ class _Caller:
 
 
 class MutatingWebhooks(_Caller, Mutating):
-    def __init__(self, server: ApiServer, client: WebhookClient, authorization: Authorization) -> None:
+    def __init__(self, server: Backend, client: WebhookClient, authorization: Authorization) -> None:
         super().__init__(server, client, authorization, "mutatingwebhookconfigurations")
 
     def admit(self, kind: Kind) -> Step | None:
@@ -135,7 +135,7 @@ def _decoded(called: Invocation, patched: Any) -> Obj:
 
 
 class ValidatingWebhooks(_Caller, Validating):
-    def __init__(self, server: ApiServer, client: WebhookClient, authorization: Authorization) -> None:
+    def __init__(self, server: Backend, client: WebhookClient, authorization: Authorization) -> None:
         super().__init__(server, client, authorization, "validatingwebhookconfigurations")
 
     def validate(self, kind: Kind) -> Step | None:

@@ -138,6 +138,7 @@ class CustomKind:
             validate_update=self._validate_update,
             warnings=_finalizer_warnings,
             status=StatusRules(prepare=_prepare_status, validate=self._validate_status) if self.has_status else None,
+            scale=self.scale,
             generation=True,
             unconditional_update=False,
             field_selectors=self.field_selectors,
