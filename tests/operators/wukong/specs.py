@@ -230,8 +230,8 @@ BAD: list[tuple[Spec, str, str]] = [
     (net(ipConfig={"mode": "static", "address": "1.2.3.400/24"}), "spec.networks[0].ipConfig.address", "/24"),
     (net(ipConfig={**STATIC, "gateway": "gw"}), "spec.networks[0].ipConfig.gateway", "must be an address"),
     (net(ipConfig={**STATIC, "dnsServers": ["x.y"]}), "spec.networks[0].ipConfig.dnsServers[0]", "must be an address"),
-    (spec(networks=[{"name": "default", "type": "ovs"}]), "spec.networks[0]", "made by nobody"),
-    (spec(networks=[{"name": "default", "vlanId": 5}]), "spec.networks[0]", "made by nobody"),
+    (spec(networks=[{"name": "default", "type": "ovs"}]), "spec.networks[0]", "is not created"),
+    (spec(networks=[{"name": "default", "vlanId": 5}]), "spec.networks[0]", "is not created"),
     (spec(networks=[{"name": "default", "ipConfig": STATIC}]), "spec.networks[0].ipConfig", "only dhcp"),
     (spec(networks=[{"name": "default", "state": "absent"}]), "spec.networks[0].state", "unplugged"),
     (

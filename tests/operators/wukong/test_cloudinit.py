@@ -19,8 +19,8 @@ from konverge.operators.wukong.children.cloudinit import (
     user_data,
     wants_network_data,
 )
+from konverge.operators.wukong.effective_spec import attached, mac_for
 from konverge.operators.wukong.spec_guest import DEFAULT_GROUPS, User
-from konverge.operators.wukong.wish import attached, mac_for
 from tests.operators.wukong.specs import STATIC, Spec, net, spec, wukong
 
 pytestmark = pytest.mark.spec("W-13")

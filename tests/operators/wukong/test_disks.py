@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from konverge.objects import Quantity, to_dict
-from konverge.operators.wukong import wish
+from konverge.operators.wukong import effective_spec
 from konverge.operators.wukong.children.disks import claim_for, data_volume_for, grown, growth_for
 from tests.operators.wukong.specs import DISK, disk, spec, wukong
 
@@ -73,7 +73,7 @@ def test_modes_are_said_only_when_they_are_given() -> None:
 
 def test_a_disk_that_begins_empty_is_a_plain_claim() -> None:
     made = wukong()
-    assert wish.source_of(made.spec, made.spec.disks[0]) is None
+    assert effective_spec.source_of(made.spec, made.spec.disks[0]) is None
     assert to_dict(claim_for(made, made.spec.disks[0]))["spec"] == {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "10Gi"}},
@@ -85,7 +85,7 @@ def test_a_disk_that_begins_empty_is_a_plain_claim() -> None:
 def test_os_image_fills_the_boot_disk_and_no_other() -> None:
     disks = [DISK, {"name": "root", "size": "1Gi", "boot": True}]
     made = wukong(spec(osImage="quay.io/fedora:41", disks=disks)).spec
-    first, second = (wish.source_of(made, one) for one in made.disks)
+    first, second = (effective_spec.source_of(made, one) for one in made.disks)
     assert first is None
     assert second is not None
     assert second.registry is not None
@@ -94,8 +94,8 @@ def test_os_image_fills_the_boot_disk_and_no_other() -> None:
 
 def test_an_existing_claim_is_read_and_never_made() -> None:
     made = wukong(spec(disks=[{"name": "old", "existingClaim": "theirs"}], osImage=None))
-    assert wish.claim_name(made, made.spec.disks[0]) == "theirs"
-    assert wish.source_of(made.spec, made.spec.disks[0]) is None
+    assert effective_spec.claim_name(made, made.spec.disks[0]) == "theirs"
+    assert effective_spec.source_of(made.spec, made.spec.disks[0]) is None
 
 
 @pytest.mark.spec("W-06")

@@ -13,7 +13,7 @@ import pytest
 
 from konverge.objects import crd_dict, to_dict
 from konverge.objects.kinds.core_v1 import Secret
-from konverge.operators.wukong import wish
+from konverge.operators.wukong import effective_spec
 from konverge.operators.wukong.children.cloudinit import cloud_init_for
 from konverge.operators.wukong.children.disks import claim_for, data_volume_for
 from konverge.operators.wukong.children.networks import nad_for, policy_for
@@ -35,8 +35,8 @@ BY_THE_RECONCILER = {
     "restoreFromSnapshot": ("steps/restore.py", "spec.restore_from_snapshot"),
     "updatePolicy": ("steps/restart.py", "spec.update_policy"),
     "paused": ("reconciler.py", "spec.paused"),
-    "deletePolicy": ("wish.py", "spec.delete_policy"),
-    "disks[].deletePolicy": ("wish.py", "disk.delete_policy"),
+    "deletePolicy": ("effective_spec.py", "spec.delete_policy"),
+    "disks[].deletePolicy": ("effective_spec.py", "disk.delete_policy"),
 }
 """Fields that no child shows, and where the operator looks at them: what it does is tested with it."""
 
@@ -61,14 +61,14 @@ def children(given: Spec) -> dict[str, Any]:
     found["cloudinit"] = to_dict(secret) if secret is not None else None
     for one in spec.disks:
         if one.existing_claim is None:
-            builder = claim_for if wish.source_of(spec, one) is None else data_volume_for
+            builder = claim_for if effective_spec.source_of(spec, one) is None else data_volume_for
             found[f"disk {one.name}"] = to_dict(builder(made, one))
     for network in spec.networks:
-        if wish.needs_attachment(network):
+        if effective_spec.needs_attachment(network):
             found[f"nad {network.name}"] = to_dict(nad_for(made, network))
-        if wish.wants_policy(network):
+        if effective_spec.wants_policy(network):
             found[f"nncp {network.name}"] = to_dict(
-                policy_for(wish.bridge_of(network), network.physical_interface or "")
+                policy_for(effective_spec.bridge_of(network), network.physical_interface or "")
             )
     found["services"] = [to_dict(service) for service in services_for(made)]
     return found

@@ -10,7 +10,7 @@ import pytest
 from konverge.objects import crd_dict, from_dict
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
-from konverge.operators.wukong import wish
+from konverge.operators.wukong import effective_spec
 from konverge.operators.wukong.resource import Wukong
 from konverge.sim.kubevirt import QUICK
 from tests.operators.wukong.world import NAME, SPACE, SPEC, World, world
@@ -37,7 +37,7 @@ DATA: dict[str, Any] = {"name": "data", "size": "1Gi", "storageClassName": "fast
     ],
 )
 def test_what_an_unchecked_spec_says(spec: dict[str, Any], policy: str | None) -> None:
-    assert wish.policy_of(spec, "a") == policy
+    assert effective_spec.policy_of(spec, "a") == policy
 
 
 async def deleted(w: World) -> None:

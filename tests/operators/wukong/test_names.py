@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from konverge.objects.names import dns_label_errors, dns_subdomain_errors, label_value_errors
 from konverge.operators.wukong import names
-from konverge.operators.wukong.wish import mac_for
+from konverge.operators.wukong.effective_spec import mac_for
 from tests.operators.wukong.specs import net, wukong
 
 labels = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)

@@ -338,7 +338,7 @@ async def test_what_others_have_made_or_plugged_in_is_left_alone() -> None:
         await w.client.create(theirs)
         await w.create("taken", disks=[PLAIN])
         found = await w.phase("Error", "taken")
-        assert found.status.message == "there is a VirtualMachine taken-vm of somebody else: rename one"
+        assert found.status.message == "VirtualMachine taken-vm belongs to another owner: rename one"
         await w.delete("taken")
         await w.gone(Wukong, "taken")
         machine = await w.vm("taken")

@@ -17,7 +17,7 @@ import yaml
 from konverge.objects import from_dict, to_dict
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.operators.catalog import find
-from konverge.operators.wukong import wish
+from konverge.operators.wukong import effective_spec
 from konverge.operators.wukong.children.cloudinit import cloud_init_for
 from konverge.operators.wukong.children.disks import claim_for, data_volume_for
 from konverge.operators.wukong.children.networks import nad_for, policy_for
@@ -48,12 +48,12 @@ def children(sample: dict[str, Any]) -> list[dict[str, Any]]:
     wukong.metadata.uid = "9d6f3c1e-7d5c-4b0e-8f5a-2f6f1f0c1234"
     assert problems(wukong) == []
     spec, found = wukong.spec, []
-    for network in filter(wish.needs_attachment, spec.networks):
+    for network in filter(effective_spec.needs_attachment, spec.networks):
         found.append(to_dict(nad_for(wukong, network)))
-        if wish.wants_policy(network):
-            found.append(to_dict(policy_for(wish.bridge_of(network), network.physical_interface or "")))
+        if effective_spec.wants_policy(network):
+            found.append(to_dict(policy_for(effective_spec.bridge_of(network), network.physical_interface or "")))
     for disk in spec.disks:
-        builder = claim_for if wish.source_of(spec, disk) is None else data_volume_for
+        builder = claim_for if effective_spec.source_of(spec, disk) is None else data_volume_for
         found.append(to_dict(builder(wukong, disk)))
     secret = cloud_init_for(wukong, secrets())
     if secret is not None:

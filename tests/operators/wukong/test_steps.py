@@ -20,7 +20,7 @@ from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.status import NetworkStatus, VolumeStatus, WukongStatus
 from konverge.operators.wukong.steps.foreign import PARTS, with_foreign
 from konverge.operators.wukong.steps.observe import _interfaces, _power, observe
-from konverge.operators.wukong.steps.round import Round
+from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime import Result
 from tests.operators.wukong.test_phases import instance, machine
 from tests.operators.wukong.world import SPEC
@@ -137,7 +137,7 @@ async def test_a_conditions_time_moves_with_its_status_only() -> None:
 @pytest.mark.spec("W-11")
 @pytest.mark.virtual
 async def test_a_round_that_takes_too_long_comes_back_in_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def hang(round: Any) -> bool:
+    async def hang(state: Any) -> bool:
         await asyncio.sleep(3600)
         return False
 
@@ -152,8 +152,8 @@ async def test_a_round_that_was_broken_off_forgets_nothing() -> None:
     """What is on record about a disk decides whether a missing claim is a loss."""
     status = WukongStatus(volumes=[VolumeStatus(name="system", bound=True)], networks=[NetworkStatus(name="default")])
     wukong = Wukong(metadata=ObjectMeta(name="web"), spec=spec(), status=status)
-    round = Round(SimpleNamespace(obj=wukong), Options())  # type: ignore[arg-type]
-    round.wukong = wukong
-    await observe(round)
+    state = ReconcileState(SimpleNamespace(obj=wukong), Options())  # type: ignore[arg-type]
+    state.wukong = wukong
+    await observe(state)
     assert [one.bound for one in status.volumes] == [True]
     assert [one.name for one in status.networks] == ["default"]

@@ -10,7 +10,7 @@ Phase = Literal["", "Pending", "Creating", "Running"]
 
 
 class WebAppSpec(Model):
-    """What is wished."""
+    """What the user asks for."""
 
     image: Annotated[str, MinLength(1)]
     replicas: Annotated[int, Minimum(0)] = 1
@@ -50,5 +50,6 @@ class WebApp(
 
 
 def spec_changed(app: WebApp) -> bool:
-    """Whether there is a wish that was not acted upon yet. Writing the status never changes the generation."""
+    """Whether there is a change of the spec that was not acted upon yet. Writing the status never changes the
+    generation."""
     return app.metadata.generation != app.status.observed_generation

@@ -22,17 +22,17 @@ def is_cidr(text: str) -> bool:
     (True, False, False)
     """
     address, slash, length = text.partition("/")
-    found = _read(address)
-    if found is None or not slash or not _LENGTH.fullmatch(length):
+    parsed = _read(address)
+    if parsed is None or not slash or not _LENGTH.fullmatch(length):
         return False
-    return int(length) <= found.max_prefixlen
+    return int(length) <= parsed.max_prefixlen
 
 
 def _read(text: str) -> IPv4Address | IPv6Address | None:
     try:
-        found = ip_address(text)
+        parsed = ip_address(text)
     except ValueError:
         return None
-    if isinstance(found, IPv6Address) and (found.scope_id is not None or found.ipv4_mapped is not None):
+    if isinstance(parsed, IPv6Address) and (parsed.scope_id is not None or parsed.ipv4_mapped is not None):
         return None
-    return found
+    return parsed

@@ -28,7 +28,7 @@ LONGEST_MESSAGE = 1024
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why the virtual machine cannot be as wished, for now."""
+    """Why the virtual machine cannot be as desired, for now."""
 
     condition: str
     """The condition that is false by it."""
@@ -50,4 +50,4 @@ def say(
 
 def drop(status: WukongStatus, type: str) -> None:
     """A condition that is about nothing any more."""
-    status.conditions = [one for one in status.conditions if one.type != type]
+    status.conditions = [condition for condition in status.conditions if condition.type != type]

@@ -15,7 +15,7 @@ import msgspec
 from konverge.client import Conflict, MergePatch, NotFound
 from konverge.objects import Object, to_dict
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
-from konverge.operators.wukong import names, wish
+from konverge.operators.wukong import effective_spec, names
 from konverge.operators.wukong.children.networks import removed_policy_for
 from konverge.operators.wukong.conditions import DELETING, READY, say
 from konverge.operators.wukong.kinds import (
@@ -28,7 +28,7 @@ from konverge.operators.wukong.kinds import (
 from konverge.operators.wukong.resource import FINALIZER, AnyWukong
 from konverge.operators.wukong.spec_networks import Network
 from konverge.operators.wukong.steps.nodes import BRIDGES, is_on_nodes
-from konverge.operators.wukong.steps.round import REFUSALS, Round
+from konverge.operators.wukong.steps.state import REFUSALS, ReconcileState
 from konverge.operators.wukong.steps.validate import validate
 from konverge.runtime import Result, controller_of, is_true
 from konverge.runtime.finalizers import remove_finalizer
@@ -37,182 +37,182 @@ K = TypeVar("K", bound=Object)
 _decode = msgspec.json.Decoder().decode
 
 
-async def delete(round: Round) -> Result | None:
+async def delete(state: ReconcileState) -> Result | None:
     """One look at what is left; None when nothing is."""
-    if FINALIZER not in round.ctx.obj.metadata.finalizers:
+    if FINALIZER not in state.ctx.obj.metadata.finalizers:
         return None  # ours is done; others have theirs
-    await validate(round)
-    round.trouble.clear()  # what is wrong with the spec is no reason to stay
-    if round.ctx.obj.spec.get("deletionProtection") is True:
+    await validate(state)
+    state.trouble.clear()  # what is wrong with the spec is no reason to stay
+    if state.ctx.obj.spec.get("deletionProtection") is True:
         text = "spec.deletionProtection is true: set it to false, and the machine goes"
-        return await _hold(round, "DeletionProtected", text)
+        return await _hold(state, "DeletionProtected", text)
     for stage in (_machine, _disks, _networks):
         try:
-            left = await stage(round)
+            left = await stage(state)
         except REFUSALS as error:
-            return await _hold(round, "Refused", f"the API server refuses: {error}")
+            return await _hold(state, "Refused", f"the API server refuses: {error}")
         if left:
-            return await _hold(round, f"Deleting{stage.__name__.strip('_').capitalize()}", ", ".join(left))
-    await remove_finalizer(round.ctx, FINALIZER)
+            return await _hold(state, f"Deleting{stage.__name__.strip('_').capitalize()}", ", ".join(left))
+    await remove_finalizer(state.ctx, FINALIZER)
     return None
 
 
-async def _hold(round: Round, reason: str, message: str) -> Result:
-    status, generation = round.status, round.generation
+async def _hold(state: ReconcileState, reason: str, message: str) -> Result:
+    status, generation = state.status, state.generation
     say(status, DELETING, True, reason, message, generation=generation)
     if reason != "DeletionProtected":
         say(status, READY, False, "Deleting", message, generation=generation)
         status.message = message
-    await round.ctx.save_status()
-    return Result(requeue_after=round.options.wait)
+    await state.ctx.save_status()
+    return Result(requeue_after=state.options.wait)
 
 
 # ------------------------------------------------------------------ the machine
 
 
-async def _machine(round: Round) -> list[str]:
-    name, left = names.machine(round.name), []
-    vm = await _find(round, VirtualMachine, name)
-    if vm is not None and _is_ours(round, vm):
-        if _has_our_protection(round, vm) and not vm.metadata.deletion_timestamp:
-            await _patch(round, vm, {"labels": {names.DELETE_PROTECTION: None}})
-        left.append(await _end(round, vm))
-        vmi = await _find(round, VirtualMachineInstance, name)
+async def _machine(state: ReconcileState) -> list[str]:
+    name, left = names.machine(state.name), []
+    vm = await _find(state, VirtualMachine, name)
+    if vm is not None and _is_ours(state, vm):
+        if _has_our_protection(state, vm) and not vm.metadata.deletion_timestamp:
+            await _patch(state, vm, {"labels": {names.DELETE_PROTECTION: None}})
+        left.append(await _end(state, vm))
+        vmi = await _find(state, VirtualMachineInstance, name)
         if vmi is not None:
             left.append(_waits_for(vmi))
         return left
-    vmi = await _find(round, VirtualMachineInstance, name)
-    return [_waits_for(vmi)] if vmi is not None and vmi.metadata.labels.get(names.LABEL) == round.name else []
+    vmi = await _find(state, VirtualMachineInstance, name)
+    return [_waits_for(vmi)] if vmi is not None and vmi.metadata.labels.get(names.LABEL) == state.name else []
 
 
-def _has_our_protection(round: Round, vm: VirtualMachine) -> bool:
-    """KubeVirt refuses a deletion while it is there. Ours is off by now; one that somebody else has set is to hold."""
-    lister = round.ctx.caches.lister(VirtualMachine)
+def _has_our_protection(state: ReconcileState, vm: VirtualMachine) -> bool:
+    """KubeVirt refuses a deletion while it is there. Ours is off by now; one that another user has set must hold."""
+    lister = state.ctx.caches.lister(VirtualMachine)
     record = lister.raw(vm.metadata.name, vm.metadata.namespace) if lister is not None else None
-    # A cache keeps our own part of managedFields, and nobody else's.
+    # A cache keeps our own part of managedFields, and no other manager's.
     written = _decode(record.raw)["metadata"].get("managedFields", []) if record is not None else []
     labels = [entry.get("fieldsV1", {}).get("f:metadata", {}).get("f:labels", {}) for entry in written]
-    return any(f"f:{names.DELETE_PROTECTION}" in one for one in labels)
+    return any(f"f:{names.DELETE_PROTECTION}" in owned for owned in labels)
 
 
 # ------------------------------------------------------------------ disks
 
 
-async def _disks(round: Round) -> list[str]:
+async def _disks(state: ReconcileState) -> list[str]:
     """Those of the spec, and those that were in it once. A claim has the same fate as its DataVolume."""
     left: list[str] = []
     kept: dict[str, bool] = {}
     for kind in (DataVolume, PersistentVolumeClaim):
-        for one in await _children(round, kind):
-            if kept.setdefault(one.metadata.name, _is_kept(round, one)):
-                await _release(round, one)
+        for child in await _children(state, kind):
+            if kept.setdefault(child.metadata.name, _is_kept(state, child)):
+                await _release(state, child)
             else:
-                left.append(await _end(round, one))
+                left.append(await _end(state, child))
     return left
 
 
-def _is_kept(round: Round, one: Object) -> bool:
+def _is_kept(state: ReconcileState, child: Object) -> bool:
     """As the spec says, be it valid or not; of a disk that was taken out of it, whether it had us as its owner."""
-    policy = wish.policy_of(round.ctx.obj.spec, one.metadata.name.removeprefix(names.claim(round.name, "")))
+    policy = effective_spec.policy_of(state.ctx.obj.spec, child.metadata.name.removeprefix(names.claim(state.name, "")))
     if policy is not None:
         return policy == "Retain"
-    owner = controller_of(one)
-    return owner is None or owner.uid != round.ctx.obj.metadata.uid
+    owner = controller_of(child)
+    return owner is None or owner.uid != state.ctx.obj.metadata.uid
 
 
-async def _children(round: Round, kind: type[K]) -> Sequence[K]:
-    """Objects of a kind that carry our label or have us as their controller, and nobody else."""
-    if not round.ctx.serves(kind):
+async def _children(state: ReconcileState, kind: type[K]) -> Sequence[K]:
+    """Objects of a kind that carry our label or have us as their controller, and no other controller."""
+    if not state.ctx.serves(kind):
         return []
-    return [one for one in await round.ctx.list(kind) if _is_ours(round, one) or _is_of_volume(round, one)]
+    return [child for child in await state.ctx.list(kind) if _is_ours(state, child) or _is_of_volume(state, child)]
 
 
-def _is_ours(round: Round, one: Object) -> bool:
-    owner = controller_of(one)
+def _is_ours(state: ReconcileState, child: Object) -> bool:
+    owner = controller_of(child)
     if owner is not None:
-        return owner.uid == round.ctx.obj.metadata.uid
-    recorded = {volume.pvc_name for volume in round.status.volumes if volume.phase and volume.type != "Existing"}
-    return one.metadata.labels.get(names.LABEL) == round.name or (
-        isinstance(one, PersistentVolumeClaim) and one.metadata.name in recorded
+        return owner.uid == state.ctx.obj.metadata.uid
+    recorded = {volume.pvc_name for volume in state.status.volumes if volume.phase and volume.type != "Existing"}
+    return child.metadata.labels.get(names.LABEL) == state.name or (
+        isinstance(child, PersistentVolumeClaim) and child.metadata.name in recorded
     )
 
 
-def _is_of_volume(round: Round, one: Object) -> bool:
+def _is_of_volume(state: ReconcileState, child: Object) -> bool:
     """A claim that CDI made for one of our DataVolumes: it goes with it, and is waited for."""
-    owner = controller_of(one)
-    recorded = {volume.pvc_name for volume in round.status.volumes if volume.type == "DataVolume"}
-    return owner is not None and owner.kind == "DataVolume" and one.metadata.name in recorded
+    owner = controller_of(child)
+    recorded = {volume.pvc_name for volume in state.status.volumes if volume.type == "DataVolume"}
+    return owner is not None and owner.kind == "DataVolume" and child.metadata.name in recorded
 
 
-async def _release(round: Round, one: Object) -> None:
+async def _release(state: ReconcileState, child: Object) -> None:
     """Kept data must not go by the garbage collector when its owner does."""
-    uid = round.ctx.obj.metadata.uid
-    others = [to_dict(owner) for owner in one.metadata.owner_references if owner.uid != uid]
-    if len(others) < len(one.metadata.owner_references):
-        await _patch(round, one, {"ownerReferences": others})
+    uid = state.ctx.obj.metadata.uid
+    others = [to_dict(owner) for owner in child.metadata.owner_references if owner.uid != uid]
+    if len(others) < len(child.metadata.owner_references):
+        await _patch(state, child, {"ownerReferences": others})
 
 
 # ------------------------------------------------------------------ networks
 
 
-async def _networks(round: Round) -> list[str]:
-    left = [await _end(round, one) for one in await _children(round, NetworkAttachmentDefinition)]
-    if round.wukong is None or not round.options.node_networks:
+async def _networks(state: ReconcileState) -> list[str]:
+    left = [await _end(state, child) for child in await _children(state, NetworkAttachmentDefinition)]
+    if state.wukong is None or not state.options.node_networks:
         return left
-    for network in round.wukong.spec.networks:
-        if wish.wants_policy(network) and round.ctx.serves(NodeNetworkConfigurationPolicy):
-            left += await _bridge(round, network)
+    for network in state.wukong.spec.networks:
+        if effective_spec.wants_policy(network) and state.ctx.serves(NodeNetworkConfigurationPolicy):
+            left += await _bridge(state, network)
     return left
 
 
-async def _bridge(round: Round, network: Network) -> list[str]:
+async def _bridge(state: ReconcileState, network: Network) -> list[str]:
     """A bridge goes with the last machine on it: first from the nodes, since NMState undoes nothing by itself."""
-    bridge = wish.bridge_of(network)
-    policy = await round.ctx.get(NodeNetworkConfigurationPolicy, names.policy(bridge))
-    if policy is None or policy.metadata.labels.get(names.MANAGED_BY) != names.OPERATOR or _is_shared(round, bridge):
+    bridge = effective_spec.bridge_of(network)
+    policy = await state.ctx.get(NodeNetworkConfigurationPolicy, names.policy(bridge))
+    if policy is None or policy.metadata.labels.get(names.MANAGED_BY) != names.OPERATOR or _is_shared(state, bridge):
         return []
     interface, kind = network.physical_interface or "", network.type
     removal = removed_policy_for(bridge, interface, "ovs" if kind == "ovs" else "bridge")
-    written = await round.ctx.apply(removal, own=False)
-    if written or (await is_on_nodes(round, bridge) and not is_true(policy.status.conditions, "Degraded")):
+    written = await state.ctx.apply(removal, own=False)
+    if written or (await is_on_nodes(state, bridge) and not is_true(policy.status.conditions, "Degraded")):
         return [f"bridge {bridge} is taken off the nodes"]
-    await round.ctx.delete(NodeNetworkConfigurationPolicy, policy.metadata.name)
+    await state.ctx.delete(NodeNetworkConfigurationPolicy, policy.metadata.name)
     return []
 
 
-def _is_shared(round: Round, bridge: str) -> bool:
-    users = round.ctx.indexed(AnyWukong, BRIDGES, names.policy(bridge))
-    own = round.ctx.obj.metadata.uid
-    return any(one.metadata.uid != own and not one.metadata.deletion_timestamp for one in users)
+def _is_shared(state: ReconcileState, bridge: str) -> bool:
+    users = state.ctx.indexed(AnyWukong, BRIDGES, names.policy(bridge))
+    own = state.ctx.obj.metadata.uid
+    return any(user.metadata.uid != own and not user.metadata.deletion_timestamp for user in users)
 
 
 # ------------------------------------------------------------------ one object
 
 
-async def _find(round: Round, kind: type[K], name: str) -> K | None:
-    return await round.ctx.get(kind, name) if round.ctx.serves(kind) else None
+async def _find(state: ReconcileState, kind: type[K], name: str) -> K | None:
+    return await state.ctx.get(kind, name) if state.ctx.serves(kind) else None
 
 
-async def _end(round: Round, one: Object) -> str:
+async def _end(state: ReconcileState, child: Object) -> str:
     """Have it deleted, and say what it still waits for."""
-    if not one.metadata.deletion_timestamp:
-        await round.ctx.delete(type(one), one.metadata.name)
-    return _waits_for(one)
+    if not child.metadata.deletion_timestamp:
+        await state.ctx.delete(type(child), child.metadata.name)
+    return _waits_for(child)
 
 
-def _waits_for(one: Object) -> str:
-    named = f"{type(one).resource.kind} {one.metadata.name}"
-    if not one.metadata.deletion_timestamp:
+def _waits_for(child: Object) -> str:
+    named = f"{type(child).resource.kind} {child.metadata.name}"
+    if not child.metadata.deletion_timestamp:
         return f"{named} is deleted"
-    if one.metadata.finalizers:
-        return f"{named} waits for its finalizers {', '.join(one.metadata.finalizers)}"
+    if child.metadata.finalizers:
+        return f"{named} waits for its finalizers {', '.join(child.metadata.finalizers)}"
     return f"{named} is on its way out"
 
 
-async def _patch(round: Round, one: Object, metadata: dict[str, object]) -> None:
-    place = one.metadata
+async def _patch(state: ReconcileState, child: Object, metadata: dict[str, object]) -> None:
+    place = child.metadata
     guarded = {"metadata": {**metadata, "resourceVersion": place.resource_version}}
     try:
-        await round.ctx.client.patch(type(one), place.name, MergePatch(guarded), place.namespace)
+        await state.ctx.client.patch(type(child), place.name, MergePatch(guarded), place.namespace)
     except (NotFound, Conflict):
-        round.again = True  # somebody else was faster: the next look sees what is there
+        state.again = True  # another writer was faster: the next look sees what is there

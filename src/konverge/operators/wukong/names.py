@@ -13,7 +13,7 @@ BRIDGE_LABEL = "vm.novasphere.dev/bridge"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 OPERATOR = "wukong-operator"
 REQUESTED_SIZE = "vm.novasphere.dev/requested-size"
-"""On a claim that has grown: the size that was wished. What it asks for itself may be more."""
+"""On a claim that has grown: the size that was requested. What it asks for itself may be more."""
 DELETE_PROTECTION = "kubevirt.io/vm-delete-protection"
 """KubeVirt's own label; while it is `True`, the machine is not deleted."""
 
@@ -51,7 +51,7 @@ def service(wukong: str, expose: str) -> str:
 
 
 def restore(wukong: str, snapshot: str) -> str:
-    """One for each snapshot that a machine goes back to: found again by whoever asks twice."""
+    """One for each snapshot that a machine goes back to: the same name for the same snapshot."""
     return f"{wukong}-restore-{_digest(snapshot)[:10]}"
 
 

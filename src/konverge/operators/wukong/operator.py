@@ -1,4 +1,4 @@
-"""The operator: two controllers, what leads to a round of each, and what the command line needs to know."""
+"""The operator: two controllers, what leads to a reconcile of each, and what the command line needs to know."""
 
 from __future__ import annotations
 

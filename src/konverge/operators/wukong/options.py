@@ -1,7 +1,8 @@
 """The operator's own settings: how often, how long, what it may do to nodes. This module alone reads the environment.
 
-`KONVERGE_WUKONG_NODE_INTERFACES` lists the interfaces of nodes (`ens224,ens256`) that may go into a bridge. Whoever can
-write a Wukong could otherwise rewire the nodes, so without it no policy is ever made, and no permission for that asked.
+`KONVERGE_WUKONG_NODE_INTERFACES` lists the interfaces of nodes (`ens224,ens256`) that may go into a bridge. A user who
+can write a Wukong could otherwise rewire the nodes, so without it no policy is ever made, and no permission for that
+asked.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ class Options:
     """Seconds, where nothing else is said."""
 
     wait: float = 10.0
-    """Until the next look at something that is on its way; watches tell sooner. The document's number."""
+    """Until the next look at something that is on its way; watches report sooner. The document's number."""
     error: float = 30.0
     """Until the next look at something that went wrong. The document's number."""
     limit: float = 50.0
-    """For one round: the context of the document, which is cancelled then. Less than the runtime's own limit."""
+    """For one reconcile: the context of the document, which is cancelled then. Less than the runtime's own limit."""
     unschedulable_grace: float = 60.0
     """How long no node may be found before that is worth telling: while a claim is being made, it is usual."""
     import_restarts: int = 3
@@ -38,7 +39,7 @@ class Options:
 def from_environment(environment: Mapping[str, str] | None = None) -> Options:
     """The settings of this process."""
     given = (os.environ if environment is None else environment).get(NODE_INTERFACES, "")
-    return Options(node_interfaces=frozenset(one.strip() for one in given.split(",") if one.strip()))
+    return Options(node_interfaces=frozenset(interface.strip() for interface in given.split(",") if interface.strip()))
 
 
 def to_environment() -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 VMI Running → Running; not yet → Creating; Failed, Unknown → Error; no VMI: Stopped where none is wanted, else Creating.
 Some of what KubeVirt calls an error passes by itself (no node is found while a claim is still being made), so that is
-told after a grace time only, and is never the phase Error.
+reported after a grace time only, and is never the phase Error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from konverge.runtime import find_condition, is_true
 
 CRASHING = "CrashLoopBackOff"
 _TELLING = ("ErrorPvcNotFound", "DataVolumeError", "ErrImagePull", "ImagePullBackOff")
-"""Words of KubeVirt that say what a machine is waiting for better than a phase does."""
+"""KubeVirt's printable statuses that say better than a phase what a machine waits for."""
 _ENDS = ("RerunOnFailure", "Once")
 """Strategies by which a guest that shut itself down stays down."""
 
@@ -33,7 +33,7 @@ class View:
 
     @property
     def moving(self) -> bool:
-        """Something is about to happen that no event may tell of: look again soon."""
+        """Something is about to happen that no event may announce: look again soon."""
         return self.phase == "Creating" or self.reason in ("VMStopping", CRASHING)
 
 
@@ -121,8 +121,8 @@ def _starting(vm: VirtualMachine, vmi: VirtualMachineInstance, grace: float) -> 
 
 def _why(vm: VirtualMachine) -> str:
     """KubeVirt's own text for a failure."""
-    found = find_condition(vm.status.conditions, "Failure")
-    return (found.message or "") if found is not None else ""
+    failure = find_condition(vm.status.conditions, "Failure")
+    return (failure.message or "") if failure is not None else ""
 
 
 def seconds_since(moment: str | None) -> float:

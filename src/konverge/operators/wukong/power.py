@@ -1,16 +1,16 @@
 """Who owns the power of a machine. Pure.
 
 What is declared is kept: with `powerState` (or `running`) the operator owns the run strategy, and a `virtctl stop` is
-undone, once, with an event that says where to stop the machine instead. What is not declared is left to whoever
+undone, once, with an event that says where to stop the machine instead. What is not declared is left to whichever user
 acts: without both, a new machine gets the strategy that `startStrategy` gives, and from then on it is as KubeVirt's own
 tools leave it. So in neither case does the operator fight with anybody.
 """
 
 from __future__ import annotations
 
+from konverge.operators.wukong.effective_spec import run_strategy, wanted_power
 from konverge.operators.wukong.kinds import VirtualMachine
 from konverge.operators.wukong.spec import WukongSpec
-from konverge.operators.wukong.wish import run_strategy, wanted_power
 
 HALTED = "Halted"
 HALTED_FROM = "vm.novasphere.dev/halted-from"
@@ -26,13 +26,13 @@ def strategy_for(spec: WukongSpec, live: VirtualMachine | None, *, halt: bool = 
     """What the machine's `runStrategy` is to be. `halt` is for a restore, which needs it off."""
     if halt:
         return HALTED
-    wish = run_strategy(spec)
+    desired = run_strategy(spec)
     if is_declared(spec):
-        # Manual leaves starting to others, which somebody who declares the power does not.
-        return "Always" if wish == "Manual" else wish
+        # Manual leaves starting to others; a user who declares the power does not.
+        return "Always" if desired == "Manual" else desired
     if live is None:
-        return wish
-    return live.metadata.annotations.get(HALTED_FROM) or live.spec.run_strategy or wish
+        return desired
+    return live.metadata.annotations.get(HALTED_FROM) or live.spec.run_strategy or desired
 
 
 def halt_mark(live: VirtualMachine | None, *, halt: bool) -> dict[str, str]:
@@ -42,10 +42,10 @@ def halt_mark(live: VirtualMachine | None, *, halt: bool) -> dict[str, str]:
     return {HALTED_FROM: live.metadata.annotations.get(HALTED_FROM) or live.spec.run_strategy or HALTED}
 
 
-def overruled(spec: WukongSpec, live: VirtualMachine, wish: str) -> bool:
-    """Whether somebody stopped or started the machine against what is declared."""
+def overruled(spec: WukongSpec, live: VirtualMachine, desired: str) -> bool:
+    """Whether a user stopped or started the machine against what is declared."""
     present = live.spec.run_strategy
-    return is_declared(spec) and bool(present) and (present == HALTED) != (wish == HALTED)
+    return is_declared(spec) and bool(present) and (present == HALTED) != (desired == HALTED)
 
 
 def wants_pause(spec: WukongSpec) -> bool:

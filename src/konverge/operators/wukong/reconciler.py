@@ -1,7 +1,7 @@
 """The loop of a Wukong: the document's ten steps, from top to bottom, and one write of the status at most.
 
-What the API server will not have is the user's to see: phase Error, and the next try in thirty seconds. A round that
-takes too long is ended like a cancelled context, and comes back in ten. A conflict or a server that is away is the
+What the API server will not have is the user's to see: phase Error, and the next try in thirty seconds. A reconcile
+that takes too long is ended like a cancelled context, and comes back in ten. A conflict or a server that is away is the
 runtime's business: it reads again, or waits.
 """
 
@@ -16,73 +16,73 @@ from konverge.operators.wukong.options import Options
 from konverge.operators.wukong.resource import AnyWukong
 from konverge.operators.wukong.steps import (
     BUILDING,
-    Round,
+    ReconcileState,
     conclude,
     finalizer,
     initial_status,
     look,
     observe,
-    tell,
+    report,
     validate,
 )
-from konverge.operators.wukong.steps.round import REFUSALS, NotOurs
+from konverge.operators.wukong.steps.state import REFUSALS, NotOurs
 from konverge.runtime import Context, Reconciler, Result
 
 AT_ONCE = Result(requeue=True)
 
 
 class WukongReconciler(Reconciler[AnyWukong]):
-    """One round."""
+    """One reconcile."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
 
     async def reconcile(self, ctx: Context[AnyWukong]) -> Result | None:
-        round = Round(ctx, self.options)
+        state = ReconcileState(ctx, self.options)
         try:
             async with asyncio.timeout(self.options.limit):
-                return await self._round(round)
+                return await self._run_steps(state)
         except TimeoutError:
             ctx.log.info("not finished within %g s: again in %g s", self.options.limit, self.options.wait)
             return Result(requeue_after=self.options.wait)
 
-    async def _round(self, round: Round) -> Result | None:
-        if round.ctx.deleting:
-            return await delete(round)
-        if await finalizer(round):
+    async def _run_steps(self, state: ReconcileState) -> Result | None:
+        if state.ctx.deleting:
+            return await delete(state)
+        if await finalizer(state):
             return AT_ONCE
-        await validate(round)
-        if round.wukong is not None and await initial_status(round):
+        await validate(state)
+        if state.wukong is not None and await initial_status(state):
             return AT_ONCE
-        await look(round)
-        if round.wukong is not None:
-            if round.wukong.spec.paused:
-                return await paused(round)
-            await self._build(round)
-        await observe(round)
-        return await conclude(round)
+        await look(state)
+        if state.wukong is not None:
+            if state.wukong.spec.paused:
+                return await paused(state)
+            await self._build(state)
+        await observe(state)
+        return await conclude(state)
 
-    async def _build(self, round: Round) -> None:
+    async def _build(self, state: ReconcileState) -> None:
         for step in BUILDING:
             try:
-                await step(round)
+                await step(state)
             except NotOurs as error:
-                round.trouble.append(Trouble(VIRTUAL_MACHINE_READY, "NotOurs", str(error), failed=True))
+                state.trouble.append(Trouble(VIRTUAL_MACHINE_READY, "NotOurs", str(error), failed=True))
                 return
             except REFUSALS as error:
                 if isinstance(error, Forbidden) and error.namespace_terminating:
                     raise
                 message = f"the API server refuses: {error}"
-                round.trouble.append(Trouble(VIRTUAL_MACHINE_READY, "Refused", message, failed=True))
+                state.trouble.append(Trouble(VIRTUAL_MACHINE_READY, "Refused", message, failed=True))
                 return
 
 
-async def paused(round: Round) -> Result | None:
-    """Nothing is done, also nothing that is broken is repaired. What can be seen is still told."""
-    round.networks, round.volumes = list(round.status.networks), list(round.status.volumes)
-    await observe(round)
-    tell(round)
-    if say(round.status, PAUSED, True, "Spec", "spec.paused is true", generation=round.generation):
-        round.ctx.event("Paused", "nothing is done while spec.paused is true")
-    await round.ctx.save_status()
+async def paused(state: ReconcileState) -> Result | None:
+    """Nothing is done, also nothing that is broken is repaired. What can be observed is still reported."""
+    state.networks, state.volumes = list(state.status.networks), list(state.status.volumes)
+    await observe(state)
+    report(state)
+    if say(state.status, PAUSED, True, "Spec", "spec.paused is true", generation=state.generation):
+        state.ctx.event("Paused", "nothing is done while spec.paused is true")
+    await state.ctx.save_status()
     return None

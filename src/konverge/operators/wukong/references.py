@@ -1,4 +1,4 @@
-"""What a Wukong refers to by name: objects of others that a round depends on, so that their change leads to one."""
+"""What a Wukong refers to by name: objects of others that a reconcile depends on, so that their change leads to one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from konverge.cache.record import Meta, Record
 from konverge.objects import Object, from_dict, from_json
-from konverge.operators.wukong import wish
+from konverge.operators.wukong import effective_spec
 from konverge.operators.wukong.resource import AnyWukong, Wukong
 from konverge.operators.wukong.spec import WukongSpec
 from konverge.runtime import Request
@@ -31,15 +31,15 @@ def refers_to(record: Record, meta: Meta) -> Iterable[str]:
 def _named(wukong: Wukong) -> Iterable[tuple[str, str, str]]:
     spec = wukong.spec
     for disk in spec.disks:
-        claim = wish.claim_name(wukong, disk)
+        claim = effective_spec.claim_name(wukong, disk)
         yield "PersistentVolumeClaim", "", claim
-        if wish.source_of(spec, disk) is not None:
+        if effective_spec.source_of(spec, disk) is not None:
             yield "DataVolume", "", claim
     for network in spec.networks:
-        namespace, _, name = wish.attachment_name(wukong, network).rpartition("/")
+        namespace, _, name = effective_spec.attachment_name(wukong, network).rpartition("/")
         if name:
             yield "NetworkAttachmentDefinition", namespace, name
-    for secret in sorted(wish.secrets_read(spec) | wish.secrets_mounted(spec)):
+    for secret in sorted(effective_spec.secrets_read(spec) | effective_spec.secrets_mounted(spec)):
         yield "Secret", "", secret
     if spec.restore_from_snapshot:
         yield "WukongSnapshot", "", spec.restore_from_snapshot

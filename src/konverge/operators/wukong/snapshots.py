@@ -17,7 +17,7 @@ from konverge.runtime import Context, Reconciler, Result, find_condition, set_co
 
 
 class SnapshotReconciler(Reconciler[WukongSnapshot]):
-    """One round."""
+    """One reconcile."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -83,29 +83,31 @@ def _fail(ctx: Context[WukongSnapshot], error: str, again: float) -> float:
 
 
 def _follow(ctx: Context[WukongSnapshot], taken: VirtualMachineSnapshot, wait: float) -> float:
-    status, found = ctx.obj.status, taken.status
+    status, observed = ctx.obj.status, taken.status
     status.snapshot_name = taken.metadata.name
-    status.creation_time = found.creation_time or None
-    failed = find_condition(found.conditions, "Failure")
-    told = (found.error.message if found.error is not None else "") or (failed.message if failed is not None else "")
-    if found.ready_to_use:
+    status.creation_time = observed.creation_time or None
+    failed = find_condition(observed.conditions, "Failure")
+    error = (observed.error.message if observed.error is not None else "") or (
+        failed.message if failed is not None else ""
+    )
+    if observed.ready_to_use:
         status.phase, status.error = "Succeeded", ""
-        note_contents(status, found)
+        note_contents(status, observed)
         ctx.event("SnapshotTaken", f"snapshot of {ctx.obj.spec.wukong_name} is ready to use")
         if status.excluded_volumes:
             ctx.warning("SnapshotIncomplete", _without(status))
         return 0.0
-    if found.phase == "Failed":
-        _fail(ctx, told or "KubeVirt does not say why", 0.0)
+    if observed.phase == "Failed":
+        _fail(ctx, error or "KubeVirt does not say why", 0.0)
         return 0.0
-    status.phase, status.error = "Creating", told
+    status.phase, status.error = "Creating", error
     return wait
 
 
-def note_contents(status: SnapshotStatus, found: FoundStatus) -> None:
-    """What is in it, and how it was taken. Disks that the operator adds itself are made anew anyway."""
-    volumes = found.snapshot_volumes
+def note_contents(status: SnapshotStatus, observed: FoundStatus) -> None:
+    """What is in it, and how it was taken. Disks that the operator adds itself are created again anyway."""
+    volumes = observed.snapshot_volumes
     status.volumes = sorted(volumes.included_volumes) if volumes is not None else []
     left_out = set(volumes.excluded_volumes) if volumes is not None else set()
     status.excluded_volumes = sorted(left_out - set(names.RESERVED_DISKS))
-    status.indications = sorted(found.indications)
+    status.indications = sorted(observed.indications)

@@ -1,4 +1,4 @@
-"""What a user can wish for: the spec of a `Wukong`.
+"""The spec of a `Wukong`: what a user can ask for.
 
 Every field of the public original keeps its name and its meaning, so that its resources apply unchanged; what users of
 virtual machines ask for beside them is optional. Nothing is offered that is not acted upon: a field that would have no
@@ -40,7 +40,7 @@ class HighAvailability(Model):
         Literal["Always", "OnFailure", "Never"] | None, Description("Always, after a failure only, or never.")
     ] = None
     anti_affinity: Annotated[
-        bool, Description("Keep away from the nodes of other machines of the namespace that wish the same.")
+        bool, Description("Keep away from the nodes of other machines of the namespace that ask for the same.")
     ] = False
     node_selector: Annotated[dict[str, str], Description("Labels of the nodes on which it may run.")] = {}
     tolerations: Annotated[list[Toleration], MaxItems(64), Description("Taints of nodes that it bears.")] = []
@@ -212,7 +212,7 @@ class WukongSpec(
             "Without: cloudInit, at the first start. The guest agent brings changed keys into a running machine."
         ),
     ] = None
-    bootstrap: Annotated[Bootstrap | None, Description("How the guest is told what to be at its first start.")] = None
+    bootstrap: Annotated[Bootstrap | None, Description("How the guest is configured at its first start.")] = None
 
     power_state: Annotated[Power | None, Description("Without: as running says, then as startStrategy does.")] = None
     running: Annotated[

@@ -70,7 +70,7 @@ class DiskSource(
     Model,
     rules=[
         Rule(
-            f"[{', '.join(f'has(self.{one})' for one in SOURCES)}].filter(given, given).size() == 1",
+            f"[{', '.join(f'has(self.{name})' for name in SOURCES)}].filter(given, given).size() == 1",
             message=f"give one of {', '.join(SOURCES)}",
         )
     ],
@@ -84,11 +84,11 @@ class DiskSource(
     snapshot: Annotated[LocalSource | None, Description("A copy of a VolumeSnapshot in the same namespace.")] = None
     data_source: Annotated[DataSourceRef | None, Description("A copy of a golden image, by CDI's DataSource.")] = None
     blank: Annotated[Nothing | None, Description("Nothing: CDI makes the claim, and formats it.")] = None
-    upload: Annotated[Nothing | None, Description("What somebody sends: virtctl image-upload.")] = None
+    upload: Annotated[Nothing | None, Description("What a user uploads: virtctl image-upload.")] = None
 
 
 OF_A_NEW_CLAIM = ("size", "storageClassName", "image", "source", "volumeMode", "accessModes", "checksum", "secretRef")
-_ANY_OF_A_NEW_CLAIM = " || ".join(f"has(self.{one})" for one in OF_A_NEW_CLAIM).replace(
+_ANY_OF_A_NEW_CLAIM = " || ".join(f"has(self.{field})" for field in OF_A_NEW_CLAIM).replace(
     "has(self.accessModes)", "(has(self.accessModes) && self.accessModes.size() > 0)"
 )
 _SCHEMES = "['http://', 'https://', 'docker://', 'oci-archive://']"

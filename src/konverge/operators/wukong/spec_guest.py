@@ -1,4 +1,4 @@
-"""What happens inside the machine: users, keys, how it is told about them, and what the outside may reach."""
+"""What happens inside the machine: users, keys, how they get in, and what can be reached from outside."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class User(
     name: Annotated[Account, Description("Its name.")]
     password: Annotated[
         Annotated[str, MinLength(1), MaxLength(512)] | None,
-        Description("In plain text, readable by everybody who may read the resource: better a Secret."),
+        Description("In plain text, readable by every user who may read the resource: better a Secret."),
     ] = None
     password_hash: Annotated[
         Annotated[Line, MinLength(1)] | None, Description("As in /etc/shadow. Goes before password.")
@@ -67,7 +67,7 @@ class Bootstrap(
         ),
     ],
 ):
-    """How the guest is told what to be at its first start."""
+    """How the guest is configured at its first start."""
 
     type: Annotated[
         Literal["none", "cloudInit", "sysprep"] | None, Description("Without: cloudInit, and none for Windows.")

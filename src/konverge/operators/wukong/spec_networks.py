@@ -72,7 +72,7 @@ OF_A_NAD = ("vlanId", *OF_A_BRIDGE, "mtu", "resourceName")
 
 
 def _any(*fields: str) -> str:
-    return f"({' || '.join(f'has(self.{one})' for one in fields)})"
+    return f"({' || '.join(f'has(self.{field})' for field in fields)})"
 
 
 _SRIOV = "(has(self.type) && self.type == 'sriov')"
@@ -94,7 +94,7 @@ class Network(
         ),
         Rule(
             f"!({POD}) || ((!has(self.type) || self.type == 'bridge') && !{_any(*OF_A_NAD)})",
-            message=f"default is the pod network, which is made by nobody: leave type, {', '.join(OF_A_NAD)} out",
+            message=f"default is the pod network, which is not created: leave type, {', '.join(OF_A_NAD)} out",
         ),
         Rule(
             f"!({POD}) || !has(self.ipConfig) || self.ipConfig.mode == 'dhcp'",

@@ -13,9 +13,9 @@ class NetworkStatus(Model):
     """An interface, as the machine sees it."""
 
     name: Annotated[str, Description("As in the spec.")]
-    interface: Annotated[str, Description("Its name inside the guest, as far as the guest agent tells.")] = ""
+    interface: Annotated[str, Description("Its name inside the guest, as far as the guest agent reports it.")] = ""
     ip_address: Annotated[str, Description("The first of its addresses.")] = ""
-    ip_addresses: Annotated[list[str], Description("Its addresses, as far as pod and guest agent tell.")] = []
+    ip_addresses: Annotated[list[str], Description("Its addresses, as far as pod and guest agent report them.")] = []
     mac_address: Annotated[str, Description("The address of the card.")] = ""
     nad_name: Annotated[str, Description("The NetworkAttachmentDefinition; empty for the pod network.")] = ""
     primary: Annotated[bool, Description("Whether it takes the place of the pod network.")] = False
@@ -41,7 +41,7 @@ class VolumeStatus(Model):
 
 
 class GuestOs(Model):
-    """The operating system, as the guest agent tells."""
+    """The operating system, as the guest agent reports it."""
 
     name: Annotated[str, Description("Its name.")] = ""
     version: Annotated[str, Description("Its version.")] = ""
@@ -68,7 +68,7 @@ class WukongStatus(Model):
     ] = ""
     primary_ip: Annotated[str, Description("Where to reach it.")] = field(default="", name="primaryIP")
     migratable: Annotated[bool | None, Description("Whether it can move to another node while it runs.")] = None
-    agent_connected: Annotated[bool, Description("Whether a guest agent tells what happens inside.")] = False
+    agent_connected: Annotated[bool, Description("Whether a guest agent reports what happens inside.")] = False
     guest_os: Annotated[GuestOs | None, Description("What runs inside.")] = field(default=None, name="guestOS")
     pending_changes: Annotated[list[str], Description("What a restart would bring into effect.")] = []
     last_restart: Annotated[str, Description("The restartAt that was acted upon.")] = ""

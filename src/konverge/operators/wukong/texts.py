@@ -26,7 +26,7 @@ Size = Annotated[
     str,
     Pattern(SIZE),
     MaxLength(32),
-    # What is no quantity is refused by the pattern, in better words than those of a rule that breaks.
+    # What is no quantity is refused by the pattern, with a clearer message than that of a rule that fails to evaluate.
     Rule(
         f"!isQuantity(self) || quantity(self).compareTo(quantity('{LEAST}')) >= 0", message=f"must be at least {LEAST}"
     ),

@@ -10,12 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from konverge.operators.wukong.resource import LONGEST_NAME, Wukong
-from konverge.operators.wukong.spec import WukongSpec
-from konverge.operators.wukong.spec_guest import Bootstrap, User
-from konverge.operators.wukong.texts import LABEL, LEAST, is_too_small
-from konverge.operators.wukong.validation_parts import disk_problems, network_problems
-from konverge.operators.wukong.wish import (
+from konverge.operators.wukong.effective_spec import (
     all_users,
     boot_disk,
     bootstrap_type,
@@ -23,6 +18,11 @@ from konverge.operators.wukong.wish import (
     keys_by_agent,
     user_data_secret,
 )
+from konverge.operators.wukong.resource import LONGEST_NAME, Wukong
+from konverge.operators.wukong.spec import WukongSpec
+from konverge.operators.wukong.spec_guest import Bootstrap, User
+from konverge.operators.wukong.texts import LABEL, LEAST, is_too_small
+from konverge.operators.wukong.validation_parts import disk_problems, network_problems
 
 _SAME = {"Always": ("Always",), "OnFailure": ("RerunOnFailure",), "Never": ("Once", "Manual")}
 """Which run strategies say the same as a restart policy."""
@@ -39,7 +39,7 @@ def _names(wukong: Wukong) -> Iterator[str]:
         yield f"metadata.name: becomes a host name: at most {LONGEST_NAME} lower-case letters, digits and '-'"
     if any(len(name) + len(disk.name) > 62 for disk in spec.disks):
         yield "spec.disks: claims are called NAME-DISK, and may have 63 characters: shorten one of the two"
-    if spec.expose and (not name[:1].isalpha() or any(len(name) + len(one.name) > 62 for one in spec.expose)):
+    if spec.expose and (not name[:1].isalpha() or any(len(name) + len(service.name) > 62 for service in spec.expose)):
         yield "spec.expose: Services are called NAME-EXPOSE: 63 characters, the first one a letter"
 
 
@@ -50,7 +50,7 @@ def _spec(spec: WukongSpec) -> Iterator[str]:
     yield from _guest(spec)
     yield from _power(spec)
     yield from _unique("spec.gpus", (gpu.name for gpu in spec.gpus))
-    yield from _unique("spec.expose", (one.name for one in spec.expose))
+    yield from _unique("spec.expose", (service.name for service in spec.expose))
 
 
 def _size_of_machine(spec: WukongSpec) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _networks(spec: WukongSpec) -> Iterator[str]:
     macs = [network.mac_address.lower() for network in spec.networks if network.mac_address is not None]
     if len(set(macs)) < len(macs):
         yield "spec.networks: each interface has a macAddress of its own"
-    static = any(one.ip_config is not None and one.ip_config.mode == "static" for one in spec.networks)
+    static = any(network.ip_config is not None and network.ip_config.mode == "static" for network in spec.networks)
     if static and bootstrap_type(spec) != "cloudInit":
         yield "spec.networks: static addresses reach the guest by cloud-init: bootstrap.type must be cloudInit"
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from konverge.operators.wukong import names
 from konverge.operators.wukong.addresses import is_address, is_cidr
+from konverge.operators.wukong.effective_spec import is_pod_network
 from konverge.operators.wukong.spec_disks import OF_A_NEW_CLAIM, SOURCES, Disk, DiskSource
 from konverge.operators.wukong.spec_networks import OF_A_BRIDGE, OF_A_NAD, IpConfig, Network
 from konverge.operators.wukong.texts import LEAST, is_too_small
-from konverge.operators.wukong.wish import is_pod_network
 
 Problem = tuple[str, str]
 
@@ -84,7 +84,10 @@ def network_problems(network: Network) -> Iterator[Problem]:
 
 def _pod(network: Network) -> Iterator[Problem]:
     if network.type not in (None, "bridge") or _given(network, OF_A_NAD):
-        yield "", f"default is the pod network, which is made by nobody: leave type, {', '.join(OF_A_NAD)} out"
+        yield (
+            "",
+            f"default is the pod network, which is not created: leave type, {', '.join(OF_A_NAD)} out",
+        )
     if network.ip_config is not None and network.ip_config.mode != "dhcp":
         yield ".ipConfig", "the pod network gives the address itself: only dhcp"
 
@@ -101,8 +104,8 @@ def _bridge(network: Network) -> Iterator[Problem]:
     made = network.type in ("bridge", "ovs") and network.nad_name is None and not is_pod_network(network)
     if made and network.bridge_name is None and len(names.bridge(network.name)) > names.LONGEST_INTERFACE:
         yield ".bridgeName", "the bridge would be called br-NAME, longer than the 15 characters there are: give a name"
-    wished = network.node_network is not None and network.node_network.manage
-    if wished and network.physical_interface is None:
+    managed = network.node_network is not None and network.node_network.manage
+    if managed and network.physical_interface is None:
         yield ".physicalInterface", "a bridge that the operator makes needs the physicalInterface to put into it"
 
 

@@ -19,7 +19,7 @@ from konverge.operators.wukong.names import REQUESTED_SIZE
 from konverge.runtime import find_condition
 
 FIRST_CONSUMER = ("WaitForFirstConsumer", "PendingPopulation")
-"""The older and the newer word of CDI for the same: nothing is filled before somebody wants to read it."""
+"""CDI's older and newer names of one phase: nothing is filled before a first consumer reads it."""
 WAITING = "WaitingForFirstConsumer"
 
 
@@ -71,7 +71,7 @@ def _no(disk: str, reason: str, message: str, *, failed: bool = False) -> Standi
 def _of_volume(disk: str, volume: DataVolume, restarts: int) -> Standing:
     status = volume.status
     bound, running = find_condition(status.conditions, "Bound"), find_condition(status.conditions, "Running")
-    told = (running.message or "") if running is not None and running.status != "True" else ""
+    cause = (running.message or "") if running is not None and running.status != "True" else ""
     if bound is not None and bound.reason == "ClaimLost":
         return _no(disk, "ClaimLost", "the volume of its claim is lost", failed=True)
     if status.phase == "Succeeded":
@@ -79,14 +79,16 @@ def _of_volume(disk: str, volume: DataVolume, restarts: int) -> Standing:
     if status.phase in FIRST_CONSUMER:
         return Standing(False, waiting=f"disk {disk} waits for its first consumer")
     if status.phase == "Failed":
-        return _no(disk, "ImportFailed", f"CDI has given up: {told or 'no reason is told'}", failed=True)
+        return _no(disk, "ImportFailed", f"CDI has given up: {cause or 'no reason is cause'}", failed=True)
     if (status.restart_count or 0) >= restarts:
-        return _no(disk, "ImportFailing", f"the import failed {status.restart_count} times: {told or 'no reason told'}")
+        return _no(
+            disk, "ImportFailing", f"the import failed {status.restart_count} times: {cause or 'no reason cause'}"
+        )
     if status.phase == "UploadReady":
         return _no(disk, "WaitingForUpload", f"waits for data: virtctl image-upload dv {volume.metadata.name}")
     if status.phase == "Paused":
         return _no(disk, "ImportPaused", "the import is paused")
-    return _no(disk, "Importing", f"{status.phase or 'CDI has not looked at it yet'}{f': {told}' if told else ''}")
+    return _no(disk, "Importing", f"{status.phase or 'CDI has not looked at it yet'}{f': {cause}' if cause else ''}")
 
 
 def _why_pending(claim: PersistentVolumeClaim, storage: StorageClass | None) -> str:
@@ -103,9 +105,9 @@ def _why_pending(claim: PersistentVolumeClaim, storage: StorageClass | None) -> 
 
 
 def asked(volume: DataVolume | None, claim: PersistentVolumeClaim, size: str) -> str:
-    """The size that was wished last, of a disk that CDI filled: its claim is larger, by what a file system takes.
+    """The size that was requested last, of a disk that CDI filled: its claim is larger, by what a file system takes.
 
-    Where neither a note nor the DataVolume tells, nobody knows how much that was, and a smaller wish is believed.
+    Where neither an annotation nor the DataVolume says so, it is not known, and a smaller request is believed.
     """
     noted = claim.metadata.annotations.get(REQUESTED_SIZE, "")
     if noted:
@@ -130,10 +132,10 @@ def may_grow(
     disk: str, size: str, before: str, claim: PersistentVolumeClaim, storage: StorageClass | None
 ) -> Trouble | bool:
     """Whether the claim is to grow now, or why it never can."""
-    wish, last = Quantity(size), Quantity(before)
-    if wish == last:
+    desired, last = Quantity(size), Quantity(before)
+    if desired == last:
         return False
-    if wish < last:
+    if desired < last:
         return Trouble(SPEC_VALID, "DiskCannotShrink", f"disk {disk} has {before} and cannot shrink to {size}", True)
     if claim.status.phase != "Bound":
         return False  # a claim grows when it has a volume

@@ -1,4 +1,4 @@
-"""What cloud-init is told: user data (users, keys, host name) and network data (addresses), in one Secret.
+"""What cloud-init reads: user data (users, keys, host name) and network data (addresses), in one Secret.
 
 Both are built as plain data and written by a YAML library that quotes what has to be quoted, so no name, key or
 password can become anything else. Network data is a document of its own, because cloud-init takes no network
@@ -19,11 +19,7 @@ import yaml
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.operators.wukong import names
 from konverge.operators.wukong.children.metadata import metadata
-from konverge.operators.wukong.resource import Wukong
-from konverge.operators.wukong.spec import WukongSpec
-from konverge.operators.wukong.spec_guest import DEFAULT_GROUPS, User
-from konverge.operators.wukong.spec_networks import IpConfig, Network
-from konverge.operators.wukong.wish import (
+from konverge.operators.wukong.effective_spec import (
     all_users,
     attached,
     bootstrap_type,
@@ -32,6 +28,10 @@ from konverge.operators.wukong.wish import (
     mac_for,
     user_data_secret,
 )
+from konverge.operators.wukong.resource import Wukong
+from konverge.operators.wukong.spec import WukongSpec
+from konverge.operators.wukong.spec_guest import DEFAULT_GROUPS, User
+from konverge.operators.wukong.spec_networks import IpConfig, Network
 
 USER_DATA, NETWORK_DATA = "userdata", "networkdata"
 """The keys that KubeVirt looks for."""
@@ -55,7 +55,9 @@ class MissingSecret(LookupError):
 def wants_network_data(spec: WukongSpec) -> bool:
     """Where there is only one interface and nothing is said of it, images know themselves what to do."""
     cloud_init = bootstrap_type(spec) == "cloudInit"
-    return cloud_init and (len(attached(spec)) > 1 or any(one.ip_config or one.mtu for one in spec.networks))
+    return cloud_init and (
+        len(attached(spec)) > 1 or any(network.ip_config or network.mtu for network in spec.networks)
+    )
 
 
 def wants_user_data(spec: WukongSpec) -> bool:
@@ -91,7 +93,7 @@ def user_data(spec: WukongSpec, secrets: Secrets) -> str:
     users = all_users(spec)
     if users:
         config["users"] = [_user(user, shared, secrets) for user in users]
-        # Otherwise the guest would be told to let nobody in by password, whatever the users have.
+        # Otherwise cloud-init would disable passwords for all users, whatever they have.
         if any(not user.lock_passwd and _has_password(user) for user in users):
             config["ssh_pwauth"] = True
     elif shared:
@@ -100,18 +102,18 @@ def user_data(spec: WukongSpec, secrets: Secrets) -> str:
 
 
 def _user(user: User, shared: list[str], secrets: Secrets) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "name": user.name,
         "shell": user.shell,
         "groups": list(DEFAULT_GROUPS) if user.groups is None else list(user.groups),
         "lock_passwd": user.lock_passwd,
         "sudo": user.sudo or False,
     }
-    found |= _password(user, secrets)
+    entry |= _password(user, secrets)
     keys = [*shared, *(public_keys(secrets, user.ssh_key_secret) if user.ssh_key_secret is not None else ())]
     if keys:
-        found["ssh_authorized_keys"] = list(dict.fromkeys(keys))
-    return found
+        entry["ssh_authorized_keys"] = list(dict.fromkeys(keys))
+    return entry
 
 
 def _has_password(user: User) -> bool:
@@ -174,18 +176,18 @@ def network_data(wukong: Wukong) -> str:
 
 
 def _ethernet(wukong: Wukong, network: Network, *, first: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {"match": {"macaddress": mac_for(wukong, network)}}
+    entry: dict[str, Any] = {"match": {"macaddress": mac_for(wukong, network)}}
     ip = network.ip_config
     if ip is None or ip.mode == "dhcp":
-        found["dhcp4"] = True
+        entry["dhcp4"] = True
         if not first:
-            found["optional"] = True  # a net without DHCP must not hold up the start
+            entry["optional"] = True  # a net without DHCP must not hold up the start
     else:
-        found["dhcp4"] = False
-        found["addresses"] = addresses_of(ip)
+        entry["dhcp4"] = False
+        entry["addresses"] = addresses_of(ip)
     if network.mtu is not None and not is_pod_network(network):
-        found["mtu"] = network.mtu
-    return found | (_resolving(ip) if ip is not None else {})
+        entry["mtu"] = network.mtu
+    return entry | (_resolving(ip) if ip is not None else {})
 
 
 def addresses_of(ip: IpConfig) -> list[str]:
@@ -194,7 +196,7 @@ def addresses_of(ip: IpConfig) -> list[str]:
 
 
 def _resolving(ip: IpConfig) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    entry: dict[str, Any] = {}
     routes: list[dict[str, Any]] = []
     if ip.gateway is not None:
         # Not "default": before netplan understood that word, other renderers never did.
@@ -204,11 +206,11 @@ def _resolving(ip: IpConfig) -> dict[str, Any]:
         metric = {} if route.metric is None else {"metric": route.metric}
         routes.append({"to": route.to, "via": route.via, **metric})
     if routes:
-        found["routes"] = routes
+        entry["routes"] = routes
     if ip.dns_servers or ip.search_domains:
         servers = {"addresses": list(ip.dns_servers), "search": list(ip.search_domains)}
-        found["nameservers"] = {key: value for key, value in servers.items() if value}
-    return found
+        entry["nameservers"] = {key: value for key, value in servers.items() if value}
+    return entry
 
 
 def _yaml(data: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from konverge.objects.kinds.core_v1 import (
 )
 from konverge.operators.wukong import names
 from konverge.operators.wukong.children.metadata import metadata
+from konverge.operators.wukong.effective_spec import source_of
 from konverge.operators.wukong.kinds.cdi import (
     DataVolume,
     DataVolumeSource,
@@ -27,7 +28,6 @@ from konverge.operators.wukong.kinds.cdi import (
 from konverge.operators.wukong.kinds.domain import Present
 from konverge.operators.wukong.resource import Wukong
 from konverge.operators.wukong.spec_disks import Disk, DiskSource
-from konverge.operators.wukong.wish import source_of
 
 
 def claim_for(wukong: Wukong, disk: Disk) -> PersistentVolumeClaim:
@@ -65,7 +65,7 @@ def data_volume_for(wukong: Wukong, disk: Disk) -> DataVolume:
 
 
 def growth_for(wukong: Wukong, disk: Disk, request: Quantity) -> PersistentVolumeClaim:
-    """What makes the claim of a DataVolume larger: its request, and a note of the size that was wished.
+    """What makes the claim of a DataVolume larger: its request, and an annotation with the requested size.
 
     It is not ours (apply it with `own=False`). A plain claim grows by `claim_for` of the larger size.
     """
@@ -80,8 +80,8 @@ def growth_for(wukong: Wukong, disk: Disk, request: Quantity) -> PersistentVolum
     )
 
 
-def grown(request: Quantity, asked: Quantity, wished: Quantity) -> Quantity:
-    """What a claim must ask for so that a disk has the wished size, where it asked for `request` to have `asked`.
+def grown(request: Quantity, asked: Quantity, desired: Quantity) -> Quantity:
+    """What a claim must ask for so that a disk has the desired size, where it asked for `request` to have `asked`.
 
     CDI makes claims larger than the disk, by what a file system takes for itself: in proportion to the disk.
 
@@ -89,7 +89,7 @@ def grown(request: Quantity, asked: Quantity, wished: Quantity) -> Quantity:
     Quantity('22Gi')
     """
     share = request.fraction / asked.fraction if asked.fraction and request > asked else Fraction(1)
-    return wished if share == 1 else Quantity.of(ceil(wished.fraction * share), 0, wished.format)
+    return desired if share == 1 else Quantity.of(ceil(desired.fraction * share), 0, desired.format)
 
 
 def _requests(size: str | None) -> VolumeResourceRequirements:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from konverge.operators.wukong import names
+from konverge.operators.wukong.effective_spec import attached, boot_disk, bootstrap_type, is_pod_network, mac_for
 from konverge.operators.wukong.kinds import domain
 from konverge.operators.wukong.kinds.domain import Domain, Present
 from konverge.operators.wukong.resource import Wukong
 from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.spec_disks import Disk
 from konverge.operators.wukong.spec_networks import Network
-from konverge.operators.wukong.wish import attached, boot_disk, bootstrap_type, is_pod_network, mac_for
 
 _SPINLOCKS = 8191
 """What Microsoft recommends to hosts."""
@@ -84,12 +84,12 @@ def _devices(wukong: Wukong) -> domain.Devices:
 
 def _disks(spec: WukongSpec) -> list[domain.Disk]:
     first = boot_disk(spec).name
-    found = [_disk(spec, disk, boots=disk.name == first) for disk in spec.disks]
+    disks = [_disk(spec, disk, boots=disk.name == first) for disk in spec.disks]
     if bootstrap_type(spec) == "cloudInit":
-        found.append(domain.Disk(name=names.CLOUD_INIT_VOLUME, disk=domain.Target(bus="virtio")))
+        disks.append(domain.Disk(name=names.CLOUD_INIT_VOLUME, disk=domain.Target(bus="virtio")))
     elif bootstrap_type(spec) == "sysprep":
-        found.append(domain.Disk(name=names.SYSPREP_VOLUME, cdrom=domain.Target(bus="sata")))
-    return found
+        disks.append(domain.Disk(name=names.SYSPREP_VOLUME, cdrom=domain.Target(bus="sata")))
+    return disks
 
 
 def _disk(spec: WukongSpec, disk: Disk, *, boots: bool) -> domain.Disk:
@@ -105,7 +105,7 @@ def _usual_bus(spec: WukongSpec, disk: Disk) -> str:
 
 
 def _interface(wukong: Wukong, network: Network) -> domain.Interface:
-    found = domain.Interface(
+    interface = domain.Interface(
         name=network.name,
         mac_address=mac_for(wukong, network),
         model=network.model or ("e1000e" if wukong.spec.guest == "windows" and network.type != "sriov" else None),
@@ -113,12 +113,12 @@ def _interface(wukong: Wukong, network: Network) -> domain.Interface:
     )
     match network.binding or _usual_binding(network):
         case "masquerade":
-            found.masquerade = Present()
+            interface.masquerade = Present()
         case "sriov":
-            found.sriov = Present()
+            interface.sriov = Present()
         case _:
-            found.bridge = Present()
-    return found
+            interface.bridge = Present()
+    return interface
 
 
 def _usual_binding(network: Network) -> str:

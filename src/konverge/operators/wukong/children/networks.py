@@ -12,11 +12,11 @@ from typing import Any, Literal
 from konverge.objects import ObjectMeta
 from konverge.operators.wukong import names
 from konverge.operators.wukong.children.metadata import metadata
+from konverge.operators.wukong.effective_spec import bridge_of
 from konverge.operators.wukong.kinds.multus import NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec
 from konverge.operators.wukong.kinds.nmstate import NodeNetworkConfigurationPolicy, PolicySpec
 from konverge.operators.wukong.resource import Wukong
 from konverge.operators.wukong.spec_networks import Network
-from konverge.operators.wukong.wish import bridge_of
 
 CNI_VERSION = "0.3.1"
 RESOURCE_NAME = "k8s.v1.cni.cncf.io/resourceName"

@@ -10,7 +10,7 @@ from konverge.operators.wukong.spec_guest import Expose
 
 
 def services_for(wukong: Wukong) -> list[Service]:
-    return [service_for(wukong, one) for one in wukong.spec.expose]
+    return [service_for(wukong, exposed) for exposed in wukong.spec.expose]
 
 
 def service_for(wukong: Wukong, expose: Expose) -> Service:

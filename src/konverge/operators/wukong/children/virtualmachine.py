@@ -1,4 +1,4 @@
-"""The VirtualMachine: processors, memory, disks and networks of a Wukong, in KubeVirt's words.
+"""The VirtualMachine: processors, memory, disks and networks of a Wukong, as KubeVirt declares them.
 
 Processors are counted in sockets, since only these can be added to a running machine. Volumes are claims, not
 DataVolumes: a restore puts the data back into them. What KubeVirt and others fill in (the board, the architecture, a
@@ -19,12 +19,7 @@ from konverge.operators.wukong import names
 from konverge.operators.wukong.children.cloudinit import wants_network_data
 from konverge.operators.wukong.children.hardware import domain_for
 from konverge.operators.wukong.children.metadata import metadata
-from konverge.operators.wukong.kinds import machines
-from konverge.operators.wukong.kinds.domain import Present
-from konverge.operators.wukong.kinds.machines import InstanceSpec, InstanceTemplate, TemplateMeta, VirtualMachine
-from konverge.operators.wukong.resource import Wukong
-from konverge.operators.wukong.spec import Matcher, WukongSpec
-from konverge.operators.wukong.wish import (
+from konverge.operators.wukong.effective_spec import (
     all_users,
     attached,
     attachment_name,
@@ -35,6 +30,11 @@ from konverge.operators.wukong.wish import (
     run_strategy,
     user_data_secret,
 )
+from konverge.operators.wukong.kinds import machines
+from konverge.operators.wukong.kinds.domain import Present
+from konverge.operators.wukong.kinds.machines import InstanceSpec, InstanceTemplate, TemplateMeta, VirtualMachine
+from konverge.operators.wukong.resource import Wukong
+from konverge.operators.wukong.spec import Matcher, WukongSpec
 
 
 def virtual_machine_for(wukong: Wukong, *, strategy: str | None = None) -> VirtualMachine:
@@ -55,10 +55,10 @@ def virtual_machine_for(wukong: Wukong, *, strategy: str | None = None) -> Virtu
 
 
 def _labels(wukong: Wukong) -> dict[str, str]:
-    found = names.labels(wukong.metadata.name)
+    labels = names.labels(wukong.metadata.name)
     if _spread(wukong.spec):
-        found[names.SPREAD] = "true"
-    return found
+        labels[names.SPREAD] = "true"
+    return labels
 
 
 def _matcher(given: Matcher | None) -> machines.Matcher | None:
@@ -84,7 +84,7 @@ def _instance(wukong: Wukong) -> InstanceSpec:
 
 def _volumes(wukong: Wukong) -> list[machines.Volume]:
     spec = wukong.spec
-    found = [
+    volumes = [
         machines.Volume(
             name=disk.name,
             persistent_volume_claim=machines.ClaimSource(
@@ -94,11 +94,11 @@ def _volumes(wukong: Wukong) -> list[machines.Volume]:
         for disk in spec.disks
     ]
     if bootstrap_type(spec) == "cloudInit":
-        found.append(machines.Volume(name=names.CLOUD_INIT_VOLUME, cloud_init_no_cloud=_cloud_init(wukong)))
+        volumes.append(machines.Volume(name=names.CLOUD_INIT_VOLUME, cloud_init_no_cloud=_cloud_init(wukong)))
     if spec.bootstrap is not None and spec.bootstrap.sysprep_secret is not None:
         files = machines.SysprepSource(secret=LocalObjectReference(name=spec.bootstrap.sysprep_secret))
-        found.append(machines.Volume(name=names.SYSPREP_VOLUME, sysprep=files))
-    return found
+        volumes.append(machines.Volume(name=names.SYSPREP_VOLUME, sysprep=files))
+    return volumes
 
 
 def _cloud_init(wukong: Wukong) -> machines.CloudInitSource:

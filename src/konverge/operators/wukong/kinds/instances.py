@@ -12,7 +12,7 @@ from konverge.objects.model import NullableList, nulls_to_empty
 
 
 class InstanceInterface(Model):
-    """A network card as domain, pod and guest agent tell of it. One that the guest made itself has no name."""
+    """A network card as domain, pod and guest agent report it. One that the guest made itself has no name."""
 
     name: str = ""
     mac: str = ""
@@ -25,7 +25,7 @@ class InstanceInterface(Model):
 
 
 class GuestOsInfo(Model):
-    """What the guest agent tells about the system."""
+    """What the guest agent reports about the system."""
 
     name: str = ""
     pretty_name: str = ""

@@ -18,7 +18,8 @@ class ClaimSource(Model):
 
 
 class CloudInitSource(Model):
-    """What cloud-init reads; in Secrets, because inline data may have 2048 bytes and is readable by everybody."""
+    """What cloud-init reads; in Secrets, because inline data may have 2048 bytes and is readable by every user who may
+    read the machine."""
 
     secret_ref: LocalObjectReference | None = None
     network_data_secret_ref: LocalObjectReference | None = None

@@ -9,7 +9,7 @@ from konverge.objects.model import NullableList, nulls_to_empty
 
 
 class PolicySpec(Model):
-    """The wished state, in NMState's own words."""
+    """The desired state, in NMState's own schema."""
 
     node_selector: dict[str, str] = {}
     desired_state: dict[str, Any] = {}
@@ -25,7 +25,7 @@ class PolicyStatus(Model):
 
 
 class NodeNetworkConfigurationPolicy(Object):
-    """A wish about the interfaces of nodes. Its deletion undoes nothing."""
+    """The desired interfaces of nodes. Its deletion undoes nothing."""
 
     resource: ClassVar[Resource] = Resource(
         "nmstate.io", "v1", "NodeNetworkConfigurationPolicy", "nodenetworkconfigurationpolicies", namespaced=False

@@ -1,7 +1,7 @@
 """Step 7: the disks. A DataVolume where there is something to fill it with, else a plain claim; or one that was there.
 
 What was made is never made again: CDI may delete a DataVolume when its work is done, and a claim that is gone took its
-data along. An empty disk in its place would be a silent loss, so that is told, and left to people.
+data along. An empty disk in its place would be a silent loss, so it is reported, and left to the user.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from konverge.client import MergePatch
 from konverge.objects import Object, Quantity, to_dict
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
 from konverge.objects.kinds.storage_v1 import StorageClass
-from konverge.operators.wukong import wish
+from konverge.operators.wukong import effective_spec
 from konverge.operators.wukong.children.disks import claim_for, data_volume_for, grown, growth_for
 from konverge.operators.wukong.conditions import SPEC_VALID, VOLUMES_BOUND, Trouble
 from konverge.operators.wukong.kinds import DataVolume
 from konverge.operators.wukong.names import REQUESTED_SIZE
 from konverge.operators.wukong.spec_disks import Disk
 from konverge.operators.wukong.status import VolumeStatus
-from konverge.operators.wukong.steps.round import Round
+from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.operators.wukong.volumes import Standing, asked, capacity, may_grow, requested, stands
 from konverge.runtime import controller_of
 
@@ -30,50 +30,50 @@ LOST = "Lost"
 """The phase of a disk whose claim is gone; until there is one again, or the disk is taken out of the spec."""
 
 
-async def disks(round: Round) -> None:
+async def disks(state: ReconcileState) -> None:
     """Make what is missing, let grow what should, and note how far everything is."""
-    if round.restoring or (round.vm is not None and round.vm.status.restore_in_progress):
-        round.volumes = list(round.status.volumes)  # they are being replaced, and are nobody else's business
+    if state.restoring or (state.vm is not None and state.vm.status.restore_in_progress):
+        state.volumes = list(state.status.volumes)  # they are being replaced, and no other step looks at them
         return
-    for disk in round.spec.spec.disks:
-        standing = await _disk(round, disk)
+    for disk in state.spec.spec.disks:
+        standing = await _disk(state, disk)
         if standing.trouble is not None:
-            round.trouble.append(standing.trouble)
-            round.missing_disks.add(disk.name)
+            state.trouble.append(standing.trouble)
+            state.missing_disks.add(disk.name)
         if standing.waiting:
-            round.waiting.append(standing.waiting)
+            state.waiting.append(standing.waiting)
 
 
-async def _disk(round: Round, disk: Disk) -> Standing:
-    ctx, name = round.ctx, wish.claim_name(round.spec, disk)
+async def _disk(state: ReconcileState, disk: Disk) -> Standing:
+    ctx, name = state.ctx, effective_spec.claim_name(state.spec, disk)
     claim = await ctx.get(PersistentVolumeClaim, name)
     if disk.existing_claim is not None:
-        return await _existing(round, disk, claim)
-    filled = wish.source_of(round.spec.spec, disk) is not None
+        return await _existing(state, disk, claim)
+    filled = effective_spec.source_of(state.spec.spec, disk) is not None
     if filled and claim is None and not ctx.serves(DataVolume):
-        return _no(round, disk, "CDIMissing", "the cluster has no CDI to fill it: install it, or leave the image out")
+        return _no(state, disk, "CDIMissing", "the cluster has no CDI to fill it: install it, or leave the image out")
     volume = await ctx.get(DataVolume, name) if filled and ctx.serves(DataVolume) else None
-    await _reclaim(round, claim)
+    await _reclaim(state, claim)
     trouble = (
-        _foreign(round, disk, volume, claim)
-        or _lost(round, disk, volume, claim)
-        or (_abandoned(round, disk, volume, claim) if filled else None)
+        _foreign(state, disk, volume, claim)
+        or _lost(state, disk, volume, claim)
+        or (_abandoned(state, disk, volume, claim) if filled else None)
     )
     if trouble is not None:
-        return _note(round, disk, volume, claim, Standing(False, trouble))
-    storage = await _storage(round, claim)
-    trouble = await (_fill(round, disk, volume, claim, storage) if filled else _keep(round, disk, claim, storage))
+        return _note(state, disk, volume, claim, Standing(False, trouble))
+    storage = await _storage(state, claim)
+    trouble = await (_fill(state, disk, volume, claim, storage) if filled else _keep(state, disk, claim, storage))
     if trouble is not None:
-        round.trouble.append(trouble)  # what was asked of the disk cannot be; the disk itself is as it was
+        state.trouble.append(trouble)  # what was asked of the disk cannot be; the disk itself is as it was
     if volume is None and claim is None:
-        return _note(round, disk, None, None, _missing(disk))
-    standing = stands(disk.name, volume, claim, storage, restarts=round.options.import_restarts)
-    return _note(round, disk, volume, claim, standing)
+        return _note(state, disk, None, None, _missing(disk))
+    standing = stands(disk.name, volume, claim, storage, restarts=state.options.import_restarts)
+    return _note(state, disk, volume, claim, standing)
 
 
-async def _storage(round: Round, claim: PersistentVolumeClaim | None) -> StorageClass | None:
+async def _storage(state: ReconcileState, claim: PersistentVolumeClaim | None) -> StorageClass | None:
     name = claim.spec.storage_class_name if claim is not None else None
-    return await round.ctx.get(StorageClass, name) if name else None
+    return await state.ctx.get(StorageClass, name) if name else None
 
 
 def _missing(disk: Disk) -> Standing:
@@ -84,7 +84,7 @@ def _missing(disk: Disk) -> Standing:
 
 
 async def _fill(
-    round: Round,
+    state: ReconcileState,
     disk: Disk,
     volume: DataVolume | None,
     claim: PersistentVolumeClaim | None,
@@ -92,19 +92,19 @@ async def _fill(
 ) -> Trouble | None:
     """A disk with a source. Its DataVolume never changes: what grows is the claim."""
     if volume is None and claim is not None:
-        return await _grow(round, disk, None, claim, storage)  # CDI has tidied up after itself
-    wanted = data_volume_for(round.spec, disk)
+        return await _grow(state, disk, None, claim, storage)  # CDI has tidied up after itself
+    wanted = data_volume_for(state.spec, disk)
     if volume is not None:
         if (wanted.spec.source, wanted.spec.source_ref) != (volume.spec.source, volume.spec.source_ref):
             return _refused(disk, "DiskSourceChanged", "what it was made from cannot change: add another disk")
         wanted.spec.storage = volume.spec.storage
     if volume is None or not volume.metadata.deletion_timestamp:
-        await round.ctx.apply(wanted, own=not wish.is_kept(round.spec.spec, disk))
-    return None if claim is None else await _grow(round, disk, volume, claim, storage)
+        await state.ctx.apply(wanted, own=not effective_spec.is_kept(state.spec.spec, disk))
+    return None if claim is None else await _grow(state, disk, volume, claim, storage)
 
 
 async def _grow(
-    round: Round,
+    state: ReconcileState,
     disk: Disk,
     volume: DataVolume | None,
     claim: PersistentVolumeClaim,
@@ -119,19 +119,19 @@ async def _grow(
     present = Quantity(requested(claim))
     if verdict:
         request = grown(present, Quantity(before), Quantity(disk.size))
-        await round.ctx.apply(growth_for(round.spec, disk, request), own=False)
-        round.ctx.event("DiskGrows", f"disk {disk.name} grows from {before} to {disk.size}")
+        await state.ctx.apply(growth_for(state.spec, disk, request), own=False)
+        state.ctx.event("DiskGrows", f"disk {disk.name} grows from {before} to {disk.size}")
     elif claim.status.phase == "Bound" and REQUESTED_SIZE not in claim.metadata.annotations:
         # The DataVolume knows it, but CDI may delete that one day.
-        await round.ctx.apply(growth_for(round.spec, replace(disk, size=before), present), own=False)
+        await state.ctx.apply(growth_for(state.spec, replace(disk, size=before), present), own=False)
     return None
 
 
 async def _keep(
-    round: Round, disk: Disk, claim: PersistentVolumeClaim | None, storage: StorageClass | None
+    state: ReconcileState, disk: Disk, claim: PersistentVolumeClaim | None, storage: StorageClass | None
 ) -> Trouble | None:
     """A disk that begins empty."""
-    wanted = claim_for(round.spec, disk)
+    wanted = claim_for(state.spec, disk)
     if claim is not None:
         if claim.metadata.deletion_timestamp:
             return None
@@ -140,20 +140,22 @@ async def _keep(
         if isinstance(verdict, Trouble):
             return verdict
         if verdict:
-            round.ctx.event("DiskGrows", f"disk {disk.name} grows from {before} to {disk.size}")
+            state.ctx.event("DiskGrows", f"disk {disk.name} grows from {before} to {disk.size}")
         else:
             wanted.spec.resources = claim.spec.resources
         wanted.spec.access_modes = claim.spec.access_modes  # how it is used was settled when it was made
         wanted.spec.volume_mode = claim.spec.volume_mode if wanted.spec.volume_mode is not None else None
-    await round.ctx.apply(wanted, own=not wish.is_kept(round.spec.spec, disk))
+    await state.ctx.apply(wanted, own=not effective_spec.is_kept(state.spec.spec, disk))
     return None
 
 
 def _class_changed(disk: Disk, claim: PersistentVolumeClaim) -> Trouble | None:
-    wished, present = disk.storage_class_name, claim.spec.storage_class_name
-    if wished is None or wished == present:
+    desired, present = disk.storage_class_name, claim.spec.storage_class_name
+    if desired is None or desired == present:
         return None
-    return _refused(disk, "DiskClassChanged", f"it is of class {present} and cannot move to {wished}: add another disk")
+    return _refused(
+        disk, "DiskClassChanged", f"it is of class {present} and cannot move to {desired}: add another disk"
+    )
 
 
 def _refused(disk: Disk, reason: str, message: str) -> Trouble:
@@ -164,39 +166,43 @@ def _refused(disk: Disk, reason: str, message: str) -> Trouble:
 
 
 def _foreign(
-    round: Round, disk: Disk, volume: DataVolume | None, claim: PersistentVolumeClaim | None
+    state: ReconcileState, disk: Disk, volume: DataVolume | None, claim: PersistentVolumeClaim | None
 ) -> Trouble | None:
-    """A claim that somebody else made under our name is not to be written to."""
+    """A claim of another owner under our name is not written to."""
     present: Object | None = volume if volume is not None else claim
-    if present is None or round.owns(present) or _recorded(round, disk):
+    if present is None or state.owns(present) or _recorded(state, disk):
         return None
     owner = controller_of(present)
     if volume is None and owner is not None and owner.kind == "DataVolume" and owner.name == present.metadata.name:
         return None  # its DataVolume is on its way out of the cache, or in
     kind = type(present).resource.kind
-    message = f"disk {disk.name}: there is a {kind} {present.metadata.name} of somebody else: name it as existingClaim"
+    message = f"disk {disk.name}: {kind} {present.metadata.name} belongs to another owner: name it as existingClaim"
     return Trouble(VOLUMES_BOUND, "ClaimNotOurs", f"{message}, or rename the disk", failed=True)
 
 
-async def _reclaim(round: Round, claim: PersistentVolumeClaim | None) -> None:
+async def _reclaim(state: ReconcileState, claim: PersistentVolumeClaim | None) -> None:
     """A restore makes the machine the owner of the claims it puts back: they would go with it, kept or not."""
     owner = controller_of(claim) if claim is not None else None
-    if claim is None or owner is None or round.vm is None or owner.uid != round.vm.metadata.uid:
+    if claim is None or owner is None or state.vm is None or owner.uid != state.vm.metadata.uid:
         return
-    claim.metadata.owner_references = [one for one in claim.metadata.owner_references if one.uid != owner.uid]
-    owners = [to_dict(one) for one in claim.metadata.owner_references]
+    claim.metadata.owner_references = [
+        reference for reference in claim.metadata.owner_references if reference.uid != owner.uid
+    ]
+    owners = [to_dict(reference) for reference in claim.metadata.owner_references]
     place = claim.metadata
     patch = MergePatch({"metadata": {"ownerReferences": owners, "resourceVersion": place.resource_version}})
-    await round.ctx.client.patch(PersistentVolumeClaim, place.name, patch, place.namespace)
+    await state.ctx.client.patch(PersistentVolumeClaim, place.name, patch, place.namespace)
 
 
-def _recorded(round: Round, disk: Disk) -> VolumeStatus | None:
+def _recorded(state: ReconcileState, disk: Disk) -> VolumeStatus | None:
     """What the status says about a disk of which there was something before."""
-    return next((one for one in round.status.volumes if one.name == disk.name and one.phase), None)
+    return next((volume for volume in state.status.volumes if volume.name == disk.name and volume.phase), None)
 
 
-def _lost(round: Round, disk: Disk, volume: DataVolume | None, claim: PersistentVolumeClaim | None) -> Trouble | None:
-    known = _recorded(round, disk)
+def _lost(
+    state: ReconcileState, disk: Disk, volume: DataVolume | None, claim: PersistentVolumeClaim | None
+) -> Trouble | None:
+    known = _recorded(state, disk)
     if claim is not None or known is None or not (known.bound or known.phase == LOST):
         return None
     message = (
@@ -207,43 +213,47 @@ def _lost(round: Round, disk: Disk, volume: DataVolume | None, claim: Persistent
 
 
 def _abandoned(
-    round: Round, disk: Disk, volume: DataVolume | None, claim: PersistentVolumeClaim | None
+    state: ReconcileState, disk: Disk, volume: DataVolume | None, claim: PersistentVolumeClaim | None
 ) -> Trouble | None:
     """A claim whose DataVolume was deleted before it was filled: it goes as well, and whatever is in it is no disk."""
     owner = controller_of(claim) if claim is not None else None
-    known = _recorded(round, disk)
+    known = _recorded(state, disk)
     if volume is not None or owner is None or owner.kind != "DataVolume" or (known is not None and known.bound):
         return None
-    return Trouble(VOLUMES_BOUND, "ClaimPending", f"disk {disk.name}: its DataVolume is gone, and comes anew")
+    return Trouble(VOLUMES_BOUND, "ClaimPending", f"disk {disk.name}: its DataVolume is gone and is being recreated")
 
 
-async def _existing(round: Round, disk: Disk, claim: PersistentVolumeClaim | None) -> Standing:
+async def _existing(state: ReconcileState, disk: Disk, claim: PersistentVolumeClaim | None) -> Standing:
     if claim is None:
-        return _no(round, disk, "ClaimNotFound", f"there is no claim {disk.existing_claim}")
-    standing = stands(disk.name, None, claim, await _storage(round, claim), restarts=round.options.import_restarts)
-    return _note(round, disk, None, claim, standing)
+        return _no(state, disk, "ClaimNotFound", f"there is no claim {disk.existing_claim}")
+    standing = stands(disk.name, None, claim, await _storage(state, claim), restarts=state.options.import_restarts)
+    return _note(state, disk, None, claim, standing)
 
 
 # ------------------------------------------------------------------ telling
 
 
-def _no(round: Round, disk: Disk, reason: str, message: str) -> Standing:
+def _no(state: ReconcileState, disk: Disk, reason: str, message: str) -> Standing:
     standing = Standing(False, Trouble(VOLUMES_BOUND, reason, f"disk {disk.name}: {message}"))
-    return _note(round, disk, None, None, standing)
+    return _note(state, disk, None, None, standing)
 
 
 def _note(
-    round: Round, disk: Disk, volume: DataVolume | None, claim: PersistentVolumeClaim | None, standing: Standing
+    state: ReconcileState,
+    disk: Disk,
+    volume: DataVolume | None,
+    claim: PersistentVolumeClaim | None,
+    standing: Standing,
 ) -> Standing:
     """The entry of the status."""
-    known, reason = _recorded(round, disk), standing.trouble.reason if standing.trouble is not None else ""
+    known, reason = _recorded(state, disk), standing.trouble.reason if standing.trouble is not None else ""
     lost = reason == "ClaimLost" and claim is None
     entry = VolumeStatus(
         name=disk.name,
-        pvc_name=wish.claim_name(round.spec, disk),
+        pvc_name=effective_spec.claim_name(state.spec, disk),
         bound=standing.bound or (reason == "ClaimDeleting" and known is not None and known.bound),
         size=disk.size or "",
-        type=_type(round, disk),
+        type=_type(state, disk),
     )
     if lost:
         entry.phase = LOST
@@ -258,22 +268,22 @@ def _note(
     if claim is not None:
         entry.requested, entry.capacity = requested(claim), capacity(claim)
     entry.message = standing.waiting or (standing.trouble.message if standing.trouble is not None else "")
-    round.volumes.append(entry)
+    state.volumes.append(entry)
     return standing
 
 
-def _progress(known: VolumeStatus | None, phase: str, told: str) -> str:
-    """Told in steps: an import that says something every second is no reason to write every second."""
+def _progress(known: VolumeStatus | None, phase: str, progress: str) -> str:
+    """Reported in steps: an import that reports every second is no reason to write every second."""
     if known is None or known.phase != phase:
-        return told
+        return progress
     try:
-        moved = float(told.rstrip("%")) - float(known.progress.rstrip("%"))
+        moved = float(progress.rstrip("%")) - float(known.progress.rstrip("%"))
     except ValueError:
-        return told
-    return known.progress if 0 <= moved < PROGRESS_STEP else told
+        return progress
+    return known.progress if 0 <= moved < PROGRESS_STEP else progress
 
 
-def _type(round: Round, disk: Disk) -> Literal["PersistentVolumeClaim", "DataVolume", "Existing"]:
+def _type(state: ReconcileState, disk: Disk) -> Literal["PersistentVolumeClaim", "DataVolume", "Existing"]:
     if disk.existing_claim is not None:
         return "Existing"
-    return "DataVolume" if wish.source_of(round.spec.spec, disk) is not None else "PersistentVolumeClaim"
+    return "DataVolume" if effective_spec.source_of(state.spec.spec, disk) is not None else "PersistentVolumeClaim"

@@ -1,9 +1,9 @@
 """What others have put into a machine, kept there by every apply. Pure.
 
-The lists of a VirtualMachine are one field each to the API server: whoever applies one applies all of it. A volume that
-somebody plugged in with `virtctl addvolume` is in such a list, so it goes into the wish as it is. What the operator
-itself put there before, and no longer wishes, is left out: an annotation, written along with the lists, says what that
-was.
+The lists of a VirtualMachine are one field each to the API server: to apply one is to apply all of it. A volume that
+a user plugged in with `virtctl addvolume` is in such a list, so it goes into the desired machine as it is. What the
+operator itself put there before, and no longer wants, is left out: an annotation, written along with the lists, says
+what that was.
 """
 
 from __future__ import annotations
@@ -29,30 +29,32 @@ class Machine(Object):
     spec: dict[str, Any] = field(default_factory=dict)
 
 
-def with_foreign(wish: VirtualMachine, live: dict[str, Any] | None) -> Machine:
-    """The wish, and in its lists also those entries of the live machine that never were ours."""
-    spec = to_dict(wish)["spec"]
+def with_foreign(desired: VirtualMachine, live: dict[str, Any] | None) -> Machine:
+    """The desired machine, and in its lists also those entries of the live machine that never were ours."""
+    spec = to_dict(desired)["spec"]
     wanted = spec["template"]["spec"]
-    wish.metadata.annotations[PARTS] = ",".join(sorted({one["name"] for path in _LISTS for one in _at(wanted, path)}))
+    desired.metadata.annotations[PARTS] = ",".join(
+        sorted({part["name"] for path in _LISTS for part in _at(wanted, path)})
+    )
     if live is not None:
         ours = (live.get("metadata", {}).get("annotations") or {}).get(PARTS, "").split(",")
         present = live.get("spec", {}).get("template", {}).get("spec", {})
         for path in _LISTS:
             _add(wanted, present, path, ours)
-    return Machine(metadata=wish.metadata, spec=spec)
+    return Machine(metadata=desired.metadata, spec=spec)
 
 
 def _at(spec: dict[str, Any], path: tuple[str, ...]) -> list[dict[str, Any]]:
-    found: Any = spec
+    value: Any = spec
     for step in path:
-        found = found.get(step) or {}
-    return list(found)
+        value = value.get(step) or {}
+    return list(value)
 
 
 def _add(wanted: dict[str, Any], present: dict[str, Any], path: tuple[str, ...], ours: Collection[str]) -> None:
     mine = _at(wanted, path)
-    taken = {one.get("name") for one in mine} | set(ours)
-    others = [one for one in _at(present, path) if one.get("name") not in taken]
+    taken = {part.get("name") for part in mine} | set(ours)
+    others = [part for part in _at(present, path) if part.get("name") not in taken]
     if others:
         *way, last = path
         for step in way:

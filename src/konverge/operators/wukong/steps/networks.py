@@ -1,51 +1,51 @@
 """Step 6: the networks. A NetworkAttachmentDefinition that is named must be there; any other is made, and repaired.
 
 A machine without one of its networks would be another machine, so where Multus is missing it is not started: the pod
-network takes nobody's place in silence.
+network never silently replaces another one.
 """
 
 from __future__ import annotations
 
-from konverge.operators.wukong import names, wish
+from konverge.operators.wukong import effective_spec, names
 from konverge.operators.wukong.children.networks import nad_for
 from konverge.operators.wukong.conditions import NETWORKS_CONFIGURED, Trouble
 from konverge.operators.wukong.kinds import NetworkAttachmentDefinition
 from konverge.operators.wukong.spec_networks import Network
 from konverge.operators.wukong.status import NetworkStatus
 from konverge.operators.wukong.steps.nodes import node_network
-from konverge.operators.wukong.steps.round import Round
+from konverge.operators.wukong.steps.state import ReconcileState
 
 
-async def networks(round: Round) -> None:
+async def networks(state: ReconcileState) -> None:
     """Make or find what every interface is attached to."""
-    wukong = round.spec
-    known = {one.name: one for one in round.status.networks}
-    for network in wish.attached(wukong.spec):
+    wukong = state.spec
+    known = {network_status.name: network_status for network_status in state.status.networks}
+    for network in effective_spec.attached(wukong.spec):
         entry = known.get(network.name) or NetworkStatus(name=network.name)
-        entry.nad_name = wish.attachment_name(wukong, network)
+        entry.nad_name = effective_spec.attachment_name(wukong, network)
         entry.primary = network.primary
-        entry.mac_address = entry.mac_address or wish.mac_for(wukong, network)
-        round.networks.append(entry)
-        trouble = await _attach(round, network)
+        entry.mac_address = entry.mac_address or effective_spec.mac_for(wukong, network)
+        state.networks.append(entry)
+        trouble = await _attach(state, network)
         if trouble is not None:
-            round.trouble.append(trouble)
+            state.trouble.append(trouble)
 
 
-async def _attach(round: Round, network: Network) -> Trouble | None:
-    if wish.is_pod_network(network):
+async def _attach(state: ReconcileState, network: Network) -> Trouble | None:
+    if effective_spec.is_pod_network(network):
         return None
-    if not round.ctx.serves(NetworkAttachmentDefinition):
+    if not state.ctx.serves(NetworkAttachmentDefinition):
         return _no(network, "MultusMissing", "the cluster has no Multus: install it, or leave the network out")
     if network.nad_name is not None:
-        return await _given(round, network, network.nad_name)
-    await round.make(nad_for(round.spec, network))
-    return await node_network(round, network)
+        return await _given(state, network, network.nad_name)
+    await state.make(nad_for(state.spec, network))
+    return await node_network(state, network)
 
 
-async def _given(round: Round, network: Network, name: str) -> Trouble | None:
+async def _given(state: ReconcileState, network: Network, name: str) -> Trouble | None:
     namespace, _, plain = name.rpartition("/")
-    found = await round.ctx.get(NetworkAttachmentDefinition, plain, namespace or None)
-    if found is None:
+    attachment = await state.ctx.get(NetworkAttachmentDefinition, plain, namespace or None)
+    if attachment is None:
         return _no(network, "NetworkNotFound", f"there is no NetworkAttachmentDefinition {name}")
     return None
 
@@ -54,22 +54,22 @@ def _no(network: Network, reason: str, message: str) -> Trouble:
     return Trouble(NETWORKS_CONFIGURED, reason, f"network {network.name}: {message}")
 
 
-async def sweep(round: Round) -> None:
+async def sweep(state: ReconcileState) -> None:
     """Definitions of ours that no network has any more, once the machine has let go of them."""
-    ctx, wukong = round.ctx, round.spec
+    ctx, wukong = state.ctx, state.spec
     if not ctx.serves(NetworkAttachmentDefinition):
         return
-    wished = {wish.attachment_name(wukong, network) for network in wukong.spec.networks}
-    used = _used(round)
-    for one in await ctx.owned(NetworkAttachmentDefinition):
-        name = one.metadata.name
-        if name not in wished and name not in used and not one.metadata.deletion_timestamp:
+    desired = {effective_spec.attachment_name(wukong, network) for network in wukong.spec.networks}
+    used = _used(state)
+    for attachment in await ctx.owned(NetworkAttachmentDefinition):
+        name = attachment.metadata.name
+        if name not in desired and name not in used and not attachment.metadata.deletion_timestamp:
             await ctx.delete(NetworkAttachmentDefinition, name)
 
 
-def _used(round: Round) -> set[str]:
+def _used(state: ReconcileState) -> set[str]:
     """By the machine as it is, or as it still runs."""
-    template = round.vm.spec.template.spec.networks or [] if round.vm is not None else []
-    plugged = {one.name for one in round.vmi.status.interfaces} if round.vmi is not None else set()
-    found = {one.multus.network_name for one in template if one.multus is not None}
-    return found | {names.attachment(round.name, one) for one in plugged if one}
+    template = state.vm.spec.template.spec.networks or [] if state.vm is not None else []
+    plugged = {entry.name for entry in state.vmi.status.interfaces} if state.vmi is not None else set()
+    named = {entry.multus.network_name for entry in template if entry.multus is not None}
+    return named | {names.attachment(state.name, entry) for entry in plugged if entry}

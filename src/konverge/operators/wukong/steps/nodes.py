@@ -13,14 +13,14 @@ from typing import Any
 from konverge.cache.record import Meta, Record
 from konverge.objects import from_json
 from konverge.objects.kinds.core_v1 import Node
-from konverge.operators.wukong import names, wish
+from konverge.operators.wukong import effective_spec, names
 from konverge.operators.wukong.children.networks import policy_for
 from konverge.operators.wukong.conditions import NETWORKS_CONFIGURED, Trouble
 from konverge.operators.wukong.kinds import NodeNetworkConfigurationPolicy, NodeNetworkState
 from konverge.operators.wukong.kinds.nmstate import NodeInterface
 from konverge.operators.wukong.resource import AnyWukong
 from konverge.operators.wukong.spec_networks import Network
-from konverge.operators.wukong.steps.round import Round
+from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime import find_condition, is_true
 
 BRIDGES = "bridges"
@@ -28,24 +28,24 @@ BRIDGES = "bridges"
 _EVERYWHERE = ("0.0.0.0/0", "::/0")
 
 
-async def node_network(round: Round, network: Network) -> Trouble | None:
-    """The bridge of a network, if it is wished that the operator makes it."""
-    if not wish.wants_policy(network):
+async def node_network(state: ReconcileState, network: Network) -> Trouble | None:
+    """The bridge of a network, if the operator is asked to create it."""
+    if not effective_spec.wants_policy(network):
         return None
     interface = network.physical_interface or ""
-    if not round.options.node_networks:
+    if not state.options.node_networks:
         insists = network.node_network is not None and network.node_network.manage
         text = "the operator may not change nodes: make the bridge, or allow it in the operator's settings"
         return _no(network, "NodeNetworksNotAllowed", text) if insists else None
-    if interface not in round.options.node_interfaces:
+    if interface not in state.options.node_interfaces:
         return _no(network, "InterfaceNotAllowed", f"the operator may not put {interface} into a bridge")
-    if not round.ctx.serves(NodeNetworkConfigurationPolicy):
+    if not state.ctx.serves(NodeNetworkConfigurationPolicy):
         return _no(network, "NMStateMissing", "the cluster has no NMState: install it, or make the bridge yourself")
-    return await _policy(round, network, wish.bridge_of(network), interface)
+    return await _policy(state, network, effective_spec.bridge_of(network), interface)
 
 
-async def _policy(round: Round, network: Network, bridge: str, interface: str) -> Trouble | None:
-    live = await round.ctx.get(NodeNetworkConfigurationPolicy, names.policy(bridge))
+async def _policy(state: ReconcileState, network: Network, bridge: str, interface: str) -> Trouble | None:
+    live = await state.ctx.get(NodeNetworkConfigurationPolicy, names.policy(bridge))
     wanted = policy_for(bridge, interface, "ovs" if network.type == "ovs" else "bridge")
     if live is not None and not _is_over(live, interface):
         return _no(network, "BridgeInUse", f"bridge {bridge} is over another interface than {interface} already")
@@ -53,17 +53,17 @@ async def _policy(round: Round, network: Network, bridge: str, interface: str) -
         return _no(network, "BridgeInUse", f"bridge {bridge} is there already, and not of type {network.type}")
     other = ""
     if live is None:
-        states = await round.ctx.list(NodeNetworkState) if round.ctx.serves(NodeNetworkState) else []
-        if states and all(_has_bridge(state, bridge, interface) for state in states):
+        states = await state.ctx.list(NodeNetworkState) if state.ctx.serves(NodeNetworkState) else []
+        if states and all(_has_bridge(node_state, bridge, interface) for node_state in states):
             return None
-        reached = await _own_traffic(round, states, interface)
+        reached = await _own_traffic(state, states, interface)
         if reached:
             return _no(network, "InterfaceInUse", f"{interface} is what node {reached} is reached by")
         other = _bridge_on_nodes(states, interface, bridge)
-    other = other or _bridge_of_others(await round.ctx.list(NodeNetworkConfigurationPolicy), live, interface, bridge)
+    other = other or _bridge_of_others(await state.ctx.list(NodeNetworkConfigurationPolicy), live, interface, bridge)
     if other:
         return _no(network, "InterfaceInUse", f"{interface} is in bridge {other} already: use that one")
-    await round.ctx.apply(wanted, own=False)
+    await state.ctx.apply(wanted, own=False)
     return _judge(network, live)
 
 
@@ -80,18 +80,18 @@ def _bridge_of_others(
     for policy in policies:
         if live is not None and _age(live) < _age(policy):
             continue
-        for one in policy.spec.desired_state.get("interfaces", ()):
-            if one.get("name") != bridge and any(port.get("name") == interface for port in _ports(one)):
-                return str(one.get("name"))
+        for entry in policy.spec.desired_state.get("interfaces", ()):
+            if entry.get("name") != bridge and any(port.get("name") == interface for port in _ports(entry)):
+                return str(entry.get("name"))
     return ""
 
 
 def _bridge_on_nodes(states: Iterable[NodeNetworkState], interface: str, bridge: str) -> str:
-    """The bridge that has the interface on a node, whoever made it."""
-    for state in states:
-        for one in _interfaces(state):
-            if one.name != bridge and any(port.get("name") == interface for port in _ports({"bridge": one.bridge})):
-                return one.name
+    """The bridge that has the interface on a node, no matter who made it."""
+    for node_state in states:
+        for entry in _interfaces(node_state):
+            if entry.name != bridge and any(port.get("name") == interface for port in _ports({"bridge": entry.bridge})):
+                return entry.name
     return ""
 
 
@@ -116,7 +116,7 @@ def _no(network: Network, reason: str, message: str, *, failed: bool = False) ->
 
 
 def _is_over(live: NodeNetworkConfigurationPolicy, interface: str) -> bool:
-    ports = [port.get("name") for one in live.spec.desired_state.get("interfaces", ()) for port in _ports(one)]
+    ports = [port.get("name") for entry in live.spec.desired_state.get("interfaces", ()) for port in _ports(entry)]
     return not ports or interface in ports
 
 
@@ -124,53 +124,57 @@ def _is_alike(live: NodeNetworkConfigurationPolicy, wanted: NodeNetworkConfigura
     """Whether both make the same sort of bridge: otherwise two machines would rewrite it for each other for ever."""
     (bridge,) = wanted.spec.desired_state["interfaces"]
     present = live.spec.desired_state.get("interfaces", ())
-    return all(one.get("type") == bridge["type"] for one in present if one.get("name") == bridge["name"])
+    return all(entry.get("type") == bridge["type"] for entry in present if entry.get("name") == bridge["name"])
 
 
 def _ports(interface: dict[str, Any]) -> list[dict[str, Any]]:
     return list((interface.get("bridge") or {}).get("port") or ())
 
 
-async def is_on_nodes(round: Round, bridge: str) -> bool:
-    """Whether any node has the bridge, as far as NMState tells."""
-    states = await round.ctx.list(NodeNetworkState) if round.ctx.serves(NodeNetworkState) else []
-    return any(one.name == bridge for state in states for one in _interfaces(state))
+async def is_on_nodes(state: ReconcileState, bridge: str) -> bool:
+    """Whether any node has the bridge, as far as NMState reports."""
+    states = await state.ctx.list(NodeNetworkState) if state.ctx.serves(NodeNetworkState) else []
+    return any(entry.name == bridge for node_state in states for entry in _interfaces(node_state))
 
 
-def _has_bridge(state: NodeNetworkState, bridge: str, interface: str) -> bool:
+def _has_bridge(node_state: NodeNetworkState, bridge: str, interface: str) -> bool:
     return any(
-        one.name == bridge and any(port.get("name") == interface for port in _ports({"bridge": one.bridge}))
-        for one in _interfaces(state)
+        entry.name == bridge and any(port.get("name") == interface for port in _ports({"bridge": entry.bridge}))
+        for entry in _interfaces(node_state)
     )
 
 
-def _interfaces(state: NodeNetworkState) -> list[NodeInterface]:
-    current = state.status.current_state
+def _interfaces(node_state: NodeNetworkState) -> list[NodeInterface]:
+    current = node_state.status.current_state
     return list(current.interfaces or ()) if current is not None else []
 
 
-async def _own_traffic(round: Round, states: Iterable[NodeNetworkState], interface: str) -> str:
+async def _own_traffic(state: ReconcileState, states: Iterable[NodeNetworkState], interface: str) -> str:
     """A node whose default route or own address is on the interface."""
-    for state in states:
-        node = await round.ctx.get(Node, state.metadata.name)
-        own = {one.address for one in node.status.addresses if one.type == "InternalIP"} if node is not None else set()
-        if interface in _default_routes(state) or own & _addresses(state, interface):
-            return state.metadata.name
+    for node_state in states:
+        node = await state.ctx.get(Node, node_state.metadata.name)
+        own = (
+            {address.address for address in node.status.addresses if address.type == "InternalIP"}
+            if node is not None
+            else set()
+        )
+        if interface in _default_routes(node_state) or own & _addresses(node_state, interface):
+            return node_state.metadata.name
     return ""
 
 
-def _default_routes(state: NodeNetworkState) -> set[str]:
-    current = state.status.current_state
+def _default_routes(node_state: NodeNetworkState) -> set[str]:
+    current = node_state.status.current_state
     routes = current.routes.running if current is not None and current.routes is not None else []
-    return {one.next_hop_interface or "" for one in routes if one.destination in _EVERYWHERE}
+    return {route.next_hop_interface or "" for route in routes if route.destination in _EVERYWHERE}
 
 
-def _addresses(state: NodeNetworkState, interface: str) -> set[str]:
-    found = [one for one in _interfaces(state) if one.name == interface]
+def _addresses(node_state: NodeNetworkState, interface: str) -> set[str]:
+    matching = [entry for entry in _interfaces(node_state) if entry.name == interface]
     return {
         address.get("ip", "")
-        for one in found
-        for net in (one.ipv4, one.ipv6)
+        for entry in matching
+        for net in (entry.ipv4, entry.ipv6)
         for address in (net or {}).get("address", ())
     }
 
@@ -178,7 +182,7 @@ def _addresses(state: NodeNetworkState, interface: str) -> set[str]:
 def bridges_of(record: Record, meta: Meta) -> Iterable[str]:
     """Which bridges a Wukong asks for, for the index: a policy goes with the last of them."""
     networks = from_json(AnyWukong, record.raw).spec.get("networks") or ()
-    return [names.policy(bridge) for one in networks if isinstance(one, dict) and (bridge := _asked(one))]
+    return [names.policy(bridge) for network in networks if isinstance(network, dict) and (bridge := _asked(network))]
 
 
 def _asked(network: dict[str, Any]) -> str:

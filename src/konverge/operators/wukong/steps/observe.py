@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import Literal
 
+from konverge.operators.wukong.effective_spec import attached
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
 from konverge.operators.wukong.kinds.instances import InstanceInterface
 from konverge.operators.wukong.status import ConsoleStatus, GuestOs, NetworkStatus, WukongStatus
-from konverge.operators.wukong.steps.round import Round
-from konverge.operators.wukong.wish import attached
+from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime import find_condition, is_true
 
 PowerSeen = Literal["", "Running", "Stopped", "Paused", "Starting", "Stopping"]
 
 
-async def observe(round: Round) -> None:
-    """What KubeVirt tells, into the status."""
-    status, vm, vmi = round.status, round.vm, round.vmi
+async def observe(state: ReconcileState) -> None:
+    """What KubeVirt reports, into the status."""
+    status, vm, vmi = state.status, state.vm, state.vmi
     running = vmi is not None and vmi.status.phase == "Running"
     status.vm_name = vm.metadata.name if vm is not None else ""
     status.node_name = (vmi.status.node_name or "") if vmi is not None else ""
@@ -30,11 +30,11 @@ async def observe(round: Round) -> None:
     status.guest_os = _guest_os(status, vmi)
     status.console = _console(vmi) if vmi is not None and running else None
     status.pending_changes = _pending(vm) if vmi is not None else []
-    if round.wukong is not None:  # a round that was broken off knows only some of them
-        if len(round.volumes) >= len(round.wukong.spec.disks):
-            status.volumes = round.volumes
-        if len(round.networks) >= len(attached(round.wukong.spec)):
-            status.networks = round.networks
+    if state.wukong is not None:  # an interrupted reconcile knows only some of them
+        if len(state.volumes) >= len(state.wukong.spec.disks):
+            status.volumes = state.volumes
+        if len(state.networks) >= len(attached(state.wukong.spec)):
+            status.networks = state.networks
     _interfaces(status, vmi if running else None)
 
 
@@ -51,18 +51,18 @@ def _power(vm: VirtualMachine | None, vmi: VirtualMachineInstance | None) -> Pow
 
 
 def _migratable(vmi: VirtualMachineInstance | None) -> bool | None:
-    found = find_condition(vmi.status.conditions, "LiveMigratable") if vmi is not None else None
-    return None if found is None else found.status == "True"
+    condition = find_condition(vmi.status.conditions, "LiveMigratable") if vmi is not None else None
+    return None if condition is None else condition.status == "True"
 
 
 def _guest_os(status: WukongStatus, vmi: VirtualMachineInstance | None) -> GuestOs | None:
     if vmi is None:
         return None
-    told = vmi.status.guest_os_info
-    if told is None or not (told.pretty_name or told.name):
+    info = vmi.status.guest_os_info
+    if info is None or not (info.pretty_name or info.name):
         return status.guest_os  # no agent yet, or it is silent for a moment
     return GuestOs(
-        name=told.pretty_name or told.name or "", version=told.version or "", kernel=told.kernel_release or ""
+        name=info.pretty_name or info.name or "", version=info.version or "", kernel=info.kernel_release or ""
     )
 
 
@@ -72,10 +72,12 @@ def _console(vmi: VirtualMachineInstance) -> ConsoleStatus:
 
 
 def _pending(vm: VirtualMachine | None) -> list[str]:
-    found = find_condition(vm.status.conditions, "RestartRequired") if vm is not None else None
-    if found is None or found.status != "True":
+    condition = find_condition(vm.status.conditions, "RestartRequired") if vm is not None else None
+    if condition is None or condition.status != "True":
         return []
-    return [line for line in found.message.splitlines() if line] or ["the machine as KubeVirt runs it is an older one"]
+    return [line for line in condition.message.splitlines() if line] or [
+        "the machine as KubeVirt runs it is an older one"
+    ]
 
 
 # ------------------------------------------------------------------ addresses
@@ -83,19 +85,23 @@ def _pending(vm: VirtualMachine | None) -> list[str]:
 
 def _interfaces(status: WukongStatus, vmi: VirtualMachineInstance | None) -> None:
     """Of a running machine; without one there are no addresses."""
-    seen = {one.name: one for one in vmi.status.interfaces if one.name} if vmi is not None else {}
+    seen = (
+        {interface.name: interface for interface in vmi.status.interfaces if interface.name} if vmi is not None else {}
+    )
     for network in status.networks:
         if vmi is None:
             network.ip_address, network.ip_addresses, network.interface = "", [], ""
         elif network.name in seen:
             _take(network, seen[network.name])
-    leading = [one for one in status.networks if one.primary] + list(status.networks)
-    status.primary_ip = next((one.ip_address for one in leading if one.ip_address), "")
+    leading = [interface for interface in status.networks if interface.primary] + list(status.networks)
+    status.primary_ip = next((interface.ip_address for interface in leading if interface.ip_address), "")
 
 
-def _take(network: NetworkStatus, told: InstanceInterface) -> None:
-    addresses = [one for one in told.ip_addresses if one] or ([told.ip_address] if told.ip_address else [])
+def _take(network: NetworkStatus, interface: InstanceInterface) -> None:
+    addresses = [address for address in interface.ip_addresses if address] or (
+        [interface.ip_address] if interface.ip_address else []
+    )
     if addresses:
-        network.ip_addresses, network.ip_address = addresses, told.ip_address or addresses[0]
-    network.mac_address = told.mac or network.mac_address
-    network.interface = told.interface_name or network.interface
+        network.ip_addresses, network.ip_address = addresses, interface.ip_address or addresses[0]
+    network.mac_address = interface.mac or network.mac_address
+    network.interface = interface.interface_name or network.interface

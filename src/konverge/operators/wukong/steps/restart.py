@@ -12,7 +12,7 @@ from konverge.client import Call, Conflict, NotFound
 from konverge.objects import ObjectMeta, Resource
 from konverge.objects.times import parse_time
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
-from konverge.operators.wukong.steps.round import Round
+from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime import find_condition
 
 MACHINES = Resource("subresources.kubevirt.io", "v1", "VirtualMachine", "virtualmachines")
@@ -21,62 +21,62 @@ INSTANCE = "vm.novasphere.dev/restart-of"
 """The uid of the instance that was there when the restart was asked for; empty when there was none."""
 
 NOT_YET = ("", "Pending", "Scheduling")
-"""Phases in which no guest runs: an instance that cannot start is replaced by what was wished since, unasked."""
+"""Phases in which no guest runs: an instance that cannot start is replaced by the newer spec without being asked."""
 
 
-def restart_marks(round: Round) -> dict[str, str]:
+def restart_marks(state: ReconcileState) -> dict[str, str]:
     """What is to stand on the VirtualMachine about restarts."""
-    token = round.spec.spec.restart_at
+    token = state.spec.spec.restart_at
     if not token:
         return {}
-    live = round.vm.metadata.annotations if round.vm is not None else {}
+    live = state.vm.metadata.annotations if state.vm is not None else {}
     if live.get(ASKED) == token:
         return {ASKED: token, INSTANCE: live.get(INSTANCE, "")}
-    known = round.vm is not None and round.status.last_restart != token
-    return {ASKED: token, INSTANCE: round.vmi.metadata.uid if known and round.vmi is not None else ""}
+    known = state.vm is not None and state.status.last_restart != token
+    return {ASKED: token, INSTANCE: state.vmi.metadata.uid if known and state.vmi is not None else ""}
 
 
-async def restart(round: Round) -> None:
+async def restart(state: ReconcileState) -> None:
     """End the instance that is to be restarted, if it is still there. After the marks are written."""
-    vm, vmi, token = round.vm, round.vmi, round.spec.spec.restart_at
-    due = restart_marks(round).get(INSTANCE, "")
+    vm, vmi, token = state.vm, state.vmi, state.spec.spec.restart_at
+    due = restart_marks(state).get(INSTANCE, "")
     if vmi is not None and due and vmi.metadata.uid == due:
-        await _end(round, vmi, f"restartAt is {token}")
-    elif vm is not None and vmi is not None and _outdated(round, vm, vmi):
-        await _end(round, vmi, "a change needs it")
-    round.status.last_restart = token or ""
+        await _end(state, vmi, f"restartAt is {token}")
+    elif vm is not None and vmi is not None and _outdated(state, vm, vmi):
+        await _end(state, vmi, "a change needs it")
+    state.status.last_restart = token or ""
 
 
-def _outdated(round: Round, vm: VirtualMachine, vmi: VirtualMachineInstance) -> bool:
+def _outdated(state: ReconcileState, vm: VirtualMachine, vmi: VirtualMachineInstance) -> bool:
     """A change waits for a restart, and this instance is older than the change: or it would never end."""
-    found = find_condition(vm.status.conditions, "RestartRequired")
-    if found is None or found.status != "True":
+    condition = find_condition(vm.status.conditions, "RestartRequired")
+    if condition is None or condition.status != "True":
         return False
-    if round.spec.spec.update_policy != "Automatic" and vmi.status.phase not in NOT_YET:
-        return False  # somebody is at work in there
-    since, born = found.last_transition_time, vmi.metadata.creation_timestamp
+    if state.spec.spec.update_policy != "Automatic" and vmi.status.phase not in NOT_YET:
+        return False  # a migration or a user is at work in there
+    since, born = condition.last_transition_time, vmi.metadata.creation_timestamp
     return not since or not born or parse_time(born) <= parse_time(since)
 
 
-async def _end(round: Round, vmi: VirtualMachineInstance, why: str) -> None:
-    round.again = True
+async def _end(state: ReconcileState, vmi: VirtualMachineInstance, why: str) -> None:
+    state.again = True
     if vmi.metadata.deletion_timestamp:
         return
-    strategy = round.vm.spec.run_strategy if round.vm is not None else ""
+    strategy = state.vm.spec.run_strategy if state.vm is not None else ""
     if strategy == "Once":
-        return  # it runs once: there is nobody who would start it again
+        return  # it runs once: nothing would start it again
     place = vmi.metadata
     try:
         if strategy == "Manual":
-            await _ask(round, place)  # without an instance it would stay off
+            await _ask(state, place)  # without an instance it would stay off
         else:
-            await round.ctx.client.delete(VirtualMachineInstance, place.name, place.namespace, uid=place.uid)
+            await state.ctx.client.delete(VirtualMachineInstance, place.name, place.namespace, uid=place.uid)
     except (NotFound, Conflict):
         return  # gone already, or another one by now; or KubeVirt is at it
-    round.ctx.event("Restarted", f"the virtual machine is restarted: {why}")
+    state.ctx.event("Restarted", f"the virtual machine is restarted: {why}")
 
 
-async def _ask(round: Round, place: ObjectMeta) -> None:
+async def _ask(state: ReconcileState, place: ObjectMeta) -> None:
     call = Call(
         "update",
         MACHINES,
@@ -86,4 +86,4 @@ async def _ask(round: Round, place: ObjectMeta) -> None:
         body=b"{}",
         content_type="application/json",
     )
-    await round.ctx.client.caller.call(call)
+    await state.ctx.client.caller.call(call)

@@ -1,8 +1,9 @@
 """Going back to a snapshot: `restoreFromSnapshot`, once for each new value.
 
 The machine is stopped, KubeVirt puts its disks back under the names they have, and then it is as it was before, on or
-off. While that lasts nobody touches the machine or its disks. The VirtualMachineRestore has a name of its own for each
-snapshot, so whoever comes back after a crash finds it; it goes when another snapshot is wished, or none.
+off. While that lasts the operator touches neither the machine nor its disks. The VirtualMachineRestore has a name of
+its own for each snapshot, so it is found again after a crash; it is deleted when another snapshot is requested, or
+none.
 """
 
 from __future__ import annotations
@@ -13,69 +14,69 @@ from konverge.operators.wukong.kinds import VirtualMachineRestore
 from konverge.operators.wukong.names import restore as restore_name
 from konverge.operators.wukong.power import HALTED
 from konverge.operators.wukong.resource import WukongSnapshot
-from konverge.operators.wukong.steps.round import Round
+from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime import find_condition
 
 
-async def restore(round: Round) -> None:
+async def restore(state: ReconcileState) -> None:
     """Note that a restore goes on, or what keeps it from beginning."""
-    snapshot = round.spec.spec.restore_from_snapshot or ""
-    if not round.ctx.serves(VirtualMachineRestore):
-        if snapshot and snapshot != round.status.last_restore:
-            _no(round, "SnapshotsMissing", "the cluster has no snapshots of KubeVirt (snapshot.kubevirt.io)")
+    snapshot = state.spec.spec.restore_from_snapshot or ""
+    if not state.ctx.serves(VirtualMachineRestore):
+        if snapshot and snapshot != state.status.last_restore:
+            _no(state, "SnapshotsMissing", "the cluster has no snapshots of KubeVirt (snapshot.kubevirt.io)")
         return
-    await _forget_others(round, snapshot)
+    await _forget_others(state, snapshot)
     if not snapshot:
-        round.status.last_restore = ""
-    elif snapshot != round.status.last_restore and round.vm is not None:
-        await _bring_back(round, snapshot)
+        state.status.last_restore = ""
+    elif snapshot != state.status.last_restore and state.vm is not None:
+        await _bring_back(state, snapshot)
 
 
-async def _forget_others(round: Round, snapshot: str) -> None:
-    current = restore_name(round.name, snapshot) if snapshot else ""
-    for one in await round.ctx.owned(VirtualMachineRestore):
-        if one.metadata.name != current and not one.metadata.deletion_timestamp:
-            await round.ctx.delete(VirtualMachineRestore, one.metadata.name)
+async def _forget_others(state: ReconcileState, snapshot: str) -> None:
+    current = restore_name(state.name, snapshot) if snapshot else ""
+    for restore in await state.ctx.owned(VirtualMachineRestore):
+        if restore.metadata.name != current and not restore.metadata.deletion_timestamp:
+            await state.ctx.delete(VirtualMachineRestore, restore.metadata.name)
 
 
-async def _bring_back(round: Round, snapshot: str) -> None:
-    ctx = round.ctx
-    found = await ctx.get(VirtualMachineRestore, restore_name(round.name, snapshot))
-    if found is not None and found.status.complete:
-        round.status.last_restore = snapshot
+async def _bring_back(state: ReconcileState, snapshot: str) -> None:
+    ctx = state.ctx
+    restore = await ctx.get(VirtualMachineRestore, restore_name(state.name, snapshot))
+    if restore is not None and restore.status.complete:
+        state.status.last_restore = snapshot
         ctx.event("Restored", f"the virtual machine is back at snapshot {snapshot}")
         return
-    if found is not None:
-        round.restoring = snapshot
-        _tell_failure(round, found)
+    if restore is not None:
+        state.restoring = snapshot
+        _report_failure(state, restore)
         return
-    if not await _usable(round, snapshot):
+    if not await _usable(state, snapshot):
         return
-    round.restoring = snapshot
-    if round.vmi is None and round.vm is not None and round.vm.spec.run_strategy == HALTED:
-        await ctx.apply(restore_for(round.spec, snapshot))
+    state.restoring = snapshot
+    if state.vmi is None and state.vm is not None and state.vm.spec.run_strategy == HALTED:
+        await ctx.apply(restore_for(state.spec, snapshot))
         ctx.event("RestoreStarted", f"the virtual machine goes back to snapshot {snapshot}")
 
 
-async def _usable(round: Round, snapshot: str) -> bool:
-    taken = await round.ctx.get(WukongSnapshot, snapshot)
+async def _usable(state: ReconcileState, snapshot: str) -> bool:
+    taken = await state.ctx.get(WukongSnapshot, snapshot)
     if taken is None:
-        return _no(round, "SnapshotNotFound", f"there is no WukongSnapshot {snapshot}")
-    if taken.spec.wukong_name != round.name:
-        return _no(round, "SnapshotOfAnother", f"WukongSnapshot {snapshot} is of {taken.spec.wukong_name}")
+        return _no(state, "SnapshotNotFound", f"there is no WukongSnapshot {snapshot}")
+    if taken.spec.wukong_name != state.name:
+        return _no(state, "SnapshotOfAnother", f"WukongSnapshot {snapshot} is of {taken.spec.wukong_name}")
     if taken.status.phase != "Succeeded":
-        return _no(round, "SnapshotNotReady", f"WukongSnapshot {snapshot} is {taken.status.phase or 'not taken yet'}")
+        return _no(state, "SnapshotNotReady", f"WukongSnapshot {snapshot} is {taken.status.phase or 'not taken yet'}")
     return True
 
 
-def _tell_failure(round: Round, found: VirtualMachineRestore) -> None:
-    round.again = True
-    failed = find_condition(found.status.conditions, "Failure")
+def _report_failure(state: ReconcileState, restore: VirtualMachineRestore) -> None:
+    state.again = True
+    failed = find_condition(restore.status.conditions, "Failure")
     if failed is not None and failed.status == "True":
-        round.refusals.append(Trouble(VIRTUAL_MACHINE_READY, "RestoreFailed", failed.message or "the restore failed"))
+        state.refusals.append(Trouble(VIRTUAL_MACHINE_READY, "RestoreFailed", failed.message or "the restore failed"))
 
 
-def _no(round: Round, reason: str, message: str) -> bool:
+def _no(state: ReconcileState, reason: str, message: str) -> bool:
     """The machine goes on as it is."""
-    round.refusals.append(Trouble(VIRTUAL_MACHINE_READY, reason, message))
+    state.refusals.append(Trouble(VIRTUAL_MACHINE_READY, reason, message))
     return False

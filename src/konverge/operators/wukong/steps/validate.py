@@ -8,20 +8,20 @@ from konverge.objects import from_dict
 from konverge.operators.wukong.conditions import SPEC_VALID, Trouble
 from konverge.operators.wukong.resource import Wukong
 from konverge.operators.wukong.spec import WukongSpec
-from konverge.operators.wukong.steps.round import Round
+from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.operators.wukong.validation import problems
 
 
-async def validate(round: Round) -> None:
+async def validate(state: ReconcileState) -> None:
     """Read the spec, and note what is wrong with it."""
-    obj = round.ctx.obj
+    obj = state.ctx.obj
     try:
         wukong = Wukong(metadata=obj.metadata, spec=from_dict(WukongSpec, obj.spec), status=obj.status)
     except msgspec.ValidationError as error:
-        round.trouble.append(Trouble(SPEC_VALID, "Malformed", f"the spec cannot be read: {error}", failed=True))
+        state.trouble.append(Trouble(SPEC_VALID, "Malformed", f"the spec cannot be read: {error}", failed=True))
         return
-    found = problems(wukong)
-    if found:
-        round.trouble.append(Trouble(SPEC_VALID, "Invalid", "; ".join(found), failed=True))
+    errors = problems(wukong)
+    if errors:
+        state.trouble.append(Trouble(SPEC_VALID, "Invalid", "; ".join(errors), failed=True))
         return
-    round.wukong = wukong
+    state.wukong = wukong

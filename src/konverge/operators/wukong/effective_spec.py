@@ -77,14 +77,14 @@ def is_kept(spec: WukongSpec, disk: Disk) -> bool:
 
 
 def policy_of(spec: Mapping[str, Any], disk: str) -> DeletePolicy | None:
-    """The same from a spec that nobody has checked; None where it does not have the disk.
+    """The same from an unvalidated spec; None where it does not have the disk.
 
     What is no policy counts as Retain: a loss cannot be undone, a claim too many can.
     """
     disks = spec.get("disks")
-    for one in disks if isinstance(disks, list) else ():
-        if isinstance(one, dict) and one.get("name") == disk:
-            policy = one.get("deletePolicy") or spec.get("deletePolicy") or "Delete"
+    for entry in disks if isinstance(disks, list) else ():
+        if isinstance(entry, dict) and entry.get("name") == disk:
+            policy = entry.get("deletePolicy") or spec.get("deletePolicy") or "Delete"
             return "Delete" if policy == "Delete" else "Retain"
     return None
 
@@ -98,10 +98,10 @@ def is_pod_network(network: Network) -> bool:
 
 def attached(spec: WukongSpec) -> list[Network]:
     """The interfaces in their order: the primary one first. The pod network comes along unasked where none is."""
-    found = sorted(spec.networks, key=lambda network: not network.primary)
-    if any(network.primary or network.name == names.POD_NETWORK for network in found):
-        return found
-    return [Network(name=names.POD_NETWORK), *found]
+    networks = sorted(spec.networks, key=lambda network: not network.primary)
+    if any(network.primary or network.name == names.POD_NETWORK for network in networks):
+        return networks
+    return [Network(name=names.POD_NETWORK), *networks]
 
 
 def needs_attachment(network: Network) -> bool:
@@ -163,19 +163,19 @@ def secrets_read(spec: WukongSpec) -> set[str]:
     if bootstrap_type(spec) != "cloudInit":
         return set()
     users = all_users(spec)
-    found = {user.ssh_key_secret for user in users} | {
+    given = {user.ssh_key_secret for user in users} | {
         user.password_secret.name for user in users if user.password_secret is not None
     }
     if not keys_by_agent(spec):
-        found.add(spec.ssh_key_secret)
-    return {name for name in found if name is not None}
+        given.add(spec.ssh_key_secret)
+    return {name for name in given if name is not None}
 
 
 def secrets_mounted(spec: WukongSpec) -> set[str]:
     """The Secrets that the machine refers to itself: it does not start without them."""
-    found = {user_data_secret(spec)}
+    given = {user_data_secret(spec)}
     if spec.bootstrap is not None:
-        found.add(spec.bootstrap.sysprep_secret)
+        given.add(spec.bootstrap.sysprep_secret)
     if keys_by_agent(spec):
-        found.add(spec.ssh_key_secret)
-    return {name for name in found if name is not None}
+        given.add(spec.ssh_key_secret)
+    return {name for name in given if name is not None}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from konverge.operators.wukong import wish
+from konverge.operators.wukong import effective_spec
 from tests.operators.wukong.specs import DISK, net, spec, wukong
 
 
@@ -30,7 +30,7 @@ from tests.operators.wukong.specs import DISK, net, spec, wukong
 )
 def test_power(given: dict[str, Any], power: str, strategy: str) -> None:
     found = wukong(spec(**given)).spec
-    assert (wish.wanted_power(found), wish.run_strategy(found)) == (power, strategy)
+    assert (effective_spec.wanted_power(found), effective_spec.run_strategy(found)) == (power, strategy)
 
 
 @pytest.mark.spec("W-07")
@@ -46,7 +46,7 @@ def test_power(given: dict[str, Any], power: str, strategy: str) -> None:
     ],
 )
 def test_the_pod_network_comes_along_unless_another_takes_its_place(networks: list[Any], order: list[str]) -> None:
-    assert [one.name for one in wish.attached(wukong(spec(networks=networks)).spec)] == order
+    assert [one.name for one in effective_spec.attached(wukong(spec(networks=networks)).spec)] == order
 
 
 @pytest.mark.spec("W-04")
@@ -60,7 +60,7 @@ def test_the_pod_network_comes_along_unless_another_takes_its_place(networks: li
     ],
 )
 def test_a_bridge_is_made_where_an_interface_is_named(given: dict[str, Any], wanted: bool) -> None:
-    assert wish.wants_policy(wukong(net(**given)).spec.networks[0]) is wanted
+    assert effective_spec.wants_policy(wukong(net(**given)).spec.networks[0]) is wanted
 
 
 @pytest.mark.spec("W-10")
@@ -73,19 +73,19 @@ def test_what_outlives_the_machine() -> None:
     ]
     for policy, kept in (("Delete", [False, True, False, True]), ("Retain", [True, True, False, True])):
         found = wukong(spec(disks=disks, deletePolicy=policy)).spec
-        assert [wish.is_kept(found, disk) for disk in found.disks] == kept
+        assert [effective_spec.is_kept(found, disk) for disk in found.disks] == kept
 
 
 @pytest.mark.spec("W-13")
 def test_which_secrets_are_read_and_which_are_mounted() -> None:
     users = [{"name": "ann", "sshKeySecret": "ann"}, {"name": "bob", "passwordSecret": {"name": "bob"}}]
     by_cloud_init = wukong(spec(users=users, sshKeySecret="team")).spec
-    assert wish.secrets_read(by_cloud_init) == {"ann", "bob", "team"}
-    assert wish.secrets_mounted(by_cloud_init) == set()
+    assert effective_spec.secrets_read(by_cloud_init) == {"ann", "bob", "team"}
+    assert effective_spec.secrets_mounted(by_cloud_init) == set()
     by_agent = wukong(spec(users=users, sshKeySecret="team", sshKeyPropagation="guestAgent")).spec
-    assert wish.secrets_read(by_agent) == {"ann", "bob"}
-    assert wish.secrets_mounted(by_agent) == {"team"}
+    assert effective_spec.secrets_read(by_agent) == {"ann", "bob"}
+    assert effective_spec.secrets_mounted(by_agent) == {"team"}
     windows = wukong(spec(guest="windows", bootstrap={"type": "sysprep", "sysprepSecret": "answers"})).spec
-    assert wish.secrets_read(windows) == set()
-    assert wish.secrets_mounted(windows) == {"answers"}
-    assert wish.secrets_mounted(wukong(spec(bootstrap={"userDataSecret": "mine"})).spec) == {"mine"}
+    assert effective_spec.secrets_read(windows) == set()
+    assert effective_spec.secrets_mounted(windows) == {"answers"}
+    assert effective_spec.secrets_mounted(wukong(spec(bootstrap={"userDataSecret": "mine"})).spec) == {"mine"}

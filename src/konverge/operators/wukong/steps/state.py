@@ -1,7 +1,7 @@
-"""One round: the resource, what its steps have found so far, and what stands in the way of the virtual machine.
+"""The state of one reconcile: the resource, what its steps have observed so far, and what blocks the virtual machine.
 
-Steps do not end a round: they note trouble, and those that build something look whether they may. So whatever is wrong
-with a disk, the status still says how the machine is that runs.
+Steps do not end a reconcile: they note trouble, and those that build something look whether they may. So whatever is
+wrong with a disk, the status still says how the machine is that runs.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ REFUSALS = (Invalid, Forbidden, BadRequest, NotFound, AlreadyExists, MethodNotAl
 
 
 class NotOurs(Exception):
-    """Somebody else has an object of the name that ours should have."""
+    """An object of another owner has the name that our child should have."""
 
 
-class Round:
-    """What the steps of one round share."""
+class ReconcileState:
+    """What the steps of one reconcile share."""
 
     wukong: Wukong | None = None
     """The resource with its spec read; None while, or because, that cannot be."""
@@ -41,13 +41,13 @@ class Round:
         self.networks: list[NetworkStatus] = []
         self.volumes: list[VolumeStatus] = []
         self.waiting: list[str] = []
-        """Disks that wait for the virtual machine rather than the other way round."""
+        """Disks that wait for the virtual machine instead of the virtual machine waiting for them."""
         self.missing_disks: set[str] = set()
         """Disks that no machine can be made with yet."""
         self.restoring = ""
         """The snapshot that the machine is put back to: it has to be off, and its disks are not ours meanwhile."""
         self.again = False
-        """There is more to do, and nothing will tell when: look again soon."""
+        """There is more to do, and no event will say when: look again soon."""
 
     @property
     def name(self) -> str:
@@ -69,10 +69,10 @@ class Round:
         return self.wukong
 
     async def make(self, child: Object) -> bool:
-        """Apply a child that is ours alone. What somebody else has made under its name is not to be taken over."""
+        """Apply a child that is ours alone. An object of another owner under its name is not taken over."""
         live = await self.ctx.get(type(child), child.metadata.name)
         if live is not None and not self.owns(live):
-            raise NotOurs(f"there is a {type(child).resource.kind} {child.metadata.name} of somebody else: rename one")
+            raise NotOurs(f"{type(child).resource.kind} {child.metadata.name} belongs to another owner: rename one")
         return await self.ctx.apply(child)
 
     def owns(self, child: Object) -> bool:
@@ -84,9 +84,9 @@ class Round:
 
     def of(self, condition: str) -> Trouble | None:
         """The first trouble that makes a condition false; one that waiting does not help before others."""
-        found = [one for one in self.trouble if one.condition == condition]
-        return next((one for one in found if one.failed), found[0] if found else None)
+        matching = [trouble for trouble in self.trouble if trouble.condition == condition]
+        return next((trouble for trouble in matching if trouble.failed), matching[0] if matching else None)
 
     @property
     def failed(self) -> Trouble | None:
-        return next((one for one in self.trouble if one.failed), None)
+        return next((trouble for trouble in self.trouble if trouble.failed), None)

@@ -30,7 +30,7 @@ LABEL = "app.kubernetes.io/name"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One field that is not as wished."""
+    """One field that is not as desired."""
 
     field: str
     old: Any
@@ -46,7 +46,7 @@ class Part:
     """One of the objects that a WebApp is made of."""
 
     kind: type[Any]
-    wish: Callable[[WebApp], Object]
+    desired: Callable[[WebApp], Object]
     differences: Callable[[WebApp, Any], list[Difference]]
     patch: Callable[[list[Difference]], Patch]
     """What changes the fields that differ, and no others."""
@@ -62,16 +62,16 @@ def deployment_for(app: WebApp) -> Deployment:
 
 def deployment_differences(app: WebApp, live: Deployment) -> list[Difference]:
     containers = live.spec.template.spec.containers
-    found = next((one for one in containers if one.name == CONTAINER), Container(name=CONTAINER))
+    container = next((entry for entry in containers if entry.name == CONTAINER), Container(name=CONTAINER))
     return _differing(
         Difference("replicas", live.spec.replicas, app.spec.replicas),
-        Difference("image", found.image, app.spec.image),
-        Difference("env", {one.name: one.value or "" for one in found.env}, app.spec.env),
+        Difference("image", container.image, app.spec.image),
+        Difference("env", {entry.name: entry.value or "" for entry in container.env}, app.spec.env),
     )
 
 
 def deployment_patch(differences: list[Difference]) -> Patch:
-    changed = {one.field: one.new for one in differences}
+    changed = {difference.field: difference.new for difference in differences}
     container: dict[str, Any] = {"name": CONTAINER}
     if "image" in changed:
         container["image"] = changed["image"]
@@ -98,7 +98,7 @@ def service_differences(app: WebApp, live: Service) -> list[Difference]:
 
 
 def service_patch(differences: list[Difference]) -> Patch:
-    spec: dict[str, Any] = {one.field: one.new for one in differences}
+    spec: dict[str, Any] = {difference.field: difference.new for difference in differences}
     if "port" in spec:
         spec["ports"] = [{"name": "http", "port": spec.pop("port")}]
     return MergePatch({"spec": spec})
