@@ -84,10 +84,10 @@ class FieldError(msgspec.Struct, frozen=True):
     @property
     def body(self) -> str:
         """The message without its path, as `details.causes[].message` has it."""
-        words = str(self.type.value[1])
+        text = str(self.type.value[1])
         if self.type not in _WITHOUT_VALUE and self.value is not OMIT:
-            words += f": {render(self.value)}"
-        return f"{words}: {self.detail}" if self.detail else words
+            text += f": {render(self.value)}"
+        return f"{text}: {self.detail}" if self.detail else text
 
     def __str__(self) -> str:
         return f"{self.path}: {self.body}"

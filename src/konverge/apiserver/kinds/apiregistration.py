@@ -35,9 +35,9 @@ def _prepare_create(obj: Obj, context: Context) -> None:
     """A service of the server itself is always there."""
     obj["status"] = {}
     if obj["spec"].get("service") is None:
-        words = "Local APIServices are always available"
+        detail = "Local APIServices are always available"
         condition = {"type": "Available", "status": "True", "lastTransitionTime": timestamp()}
-        obj["status"] = {"conditions": [{**condition, "reason": "Local", "message": words}]}
+        obj["status"] = {"conditions": [{**condition, "reason": "Local", "message": detail}]}
 
 
 def _name(obj: Any, path: str, report: Report) -> bool:
@@ -52,8 +52,8 @@ def _group(spec: Any, path: str, report: Report) -> bool:
     group = spec.get("group") or ""
     if group:
         return dns_subdomain(group, f"{path}.group", report)
-    words = "only v1 may have an empty group and it better be legacy kube"
-    return spec.get("version") == "v1" or report.required(f"{path}.group", words)
+    detail = "only v1 may have an empty group and it better be legacy kube"
+    return spec.get("version") == "v1" or report.required(f"{path}.group", detail)
 
 
 def _local(spec: Any, path: str, report: Report) -> bool:
@@ -61,8 +61,8 @@ def _local(spec: Any, path: str, report: Report) -> bool:
     if bundle:
         size = len(bundle) * 3 // 4 - bundle.count("=")
         report.invalid(f"{path}.caBundle", f"{size} bytes", "local APIServices may not have a caBundle")
-    words = "local APIServices may not have insecureSkipTLSVerify"
-    return not unsafe or report.invalid(f"{path}.insecureSkipTLSVerify", unsafe, words)
+    detail = "local APIServices may not have insecureSkipTLSVerify"
+    return not unsafe or report.invalid(f"{path}.insecureSkipTLSVerify", unsafe, detail)
 
 
 def _service(spec: Any, path: str, report: Report) -> bool:
@@ -76,8 +76,8 @@ def _service(spec: Any, path: str, report: Report) -> bool:
     if not 0 < port < 65536:
         report.invalid(f"{path}.service.port", port, f"port is not valid: {inclusive(1, 65535)}")
     unsafe = spec.get("insecureSkipTLSVerify")
-    words = "may not be true if caBundle is present"
-    return not (unsafe and spec.get("caBundle")) or report.invalid(f"{path}.insecureSkipTLSVerify", unsafe, words)
+    detail = "may not be true if caBundle is present"
+    return not (unsafe and spec.get("caBundle")) or report.invalid(f"{path}.insecureSkipTLSVerify", unsafe, detail)
 
 
 _RULES = (

@@ -47,11 +47,11 @@ _OMITTED_EMPTY = ("note", "message", "reason", "type", "action", "reportingContr
 
 
 def _renamed(obj: Obj, names: dict[str, str], always: dict[str, Any]) -> Obj:
-    found = {names.get(name, name): value for name, value in obj.items()}
+    renamed = {names.get(name, name): value for name, value in obj.items()}
     for name, empty in always.items():
-        if found.get(name) is None:
-            found[name] = empty() if callable(empty) else empty
-    return {name: value for name, value in found.items() if value or name in always or name not in _OMITTED_EMPTY}
+        if renamed.get(name) is None:
+            renamed[name] = empty() if callable(empty) else empty
+    return {name: value for name, value in renamed.items() if value or name in always or name not in _OMITTED_EMPTY}
 
 
 def to_core(obj: Obj) -> Obj:

@@ -128,8 +128,8 @@ def _wild(name: str, noun: str, missing: str, rule: Rule | None = None) -> Rule:
         if not listed:
             return report.required(place, missing)
         if "*" in listed:
-            words = f"if '*' is present, must not specify other {noun}"
-            return len(listed) == 1 or report.invalid(place, listed, words)
+            detail = f"if '*' is present, must not specify other {noun}"
+            return len(listed) == 1 or report.invalid(place, listed, detail)
         return rule is None or rule(listed, place, report)
 
     return check
@@ -165,15 +165,15 @@ def _url(value: Any, path: str, report: Report) -> bool:
 def _namespaces(value: Any, path: str, report: Report) -> bool:
     listed, place = value.get("namespaces") or [], f"{path}.namespaces"
     if not listed and not value.get("clusterScope"):
-        words = "resource rules that are not cluster scoped must supply at least one namespace"
-        return report.required(place, words)
+        detail = "resource rules that are not cluster scoped must supply at least one namespace"
+        return report.required(place, detail)
     if "*" in listed:
-        words = "if '*' is present, must not specify other namespaces"
-        return len(listed) == 1 or report.invalid(place, listed, words)
+        detail = "if '*' is present, must not specify other namespaces"
+        return len(listed) == 1 or report.invalid(place, listed, detail)
     for index, namespace in enumerate(listed):
         for error in dns_label_errors(namespace):
-            words = f"each member of this list must be '*' or a DNS-1123 label; {error}"
-            report.invalid(f"{place}[{index}]", namespace, words)
+            detail = f"each member of this list must be '*' or a DNS-1123 label; {error}"
+            report.invalid(f"{place}[{index}]", namespace, detail)
     return True
 
 
@@ -190,9 +190,9 @@ _URL_RULE = struct(
 
 
 def _some_rule(value: Any, path: str, report: Report) -> bool:
-    words = "at least one of resourceRules and nonResourceRules has to be non-empty"
-    found = value.get("resourceRules") or value.get("nonResourceRules")
-    return bool(found) or report.required(path, words)
+    detail = "at least one of resourceRules and nonResourceRules has to be non-empty"
+    rules = value.get("resourceRules") or value.get("nonResourceRules")
+    return bool(rules) or report.required(path, detail)
 
 
 _RULE = struct(
@@ -205,22 +205,22 @@ _RULE = struct(
 
 def _fixed(mandatory: dict[str, Obj], kind: str, *excepted: str) -> Rule:
     """The two objects without which the server cannot work keep their specs."""
-    words = "spec of '{}'" + "".join(f" except the 'spec.{name}' field" for name in excepted)
+    detail = "spec of '{}'" + "".join(f" except the 'spec.{name}' field" for name in excepted)
 
     def check(obj: Any, path: str, report: Report) -> bool:
         name = obj["metadata"].get("name") or ""
         wanted = mandatory.get(name)
         if wanted is None or _alike(obj["spec"], wanted, excepted if name == "exempt" else ()):
             return True
-        text_of = words if name == "exempt" else "spec of '{}'"
+        text_of = detail if name == "exempt" else "spec of '{}'"
         return report.invalid("spec", internal(kind, obj["spec"]), f"{text_of.format(name)} must equal the fixed value")
 
     return check
 
 
 def _alike(spec: Obj, wanted: Obj, excepted: tuple[str, ...]) -> bool:
-    def rest(one: Obj) -> Obj:
-        return {name: value for name, value in one.items() if name not in excepted}
+    def rest(obj: Obj) -> Obj:
+        return {name: value for name, value in obj.items() if name not in excepted}
 
     return rest(spec) == rest(wanted)
 
@@ -274,8 +274,8 @@ def _hand(value: Any, path: str, report: Report) -> bool:
         return report.invalid(place, hand, "must be positive")
     if hand > queues:
         return report.invalid(place, hand, f"should not be greater than queues ({queues})")
-    words = f"required entropy bits of deckSize {queues} and handSize {hand} should not be greater than 60"
-    return math.ceil(math.log2(queues) * hand) <= 60 or report.invalid(place, hand, words)
+    detail = f"required entropy bits of deckSize {queues} and handSize {hand} should not be greater than 60"
+    return math.ceil(math.log2(queues) * hand) <= 60 or report.invalid(place, hand, detail)
 
 
 def _queues(value: Any, path: str, report: Report) -> bool:
@@ -316,10 +316,10 @@ def _only_for(kind: str, member: str, *, needed: bool = True) -> Rule:
     """A union by `type`: the member belongs to one type, which may demand it. Reported last."""
 
     def check(value: Any, path: str, report: Report) -> bool:
-        found = value.get(member) is not None
+        given = value.get(member) is not None
         if value.get("type") != kind:
-            return not found or report.forbidden(f"{path}.{member}", "")
-        return found or not needed or report.required(f"{path}.{member}")
+            return not given or report.forbidden(f"{path}.{member}", "")
+        return given or not needed or report.required(f"{path}.{member}")
 
     return check
 

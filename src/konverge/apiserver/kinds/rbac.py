@@ -46,8 +46,8 @@ def _rule(namespaced: bool) -> Rule:
         if namespaced:
             report.invalid(f"{path}.nonResourceURLs", urls, "namespaced rules cannot apply to non-resource URLs")
         if value.get("apiGroups") or value.get("resources") or value.get("resourceNames"):
-            words = "rules cannot apply to both regular resources and non-resource URLs"
-            report.invalid(f"{path}.nonResourceURLs", urls, words)
+            detail = "rules cannot apply to both regular resources and non-resource URLs"
+            report.invalid(f"{path}.nonResourceURLs", urls, detail)
         return True
 
     return check

@@ -32,8 +32,8 @@ def _value(obj: Any, path: str, report: Report) -> bool:
     if name.startswith("system-"):
         error = _system_error(name, value, bool(obj.get("globalDefault")))
         return not error or report.forbidden("metadata.name", _RESERVED + error)
-    words = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
-    return value <= HIGHEST_USER_PRIORITY or report.forbidden("value", words)
+    detail = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
+    return value <= HIGHEST_USER_PRIORITY or report.forbidden("value", detail)
 
 
 def _value_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:

@@ -149,23 +149,23 @@ class Expressions:
 
     def add_variable(self, name: str, text: str) -> str:
         """Compiles a variable and makes it known, even one that cannot be compiled; returns the message."""
-        found, failure = t.DYN, ""
+        kind, failure = t.DYN, ""
         try:
-            found = self._checked(text)
+            kind = self._checked(text)
         except CompileError as error:
             failure = f"compilation failed: {error}"
         if self._variables is not None:
-            self._variables[name] = found
+            self._variables[name] = kind
         return failure
 
     def error(self, text: str, wanted: tuple[t.Type, ...], *, authorizer: bool = True, patches: bool = False) -> str:
         """What is wrong with an expression that must give one of these types."""
         try:
-            found = self._checked(text, authorizer=authorizer, patches=patches)
+            actual = self._checked(text, authorizer=authorizer, patches=patches)
         except CompileError as error:
             return f"compilation failed: {error}"
-        if str(found) in {str(one) for one in wanted}:
+        if str(actual) in {str(kind) for kind in wanted}:
             return ""
-        names = [str(one) for one in wanted]
+        names = [str(kind) for kind in wanted]
         shown = names[0] if len(names) == 1 else f"one of [{' '.join(names)}]"
-        return f"must evaluate to {shown} but got {found}".replace(" null]", " null_type]")
+        return f"must evaluate to {shown} but got {actual}".replace(" null]", " null_type]")

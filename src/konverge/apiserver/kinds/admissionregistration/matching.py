@@ -52,9 +52,9 @@ def _wildcard_alone(noun: str) -> Rule:
     """`*` stands for everything, so nothing stands beside it."""
 
     def check(value: Any, path: str, report: Report) -> bool:
-        words = f"if '*' is present, must not specify other {noun}"
+        detail = f"if '*' is present, must not specify other {noun}"
         if len(value) > 1 and "*" in value:
-            report.invalid(path, value, words)
+            report.invalid(path, value, detail)
         return True
 
     return check
@@ -83,8 +83,8 @@ def _resources(value: Any, path: str, report: Report) -> bool:
             sub_of_all.add(sub)
     if len(value) > 1 and "*/*" in value:
         report.invalid(path, value, "if '*/*' is present, must not specify other resources")
-    words = "if '*' is present, must not specify other resources without subresources"
-    return not ("*" in value and plain) or report.invalid(path, value, words)
+    detail = "if '*' is present, must not specify other resources without subresources"
+    return not ("*" in value and plain) or report.invalid(path, value, detail)
 
 
 RULE = struct(

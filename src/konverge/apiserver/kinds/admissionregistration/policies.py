@@ -89,8 +89,8 @@ def _api_version(value: Any, path: str, report: Report) -> bool:
 
 def _kind(value: Any, path: str, report: Report) -> bool:
     errors = dns_1035_errors(value.lower())
-    words = f"may have mixed case, but should otherwise match: {','.join(errors)}"
-    return not errors or report.invalid(path, value, words)
+    detail = f"may have mixed case, but should otherwise match: {','.join(errors)}"
+    return not errors or report.invalid(path, value, detail)
 
 
 _PARAM_KIND = struct(text("apiVersion", required, _api_version), text("kind", required, _kind))
@@ -225,8 +225,8 @@ def _mutation(value: Obj, scope: Expressions, path: str, report: Report) -> bool
     else:
         _patch(value[member], scope, wanted, f"{path}.{member}.expression", report)
     unset = value.get(other) is None
-    words = f"must not be specified when patchType is {kind}"
-    return unset or report.invalid(f"{path}.{other}", f"{{{other}}}", words)
+    detail = f"must not be specified when patchType is {kind}"
+    return unset or report.invalid(f"{path}.{other}", f"{{{other}}}", detail)
 
 
 def _patch(value: Obj, scope: Expressions, wanted: Any, path: str, report: Report) -> None:
@@ -258,15 +258,15 @@ def _check_mutating(obj: Obj, old: Obj | None, report: Report) -> None:
 
 def _param_ref(value: Any, path: str, report: Report) -> bool:
     name, selector, action = value.get("name"), value.get("selector"), value.get("parameterNotFoundAction")
-    words = "name and selector are mutually exclusive"
+    detail = "name and selector are mutually exclusive"
     if name:
         format_rule(path_segment_errors)(name, f"{path}.name", report)
         if selector is not None:
-            report.forbidden(f"{path}.name", words)
+            report.forbidden(f"{path}.name", detail)
     if selector is not None:
         label_selector(selector, f"{path}.selector", report)
         if name:
-            report.forbidden(f"{path}.selector", words)
+            report.forbidden(f"{path}.selector", detail)
     if not name and selector is None:
         report.required(path, "one of name or selector must be specified")
     place = f"{path}.parameterNotFoundAction"
@@ -278,11 +278,11 @@ def _actions(value: Any, path: str, report: Report) -> bool:
         one_of(*_ACTIONS)(action, f"{path}[{index}]", report)
         if action in value[:index]:
             report.duplicate(f"{path}[{index}]", action)
-    words = (
+    detail = (
         "must not contain both Deny and Warn (repeating the same validation failure information in the API response "
         "and headers serves no purpose)"
     )
-    return not {"Deny", "Warn"} <= set(value) or report.invalid(path, value, words)
+    return not {"Deny", "Warn"} <= set(value) or report.invalid(path, value, detail)
 
 
 def _mutable_matches(spec: Any, path: str, report: Report) -> bool:

@@ -110,13 +110,13 @@ def _webhook_url(value: str, path: str, report: Report) -> bool:
     if not host:
         report.invalid(path, host, f"host must be specified{_FORM}")
     user, at, _ = url.netloc.rpartition("@")
-    for part, found, words in (
+    for part, present, detail in (
         (user, at, "user information is not permitted in the URL"),
         (url.fragment, url.fragment, "fragments are not permitted in the URL"),
         (url.query, url.query, "query parameters are not permitted in the URL"),
     ):
-        if found:
-            report.invalid(path, part, words)
+        if present:
+            report.invalid(path, part, detail)
     return True
 
 

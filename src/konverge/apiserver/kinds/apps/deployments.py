@@ -53,9 +53,9 @@ def _default_replica_set(obj: Obj) -> None:
 
 
 def _some_movement(value: Any, path: str, report: Report) -> bool:
-    found = value.get("maxUnavailable")
-    moves = count_of(found) or count_of(value.get("maxSurge"))
-    return bool(moves) or report.invalid(f"{path}.maxUnavailable", found, "may not be 0 when `maxSurge` is 0")
+    unavailable = value.get("maxUnavailable")
+    moves = count_of(unavailable) or count_of(value.get("maxSurge"))
+    return bool(moves) or report.invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
 
 
 _ROLLING_UPDATE = struct(
@@ -68,8 +68,8 @@ _ROLLING_UPDATE = struct(
 def _strategy(value: Any, path: str, report: Report) -> bool:
     kind, rolling = value.get("type") or "", value.get("rollingUpdate")
     if kind == "Recreate":
-        words = "may not be specified when strategy `type` is 'Recreate'"
-        return rolling is None or report.forbidden(f"{path}.rollingUpdate", words)
+        detail = "may not be specified when strategy `type` is 'Recreate'"
+        return rolling is None or report.forbidden(f"{path}.rollingUpdate", detail)
     if kind == "RollingUpdate":
         return _ROLLING_UPDATE(rolling or {}, f"{path}.rollingUpdate", report)
     return report.not_supported(path, internal("apps.DeploymentStrategy", value), ("Recreate", "RollingUpdate"))
@@ -155,8 +155,8 @@ def _labels_kept(obj: Obj, old: Obj, context: Context) -> None:
 def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     if not generation_changed(obj, old):
         return ()
-    found = template_warnings(obj["spec"]["template"], "spec.template")
-    return found if old is not None else [*name_warnings(obj), *found]
+    warnings = template_warnings(obj["spec"]["template"], "spec.template")
+    return warnings if old is not None else [*name_warnings(obj), *warnings]
 
 
 DEPLOYMENT = Strategy(

@@ -88,8 +88,8 @@ def _update_strategy(value: Any, path: str, report: Report) -> bool:
         return rolling is None or _ROLLING(rolling, f"{path}.rollingUpdate", report)
     if kind == "OnDelete":
         shown = internal("*apps.RollingUpdateStatefulSetStrategy", rolling)
-        words = "only allowed for updateStrategy 'RollingUpdate'"
-        return rolling is None or report.invalid(f"{path}.rollingUpdate", shown, words)
+        detail = "only allowed for updateStrategy 'RollingUpdate'"
+        return rolling is None or report.invalid(f"{path}.rollingUpdate", shown, detail)
     shown = internal("apps.StatefulSetUpdateStrategy", value)
     return report.invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")
 
@@ -167,11 +167,11 @@ _STATUS = section(
 
 
 def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
-    found = template_warnings(obj["spec"]["template"], "spec.template") if generation_changed(obj, old) else []
+    warnings = template_warnings(obj["spec"]["template"], "spec.template") if generation_changed(obj, old) else []
     if (obj["spec"].get("revisionHistoryLimit") or 0) < 0:
-        words = "a negative value retains all historical revisions; a value >= 0 is recommended"
-        return [*found, f"spec.revisionHistoryLimit: {words}"]
-    return found
+        detail = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        return [*warnings, f"spec.revisionHistoryLimit: {detail}"]
+    return warnings
 
 
 STATEFUL_SET = Strategy(

@@ -72,12 +72,12 @@ def _target(value: Any, path: str, report: Report) -> bool:
     return reference(target, f"{path}.scaleTargetRef", report, version_checked=checked, group_required=grouped)
 
 
-def _at_most(maximum: int, low: int, words: str) -> Any:
+def _at_most(maximum: int, low: int, detail: str) -> Any:
     """Two errors of their own: too small, too large."""
 
     def check(value: Any, path: str, report: Report) -> bool:
         if value < low:
-            report.invalid(path, value, words)
+            report.invalid(path, value, detail)
         return value <= maximum or report.invalid(path, value, f"must be less than or equal to {maximum}")
 
     return check
@@ -99,9 +99,9 @@ _SCALING_RULES = struct(
 def _scale_to_zero(value: Any, path: str, report: Report) -> bool:
     if value.get("minReplicas") != 0:
         return True
-    found = any(entry.get("type") in ("Object", "External") for entry in value.get("metrics") or ())
-    words = "must specify at least one Object or External metric to support scaling to zero replicas"
-    return found or report.forbidden(f"{path}.metrics", words)
+    scalable = any(entry.get("type") in ("Object", "External") for entry in value.get("metrics") or ())
+    detail = "must specify at least one Object or External metric to support scaling to zero replicas"
+    return scalable or report.forbidden(f"{path}.metrics", detail)
 
 
 def _max_not_below_min(value: Any, path: str, report: Report) -> bool:

@@ -139,4 +139,4 @@ def metric(value: Any, path: str, report: Report) -> bool:
 def any_odd_described_version(metrics: Any) -> bool:
     """Did the stored object describe an object whose version would be refused now?"""
     described = [entry["object"].get("describedObject") or {} for entry in metrics or () if entry.get("object")]
-    return any(api_version_error(one.get("apiVersion", ""), group_required=False) for one in described)
+    return any(api_version_error(reference.get("apiVersion", ""), group_required=False) for reference in described)

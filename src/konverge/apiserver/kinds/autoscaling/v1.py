@@ -88,10 +88,10 @@ _Fields = Mapping[str, tuple[tuple[str, str, Any], ...]]
 
 
 def _dig(obj: Obj, path: str) -> Any:
-    found: Any = obj
+    value: Any = obj
     for key in path.split("."):
-        found = (found or {}).get(key)
-    return found
+        value = (value or {}).get(key)
+    return value
 
 
 def _put(obj: Obj, path: str, value: Any) -> None:
@@ -106,8 +106,8 @@ def _older(metric: Obj, fields: _Fields) -> Obj:
     made: Obj = {"type": metric.get("type", "")}
     for source, names in fields.items():
         if metric.get(source) is not None:
-            found = ((name, _dig(metric[source], path), empty) for name, path, empty in names)
-            written = ((name, empty if value is None else value) for name, value, empty in found)
+            values = ((name, _dig(metric[source], path), empty) for name, path, empty in names)
+            written = ((name, empty if value is None else value) for name, value, empty in values)
             made[source] = {name: value for name, value in written if value is not None}
     return made
 
@@ -184,7 +184,7 @@ def _status_from_v2(status: Obj, notes: dict[str, str]) -> None:
         notes[_CURRENT] = render([_older(metric, _STATUS_FIELDS) for metric in current])
     conditions = status.pop("conditions", None)
     if conditions:
-        notes[_CONDITIONS] = render([{n: one.get(n) for n in _CONDITION if n in one} for one in conditions])
+        notes[_CONDITIONS] = render([{name: c.get(name) for name in _CONDITION if name in c} for c in conditions])
 
 
 def to_v2(obj: Obj) -> Obj:
@@ -232,19 +232,19 @@ def _without_travellers(obj: Obj) -> dict[str, str]:
 def _listed(text: str | None) -> list[Obj]:
     """The objects of an annotation; one that cannot be read is ignored, as anyone may have written it."""
     try:
-        found = json.loads(text or "[]")
+        entries = json.loads(text or "[]")
     except ValueError:
         return []
-    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
 def _behavior(text: str | None) -> Obj | None:
     """The behaviour, whose members have Go's names in the annotation."""
     try:
-        found = json.loads(text or "null")
+        behavior = json.loads(text or "null")
     except ValueError:
         return None
-    return _lowered(found) if isinstance(found, dict) else None
+    return _lowered(behavior) if isinstance(behavior, dict) else None
 
 
 def _lowered(value: Any) -> Any:

@@ -69,10 +69,10 @@ def _schedule(spec: Obj, zone_allowed: bool, report: Report) -> bool:
     if "TZ" not in schedule:
         return True
     if not zone_allowed:
-        words = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-        return report.invalid("spec.schedule", schedule, words)
-    words = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
-    return spec.get("timeZone") is None or report.invalid("spec.schedule", schedule, words)
+        detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+        return report.invalid("spec.schedule", schedule, detail)
+    detail = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+    return spec.get("timeZone") is None or report.invalid("spec.schedule", schedule, detail)
 
 
 def _new_schedule(obj: Any, path: str, report: Report) -> bool:
@@ -128,14 +128,14 @@ _SCHEDULE_GIVEN = section("spec", text("schedule", required))
 def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     path = "spec.jobTemplate.spec"
     spec = obj["spec"]
-    found = spec_warnings(spec["jobTemplate"]["spec"], path) if generation_changed(obj, old) else []
+    warnings = spec_warnings(spec["jobTemplate"]["spec"], path) if generation_changed(obj, old) else []
     if old is None:
-        return [*name_warnings(obj), *found]
+        return [*name_warnings(obj), *warnings]
     if "TZ" in (spec.get("schedule") or ""):
         where = "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/"
-        words = f"cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see {where} for more details"
-        return [*found, words]
-    return found
+        detail = f"cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see {where} for more details"
+        return [*warnings, detail]
+    return warnings
 
 
 CRON_JOB = Strategy(

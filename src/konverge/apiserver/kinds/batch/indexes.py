@@ -23,8 +23,8 @@ def interval(text: str, completions: int) -> tuple[int, int]:
     """(first, last) of one part."""
     parts = text.split("-")
     if len(parts) > 2:
-        words = "violates the requirement that an index interval can have at most two parts separated by '-'"
-        raise BadIndexes(f"the fragment {quote(text)} {words}")
+        detail = "violates the requirement that an index interval can have at most two parts separated by '-'"
+        raise BadIndexes(f"the fragment {quote(text)} {detail}")
     first = _index(parts[0], completions)
     if len(parts) == 1:
         return first, first
@@ -46,18 +46,18 @@ def count(text: str, completions: int) -> int:
     return total
 
 
-def overlap(one: str, other: str, completions: int) -> int | None:
+def overlap(first: str, second: str, completions: int) -> int | None:
     """The first index that both lists have; parts that cannot be read are passed over."""
-    mine, theirs = _readable(one, completions), _readable(other, completions)
-    found = (max(a, c) for a, b in mine for c, d in theirs if a <= d and c <= b)
-    return min(found, default=None)
+    mine, theirs = _readable(first, completions), _readable(second, completions)
+    shared = (max(a, c) for a, b in mine for c, d in theirs if a <= d and c <= b)
+    return min(shared, default=None)
 
 
 def _readable(text: str, completions: int) -> list[tuple[int, int]]:
-    found = []
+    intervals = []
     for part in text.split(",") if text else ():
         try:
-            found.append(interval(part, completions))
+            intervals.append(interval(part, completions))
         except BadIndexes:
             continue
-    return found
+    return intervals

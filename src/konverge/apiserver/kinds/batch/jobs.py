@@ -63,9 +63,9 @@ def default_failure_policy(spec: Obj) -> None:
 
 def _default_labels(obj: Obj) -> None:
     """A Job without labels has those of its pods: the very same ones, so that it gets the generated ones too."""
-    found = (obj["spec"]["template"].get("metadata") or {}).get("labels")
-    if found and not obj["metadata"].get("labels"):
-        obj["metadata"]["labels"] = found
+    labels = (obj["spec"]["template"].get("metadata") or {}).get("labels")
+    if labels and not obj["metadata"].get("labels"):
+        obj["metadata"]["labels"] = labels
 
 
 def _defaults(obj: Obj) -> None:
@@ -171,8 +171,8 @@ def _indexed(spec: Any, path: str, report: Report) -> bool:
     if completions is None:
         report.required(f"{path}.completions", "when completion mode is Indexed")
     if parallelism > _HIGH:
-        words = f"must be less than or equal to {_HIGH} when completion mode is Indexed"
-        report.invalid(f"{path}.parallelism", parallelism, words)
+        detail = f"must be less than or equal to {_HIGH} when completion mode is Indexed"
+        report.invalid(f"{path}.parallelism", parallelism, detail)
     if completions is not None and failed is not None and failed > completions:
         report.invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions")
     if failed is not None and failed > _HIGH:
@@ -184,13 +184,13 @@ def _indexed(spec: Any, path: str, report: Report) -> bool:
 
 def _many_indexes(failed: int | None, parallelism: int, path: str, report: Report) -> None:
     when = f"when completions are above {_HIGH} and used with backoff limit per index"
-    words = f"must be less than or equal to {_HIGH_PARALLELISM} {when}"
+    detail = f"must be less than or equal to {_HIGH_PARALLELISM} {when}"
     if failed is None:
         report.required(f"{path}.maxFailedIndexes", f"must be specified when completions is above {_HIGH}")
     if parallelism > _HIGH_PARALLELISM:
-        report.invalid(f"{path}.parallelism", parallelism, words)
+        report.invalid(f"{path}.parallelism", parallelism, detail)
     if failed is not None and failed > _HIGH_PARALLELISM:
-        report.invalid(f"{path}.maxFailedIndexes", failed, words)
+        report.invalid(f"{path}.maxFailedIndexes", failed, detail)
 
 
 def _replacement(spec: Any, path: str, report: Report) -> bool:
@@ -286,15 +286,15 @@ def _completions_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
     if spec.get("completionMode") != "Indexed":
         return report.invalid("spec.completions", completions, IMMUTABLE)
     elastic = completions is None or completions == spec.get("parallelism")
-    words = "can only be modified in tandem with spec.parallelism"
-    return elastic or report.invalid("spec.completions", completions, words)
+    detail = "can only be modified in tandem with spec.parallelism"
+    return elastic or report.invalid("spec.completions", completions, detail)
 
 
 def _may_be_directed(old: Obj) -> bool:
     """A suspended Job without running pods may be given other nodes and other resources."""
     status = old.get("status") or {}
     conditions = status.get("conditions") or ()
-    suspended = any(one.get("type") == "Suspended" and one.get("status") == "True" for one in conditions)
+    suspended = any(c.get("type") == "Suspended" and c.get("status") == "True" for c in conditions)
     waiting = status.get("startTime") is None or suspended
     return bool(old["spec"].get("suspend")) and waiting and not status.get("active")
 
@@ -341,21 +341,21 @@ _JOB = (section("spec", job_body, _selector), _names_of_pods)
 def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     if not generation_changed(obj, old):
         return ()
-    found = spec_warnings(obj["spec"], "spec")
-    return found if old is not None else [*name_warnings(obj), *found]
+    warnings = spec_warnings(obj["spec"], "spec")
+    return warnings if old is not None else [*name_warnings(obj), *warnings]
 
 
 def spec_warnings(spec: Obj, path: str) -> list[str]:
     """Warnings about the spec of a Job or of a template of one."""
     many = (spec.get("completions") or 0) > _HIGH and (spec.get("parallelism") or 0) > _HIGH_PARALLELISM
-    found = template_warnings(spec.get("template") or {}, f"{path}.template")
+    warnings = template_warnings(spec.get("template") or {}, f"{path}.template")
     if spec.get("completionMode") != "Indexed" or not many:
-        return list(found)
-    words = (
+        return list(warnings)
+    detail = (
         "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, "
         "Kubernetes might not be able to track completedIndexes when a big number of indexes fail"
     )
-    return [f"{path}: {words}", *found]
+    return [f"{path}: {detail}", *warnings]
 
 
 JOB = Strategy(

@@ -51,9 +51,9 @@ def _codes(value: Any, path: str, report: Report) -> bool:
 
 def _container(value: Any, path: str, report: Report) -> bool:
     name = value.get("containerName")
-    words = "must be one of the container or initContainer names in the pod template"
+    detail = "must be one of the container or initContainer names in the pod template"
     known = name is None or name in report.scope.containers
-    return known or report.invalid(f"{path}.containerName", name, words)
+    return known or report.invalid(f"{path}.containerName", name, detail)
 
 
 _EXIT_CODES = struct(
@@ -74,8 +74,8 @@ def _one_pattern(value: Any, path: str, report: Report) -> bool:
     codes, patterns = value.get("onExitCodes") is not None, bool(value.get("onPodConditions"))
     if codes and patterns:
         return report.invalid(path, OMIT, "specifying both OnExitCodes and OnPodConditions is not supported")
-    words = "specifying one of OnExitCodes and OnPodConditions is required"
-    return codes or patterns or report.invalid(path, OMIT, words)
+    detail = "specifying one of OnExitCodes and OnPodConditions is required"
+    return codes or patterns or report.invalid(path, OMIT, detail)
 
 
 FAILURE_POLICY = struct(
@@ -104,11 +104,11 @@ def _success_rule(value: Any, path: str, report: Report) -> bool:
     place, completions = f"{path}.succeededCount", report.scope.completions
     not_negative(wanted, place, report)
     if wanted > completions:
-        words = f"must be less than or equal to {completions} (the number of specified completions)"
-        report.invalid(place, wanted, words)
+        detail = f"must be less than or equal to {completions} (the number of specified completions)"
+        report.invalid(place, wanted, detail)
     if total is not None and wanted > total:
-        words = f"must be less than or equal to {total} (the number of indexes in the specified succeededIndexes field)"
-        report.invalid(place, wanted, words)
+        counted = "(the number of indexes in the specified succeededIndexes field)"
+        report.invalid(place, wanted, f"must be less than or equal to {total} {counted}")
     return True
 
 

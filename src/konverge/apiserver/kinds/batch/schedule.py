@@ -123,6 +123,6 @@ def time_zone(value: Any, path: str, report: Report) -> bool:
         if part in (".", "..") or part.startswith("-") or not _ZONE_PART.fullmatch(part):
             return report.invalid(path, value, f"unknown time zone {value}")
     if value.lower() == "local":
-        words = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
-        report.invalid(path, value, words)
+        detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        report.invalid(path, value, detail)
     return _zone_exists(value) or report.invalid(path, value, f"unknown time zone {value}")

@@ -39,7 +39,7 @@ job_status = section(
 
 
 def _is(status: Obj, kind: str, value: str = "True") -> bool:
-    return any(one.get("type") == kind and one.get("status") == value for one in status.get("conditions") or ())
+    return any(c.get("type") == kind and c.get("status") == value for c in status.get("conditions") or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +70,22 @@ class _Change:
         return self.spec.get("completionMode") == "Indexed"
 
 
-def _conditions(words: str) -> FieldError:
-    return invalid("status.conditions", OMIT, words)
+def _conditions(detail: str) -> FieldError:
+    return invalid("status.conditions", OMIT, detail)
 
 
 _Row = tuple[Callable[[_Change], bool], Callable[[_Change], bool], Callable[[_Change], FieldError]]
 
 
-def _row(when: Callable[[_Change], bool], wrong: Callable[[_Change], bool], words: str, at: str = "") -> _Row:
+def _row(when: Callable[[_Change], bool], wrong: Callable[[_Change], bool], detail: str, at: str = "") -> _Row:
     """`at` is the member that is shown; without it, the conditions are at fault."""
     if not at:
-        return when, wrong, lambda c: _conditions(words)
-    return when, wrong, lambda c: invalid(f"status.{at}", c.new.get(at), words)
+        return when, wrong, lambda c: _conditions(detail)
+    return when, wrong, lambda c: invalid(f"status.{at}", c.new.get(at), detail)
 
 
-def _missing(when: Callable[[_Change], bool], wrong: Callable[[_Change], bool], words: str, at: str) -> _Row:
-    return when, wrong, lambda c: required(f"status.{at}", words)
+def _missing(when: Callable[[_Change], bool], wrong: Callable[[_Change], bool], detail: str, at: str) -> _Row:
+    return when, wrong, lambda c: required(f"status.{at}", detail)
 
 
 def _bad_indexes(change: _Change, name: str) -> str:
@@ -234,8 +234,8 @@ def _less(name: str) -> Callable[[_Change], bool]:
 
 
 def _terminal(kind: str) -> _Row:
-    words = f"cannot disable the terminal {kind}=True condition"
-    return _row(_always, lambda c: _is(c.old, kind) and not _is(c.new, kind), words)
+    detail = f"cannot disable the terminal {kind}=True condition"
+    return _row(_always, lambda c: _is(c.old, kind) and not _is(c.new, kind), detail)
 
 
 _STEPS: tuple[_Row, ...] = (

@@ -90,14 +90,14 @@ def _of_type(obj: Obj, kind: str) -> list[Obj]:
 def _add_times(obj: Obj, old: Obj) -> None:
     now = timestamp()
     for condition in _conditions(obj):
-        before = [one for one in _of_type(old, condition.get("type", "")) if _same_status(one, condition)]
-        since = next((one["lastTransitionTime"] for one in before if one.get("lastTransitionTime")), now)
+        before = [earlier for earlier in _of_type(old, condition.get("type", "")) if _same_status(earlier, condition)]
+        since = next((earlier["lastTransitionTime"] for earlier in before if earlier.get("lastTransitionTime")), now)
         condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now
         condition["lastTransitionTime"] = condition.get("lastTransitionTime") or since
 
 
-def _same_status(one: Obj, other: Obj) -> bool:
-    return one.get("status") == other.get("status")
+def _same_status(condition: Obj, other: Obj) -> bool:
+    return condition.get("status") == other.get("status")
 
 
 def _prepare_status(obj: Obj, old: Obj, context: Context) -> None:
@@ -170,8 +170,8 @@ def _request(spec: Any, path: str, report: Report) -> bool:
 def _signer(spec: Any, path: str, report: Report) -> bool:
     name = spec.get("signerName") or ""
     if name == "kubernetes.io/legacy-unknown":
-        words = "the legacy signerName is not allowed via this API version"
-        return report.invalid(f"{path}.signerName", name, words)
+        detail = "the legacy signerName is not allowed via this API version"
+        return report.invalid(f"{path}.signerName", name, detail)
     return signer_name(name, f"{path}.signerName", report)
 
 
@@ -210,8 +210,8 @@ def _one_decision(new: Obj, old: Obj, path: str, report: Report) -> bool:
     """Approved or Denied; reported last, as the generated rules of the real server are."""
     if not all(_of_type(new, kind) for kind in _DECISIONS) or all(_of_type(old, kind) for kind in _DECISIONS):
         return True
-    words = f"must specify at most one of: {', '.join(f'`{one}`' for one in _EITHER)}"
-    return report.invalid("status.conditions", f"{{{', '.join(_EITHER)}}}", words)
+    detail = f"must specify at most one of: {', '.join(f'`{decision}`' for decision in _EITHER)}"
+    return report.invalid("status.conditions", f"{{{', '.join(_EITHER)}}}", detail)
 
 
 _CONDITIONS = section("status", field("conditions", items(_condition)))

@@ -30,8 +30,8 @@ _LOCATIONS = {
 class _Strategies(Mapping[str, Strategy]):
     def __getitem__(self, kind: str) -> Strategy:
         module, _, name = _LOCATIONS[kind].rpartition(".")
-        found: Strategy = getattr(import_module(f"{__name__}.{module}"), name)
-        return found
+        strategy: Strategy = getattr(import_module(f"{__name__}.{module}"), name)
+        return strategy
 
     def __iter__(self) -> Iterator[str]:
         return iter(_LOCATIONS)

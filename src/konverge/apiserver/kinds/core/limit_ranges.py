@@ -28,9 +28,9 @@ def _defaults(limits: Obj) -> None:
         if limit.get("type") == "Container":
             given = {**(limit.get("max") or {}), **(limit.get("default") or {})}
             asked = {**(limit.get("min") or {}), **given, **(limit.get("defaultRequest") or {})}
-            for name, found in (("default", given), ("defaultRequest", asked)):
-                if found:
-                    limit[name] = found
+            for name, amounts in (("default", given), ("defaultRequest", asked)):
+                if amounts:
+                    limit[name] = amounts
 
 
 def _type(kind: str, path: str, report: Report) -> bool:
@@ -54,8 +54,8 @@ def _limit(limit: Amounts, path: str, report: Report) -> None:
             _names(limit, name, name_rule, path, report)
     stored = "storage" in (limit.get("min") or {}) or "storage" in (limit.get("max") or {})
     if kind == "PersistentVolumeClaim" and not stored:
-        words = "either minimum or maximum storage value is required, but neither was provided"
-        report.required(f"{path}.limits", words)
+        detail = "either minimum or maximum storage value is required, but neither was provided"
+        report.required(f"{path}.limits", detail)
     _names(limit, "maxLimitRequestRatio", name_rule, path, report)
     considered = [name for name in _LISTS if kind != "Pod" or not name.startswith("default")]
     for resource in sorted({key for name in considered for key in limit.get(name) or ()}):
@@ -67,7 +67,7 @@ def _names(limit: Amounts, name: str, rule: Any, path: str, report: Report) -> N
         rule(resource, f"{path}.{name}[{resource}]", report)
 
 
-_WORDS = {"min": "min", "max": "max", "default": "default", "defaultRequest": "default request"}
+_NAMES = {"min": "min", "max": "max", "default": "default", "defaultRequest": "default request"}
 _ORDER = (
     # (the lesser, the greater, where it is reported, the value shown, words for the greater where they differ)
     ("min", "max", "min", "min", ""),
@@ -79,22 +79,22 @@ _ORDER = (
 )
 
 
-def _relations(found: Amounts, resource: str, path: str, report: Report) -> None:
-    for less, more, at, value, words in _ORDER:
-        one, other = found.get(less), found.get(more)
-        if one is not None and other is not None and amount(one) > amount(other):
-            greater = words or _WORDS[more]
-            detail = f"{_WORDS[less]} value {shown(one)} is greater than {greater} value {shown(other)}"
-            report.invalid(f"{path}.{at}[{resource}]", shown(found[value]), detail)
-    _ratio(found, f"{path}.maxLimitRequestRatio[{resource}]", report)
-    given, asked = found.get("default"), found.get("defaultRequest")
+def _relations(amounts: Amounts, resource: str, path: str, report: Report) -> None:
+    for less, more, at, value, name in _ORDER:
+        lower, upper = amounts.get(less), amounts.get(more)
+        if lower is not None and upper is not None and amount(lower) > amount(upper):
+            greater = name or _NAMES[more]
+            detail = f"{_NAMES[less]} value {shown(lower)} is greater than {greater} value {shown(upper)}"
+            report.invalid(f"{path}.{at}[{resource}]", shown(amounts[value]), detail)
+    _ratio(amounts, f"{path}.maxLimitRequestRatio[{resource}]", report)
+    given, asked = amounts.get("default"), amounts.get("defaultRequest")
     if not may_overcommit(resource) and given is not None and asked is not None and amount(given) != amount(asked):
         detail = f"default value {shown(given)} must equal to defaultRequest value {shown(asked)} in {resource}"
         report.invalid(f"{path}.defaultRequest[{resource}]", shown(asked), detail)
 
 
-def _ratio(found: Amounts, path: str, report: Report) -> None:
-    ratio, least, most = found.get("maxLimitRequestRatio"), found.get("min"), found.get("max")
+def _ratio(amounts: Amounts, path: str, report: Report) -> None:
+    ratio, least, most = amounts.get("maxLimitRequestRatio"), amounts.get("min"), amounts.get("max")
     if ratio is None:
         return
     if amount(ratio) < NANO:

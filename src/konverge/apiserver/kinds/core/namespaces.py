@@ -20,8 +20,8 @@ def finalizer_name(value: Any, path: str, report: Report) -> bool:
     qualified_name(value, path, report)
     if "/" in value or value in _STANDARD_FINALIZERS:
         return True
-    words = "name is neither a standard finalizer name nor is it fully qualified"
-    return report.invalid(path, value, words)
+    detail = "name is neither a standard finalizer name nor is it fully qualified"
+    return report.invalid(path, value, detail)
 
 
 def _label(namespace: Obj) -> None:
@@ -68,10 +68,10 @@ _SPEC = section("spec", field("finalizers", _all_finalizers))
 def _phase(new: Obj, old: Obj, path: str, report: Report) -> bool:
     phase = new["status"].get("phase", "")
     if new["metadata"].get("deletionTimestamp"):
-        words = "may only be 'Terminating' if `deletionTimestamp` is not empty"
-        return phase == "Terminating" or report.invalid("status.Phase", phase, words)
-    words = "may only be 'Active' if `deletionTimestamp` is empty"
-    return phase == "Active" or report.invalid("status.Phase", phase, words)
+        detail = "may only be 'Terminating' if `deletionTimestamp` is not empty"
+        return phase == "Terminating" or report.invalid("status.Phase", phase, detail)
+    detail = "may only be 'Active' if `deletionTimestamp` is empty"
+    return phase == "Active" or report.invalid("status.Phase", phase, detail)
 
 
 def _mark(namespace: Obj, context: Context) -> None:

@@ -66,7 +66,7 @@ def _scope_selector(spec: Any, path: str, report: Report) -> bool:
     selector, place = spec.get("scopeSelector"), f"{path}.scopeSelector.matchExpressions"
     if selector is None:
         return True
-    found = set()
+    scopes = set()
     for requirement in selector.get("matchExpressions") or ():
         scope = requirement.get("scopeName") or ""
         if scope not in _SCOPES:
@@ -75,9 +75,9 @@ def _scope_selector(spec: Any, path: str, report: Report) -> bool:
             shown_selector = internal("core.ScopeSelector", selector)
             report.invalid(place, shown_selector, "unsupported scope applied to resource")
         _requirement(scope, requirement, place, report)
-        found.add(scope)
+        scopes.add(scope)
     for pair in _CONFLICTS:
-        if pair <= found:
+        if pair <= scopes:
             report.invalid(place, spec.get("scopes"), "conflicting scopes")
     return True
 
@@ -88,12 +88,12 @@ def _requirement(scope: str, requirement: Any, path: str, report: Report) -> Non
         report.invalid(f"{path}.operator", operator, _MUST_EXIST)
     if operator in ("In", "NotIn"):
         if not values:
-            words = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-            report.required(f"{path}.values", words)
+            detail = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            report.required(f"{path}.values", detail)
     elif operator in ("Exists", "DoesNotExist"):
         if values:
-            words = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-            report.invalid(f"{path}.values", values, words)
+            detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+            report.invalid(f"{path}.values", values, detail)
     else:
         report.invalid(f"{path}.operator", operator, "not a valid selector operator")
 

@@ -78,15 +78,15 @@ def _selected_template(spec: Any, path: str, report: Report) -> bool:
     labels = (template.get("metadata") or {}).get("labels")
     selector = spec.get("selector") or {}
     if selector and not selects({"matchLabels": selector}, labels or {}):
-        words = "`selector` does not match template `labels`"
-        report.invalid(f"{place}.metadata.labels", labels, words)
+        detail = "`selector` does not match template `labels`"
+        report.invalid(f"{place}.metadata.labels", labels, detail)
     pod_template(template, place, report)
     policy = template["spec"].get("restartPolicy") or ""
     if policy != "Always":
         report.not_supported(f"{place}.spec.restartPolicy", policy, ("Always",))
     if template["spec"].get("activeDeadlineSeconds") is not None:
-        words = "activeDeadlineSeconds in ReplicationController is not Supported"
-        report.forbidden(f"{place}.spec.activeDeadlineSeconds", words)
+        detail = "activeDeadlineSeconds in ReplicationController is not Supported"
+        report.forbidden(f"{place}.spec.activeDeadlineSeconds", detail)
     return True
 
 
@@ -111,8 +111,8 @@ def _status(new: Obj, old: Obj, path: str, report: Report) -> bool:
         if count > total:
             report.invalid(f"status.{name}", count, "cannot be greater than status.replicas")
     available = status.get("availableReplicas") or 0
-    words = "cannot be greater than readyReplicas"
-    return available <= ready or report.invalid("status.availableReplicas", available, words)
+    detail = "cannot be greater than readyReplicas"
+    return available <= ready or report.invalid("status.availableReplicas", available, detail)
 
 
 def _controller_warnings(controller: Obj, old: Obj | None, context: Context) -> Iterable[str]:

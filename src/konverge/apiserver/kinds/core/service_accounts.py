@@ -26,8 +26,8 @@ def _prepare_update(account: Obj, old: Obj, context: Context) -> None:
 def _warnings(account: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     before = (old or {}).get("metadata", {}).get("annotations") or {}
     if _MOUNTABLE in (account["metadata"].get("annotations") or {}) and _MOUNTABLE not in before:
-        words = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
-        yield f"metadata.annotations[{_MOUNTABLE}]: {words}"
+        detail = "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
+        yield f"metadata.annotations[{_MOUNTABLE}]: {detail}"
 
 
 SERVICE_ACCOUNT = Strategy(

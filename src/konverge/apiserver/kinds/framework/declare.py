@@ -272,19 +272,19 @@ def exactly_one(members: Collection[str], *, noun: str, none_detail: str, rules:
     """
 
     def check(value: Any, path: str, report: Report) -> bool:
-        found = False
+        given = False
         for name in members:
             member = value.get(name)
             if member is None:
                 continue
             place = f"{path}.{name}"
-            if found:
+            if given:
                 report.forbidden(place, f"may not specify more than 1 {noun}")
                 continue
-            found = True
+            given = True
             if name in rules:
                 rules[name](member, place, report)
-        return found or report.required(path, none_detail)
+        return given or report.required(path, none_detail)
 
     return check
 
@@ -329,9 +329,9 @@ def dig(obj: Any, keys: Iterable[str]) -> Any:
     return obj
 
 
-def same(one: Any, other: Any) -> bool:
+def same(value: Any, other: Any) -> bool:
     """Semantic equality: nothing, null and the zero values are one and the same."""
-    return one == other or (not one and not other)
+    return value == other or (not value and not other)
 
 
 def creation(*parts: Part) -> Callable[[Obj, Context], list[FieldError]]:

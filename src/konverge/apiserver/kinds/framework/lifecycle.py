@@ -23,8 +23,8 @@ from konverge.apiserver.strategy import Context, Obj
 def _empty_status(group: str, version: str, kind: str) -> tuple[Obj, bool]:
     """The status that nobody has written yet, as Go writes it, and whether it has containers in it."""
     node = schema.lookup(group, version, kind)
-    found = zero(node.fields["status"].node) if node is not None else {}
-    return found, any(isinstance(value, dict | list) for value in found.values())
+    empty = zero(node.fields["status"].node) if node is not None else {}
+    return empty, any(isinstance(value, dict | list) for value in empty.values())
 
 
 def status_cleared(group: str, version: str, kind: str) -> Callable[[Obj, Context], None]:
@@ -74,9 +74,9 @@ def never_less(name: str, detail: str = "cannot be decremented") -> Transition:
     """A counter of the status only grows."""
 
     def check(new: Obj, old: Obj, path: str, report: Report) -> bool:
-        found, before = ((obj.get("status") or {}).get(name) for obj in (new, old))
-        fine = before is None or (found is not None and found >= before)
-        return fine or report.invalid(f"status.{name}", found or 0, detail)
+        count, before = ((obj.get("status") or {}).get(name) for obj in (new, old))
+        fine = before is None or (count is not None and count >= before)
+        return fine or report.invalid(f"status.{name}", count or 0, detail)
 
     return check
 

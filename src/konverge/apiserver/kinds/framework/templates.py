@@ -30,8 +30,8 @@ def shown_selector(selector: Any) -> Any:
 
 def template_labels(template: Obj) -> Any:
     """The labels of a template as messages print them; None when there are none."""
-    found = (template.get("metadata") or {}).get("labels")
-    return dict(sorted(found.items())) if found else None
+    labels = (template.get("metadata") or {}).get("labels")
+    return dict(sorted(labels.items())) if labels else None
 
 
 def good_selector(selector: Any, path: str, report: Report) -> bool:
@@ -43,10 +43,10 @@ def good_selector(selector: Any, path: str, report: Report) -> bool:
 
 def matching_labels(selector: Any, template: Obj, path: str, report: Report) -> bool:
     """No selector at all selects nothing, an empty one everything."""
-    found = template_labels(template)
-    if selector is not None and (is_empty(selector) or selects(selector, found or {})):
+    labels = template_labels(template)
+    if selector is not None and (is_empty(selector) or selects(selector, labels or {})):
         return True
-    return report.invalid(f"{path}.metadata.labels", found, "`selector` does not match template `labels`")
+    return report.invalid(f"{path}.metadata.labels", labels, "`selector` does not match template `labels`")
 
 
 def required_selector(noun: str, *, bad: str) -> Rule:
@@ -75,8 +75,8 @@ def always_restarting(noun: str) -> Rule:
         if spec.get("restartPolicy") != "Always":
             report.not_supported(f"{path}.spec.restartPolicy", spec.get("restartPolicy") or "", ["Always"])
         if spec.get("activeDeadlineSeconds") is not None:
-            words = f"activeDeadlineSeconds in {noun} is not Supported"
-            report.forbidden(f"{path}.spec.activeDeadlineSeconds", words)
+            detail = f"activeDeadlineSeconds in {noun} is not Supported"
+            report.forbidden(f"{path}.spec.activeDeadlineSeconds", detail)
         return True
 
     return check

@@ -64,8 +64,8 @@ def _cidrs(value: Any, path: str, report: Report) -> bool:
         return report.invalid(place, internal("networking.ServiceCIDRSpec", value), "may only hold up to 2 values")
     items(cidr_strict)(cidrs, place, report)
     families = [parsed[0].version for parsed in map(parse_cidr, cidrs) if parsed is not None]
-    words = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
-    return len(families) < 2 or families[0] != families[1] or report.invalid(place, cidrs, words)
+    detail = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
+    return len(families) < 2 or families[0] != families[1] or report.invalid(place, cidrs, detail)
 
 
 def _only_a_second(new: Obj, old: Obj, path: str, report: Report) -> bool:

@@ -69,20 +69,20 @@ def _backend(value: Any, path: str, report: Report) -> bool:
 
 
 def _path(value: Any, path: str, report: Report) -> bool:
-    kind, found, place = value.get("pathType"), value.get("path") or "", f"{path}.path"
+    kind, text, place = value.get("pathType"), value.get("path") or "", f"{path}.path"
     if kind is None:
         return report.required(f"{path}.pathType", "pathType must be specified")
     if kind not in _PATH_TYPES:
         report.not_supported(f"{path}.pathType", kind, _PATH_TYPES)
-    elif not found.startswith("/") and (found or kind != "ImplementationSpecific"):
-        report.invalid(place, found, "must be an absolute path")
+    elif not text.startswith("/") and (text or kind != "ImplementationSpecific"):
+        report.invalid(place, text, "must be an absolute path")
     if kind in ("Exact", "Prefix"):
         for part in _BAD_PARTS:
-            if part in found:
-                report.invalid(place, found, f"must not contain '{part}'")
+            if part in text:
+                report.invalid(place, text, f"must not contain '{part}'")
         for end in _BAD_ENDS:
-            if found.endswith(end):
-                report.invalid(place, found, f"cannot end with '{end}'")
+            if text.endswith(end):
+                report.invalid(place, text, f"cannot end with '{end}'")
     return _backend(value.get("backend") or {}, f"{path}.backend", report)
 
 
@@ -97,8 +97,8 @@ def _rule_host(value: Any, path: str, report: Report) -> bool:
 
 
 def _some_way_in(value: Any, path: str, report: Report) -> bool:
-    found = value.get("rules") or value.get("defaultBackend") is not None
-    return bool(found) or report.invalid(path, None, "either `defaultBackend` or `rules` must be specified")
+    way = value.get("rules") or value.get("defaultBackend") is not None
+    return bool(way) or report.invalid(path, None, "either `defaultBackend` or `rules` must be specified")
 
 
 _RULE = struct(field("host", _rule_host), field("http", struct(field("paths", required, items(_path)))))
@@ -117,8 +117,8 @@ def _one_class(obj: Any, path: str, report: Report) -> bool:
     named = obj["spec"].get("ingressClassName")
     if noted is None or named is None or noted == named:
         return True
-    words = "must match `ingressClassName` when both are specified"
-    return report.invalid(f"annotations.{CLASS_ANNOTATION}", noted, words)
+    detail = "must match `ingressClassName` when both are specified"
+    return report.invalid(f"annotations.{CLASS_ANNOTATION}", noted, detail)
 
 
 def _known_ips(old: Obj) -> set[str]:
@@ -143,9 +143,9 @@ def _balancer(new: Obj, old: Obj, path: str, report: Report) -> bool:
 def _odd_addresses(new: Obj, old: Obj, path: str, report: Report) -> bool:
     """Addresses that are taken, but oddly written."""
     for index, entry in enumerate(((new.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()):
-        for words in ip_warnings(f"status.loadBalancer.ingress[{index}]", entry.get("ip") or ""):
+        for detail in ip_warnings(f"status.loadBalancer.ingress[{index}]", entry.get("ip") or ""):
             if report.context is not None and not report.errors:
-                report.context.warn(words)
+                report.context.warn(detail)
     return True
 
 
@@ -183,8 +183,8 @@ def _controller(value: Any, path: str, report: Report) -> bool:
 def _scope(value: Any, path: str, report: Report) -> bool:
     scope, namespace, place = value.get("scope"), value.get("namespace"), f"{path}.namespace"
     if scope == "Namespace":
-        words = "`parameters.scope` is set to 'Namespace'"
-        return report.required(place, words) if namespace is None else dns_label(namespace, place, report)
+        detail = "`parameters.scope` is set to 'Namespace'"
+        return report.required(place, detail) if namespace is None else dns_label(namespace, place, report)
     if scope == "Cluster":
         return namespace is None or report.forbidden(place, "`parameters.scope` is set to 'Cluster'")
     return one_of("Cluster", "Namespace")(scope, f"{path}.scope", report)

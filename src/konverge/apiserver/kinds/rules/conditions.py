@@ -22,7 +22,7 @@ from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.objects.names import regex_error
 
 _REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
-_REASON_WORDS = (
+_REASON_MESSAGE = (
     "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric "
     "characters or '_,:', and must end with an alphanumeric character or '_'"
 )
@@ -31,7 +31,7 @@ _REASON_WORDS = (
 def reason_errors(value: str) -> list[str]:
     if re.fullmatch(_REASON, value):
         return []
-    return [regex_error(_REASON_WORDS, _REASON, "my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB")]
+    return [regex_error(_REASON_MESSAGE, _REASON, "my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB")]
 
 
 def longest(maximum: int) -> Rule:

@@ -39,10 +39,10 @@ def fill_numbers(obj: dict[str, Any], values: Mapping[str, int]) -> None:
 
 def section_of(obj: dict[str, Any], name: str) -> dict[str, Any]:
     """The struct at `name`, made if it is absent (a struct that is not a pointer in Go is always there)."""
-    found = obj.get(name)
-    if found is None:
-        found = obj[name] = {}
-    return found
+    section = obj.get(name)
+    if section is None:
+        section = obj[name] = {}
+    return section
 
 
 def each(obj: Mapping[str, Any], name: str) -> Iterable[dict[str, Any]]:

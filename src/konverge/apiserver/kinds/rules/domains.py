@@ -50,5 +50,5 @@ def _segments(value: Any, path: str, report: Report, least: int, word: str) -> b
     errors = dns_subdomain_errors(value)
     if errors:
         return report.invalid(path, value, ",".join(errors))
-    words = f"should be a domain with at least {word} segments separated by dots"
-    return len(value.split(".")) >= least or report.invalid(path, value, words)
+    detail = f"should be a domain with at least {word} segments separated by dots"
+    return len(value.split(".")) >= least or report.invalid(path, value, detail)

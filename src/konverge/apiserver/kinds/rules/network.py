@@ -27,14 +27,14 @@ def _without_zeros(text: str) -> str:
 def parse_ip(text: str) -> Address | None:
     """As Go's sloppy parser reads it; an IPv4-mapped IPv6 address is the IPv4 address."""
     try:
-        found = ipaddress.ip_address(text if ":" in text else _without_zeros(text))
+        address = ipaddress.ip_address(text if ":" in text else _without_zeros(text))
     except ValueError:
         return None
     if "%" in text:
         return None
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped:
-        return found.ipv4_mapped
-    return found
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+        return address.ipv4_mapped
+    return address
 
 
 def parse_cidr(text: str) -> tuple[Address, Network] | None:
@@ -48,10 +48,10 @@ def parse_cidr(text: str) -> tuple[Address, Network] | None:
 
 def _is_strict(text: str) -> bool:
     try:
-        found = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError:
         return False
-    return not (isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped)
+    return not (isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped)
 
 
 def ip_legacy(value: Any, path: str, report: Report) -> bool:
@@ -114,16 +114,16 @@ def cidr_warnings(path: str, value: str) -> list[str]:
     if parsed is None:
         return []
     address, network = parsed
-    found = []
+    warnings = []
     if address != network.network_address:
         single = f"{address}/{address.max_prefixlen}"
         hint = f"(should be {quote(str(network))} or {quote(single)}?)"
-        found.append(f"{path}: CIDR value {quote(value)} is ambiguous in this context {hint}")
+        warnings.append(f"{path}: CIDR value {quote(value)} is ambiguous in this context {hint}")
     host, _, bits = value.partition("/")
     if not _is_strict(host) or bits != str(int(bits)):
-        found.append(f"{path}: non-standard CIDR value {quote(value)} is invalid: use {quote(str(network))}")
-    if not found and address.version == 6 and f"{address}/{int(bits)}" != value:
-        found.append(
+        warnings.append(f"{path}: non-standard CIDR value {quote(value)} is invalid: use {quote(str(network))}")
+    if not warnings and address.version == 6 and f"{address}/{int(bits)}" != value:
+        warnings.append(
             f"{path}: IPv6 CIDR value {quote(value)} should be in RFC 5952 canonical format ({quote(str(network))})"
         )
-    return found
+    return warnings

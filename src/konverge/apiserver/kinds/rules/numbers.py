@@ -18,19 +18,19 @@ def inclusive(low: int, high: int) -> str:
 
 def within(low: int, high: int, detail: str = "") -> Rule:
     """low ≤ value ≤ high."""
-    words = detail or inclusive(low, high)
+    message = detail or inclusive(low, high)
 
     def check(value: Any, path: str, report: Report) -> bool:
-        return low <= value <= high or report.invalid(path, value, words)
+        return low <= value <= high or report.invalid(path, value, message)
 
     return check
 
 
 def at_least(low: int, detail: str = "") -> Rule:
-    words = detail or f"must be greater than or equal to {low}"
+    message = detail or f"must be greater than or equal to {low}"
 
     def check(value: Any, path: str, report: Report) -> bool:
-        return bool(value >= low) or report.invalid(path, value, words)
+        return bool(value >= low) or report.invalid(path, value, message)
 
     return check
 

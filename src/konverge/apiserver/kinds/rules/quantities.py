@@ -57,18 +57,18 @@ def rounded_to_milli(value: Any) -> str:
     return str(Quantity.of(quantity.milli, -3, quantity.format))
 
 
-def added(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, str]:
+def added(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, str]:
     """Two resource lists added up."""
-    total = {name: str(value) for name, value in one.items()}
-    for name, value in other.items():
+    total = {name: str(value) for name, value in first.items()}
+    for name, value in second.items():
         total[name] = str(Quantity(total[name]) + Quantity(value)) if name in total else str(value)
     return total
 
 
-def largest(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, str]:
+def largest(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, str]:
     """The larger amount of every resource in two lists."""
-    found = {name: str(value) for name, value in one.items()}
-    for name, value in other.items():
-        if name not in found or amount(value) > amount(found[name]):
-            found[name] = str(value)
-    return found
+    maximum = {name: str(value) for name, value in first.items()}
+    for name, value in second.items():
+        if name not in maximum or amount(value) > amount(maximum[name]):
+            maximum[name] = str(value)
+    return maximum

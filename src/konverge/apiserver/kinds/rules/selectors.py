@@ -12,11 +12,11 @@ from konverge.apiserver.kinds.rules.names import label_value, labels, qualified_
 def _operator_and_values(value: Any, path: str, report: Report) -> bool:
     operator, values = value.get("operator", ""), value.get("values")
     if operator in ("In", "NotIn"):
-        words = "must be specified when `operator` is 'In' or 'NotIn'"
-        return bool(values) or report.required(f"{path}.values", words)
+        detail = "must be specified when `operator` is 'In' or 'NotIn'"
+        return bool(values) or report.required(f"{path}.values", detail)
     if operator in ("Exists", "DoesNotExist"):
-        words = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-        return not values or report.forbidden(f"{path}.values", words)
+        detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        return not values or report.forbidden(f"{path}.values", detail)
     return report.invalid(f"{path}.operator", operator, "not a valid selector operator")
 
 
@@ -35,18 +35,18 @@ def is_empty(selector: Mapping[str, Any] | None) -> bool:
     return not selector or not (selector.get("matchLabels") or selector.get("matchExpressions"))
 
 
-def selects(selector: Mapping[str, Any], found: Mapping[str, str]) -> bool:
+def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """Does the (valid) selector select an object with these labels?"""
-    if any(found.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
+    if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
         return False
-    return all(_holds(expression, found) for expression in selector.get("matchExpressions") or ())
+    return all(_holds(expression, labels) for expression in selector.get("matchExpressions") or ())
 
 
-def _holds(expression: Mapping[str, Any], found: Mapping[str, str]) -> bool:
+def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     key, operator, values = expression["key"], expression["operator"], expression.get("values") or ()
     if operator == "Exists":
-        return key in found
+        return key in labels
     if operator == "DoesNotExist":
-        return key not in found
-    inside = key in found and found[key] in values
+        return key not in labels
+    inside = key in labels and labels[key] in values
     return inside if operator == "In" else not inside

@@ -17,13 +17,13 @@ def is_kubernetes_signer(name: str) -> bool:
     return host == "kubernetes.io" or host.endswith(".kubernetes.io")
 
 
-def _labels(segment: str, errors: Format, path: str, report: Report) -> None:
+def _labels(segment: str, errors_of: Format, path: str, report: Report) -> None:
     """Report the first bad label only: the errors of the others would read the same."""
     for label in segment.split("."):
-        found = errors(label)
-        for detail in found:
+        errors = errors_of(label)
+        for detail in errors:
             report.invalid(path, segment, f"validating label {quote(label)}: {detail}")
-        if found:
+        if errors:
             return
 
 
@@ -34,8 +34,8 @@ def signer_name(value: Any, path: str, report: Report) -> bool:
         return report.required(path)
     segments = value.split("/")
     if len(segments) != 2:
-        words = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
-        return report.invalid(path, value, words)
+        detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+        return report.invalid(path, value, detail)
     domain, rest = segments
     if len(domain) > _DOMAIN_LIMIT:
         report.too_long(path, _DOMAIN_LIMIT)

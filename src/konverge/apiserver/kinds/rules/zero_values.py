@@ -53,7 +53,7 @@ def not_above(name: str, limit: str, detail: str) -> Rule:
     """One number of a struct is at most another one; an absent number is 0."""
 
     def check(value: Any, path: str, report: Report) -> bool:
-        found = value.get(name) or 0
-        return found <= (value.get(limit) or 0) or report.invalid(f"{path}.{name}", found, detail)
+        number = value.get(name) or 0
+        return number <= (value.get(limit) or 0) or report.invalid(f"{path}.{name}", number, detail)
 
     return check

@@ -34,9 +34,9 @@ _LONGEST_MESSAGE = 1024
 
 def _source(value: Any, path: str, report: Report) -> bool:
     inline, name = value.get("inlineVolumeSpec"), value.get("persistentVolumeName")
-    words = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+    detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
     if (inline is None) == (name is None):
-        return report.required(path, words) if inline is None else report.forbidden(path, words)
+        return report.required(path, detail) if inline is None else report.forbidden(path, detail)
     if name == "":
         return report.required(f"{path}.persistentVolumeName", "must specify non empty persistentVolumeName")
     return True

@@ -75,7 +75,7 @@ def _topologies(value: Any, path: str, report: Report) -> bool:
     for index, term in enumerate(value):
         _topology_term(term, f"{path}[{index}]", report)
         expressions = term.get("matchLabelExpressions") or ()
-        chosen = {one.get("key") or "": set(one.get("values") or ()) for one in expressions}
+        chosen = {expression.get("key") or "": set(expression.get("values") or ()) for expression in expressions}
         if not chosen or chosen in seen:  # the real server compares with the empty slots of the terms to come, too
             report.duplicate(f"{path}[{index}].matchLabelExpressions", "")
         seen.append(chosen)
@@ -95,9 +95,9 @@ _PROVISIONER = text("provisioner", required)
 def _class_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     for i, term in enumerate(each(obj, "allowedTopologies")):
         for j, expression in enumerate(each(term, "matchLabelExpressions")):
-            words = deprecated_label(expression.get("key") or "")
-            if words:
-                yield f"allowedTopologies[{i}].matchLabelExpressions[{j}].key: {words}"
+            detail = deprecated_label(expression.get("key") or "")
+            if detail:
+                yield f"allowedTopologies[{i}].matchLabelExpressions[{j}].key: {detail}"
 
 
 STORAGE_CLASS = Strategy(
@@ -142,13 +142,13 @@ _CAPACITY = (
 def _capacity_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     topology = obj.get("nodeTopology") or {}
     for key in sorted(topology.get("matchLabels") or ()):
-        words = deprecated_label(key)
-        if words:
-            yield f"nodeTopology.matchLabels.{key}: {words}"
+        detail = deprecated_label(key)
+        if detail:
+            yield f"nodeTopology.matchLabels.{key}: {detail}"
     for index, expression in enumerate(each(topology, "matchExpressions")):
-        words = deprecated_label(expression.get("key") or "")
-        if words:
-            yield f"nodeTopology.matchExpressions[{index}].key: {words}"
+        detail = deprecated_label(expression.get("key") or "")
+        if detail:
+            yield f"nodeTopology.matchExpressions[{index}].key: {detail}"
 
 
 CSI_STORAGE_CAPACITY = Strategy(

@@ -69,8 +69,8 @@ def _tokens(value: Any, path: str, report: Report) -> bool:
         elif seconds is not None and seconds < 600:
             report.invalid(f"{place}.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
         elif seconds is not None and seconds > 1 << 32:
-            words = "may not specify a duration larger than 2^32 seconds"
-            report.invalid(f"{place}.expirationSeconds", seconds, words)
+            detail = "may not specify a duration larger than 2^32 seconds"
+            report.invalid(f"{place}.expirationSeconds", seconds, detail)
         seen.add(audience)
     return True
 
@@ -85,8 +85,8 @@ def _tokens_in_secrets(value: Any, path: str, report: Report) -> bool:
     chosen = value.get("serviceAccountTokenInSecrets")
     if chosen is None or value.get("tokenRequests"):
         return True
-    words = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
-    return report.invalid(f"{path}.serviceAccountTokenInSecrets", chosen, words)
+    detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+    return report.invalid(f"{path}.serviceAccountTokenInSecrets", chosen, detail)
 
 
 _DRIVER = section(
@@ -197,7 +197,7 @@ _NODE = section(
 
 def _drivers_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
     """A driver that stays on the node stays as it is, but for what it can take."""
-    before = {one.get("name"): one for one in each(old["spec"], "drivers")}
+    before = {driver.get("name"): driver for driver in each(old["spec"], "drivers")}
     for entry in each(new["spec"], "drivers"):
         mine, theirs = _without_count(entry), _without_count(before.get(entry.get("name"), entry))
         if not same(mine, theirs):

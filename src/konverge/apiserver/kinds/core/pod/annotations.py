@@ -29,30 +29,30 @@ _OF_OLD_INIT_CONTAINERS = tuple(
 
 def drop_init_annotations(metadata: dict[str, Any]) -> None:
     """Init containers once lived in annotations; what is still sent of them is not kept."""
-    found = metadata.get("annotations")
-    if found and any(key in found for key in _OF_OLD_INIT_CONTAINERS):
-        kept = {key: value for key, value in found.items() if key not in _OF_OLD_INIT_CONTAINERS}
+    annotations = metadata.get("annotations")
+    if annotations and any(key in annotations for key in _OF_OLD_INIT_CONTAINERS):
+        kept = {key: value for key, value in annotations.items() if key not in _OF_OLD_INIT_CONTAINERS}
         metadata.pop("annotations")
         metadata.update({"annotations": kept} if kept else {})
 
 
-def pod_annotations(found: Annotations, spec: dict[str, Any], path: str, report: Report) -> bool:
+def pod_annotations(annotations: Annotations, spec: dict[str, Any], path: str, report: Report) -> bool:
     """The annotations of a pod or template."""
-    if not found:
+    if not annotations:
         return True
-    if MIRROR in found and not spec.get("nodeName"):
-        words = "must set spec.nodeName if mirror pod annotation is set"
-        report.invalid(f"{path}[{MIRROR}]", found[MIRROR], words)
-    if found.get(TOLERATIONS_KEY):
-        _tolerations(found[TOLERATIONS_KEY], path, report)
-    if DELETION_COST in found and not _is_int32(found[DELETION_COST]):
-        report.invalid(f"{path}[{DELETION_COST}]", found[DELETION_COST], "must be a 32bit integer")
-    for key in sorted(found):
+    if MIRROR in annotations and not spec.get("nodeName"):
+        detail = "must set spec.nodeName if mirror pod annotation is set"
+        report.invalid(f"{path}[{MIRROR}]", annotations[MIRROR], detail)
+    if annotations.get(TOLERATIONS_KEY):
+        _tolerations(annotations[TOLERATIONS_KEY], path, report)
+    if DELETION_COST in annotations and not _is_int32(annotations[DELETION_COST]):
+        report.invalid(f"{path}[{DELETION_COST}]", annotations[DELETION_COST], "must be a 32bit integer")
+    for key in sorted(annotations):
         if key == SECCOMP_POD or key.startswith(SECCOMP_CONTAINER):
-            _seccomp(found[key], f"{path}.{key}", report)
-    for key in sorted(found):
+            _seccomp(annotations[key], f"{path}.{key}", report)
+    for key in sorted(annotations):
         if key.startswith(APP_ARMOR):
-            _app_armor(key, found[key], spec, f"{path}[{key}]", report)
+            _app_armor(key, annotations[key], spec, f"{path}[{key}]", report)
     return True
 
 
@@ -90,26 +90,26 @@ def _app_armor(key: str, profile: str, spec: dict[str, Any], path: str, report: 
 
 def annotations_match_fields(metadata: dict[str, Any], spec: dict[str, Any], path: str, report: Report) -> bool:
     """Where an old annotation and its new field both speak, they say the same."""
-    found = metadata.get("annotations")
-    if not found:
+    annotations = metadata.get("annotations")
+    if not annotations:
         return True
     context = spec.get("securityContext") or {}
-    if context.get("seccompProfile") and SECCOMP_POD in found:
+    if context.get("seccompProfile") and SECCOMP_POD in annotations:
         place = f"{path}.securityContext.seccompProfile"
-        _matches(found[SECCOMP_POD], context["seccompProfile"], place, "seccomp", report)
+        _matches(annotations[SECCOMP_POD], context["seccompProfile"], place, "seccomp", report)
     for container, place in containers_of(spec, path):
         profile = (container.get("securityContext") or {}).get("seccompProfile")
         key = SECCOMP_CONTAINER + (container.get("name") or "")
-        if profile and key in found:
-            _matches(found[key], profile, f"{place}.securityContext.seccompProfile", "seccomp", report)
+        if profile and key in annotations:
+            _matches(annotations[key], profile, f"{place}.securityContext.seccompProfile", "seccomp", report)
     if (spec.get("os") or {}).get("name") == "windows":
         return True
     for container, place in containers_of(spec, path):
         own = (container.get("securityContext") or {}).get("appArmorProfile")
         profile = own or context.get("appArmorProfile")
         key = APP_ARMOR + (container.get("name") or "")
-        if profile and key in found:
-            _matches(found[key], profile, f"{place}.securityContext.appArmorProfile", "apparmor", report)
+        if profile and key in annotations:
+            _matches(annotations[key], profile, f"{place}.securityContext.appArmorProfile", "apparmor", report)
     return True
 
 
@@ -120,8 +120,8 @@ def _matches(annotation: str, profile: dict[str, Any], path: str, noun: str, rep
         if not annotation.startswith("localhost/"):
             return report.forbidden(f"{path}.type", f"{noun} type in annotation and field must match")
         same = annotation.removeprefix("localhost/") == profile.get("localhostProfile")
-        words = f"{noun} profile in annotation and field must match"
-        return same or report.forbidden(f"{path}.localhostProfile", words)
+        detail = f"{noun} profile in annotation and field must match"
+        return same or report.forbidden(f"{path}.localhostProfile", detail)
     fine = annotation in expected.get(str(kind), (annotation,))
     return fine or report.forbidden(f"{path}.type", f"{noun} type in annotation and field must match")
 

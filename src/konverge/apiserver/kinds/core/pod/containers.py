@@ -151,8 +151,8 @@ def _plain_init(container: Any, path: str, report: Report) -> None:
             report.forbidden(f"{path}.{name}", _NOT_FOR_PLAIN_INIT)
     for index, policy in enumerate(container.get("resizePolicy") or ()):
         if policy.get("restartPolicy") == "RestartContainer":
-            words = "must not be set to 'RestartContainer' for non-sidecar initContainers"
-            report.invalid(f"{path}.resizePolicy[{index}].restartPolicy", "RestartContainer", words)
+            detail = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+            report.invalid(f"{path}.resizePolicy[{index}].restartPolicy", "RestartContainer", detail)
 
 
 _FORBIDDEN_EPHEMERAL = (
@@ -192,8 +192,8 @@ def ephemeral_containers(value: Any, path: str, report: Report) -> bool:
 
 def _ephemeral_limits(container: Any, path: str, report: Report) -> None:
     for name in _FORBIDDEN_EPHEMERAL:
-        found = container.get(name)
-        if found or (name in _POINTERS and found is not None):
+        value = container.get(name)
+        if value or (name in _POINTERS and value is not None):
             report.forbidden(f"{path}.{name}", _NOT_FOR_EPHEMERAL)
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         for name in ("subPath", "subPathExpr"):
@@ -204,5 +204,5 @@ def _ephemeral_limits(container: Any, path: str, report: Report) -> None:
 def untrimmed_image(container: Any, path: str, report: Report) -> bool:
     """Asked of pods only: templates have always been let through."""
     image = container.get("image") or ""
-    words = "must not have leading or trailing whitespace"
-    return image == image.strip() or report.invalid(f"{path}.image", image, words)
+    detail = "must not have leading or trailing whitespace"
+    return image == image.strip() or report.invalid(f"{path}.image", image, detail)

@@ -35,8 +35,8 @@ def check_devices(status: dict[str, Any], kind: str, spec: dict[str, Any], repor
 def _known(name: str, container: dict[str, Any], status: dict[str, Any], path: str, report: Report) -> bool:
     resources = container.get("resources") or {}
     if not name.startswith("claim:"):
-        words = "must match one of the container's resource requests"
-        return name in (resources.get("requests") or {}) or report.invalid(path, name, words)
+        detail = "must match one of the container's resource requests"
+        return name in (resources.get("requests") or {}) or report.invalid(path, name, detail)
     claims = {_claim_name(claim) for claim in resources.get("claims") or ()}
     return name in claims or _extended(name, container, status) or report.invalid(path, name, _CLAIMED)
 

@@ -37,14 +37,14 @@ def _value_from(value: Any, path: str, report: Report) -> bool:
     source, place = value.get("valueFrom"), f"{path}.valueFrom"
     if source is None:
         return True
-    found = [name for name in SOURCES if source.get(name) is not None]
-    for name in found:
+    given = [name for name in SOURCES if source.get(name) is not None]
+    for name in given:
         SOURCES[name](source[name], f"{place}.{name}", report)
-    if not found:
+    if not given:
         return report.invalid(place, "", _ONE_OF)
     if value.get("value"):
         return report.invalid(place, "", "may not be specified when `value` is not empty")
-    return len(found) == 1 or report.invalid(place, "", "may not have more than one field specified at a time")
+    return len(given) == 1 or report.invalid(place, "", "may not have more than one field specified at a time")
 
 
 ENV = items(struct(field("name", required, env_name), _value_from))
@@ -68,11 +68,11 @@ def env_from(value: Any, path: str, report: Report) -> bool:
         place = f"{path}[{index}]"
         if entry.get("prefix"):
             env_name(entry["prefix"], f"{place}.prefix", report)
-        found = [name for name in ("configMapRef", "secretRef") if entry.get(name) is not None]
-        for name in found:
+        given = [name for name in ("configMapRef", "secretRef") if entry.get(name) is not None]
+        for name in given:
             _SOURCE(entry[name], f"{place}.{name}", report)
-        if not found:
+        if not given:
             report.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
-        elif len(found) > 1:
+        elif len(given) > 1:
             report.invalid(path, "", "may not have more than one field specified at a time")
     return True

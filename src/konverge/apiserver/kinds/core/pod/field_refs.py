@@ -75,8 +75,8 @@ def _divisor(value: Any, path: str, report: Report) -> bool:
     if amount(divisor) == 0:
         return True
     name = resource.partition(".")[2]
-    allowed, words = _DIVISORS.get("hugepages" if name.startswith("hugepages-") else name, ((), ""))
-    return not words or shown(divisor) in allowed or report.invalid(f"{path}.divisor", resource, words)
+    allowed, detail = _DIVISORS.get("hugepages" if name.startswith("hugepages-") else name, ((), ""))
+    return not detail or shown(divisor) in allowed or report.invalid(f"{path}.divisor", resource, detail)
 
 
 def _resource_reference(*, needs_container: bool) -> Rule:

@@ -36,8 +36,8 @@ def _sleep(value: Any, path: str, report: Report) -> bool:
     limit, seconds = report.scope.grace_period, value.get("seconds") or 0
     if limit is None or 0 <= seconds <= limit:
         return True
-    words = f"must be non-negative and less than terminationGracePeriodSeconds ({limit})"
-    return report.invalid(path, seconds, words)
+    detail = f"must be non-negative and less than terminationGracePeriodSeconds ({limit})"
+    return report.invalid(path, seconds, detail)
 
 
 HTTP = struct(

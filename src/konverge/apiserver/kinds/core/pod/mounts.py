@@ -35,8 +35,8 @@ def volume_mounts(container: Any, path: str, report: Report) -> bool:
         if target in devices.values():
             report.invalid(f"{place}.mountPath", target, "must not already exist as a path in volumeDevices")
         if mount.get("subPath") and mount.get("subPathExpr"):
-            words = "subPathExpr and subPath are mutually exclusive"
-            report.invalid(f"{place}.subPathExpr", mount["subPathExpr"], words)
+            detail = "subPathExpr and subPath are mutually exclusive"
+            report.invalid(f"{place}.subPathExpr", mount["subPathExpr"], detail)
         # The API reports the rest without the index of the mount.
         _sub_paths(mount, f"{path}.volumeMounts", report)
         _propagation(mount, container, f"{path}.volumeMounts.mountPropagation", report)
@@ -109,8 +109,8 @@ def _device_name(name: str, names: set[str], path: str, report: Report) -> None:
     if volume is None:
         report.not_found(path, name)
     elif volume.get("persistentVolumeClaim") is None and volume.get("ephemeral") is None:
-        words = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
-        report.invalid(path, name, words)
+        detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+        report.invalid(path, name, detail)
 
 
 def _device_path(target: str, paths: set[str], path: str, report: Report) -> None:

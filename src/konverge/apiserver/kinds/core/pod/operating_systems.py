@@ -64,8 +64,8 @@ def _windows(spec: Any, path: str, report: Report) -> bool:
         if context.get(name) is not None:
             report.forbidden(f"{path}.securityContext.{name}", _NOT_ON_WINDOWS)
     for name in ("hostUsers", "hostPID", "hostIPC", "shareProcessNamespace"):
-        found = spec.get(name)
-        if found or (found is False and name in ("hostUsers", "shareProcessNamespace")):
+        value = spec.get(name)
+        if value or (value is False and name in ("hostUsers", "shareProcessNamespace")):
             report.forbidden(f"{path}.{name}", _NOT_ON_WINDOWS)
     for container, place in containers_of(spec, path):
         context = container.get("securityContext") or {}
@@ -77,8 +77,8 @@ def _windows(spec: Any, path: str, report: Report) -> bool:
 
 def _wants_host_process(holder: Any) -> bool | None:
     options = (holder.get("securityContext") or {}).get("windowsOptions") or {}
-    found: bool | None = options.get("hostProcess")
-    return found
+    wanted: bool | None = options.get("hostProcess")
+    return wanted
 
 
 def host_process(spec: Any, path: str, report: Report) -> bool:
@@ -89,15 +89,15 @@ def host_process(spec: Any, path: str, report: Report) -> bool:
     for container, place in containers:
         wanted = _wants_host_process(container)
         if of_pod is not None and wanted is not None and of_pod != wanted:
-            words = f"pod hostProcess value must be identical if both are specified, was {str(of_pod).lower()}"
-            report.invalid(f"{place}.securityContext.windowsOptions.hostProcess", wanted, words)
+            detail = f"pod hostProcess value must be identical if both are specified, was {str(of_pod).lower()}"
+            report.invalid(f"{place}.securityContext.windowsOptions.hostProcess", wanted, detail)
         count += bool(of_pod if wanted is None else wanted)
     if not count:
         return True
     if count != len(containers):
-        words = "If pod contains any hostProcess containers then all containers must be HostProcess containers"
-        report.invalid(path, "", words)
+        detail = "If pod contains any hostProcess containers then all containers must be HostProcess containers"
+        report.invalid(path, "", detail)
     if not spec.get("hostNetwork"):
-        words = "hostNetwork must be true if pod contains any hostProcess containers"
-        return report.invalid(f"{path}.hostNetwork", False, words)
+        detail = "hostNetwork must be true if pod contains any hostProcess containers"
+        return report.invalid(f"{path}.hostNetwork", False, detail)
     return True

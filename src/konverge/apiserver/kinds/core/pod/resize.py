@@ -50,8 +50,8 @@ def check_pod_resize(new: Obj, old: Obj, report: Report) -> None:
         report.forbidden("", refusal)
         return
     if quality_of_service(old["spec"]) != quality_of_service(new["spec"]):
-        words = "Pod QOS Class may not change as a result of resizing"
-        report.invalid("spec", new["status"].get("qosClass", ""), words)
+        detail = "Pod QOS Class may not change as a result of resizing"
+        report.invalid("spec", new["status"].get("qosClass", ""), detail)
     if not _node_can(old):
         report.forbidden("spec", "Pod running on node without support for resize")
     _pod_level(new["spec"], old["spec"], report)
@@ -80,12 +80,12 @@ def _lost(new: Spec, old: Spec, which: str) -> bool:
 
 
 def _without_sizes(resources: Spec | None) -> Spec:
-    found = {**(resources or {})}
+    rest = {**(resources or {})}
     for which in ("requests", "limits"):
-        kept = {name: value for name, value in (found.pop(which, None) or {}).items() if name not in ("cpu", "memory")}
+        kept = {name: value for name, value in (rest.pop(which, None) or {}).items() if name not in ("cpu", "memory")}
         if kept:
-            found[which] = kept
-    return found
+            rest[which] = kept
+    return rest
 
 
 def _pod_level(new: Spec, old: Spec, report: Report) -> None:
@@ -109,8 +109,8 @@ def _same_order(new: Spec, old: Spec, kind: str, report: Report) -> None:
         return
     for index, container in enumerate(before):
         if now[index].get("name") != container.get("name"):
-            words = f"{kind} may not be renamed or reordered on resize"
-            report.forbidden(f"spec.{kind}[{index}].name", words)
+            detail = f"{kind} may not be renamed or reordered on resize"
+            report.forbidden(f"spec.{kind}[{index}].name", detail)
 
 
 def _containers(new: Spec, old: Spec, report: Report) -> None:
@@ -139,5 +139,5 @@ def _init_container(new: Spec, old: Spec, path: str, report: Report) -> None:
         return
     for policy in new.get("resizePolicy") or ():
         if policy.get("restartPolicy") == "RestartContainer":
-            words = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
-            report.forbidden(path, words)
+            detail = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
+            report.forbidden(path, detail)

@@ -32,8 +32,8 @@ def _against_limit(name: str, value: Any, limits: dict[str, Any], path: str, rep
     if asked != amount(limit) and not may_overcommit(name):
         report.invalid(f"{path}.requests", shown(value), f"must be equal to {name} limit of {shown(limit)}")
     elif asked > amount(limit):
-        words = f"must be less than or equal to {name} limit of {shown(limit)}"
-        report.invalid(f"{path}.requests", shown(value), words)
+        detail = f"must be less than or equal to {name} limit of {shown(limit)}"
+        report.invalid(f"{path}.requests", shown(value), detail)
 
 
 def _requirements(name_rule: Rule) -> Rule:

@@ -54,7 +54,7 @@ def default_pod_level(spec: dict[str, Any]) -> None:
         if _is_pod_level(name):
             requests.setdefault(name, value)
     limits.update(_limits_from_containers(spec, requests, limits))
-    resources.update({name: found for name, found in (("limits", limits), ("requests", requests)) if found})
+    resources.update({name: amounts for name, amounts in (("limits", limits), ("requests", requests)) if amounts})
 
 
 def _limits_from_containers(spec: dict[str, Any], requests: Amounts, limits: Amounts) -> Amounts:
@@ -88,8 +88,8 @@ def pod_resources(spec: Any, path: str, report: Report) -> bool:
 def _at_least(of_pod: dict[str, Any] | None, total: Amounts, path: str, noun: str, report: Report) -> None:
     for name in sorted(total):
         if of_pod and name in of_pod and amount(total[name]) > amount(of_pod[name]):
-            words = f"must be greater than or equal to aggregate container {noun} of {total[name]}"
-            report.invalid(f"{path}[{name}]", shown(of_pod[name]), words)
+            detail = f"must be greater than or equal to aggregate container {noun} of {total[name]}"
+            report.invalid(f"{path}[{name}]", shown(of_pod[name]), detail)
 
 
 def _containers_within(spec: dict[str, Any], limits: dict[str, Any], path: str, report: Report) -> None:
@@ -97,8 +97,8 @@ def _containers_within(spec: dict[str, Any], limits: dict[str, Any], path: str, 
         own = _of(container, "limits")
         for name in sorted(own):
             if name in limits and amount(own[name]) > amount(limits[name]):
-                words = f"must be less than or equal to pod limits of {shown(limits[name])}"
-                report.invalid(f"{path}.containers[{index}][{name}].limits", shown(own[name]), words)
+                detail = f"must be less than or equal to pod limits of {shown(limits[name])}"
+                report.invalid(f"{path}.containers[{index}][{name}].limits", shown(own[name]), detail)
 
 
 def quality_of_service(spec: dict[str, Any]) -> str:
@@ -107,8 +107,8 @@ def quality_of_service(spec: dict[str, Any]) -> str:
     if any(_is_pod_level(name) for which in ("requests", "limits") for name in of_pod.get(which) or ()):
         return _quality(of_pod)
     holders = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
-    found = {_quality(holder.get("resources") or {}) for holder in holders} or {"BestEffort"}
-    return found.pop() if len(found) == 1 else "Burstable"
+    classes = {_quality(holder.get("resources") or {}) for holder in holders} or {"BestEffort"}
+    return classes.pop() if len(classes) == 1 else "Burstable"
 
 
 def _quality(resources: dict[str, Any]) -> str:

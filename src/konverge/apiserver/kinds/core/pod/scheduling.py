@@ -17,14 +17,14 @@ TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 def _requirement_operator(value: Any, path: str, report: Report) -> bool:
     operator, values = value.get("operator") or "", value.get("values") or ()
     if operator in ("In", "NotIn"):
-        words = "must be specified when `operator` is 'In' or 'NotIn'"
-        return bool(values) or report.required(f"{path}.values", words)
+        detail = "must be specified when `operator` is 'In' or 'NotIn'"
+        return bool(values) or report.required(f"{path}.values", detail)
     if operator in ("Exists", "DoesNotExist"):
-        words = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-        return not values or report.forbidden(f"{path}.values", words)
+        detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        return not values or report.forbidden(f"{path}.values", detail)
     if operator in ("Gt", "Lt"):
-        words = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-        return len(values) == 1 or report.required(f"{path}.values", words)
+        detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+        return len(values) == 1 or report.required(f"{path}.values", detail)
     return report.invalid(f"{path}.operator", operator, "not a valid selector operator")
 
 
@@ -37,8 +37,8 @@ def _field_requirement(value: Any, path: str, report: Report) -> bool:
     if operator not in ("In", "NotIn"):
         report.invalid(f"{path}.operator", operator, "not a valid selector operator")
     elif len(values) != 1:
-        words = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-        report.required(f"{path}.values", words)
+        detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+        report.required(f"{path}.values", detail)
     if key != "metadata.name":
         return report.invalid(f"{path}.key", key, "not a valid field selector key")
     return items(dns_subdomain)(values, f"{path}.values", report)
@@ -85,8 +85,8 @@ def label_keys(value: Any, path: str, report: Report) -> bool:
         _keys_in_selector(matched, selector, path, report)
     for index, key in enumerate(matched):
         if key in mismatched:
-            words = "exists in both matchLabelKeys and mismatchLabelKeys"
-            report.invalid(f"{path}.matchLabelKeys[{index}]", key, words)
+            detail = "exists in both matchLabelKeys and mismatchLabelKeys"
+            report.invalid(f"{path}.matchLabelKeys[{index}]", key, detail)
     return True
 
 
@@ -97,8 +97,8 @@ def _keys_in_selector(keys: Sequence[str], selector: Mapping[str, Any], path: st
     for expression in selector.get("matchExpressions") or ():
         key = expression.get("key")
         if key in keys and key in seen:
-            words = "exists in both matchLabelKeys and labelSelector"
-            report.invalid(f"{path}[{last[key]}]", key, words)
+            detail = "exists in both matchLabelKeys and labelSelector"
+            report.invalid(f"{path}[{last[key]}]", key, detail)
         seen.add(key)
 
 
@@ -144,8 +144,8 @@ def _toleration(value: Any, path: str, report: Report) -> bool:
     if key:
         qualified_name(key, f"{path}.key", report)
     elif operator != "Exists":
-        words = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        report.invalid(f"{path}.operator", operator, words)
+        detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        report.invalid(f"{path}.operator", operator, detail)
     effect = value.get("effect") or ""
     if value.get("tolerationSeconds") is not None and effect != "NoExecute":
         report.invalid(f"{path}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
@@ -167,12 +167,12 @@ TOLERATIONS = items(_toleration)
 
 
 def _min_domains(value: Any, path: str, report: Report) -> bool:
-    found, action = value.get("minDomains"), value.get("whenUnsatisfiable") or ""
-    if found is None:
+    minimum, action = value.get("minDomains"), value.get("whenUnsatisfiable") or ""
+    if minimum is None:
         return True
-    positive(found, f"{path}.minDomains", report)
-    words = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-    return action == "DoNotSchedule" or report.invalid(f"{path}.minDomains", found, words)
+    positive(minimum, f"{path}.minDomains", report)
+    detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+    return action == "DoNotSchedule" or report.invalid(f"{path}.minDomains", minimum, detail)
 
 
 def topology_spread(value: Any, path: str, report: Report) -> bool:

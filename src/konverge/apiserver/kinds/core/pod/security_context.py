@@ -80,20 +80,20 @@ def _windows_user_errors(name: str) -> list[str]:
     if name.count("\\") > 1:
         return [" cannot contain more than one backslash"]
     domain, has_domain, user = name.rpartition("\\")
-    found = []
+    errors = []
     if len(domain) >= 256:
-        found.append("'s Domain length must be under 256 characters")
+        errors.append("'s Domain length must be under 256 characters")
     if has_domain and not (_NETBIOS.fullmatch(domain) or _WINDOWS_DOMAIN.fullmatch(domain)):
-        found.append("'s Domain doesn't match the NetBios nor the DNS format")
+        errors.append("'s Domain doesn't match the NetBios nor the DNS format")
     if not user:
-        found.append("'s User cannot be empty")
+        errors.append("'s User cannot be empty")
     elif len(user) > 104:
-        found.append("'s User length must not be longer than 104 characters")
+        errors.append("'s User length must not be longer than 104 characters")
     if user and not user.strip(". "):
-        found.append("'s User cannot contain only periods or spaces")
+        errors.append("'s User cannot contain only periods or spaces")
     if any(letter in '"/\\:;|=,+*?<>@[]' for letter in user):
-        found.append("'s User cannot contain the following characters: \"/\\:;|=,+*?<>@[]")
-    return found
+        errors.append("'s User cannot contain the following characters: \"/\\:;|=,+*?<>@[]")
+    return errors
 
 
 def _proc_mount(value: Any, path: str, report: Report) -> bool:
@@ -112,8 +112,8 @@ def _escalation(value: Any, path: str, report: Report) -> bool:
         report.invalid(path, shown, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true")
     added = (value.get("capabilities") or {}).get("add") or ()
     for _ in range(list(added).count("CAP_SYS_ADMIN")):
-        words = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-        report.invalid(path, shown, words)
+        detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
+        report.invalid(path, shown, detail)
     return True
 
 

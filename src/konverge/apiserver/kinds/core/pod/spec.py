@@ -50,11 +50,11 @@ def _claim_source(value: Any, path: str, report: Report) -> bool:
     claim, template = value.get("resourceClaimName"), value.get("resourceClaimTemplateName")
     shown = internal("core.PodResourceClaim", value)
     if claim is not None and template is not None:
-        words = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-        report.invalid(path, shown, words)
+        detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+        report.invalid(path, shown, detail)
     if claim is None and template is None:
-        words = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-        report.invalid(path, shown, words)
+        detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+        report.invalid(path, shown, detail)
     if claim is not None:
         dns_subdomain(claim, f"{path}.resourceClaimName", report)
     return template is None or dns_subdomain(template, f"{path}.resourceClaimTemplateName", report)
@@ -67,15 +67,15 @@ def _host_network_ports(spec: Any, path: str, report: Report) -> bool:
         for at, port in enumerate(container.get("ports") or ()):
             outside = port.get("hostPort") or 0
             if (report.scope.is_pod or outside) and outside != (port.get("containerPort") or 0):
-                words = "must match `containerPort` when `hostNetwork` is true"
-                report.invalid(f"{path}.containers[{index}].ports[{at}].hostPort", outside, words)
+                detail = "must match `containerPort` when `hostNetwork` is true"
+                report.invalid(f"{path}.containers[{index}].ports[{at}].hostPort", outside, detail)
     return True
 
 
 def _shared_processes(spec: Any, path: str, report: Report) -> bool:
     clash = spec.get("shareProcessNamespace") and spec.get("hostPID")
-    words = "ShareProcessNamespace and HostPID cannot both be enabled"
-    return not clash or report.invalid(f"{path}.shareProcessNamespace", True, words)
+    detail = "ShareProcessNamespace and HostPID cannot both be enabled"
+    return not clash or report.invalid(f"{path}.shareProcessNamespace", True, detail)
 
 
 def _dns_config(spec: Any, path: str, report: Report) -> bool:
@@ -84,8 +84,8 @@ def _dns_config(spec: Any, path: str, report: Report) -> bool:
         if config is None:
             return report.required(place, "must provide `dnsConfig` when `dnsPolicy` is None")
         if not config.get("nameservers"):
-            words = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-            return report.required(f"{place}.nameservers", words)
+            detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            return report.required(f"{place}.nameservers", detail)
     return config is None or _DNS(config, place, report)
 
 
@@ -99,8 +99,8 @@ def _searches(value: Any, path: str, report: Report) -> bool:
     if len(value) > 32:
         report.invalid(path, value, "must not have more than 32 search paths")
     if len(" ".join(value)) > 2048:
-        words = "must not have more than 2048 characters (including spaces) in the search list"
-        report.invalid(path, value, words)
+        detail = "must not have more than 2048 characters (including spaces) in the search list"
+        report.invalid(path, value, detail)
     for index, search in enumerate(value):
         if search != ".":
             dns_subdomain_underscore(search.removesuffix("."), f"{path}[{index}]", report)

@@ -131,8 +131,8 @@ def _claims(status: Status, spec: dict[str, Any], report: Report) -> None:
     for index, claim in enumerate(status.get("resourceClaimStatuses") or ()):
         place, name = f"status.resourceClaimStatuses[{index}]", claim.get("name") or ""
         if name not in known:
-            words = "must match the name of an entry in `spec.resourceClaims`"
-            report.invalid(f"{place}.name", name, words)
+            detail = "must match the name of an entry in `spec.resourceClaims`"
+            report.invalid(f"{place}.name", name, detail)
         if name in seen:
             report.duplicate(f"{place}.name", name)
         seen.add(name)
@@ -154,13 +154,13 @@ def _extended_claim(claim: dict[str, Any], path: str, report: Report) -> None:
         dns_subdomain(claim["resourceClaimName"], f"{path}.resourceClaimName", report)
 
 
-def _addresses(status: Status, was: Status, one: str, many: str, report: Report) -> None:
+def _addresses(status: Status, was: Status, singular: str, plural: str, report: Report) -> None:
     """podIP and podIPs, hostIP and hostIPs: one address per family, the first of which is the single one."""
-    listed, path = status.get(many) or [], f"status.{many}"
+    listed, path = status.get(plural) or [], f"status.{plural}"
     first = listed[0].get("ip", "") if listed else ""
-    if many == "hostIPs" and listed and status.get(one, "") != first:
-        report.invalid(f"{path}[0].ip", first, f"must be equal to `{one}`")
-    stored = {entry.get("ip") for entry in was.get(many) or ()}
+    if plural == "hostIPs" and listed and status.get(singular, "") != first:
+        report.invalid(f"{path}[0].ip", first, f"must be equal to `{singular}`")
+    stored = {entry.get("ip") for entry in was.get(plural) or ()}
     for index, entry in enumerate(listed):
         if entry.get("ip") not in stored:
             ip_legacy(entry.get("ip") or "", f"{path}[{index}]", report)

@@ -82,8 +82,8 @@ def _app_armor_fields(pod: Obj, context: Context) -> None:
             continue
         if profile is not None:
             container.setdefault("securityContext", {})["appArmorProfile"] = profile
-        words = 'deprecated since v1.30; use the "appArmorProfile" field instead'
-        context.warn(f"metadata.annotations[{key}]: {words}")
+        detail = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+        context.warn(f"metadata.annotations[{key}]: {detail}")
 
 
 def _app_armor_profile(annotation: str) -> dict[str, str] | None:

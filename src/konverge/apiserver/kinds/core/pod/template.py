@@ -19,14 +19,14 @@ from konverge.apiserver.kinds.rules.names import labels
 def pod_template(value: Any, path: str, report: Report) -> bool:
     """A PodTemplateSpec. Labels and annotations are reported beside `spec`, without `metadata`, as the API does."""
     metadata, spec = value.get("metadata") or {}, value.get("spec") or {}
-    found = metadata.get("annotations") or {}
+    annotations = metadata.get("annotations") or {}
     labels(metadata.get("labels"), f"{path}.labels", report)
-    if found:
-        annotation_map(found, f"{path}.annotations", report)
-        pod_annotations(found, spec, f"{path}.annotations", report)
+    if annotations:
+        annotation_map(annotations, f"{path}.annotations", report)
+        pod_annotations(annotations, spec, f"{path}.annotations", report)
     check_pod_spec(spec, f"{path}.spec", report, {})
     annotations_match_fields(metadata, spec, f"{path}.spec", report)
     if spec.get("ephemeralContainers"):
-        words = "ephemeral containers not allowed in pod template"
-        report.forbidden(f"{path}.spec.ephemeralContainers", words)
+        detail = "ephemeral containers not allowed in pod template"
+        report.forbidden(f"{path}.spec.ephemeralContainers", detail)
     return True

@@ -96,8 +96,8 @@ def _added_tolerations(new: list[Any], old: list[Any], report: Report) -> None:
 
     present = [kept(toleration) for toleration in new]
     if any(kept(toleration) not in present for toleration in old):
-        words = "existing toleration can not be modified except its tolerationSeconds"
-        report.forbidden("spec.tolerations", words)
+        detail = "existing toleration can not be modified except its tolerationSeconds"
+        report.forbidden("spec.tolerations", detail)
         return
     TOLERATIONS(new, "spec.tolerations", report)
 
@@ -106,8 +106,8 @@ def _removed_gates(new: list[Any], old: list[Any], report: Report) -> None:
     known = {gate.get("name") for gate in old}
     for index, gate in enumerate(new):
         if gate.get("name") not in known:
-            words = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
-            report.forbidden(f"spec.schedulingGates[{index}].name", words)
+            detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
+            report.forbidden(f"spec.schedulingGates[{index}].name", detail)
 
 
 def _immutable_rest(new: Spec, old: Spec, report: Report) -> None:
@@ -139,8 +139,8 @@ def _gated(munged: Spec, old: Spec, report: Report) -> None:
     """A pod that is not yet to be scheduled may still narrow down where it goes."""
     before, now = old.get("nodeSelector") or {}, munged.get("nodeSelector") or {}
     if any(now.get(key) != value for key, value in before.items()):
-        words = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-        report.invalid("spec.nodeSelector", munged.get("nodeSelector"), words)
+        detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        report.invalid("spec.nodeSelector", munged.get("nodeSelector"), detail)
     _take(munged, old, "nodeSelector")
     was = (old.get("affinity") or {}).get("nodeAffinity")
     becomes = (munged.get("affinity") or {}).get("nodeAffinity")

@@ -37,9 +37,9 @@ def pod_warnings(metadata: dict[str, Any], spec: Spec, prefix: str) -> Iterable[
     """`prefix` is "" for a pod, "spec.template." for a template."""
     path, annotations = f"{prefix}spec", metadata.get("annotations") or {}
     yield from _placement(spec, path)
-    for key, words in _ANNOTATIONS.items():
+    for key, detail in _ANNOTATIONS.items():
         if key in annotations:
-            yield f"{prefix}metadata.annotations[{key}]: {words}"
+            yield f"{prefix}metadata.annotations[{key}]: {detail}"
     for index, volume in enumerate(spec.get("volumes") or ()):
         yield from volume_warnings(volume, f"{path}.volumes[{index}]")
     yield from overlapping_paths(spec.get("volumes") or ())
@@ -50,7 +50,7 @@ def pod_warnings(metadata: dict[str, Any], spec: Spec, prefix: str) -> Iterable[
     for container, place in containers_of(spec, path):
         yield from _container(container, place, annotations, spec, prefix)
     yield from _ports(spec, path)
-    yield from _last_words(spec, path)
+    yield from _terminations(spec, path)
 
 
 def _placement(spec: Spec, path: str) -> Iterable[str]:
@@ -107,8 +107,8 @@ def _container(container: Spec, path: str, annotations: dict[str, str], spec: Sp
         if SECCOMP_CONTAINER + name in annotations and not context.get("seccompProfile"):
             yield f"{prefix}metadata.annotations[{SECCOMP_CONTAINER}{name}]: {_SECCOMP}"
         if prefix and APP_ARMOR + name in annotations and not context.get("appArmorProfile"):
-            words = 'deprecated since v1.30; use the "appArmorProfile" field instead'
-            yield f"{prefix}metadata.annotations[{APP_ARMOR}{name}]: {words}"
+            detail = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+            yield f"{prefix}metadata.annotations[{APP_ARMOR}{name}]: {detail}"
     resources = container.get("resources") or {}
     for resource in ("memory", "ephemeral-storage"):
         for which in ("limits", "requests"):
@@ -124,8 +124,8 @@ def _hidden_env(env: Iterable[Spec], path: str) -> Iterable[str]:
         if name not in seen:
             seen.add(name)
         elif entry.get("valueFrom") is not None or value == reference or reference not in value:
-            words = f"hides previous definition of {quote(name)}, which may be dropped when using apply"
-            yield f"{path}.env[{index}]: {words}"
+            detail = f"hides previous definition of {quote(name)}, which may be dropped when using apply"
+            yield f"{path}.env[{index}]: {detail}"
 
 
 def _go_port(port: Spec) -> str:
@@ -149,7 +149,7 @@ def _clash(port: Spec, other: Spec) -> str:
 
 
 def _ports(spec: Spec, path: str) -> Iterable[str]:
-    found: dict[str, list[tuple[str, Spec]]] = {}
+    taken: dict[str, list[tuple[str, Spec]]] = {}
     listed = [
         (f"{place}.ports[{index}]", port)
         for container, place in containers_of(spec, path)
@@ -158,7 +158,7 @@ def _ports(spec: Spec, path: str) -> Iterable[str]:
     for place, port in listed:
         if port.get("hostIP") and not port.get("hostPort"):
             yield f"{place}: hostIP set without hostPort: {_go_port(port)}"
-        others = found.setdefault(f"{port.get('containerPort') or 0}/{port.get('protocol')}", [])
+        others = taken.setdefault(f"{port.get('containerPort') or 0}/{port.get('protocol')}", [])
         for other_place, other in others:
             clash = _clash(port, other)
             if clash:
@@ -174,10 +174,10 @@ def _ports(spec: Spec, path: str) -> Iterable[str]:
             names[name] = place
 
 
-def _last_words(spec: Spec, path: str) -> Iterable[str]:
+def _terminations(spec: Spec, path: str) -> Iterable[str]:
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
-        words = "must be >= 0; negative values are invalid and will be treated as 1"
-        yield f"{path}.terminationGracePeriodSeconds: {words}"
+        detail = "must be >= 0; negative values are invalid and will be treated as 1"
+        yield f"{path}.terminationGracePeriodSeconds: {detail}"
     for kind in ("podAffinity", "podAntiAffinity"):
         affinity = (spec.get("affinity") or {}).get(kind) or {}
         for index, term in enumerate(affinity.get(_REQUIRED) or ()):

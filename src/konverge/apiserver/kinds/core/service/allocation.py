@@ -40,8 +40,8 @@ def ips_of(service: Obj) -> list[str]:
 def ports_of(service: Obj) -> list[int]:
     """The node ports that a Service holds, that of its health check included."""
     spec = service["spec"]
-    found = [port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")]
-    return found + ([spec["healthCheckNodePort"]] if spec.get("healthCheckNodePort") else [])
+    ports = [port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")]
+    return ports + ([spec["healthCheckNodePort"]] if spec.get("healthCheckNodePort") else [])
 
 
 def owner_of(service: Obj) -> Owner:

@@ -78,8 +78,8 @@ def _addresses_match(spec: Spec, listed: list[str], report: Report) -> None:
         return
     for index, (ip, family) in enumerate(zip(listed, spec.get("ipFamilies") or (), strict=False)):
         if family in FAMILIES and family_of(ip) != family:
-            words = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
-            report.invalid(f"spec.clusterIPs[{index}]", ip, words)
+            detail = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
+            report.invalid(f"spec.clusterIPs[{index}]", ip, detail)
 
 
 def normalise(spec: Spec, old: Spec | None) -> None:
@@ -118,8 +118,8 @@ def init_families(service: Obj, old: Obj | None) -> None:
         _families_without_addresses(spec)
         return
     if spec["ipFamilyPolicy"] == "RequireDualStack":
-        words = "this cluster is not configured for dual-stack services"
-        report.invalid("spec.ipFamilyPolicy", "RequireDualStack", words)
+        detail = "this cluster is not configured for dual-stack services"
+        report.invalid("spec.ipFamilyPolicy", "RequireDualStack", detail)
     for index, family in enumerate(spec.get("ipFamilies") or ()):
         if family != "IPv4":
             report.invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
@@ -149,8 +149,8 @@ def _policy_fits(spec: Spec, old: Spec | None, report: Report) -> None:
             report.invalid(path, policy, f"must be 'SingleStack' to release the secondary {noun}")
     for name, noun in lists:
         if policy == "SingleStack" and len(spec.get(name) or ()) == 2:
-            words = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {plurals[noun]} are specified"
-            report.invalid(path, policy, words)
+            detail = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {plurals[noun]} are specified"
+            report.invalid(path, policy, detail)
 
 
 def _families_of_addresses(spec: Spec, report: Report) -> None:
@@ -242,5 +242,5 @@ def _list_kept(spec: Spec, before: Spec, name: str, report: Report) -> None:
     if now and were and now[0] != were[0]:
         report.invalid(f"spec.{name}[0]", spec.get("clusterIPs"), "may not change once set")
     if len(were) > len(now) == 1 and spec.get("ipFamilyPolicy") != "SingleStack":
-        words = f"must be set to 'SingleStack' when releasing the secondary {noun}"
-        report.invalid("spec.ipFamilyPolicy", spec.get("ipFamilyPolicy"), words)
+        detail = f"must be set to 'SingleStack' when releasing the secondary {noun}"
+        report.invalid("spec.ipFamilyPolicy", spec.get("ipFamilyPolicy"), detail)

@@ -43,8 +43,8 @@ def endpoint_ip(value: Any, path: str, report: Report) -> bool:
     if address.is_link_local:
         report.invalid(path, value, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
     multicast = str(address).startswith(("224.0.0.", "ff02:"))
-    words = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
-    return not multicast or report.invalid(path, value, words)
+    detail = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"
+    return not multicast or report.invalid(path, value, detail)
 
 
 @even_absent

@@ -37,10 +37,10 @@ def is_reachable(spec: Spec) -> bool:
 
 
 def _topology_annotations(service: Obj, report: Report) -> None:
-    found = service["metadata"].get("annotations") or {}
-    if MODE in found and HINTS in found and found[MODE] != found[HINTS]:
-        words = f"must match annotations[{HINTS}] when both are specified"
-        report.invalid(f"metadata.annotations[{MODE}]", found[MODE], words)
+    annotations = service["metadata"].get("annotations") or {}
+    if MODE in annotations and HINTS in annotations and annotations[MODE] != annotations[HINTS]:
+        detail = f"must match annotations[{HINTS}] when both are specified"
+        report.invalid(f"metadata.annotations[{MODE}]", annotations[MODE], detail)
 
 
 def _type_rules(spec: Spec, report: Report) -> None:
@@ -92,8 +92,8 @@ def _affinity(spec: Spec, report: Report) -> None:
         if seconds is None:
             report.required(path, "when session affinity type is ClientIP")
         elif not 0 < seconds <= _DAY:
-            words = f"must be greater than 0 and less than {_DAY}"
-            report.invalid(f"{path}.clientIP.timeoutSeconds", seconds, words)
+            detail = f"must be greater than 0 and less than {_DAY}"
+            report.invalid(f"{path}.clientIP.timeoutSeconds", seconds, detail)
 
 
 def _external_ips(spec: Spec, old: Spec, report: Report) -> None:
@@ -179,8 +179,8 @@ def _traffic(spec: Spec, report: Report) -> None:
     number, path = spec.get("healthCheckNodePort") or 0, "spec.healthCheckNodePort"
     if not needs_health_check(spec):
         if number:
-            words = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-            report.invalid(path, number, words)
+            detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+            report.invalid(path, number, detail)
     elif not number:
         report.required(path)
     else:

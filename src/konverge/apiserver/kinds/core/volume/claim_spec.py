@@ -52,8 +52,8 @@ def _sources_agree(value: Any, path: str, report: Report) -> bool:
     if source is None or reference is None:
         return True
     if reference.get("namespace"):
-        words = "may not be specified when dataSourceRef.namespace is specified"
-        return report.invalid(path, {}, words)
+        detail = "may not be specified when dataSourceRef.namespace is specified"
+        return report.invalid(path, {}, detail)
     matches = all(source.get(key) == reference.get(key) for key in ("apiGroup", "kind", "name"))
     return matches or report.invalid(path, {}, "must match dataSourceRef")
 

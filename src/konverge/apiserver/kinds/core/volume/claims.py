@@ -76,8 +76,8 @@ _SPEC = section("spec", claim_spec)
 
 
 def _annotation(obj: Obj) -> str | None:
-    found: str | None = (obj["metadata"].get("annotations") or {}).get(CLASS_ANNOTATION)
-    return found
+    annotation: str | None = (obj["metadata"].get("annotations") or {}).get(CLASS_ANNOTATION)
+    return annotation
 
 
 def _storage(claim: Obj) -> Any:
@@ -105,10 +105,10 @@ def _unchanged_spec(new: Obj, old: Obj, path: str, report: Report) -> bool:
         _bound_may_grow(spec, before)
     if spec != before:
         shown = difference(*(internal("core.PersistentVolumeClaimSpec", each) for each in (before, spec)))
-        words = (
+        detail = (
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
         )
-        report.forbidden("spec", f"{words}\n{shown}")
+        report.forbidden("spec", f"{detail}\n{shown}")
     return _sizes_and_classes(new, old, report)
 
 
@@ -135,8 +135,8 @@ def _bound_may_grow(spec: Spec, before: Spec) -> None:
 def _sizes_and_classes(new: Obj, old: Obj, report: Report) -> bool:
     granted = (old["status"].get("capacity") or {}).get("storage")
     if amount(_storage(new)) < amount(_storage(old)) and amount(_storage(new)) <= amount(granted):
-        words = "field can not be less than status.capacity"
-        report.forbidden("spec.resources.requests.storage", words)
+        detail = "field can not be less than status.capacity"
+        report.forbidden("spec.resources.requests.storage", detail)
     mode = new["spec"].get("volumeMode")
     if mode != old["spec"].get("volumeMode"):
         report.invalid("volumeMode", mode, IMMUTABLE)
@@ -146,8 +146,8 @@ def _sizes_and_classes(new: Obj, old: Obj, report: Report) -> bool:
     if old["status"].get("currentVolumeAttributesClassName") is None or wanted:
         return True
     target = "nil" if wanted is None else "empty string"
-    words = f"update to {target} is forbidden when status.currentVolumeAttributesClassName is not nil"
-    return report.forbidden(path, words)
+    detail = f"update to {target} is forbidden when status.currentVolumeAttributesClassName is not nil"
+    return report.forbidden(path, detail)
 
 
 def basic_amount(value: Any, path: str, report: Report) -> bool:
@@ -181,8 +181,8 @@ def _status(new: Obj, old: Obj, path: str, report: Report) -> bool:
 
 def _warnings(claim: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     if _annotation(claim) is not None:
-        words = 'deprecated since v1.8; use "storageClassName" attribute instead'
-        yield f"metadata.annotations[{CLASS_ANNOTATION}]: {words}"
+        detail = 'deprecated since v1.8; use "storageClassName" attribute instead'
+        yield f"metadata.annotations[{CLASS_ANNOTATION}]: {detail}"
     yield from claim_spec_warnings(claim["spec"], "spec")
 
 

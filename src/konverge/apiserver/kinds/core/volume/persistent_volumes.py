@@ -57,8 +57,8 @@ def _endpoints_namespace(value: Any, path: str, report: Report) -> bool:
     if name is None:
         return True
     if not name:
-        words = "if the endpointnamespace is set, it must be a valid namespace name"
-        return report.invalid(place, name, words)
+        message = "if the endpointnamespace is set, it must be a valid namespace name"
+        return report.invalid(place, name, message)
     for detail in dns_label_errors(name):
         report.invalid(place, name, detail)
     return True
@@ -170,23 +170,23 @@ def _affinity(value: Any, path: str, report: Report) -> bool:
 
 
 def _source(spec: Any, path: str, report: Report) -> bool:
-    found = ""
+    kind = ""
     for name, rule in SOURCES.items():
         if spec.get(name) is None:
             continue
-        if found and name not in _NEVER_TOO_MANY:
+        if kind and name not in _NEVER_TOO_MANY:
             report.forbidden(f"{path}.{_MISSPELT.get(name, name)}", "may not specify more than 1 volume type")
             continue
-        found = name
+        kind = name
         rule(spec[name], f"{path}.{_CHECKED_AS.get(name, name)}", report)
         if name == "local" and spec.get("nodeAffinity") is None:
             report.required(f"{path}.nodeAffinity", "Local volume requires node affinity")
-    if not found:
+    if not kind:
         return report.required(path, "must specify a volume type")
-    root = found == "hostPath" and posixpath.normpath(spec["hostPath"].get("path") or "") == "/"
+    root = kind == "hostPath" and posixpath.normpath(spec["hostPath"].get("path") or "") == "/"
     if root and spec.get("persistentVolumeReclaimPolicy") == "Recycle":
-        words = "may not be 'recycle' for a hostPath mount of '/'"
-        return report.forbidden(f"{path}.persistentVolumeReclaimPolicy", words)
+        detail = "may not be 'recycle' for a hostPath mount of '/'"
+        return report.forbidden(f"{path}.persistentVolumeReclaimPolicy", detail)
     return True
 
 
@@ -221,8 +221,8 @@ def _mount_options(volume: Any, path: str, report: Report) -> bool:
         return True
     if any(volume["spec"].get(name) is not None for name in _WITH_MOUNT_OPTIONS):
         return True
-    words = "may not specify mount options for this volume type"
-    return report.forbidden(f"metadata.annotations.{MOUNT_OPTIONS}", words)
+    detail = "may not specify mount options for this volume type"
+    return report.forbidden(f"metadata.annotations.{MOUNT_OPTIONS}", detail)
 
 
 def _volume_name(volume: Any, path: str, report: Report) -> bool:
@@ -243,8 +243,8 @@ def _same_source(new: Obj, old: Obj, path: str, report: Report) -> bool:
     if now == before:
         return True
     shown = difference(*(internal("core.PersistentVolumeSource", each) for each in (before, now)))
-    words = f"spec.persistentvolumesource is immutable after creation\n{shown}"
-    return report.forbidden("spec.persistentvolumesource", words)
+    detail = f"spec.persistentvolumesource is immutable after creation\n{shown}"
+    return report.forbidden("spec.persistentvolumesource", detail)
 
 
 _STABLE_LABELS = {

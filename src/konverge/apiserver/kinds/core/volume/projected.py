@@ -122,8 +122,8 @@ def _named_bundle(source: Any, name: str, path: str, report: Report) -> None:
     for detail in trust_bundle_errors(name, signer):
         report.invalid(f"{path}.name", name, f"not a valid clustertrustbundlename: {detail}")
     if source.get("labelSelector") is not None:
-        words = "labelSelector must be unset if name is specified"
-        report.invalid(f"{path}.labelSelector", source["labelSelector"], words)
+        message = "labelSelector must be unset if name is specified"
+        report.invalid(f"{path}.labelSelector", source["labelSelector"], message)
 
 
 def _certificate(source: Any, path: str, report: Report, paths: _Paths) -> None:
@@ -179,9 +179,9 @@ def projected(value: Any, path: str, report: Report) -> bool:
     paths = _Paths(path, report)
     for index, source in enumerate(value.get("sources") or ()):
         place = f"{path}.sources[{index}]"
-        found = [name for name in _SOURCES if source.get(name) is not None]
-        for name in found:
+        given = [name for name in _SOURCES if source.get(name) is not None]
+        for name in given:
             _SOURCES[name](source[name], f"{place}.{name}", report, paths)
-        if len(found) > 1:
+        if len(given) > 1:
             report.forbidden(place, "may not specify more than 1 volume type per source")
     return True

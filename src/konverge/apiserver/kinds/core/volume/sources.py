@@ -121,16 +121,16 @@ def flocker(value: Any, path: str, report: Report) -> bool:
 
 
 def quobyte(value: Any, path: str, report: Report) -> bool:
-    words = "must be a host:port pair or multiple pairs separated by commas"
+    detail = "must be a host:port pair or multiple pairs separated by commas"
     registry = value.get("registry") or ""
     if not registry:
-        report.required(f"{path}.registry", words)
+        report.required(f"{path}.registry", detail)
     elif len(value.get("tenant") or "") >= 65:
         report.required(f"{path}.tenant", "must be a UUID and may not exceed a length of 64 characters")
     else:
         for pair in registry.split(","):
             if pair.count(":") != 1 and not re.fullmatch(r"\[[^\]]*\]:[^:]*", pair):
-                report.invalid(f"{path}.registry", registry, words)
+                report.invalid(f"{path}.registry", registry, detail)
     return bool(value.get("volume")) or report.required(f"{path}.volume")
 
 
@@ -253,22 +253,22 @@ LONG_INITIATOR = (
 
 
 def _volume_source(volume: Any, path: str, report: Report) -> None:
-    found = False
+    given = False
     for name, rule in POD_SOURCES.items():
         source = volume.get(name)
         if source is None:
             continue
-        if found:
+        if given:
             # The API misspells two of the paths here.
             report.forbidden(f"{path}.{_MISSPELT.get(name, name)}", "may not specify more than 1 volume type")
             continue
-        found = True
+        given = True
         rule(source, f"{path}.{_CHECKED_AS.get(name, name)}", report)
         if name == "ephemeral":
             _claim_name(volume, path, report)
         elif name == "iscsi":
             _iscsi_initiator(volume, source, path, report)
-    if not found:
+    if not given:
         report.required(path, "must specify a volume type")
 
 
@@ -303,6 +303,6 @@ def volumes(value: Any, path: str, report: Report) -> bool:
             scope.volumes[name] = volume
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
         if claim in made:
-            words = "must not reference a PVC that gets created for an ephemeral volume"
-            report.invalid(f"{place}.persistentVolumeClaim.claimName", claim, words)
+            detail = "must not reference a PVC that gets created for an ephemeral volume"
+            report.invalid(f"{place}.persistentVolumeClaim.claimName", claim, detail)
     return True

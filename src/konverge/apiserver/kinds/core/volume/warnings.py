@@ -28,9 +28,9 @@ Taken = tuple[str, str]
 
 def volume_warnings(volume: Volume, path: str) -> Iterable[str]:
     """About the volume of a pod."""
-    for name, (shown, words) in _GONE.items():
+    for name, (shown, detail) in _GONE.items():
         if volume.get(name) is not None:
-            yield f"{path}.{shown}: {words}"
+            yield f"{path}.{shown}: {detail}"
     template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
     if template:
         yield from claim_spec_warnings(template.get("spec") or {}, f"{path}.ephemeral.volumeClaimTemplate.spec")
@@ -40,16 +40,16 @@ def persistent_volume_warnings(spec: Volume) -> Iterable[str]:
     """About the source of a PersistentVolume."""
     for name in _OF_PERSISTENT:
         if spec.get(name) is not None:
-            shown, words = _GONE[name]
-            yield f"spec.{shown}: {words}"
+            shown, detail = _GONE[name]
+            yield f"spec.{shown}: {detail}"
 
 
 def claim_spec_warnings(spec: dict[str, Any], path: str) -> Iterable[str]:
     for which in ("requests", "limits"):
         value = ((spec.get("resources") or {}).get(which) or {}).get("storage")
         if value is not None and not is_whole(value):
-            words = f"fractional byte value {quote(str(value))} is invalid, must be an integer"
-            yield f"{path}.resources.{which}[storage]: {words}"
+            detail = f"fractional byte value {quote(str(value))} is invalid, must be an integer"
+            yield f"{path}.resources.{which}[storage]: {detail}"
 
 
 def overlapping_paths(volumes: Iterable[Volume]) -> Iterable[str]:
@@ -80,10 +80,10 @@ def _projected(name: str, sources: Iterable[dict[str, Any]]) -> Iterable[str]:
 
 def _paths_of(source: dict[str, Any]) -> list[Taken]:
     for kind, label in (("configMap", "ConfigMap"), ("secret", "Secret")):
-        found = source.get(kind)
-        if found is not None and found.get("items"):
-            described = f"{label} {quote(found.get('name') or '')}"
-            return [(item.get("path") or "", described) for item in found["items"]]
+        reference = source.get(kind)
+        if reference is not None and reference.get("items"):
+            described = f"{label} {quote(reference.get('name') or '')}"
+            return [(item.get("path") or "", described) for item in reference["items"]]
     downward = source.get("downwardAPI")
     if downward is not None and downward.get("items"):
         return [(item.get("path") or "", "DownwardAPI") for item in downward["items"]]
@@ -104,13 +104,13 @@ def _overlaps(volume: str, described: str, listed: Iterable[Taken]) -> Iterable[
         here = (path.rstrip("/"), origin)
         for other in taken:
             if _clash(here[0], other[0]):
-                words = f"{_shown(here)} with {_shown(other)}"
-                yield f"volume {quote(volume)} ({described}): overlapping paths: {words}"
+                detail = f"{_shown(here)} with {_shown(other)}"
+                yield f"volume {quote(volume)} ({described}): overlapping paths: {detail}"
         taken.append(here)
 
 
-def _clash(one: str, other: str) -> bool:
-    return bool(one and other) and (f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/"))
+def _clash(path: str, other: str) -> bool:
+    return bool(path and other) and (f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/"))
 
 
 def _shown(taken: Taken) -> str:
