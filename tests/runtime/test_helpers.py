@@ -79,7 +79,7 @@ def test_an_owner_is_set_once() -> None:
 @pytest.mark.parametrize(
     ("owner", "owned", "message"),
     [
-        (named(Secret, "other", uid="u2"), named(ConfigMap, "c"), "is controlled by Secret s already"),
+        (named(Secret, "other", uid="u2"), named(ConfigMap, "c"), "is already controlled by Secret s"),
         (named(Secret, "s", "there"), named(ConfigMap, "c"), "owners work within one namespace only"),
         (named(Secret, "s"), named(Node, "n", ""), "is cluster-scoped and cannot be owned"),
     ],

@@ -16,8 +16,8 @@ from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.times import parse_time
 from konverge.operators.catalog import Operator
+from konverge.runtime.containment import first_difference
 from konverge.runtime.rbac import missing_permissions, permissions
-from konverge.runtime.wish import unsatisfied
 
 Verdict = Literal["ok", "warn", "fail"]
 Answer = tuple[Verdict, str]
@@ -110,7 +110,7 @@ async def _definitions(client: Client, operator: Operator) -> Answer:
         except Forbidden:
             return "warn", f"served, but we may not read {name} to compare its schema"
         # Whose fields they are does not matter here, so nobody is asked about.
-        if where := unsatisfied(definition, live, "nobody"):
+        if where := first_difference(definition, live, "nobody"):
             return "warn", f"{name} is not the one of this program (it differs at {where}): {todo}"
     return "ok", ", ".join(f"{kind.resource.kind} {kind.resource.version}" for kind in operator.kinds)
 

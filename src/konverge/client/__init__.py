@@ -51,12 +51,12 @@ from konverge.client.exec_plugin import ExecPlugin, ExecSpec
 from konverge.client.incluster import in_cluster_config
 from konverge.client.kubeconfig import Kubeconfig
 from konverge.client.patches import ApplyPatch, JsonPatch, MergePatch, Patch, StrategicPatch, merge_between
-from konverge.client.ratelimit import TokenBucket
 from konverge.client.retry import RetryPolicy
 from konverge.client.subresources import IssuedToken
 from konverge.client.warnings import LogOnce, ServerWarning, WarningHandler, parse_warnings
 from konverge.client.watch import RawEvent, WatchEvent
 from konverge.client.wrappers import DryRun, FieldOwner, Namespaced, Recording, Strict, Wrapper
+from konverge.token_bucket import TokenBucket
 
 __all__ = [
     "AlreadyExists",

@@ -15,7 +15,6 @@ from konverge.client.connection import Reconnecting
 from konverge.client.credentials import ANONYMOUS, Credentials
 from konverge.client.discovery import Mapper
 from konverge.client.errors import UNREADABLE, MalformedAnswer
-from konverge.client.ratelimit import TokenBucket
 from konverge.client.read_verbs import Reading
 from konverge.client.retry import RetryPolicy
 from konverge.client.session import Session
@@ -23,6 +22,7 @@ from konverge.client.subresources import Subresources
 from konverge.client.warnings import WarningHandler
 from konverge.client.write_verbs import Writing
 from konverge.objects.codec import from_json
+from konverge.token_bucket import TokenBucket
 from konverge.wire.limits import ClientLimits
 from konverge.wire.message import Transport
 

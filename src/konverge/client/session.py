@@ -27,9 +27,9 @@ from konverge.client.errors import (
     Unauthorized,
     error_from_answer,
 )
-from konverge.client.ratelimit import TokenBucket
 from konverge.client.retry import Attempts, RetryPolicy
 from konverge.client.warnings import LogOnce, WarningHandler, parse_warnings
+from konverge.token_bucket import TokenBucket
 from konverge.wire.errors import NotSent, WireError
 from konverge.wire.in_process import Direct
 from konverge.wire.message import Headers, Request, Response, Stream, Transport

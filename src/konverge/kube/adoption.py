@@ -1,8 +1,10 @@
-"""Claiming: which of the objects that match a selector are ours, which become ours, and which are let go.
+"""Claiming: which of the objects that match a selector are ours, which are adopted, and which are released.
 
-The rules of controllerRef: an object with a controller is that controller's; one of ours that no longer matches is
-released; an orphan that matches is adopted, unless we are about to go ourselves. Both are patches guarded by the uid,
-so a race with another controller or with a deletion loses nothing.
+The rules of controller references: an object with a controller belongs to that controller; one of ours that no longer
+matches is released; an orphan that matches is adopted, unless its new owner is being deleted. Both are patches guarded
+by the uid, so a race with another controller or with a deletion loses nothing.
+
+Upstream: PodControllerRefManager and its siblings (pkg/controller/controller_ref_manager.go).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from konverge.objects.codec import to_dict
 from konverge.objects.labels import Selector, from_selector
 from konverge.objects.meta import Object
 from konverge.runtime.context import Caches, Context
-from konverge.runtime.owners import controller_of
+from konverge.runtime.owners import controller_of, controller_reference
 from konverge.runtime.result import Request
 
 K = TypeVar("K", bound=Object)
@@ -26,16 +28,16 @@ ORPHANS = "orphans"
 
 
 def orphans(record: Record, meta: Meta) -> Iterable[str]:
-    """An index function: the namespace of an object that nobody controls."""
+    """An index function: the namespace of an object without a controller."""
     return () if any(owner.controller for owner in meta.owner_references) else (meta.namespace,)
 
 
 def adoptable(change: Change) -> bool:
-    """A predicate: the object has no controller now. Asked before anybody decodes the whole of it."""
+    """A predicate: the object has no controller now. It reads metadata only, so it is cheaper than a full decode."""
     return change.new is not None and not any(owner.controller for owner in change.meta.owner_references)
 
 
-def _anybody(obj: Object) -> bool:
+def _any_object(obj: Object) -> bool:
     return True
 
 
@@ -44,13 +46,15 @@ async def claim(
     kind: type[K],
     selector: Selector,
     *,
-    member: Callable[[K], bool] = _anybody,
+    member: Callable[[K], bool] = _any_object,
     finalizer: str = "",
 ) -> list[K]:
-    """Our objects of a kind after adopting and releasing. The kind must be owned, with the `orphans` index.
+    """The owner's objects of a kind, after adopting and releasing. The kind must be owned, with the `orphans` index.
 
-    `member` is what an object must be beside matching the selector: a StatefulSet's pods have names of its own.
-    `finalizer` is given to what is adopted and taken from what is released.
+    `member` is a further condition beside the selector: a StatefulSet's pods must have names of the set.
+    `finalizer` is added to what is adopted and removed from what is released.
+
+    Upstream: ClaimObject.
     """
     owner: Object = ctx.obj
     claimed: list[K] = []
@@ -65,51 +69,46 @@ async def claim(
     if owner.metadata.deletion_timestamp is not None:
         return claimed
     for obj in ctx.indexed(kind, ORPHANS, owner.metadata.namespace):
-        wanted = selector.matches(obj.metadata.labels) and member(obj)
-        if wanted and obj.metadata.deletion_timestamp is None:
+        matches = selector.matches(obj.metadata.labels) and member(obj)
+        if matches and obj.metadata.deletion_timestamp is None:
             adopted = await _adopt(ctx.client, kind, obj, owner, finalizer)
             if adopted is not None:
                 claimed.append(adopted)
     return claimed
 
 
-def adopters(kind: type[Any]) -> Callable[[Any, Caches], list[Request]]:
-    """The `lookup` of a watch: the objects of this kind that might adopt one without a controller."""
+def adopters(
+    kind: type[Any], read_selector: Callable[[Any], Selector] = from_selector
+) -> Callable[[Any, Caches], list[Request]]:
+    """The `lookup` of a watch: the objects of this kind that might adopt an object without a controller."""
 
     def lookup(obj: Object, caches: Caches) -> list[Request]:
         lister = caches.lister(kind)
         if lister is None or controller_of(obj) is not None or not obj.metadata.labels:
             return []
         return [
-            Request(found.metadata.namespace, found.metadata.name)
-            for found in lister.list(obj.metadata.namespace)
-            if found.spec.selector is not None and from_selector(found.spec.selector).matches(obj.metadata.labels)
+            Request(owner.metadata.namespace, owner.metadata.name)
+            for owner in lister.list(obj.metadata.namespace)
+            if read_selector(owner.spec.selector).matches(obj.metadata.labels)
         ]
 
     return lookup
 
 
 async def _adopt(client: Client, kind: type[K], obj: K, owner: Object, finalizer: str) -> K | None:
+    # upstream: RecheckDeletionTimestamp
     live = await client.get(type(owner), owner.metadata.name, owner.metadata.namespace)
     if live.metadata.uid != owner.metadata.uid or live.metadata.deletion_timestamp is not None:
-        return None  # the cache is behind: we are going, or are another by the same name
-    reference = {
-        "apiVersion": owner.api_version,
-        "kind": owner.kind,
-        "name": owner.metadata.name,
-        "uid": owner.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    others = [to_dict(other) for other in obj.metadata.owner_references]
-    patch: dict[str, Any] = {"ownerReferences": [*others, reference]}
+        return None  # the cache is behind: the owner is being deleted, or another one has its name
+    references = [*obj.metadata.owner_references, controller_reference(owner)]
+    patch: dict[str, Any] = {"ownerReferences": [to_dict(reference) for reference in references]}
     if finalizer and finalizer not in obj.metadata.finalizers:
         patch["finalizers"] = [*obj.metadata.finalizers, finalizer]
     return await _patch(client, kind, obj, patch)
 
 
 async def _release(client: Client, kind: type[K], obj: K, owner: Object, finalizer: str) -> None:
-    kept = [to_dict(o) for o in obj.metadata.owner_references if o.uid != owner.metadata.uid]
+    kept = [to_dict(reference) for reference in obj.metadata.owner_references if reference.uid != owner.metadata.uid]
     patch: dict[str, Any] = {"ownerReferences": kept or None}
     if finalizer in obj.metadata.finalizers:
         patch["finalizers"] = [name for name in obj.metadata.finalizers if name != finalizer] or None
@@ -121,4 +120,4 @@ async def _patch(client: Client, kind: type[K], obj: K, metadata: dict[str, Any]
     try:
         return await client.patch(kind, obj.metadata.name, patch, obj.metadata.namespace)
     except (NotFound, Invalid):
-        return None  # it has gone, or is another by the same name
+        return None  # it is gone, or another object has its name

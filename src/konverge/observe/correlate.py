@@ -2,7 +2,9 @@
 
 The numbers are client-go's, because people know what `kubectl describe` shows of them: similar events are combined from
 the tenth within ten minutes on; a source may write 25 events about one object at once and then one every five minutes.
-Pure: it is told the time.
+Pure: it is given the time.
+
+Upstream: EventCorrelator (client-go's tools/record/events_cache.go).
 """
 
 from __future__ import annotations
@@ -12,12 +14,15 @@ from typing import TypeVar
 
 import msgspec
 
+from konverge.token_bucket import TokenBucket
+
+# upstream: defaultAggregateMaxEvents, defaultAggregateIntervalInSeconds, defaultSpamBurst, 1 / defaultSpamQPS
 SIMILAR = 10
 WINDOW = 600.0
 BURST = 25
 REFILL = 300.0
 REMEMBERED = 4096
-"""Objects and events remembered, the least recently used being forgotten."""
+"""Objects and events remembered, the least recently used being forgotten. Upstream: maxLruCacheEntries."""
 
 COMBINED = "(combined from similar events): "
 
@@ -34,7 +39,7 @@ class About(msgspec.Struct, frozen=True):
 
 
 class Occurrence(msgspec.Struct):
-    """What to write: a new event (`count` 1) or the count of one that is there."""
+    """What to write: a new event (`count` 1), or a higher count of one that was written."""
 
     about: About
     type: str
@@ -44,9 +49,9 @@ class Occurrence(msgspec.Struct):
     last: float
     count: int = 1
     name: str = ""
-    """The name of the Event object; given by whoever writes it first."""
+    """The name of the Event object, set by the first write."""
     component: str = ""
-    """Who says it."""
+    """The component that reports it."""
 
 
 class _Similar(msgspec.Struct):
@@ -54,21 +59,8 @@ class _Similar(msgspec.Struct):
     messages: set[str] = msgspec.field(default_factory=set)
 
 
-class _Bucket(msgspec.Struct):
-    tokens: float = float(BURST)
-    updated: float = 0.0
-
-    def take(self, now: float) -> bool:
-        self.tokens = min(float(BURST), self.tokens + (now - self.updated) / REFILL)
-        self.updated = now
-        if self.tokens < 1:
-            return False
-        self.tokens -= 1
-        return True
-
-
 class Correlator:
-    """Remembers what was said lately.
+    """Remembers the events of late.
 
     >>> about = About("v1", "Pod", "shop", "web", "u-1")
     >>> correlator = Correlator()
@@ -79,16 +71,16 @@ class Correlator:
     def __init__(self) -> None:
         self._events: OrderedDict[tuple[str, ...], Occurrence] = OrderedDict()
         self._similar: OrderedDict[tuple[str, ...], _Similar] = OrderedDict()
-        self._buckets: OrderedDict[tuple[str, ...], _Bucket] = OrderedDict()
+        self._buckets: OrderedDict[tuple[str, ...], TokenBucket] = OrderedDict()
 
     def correlate(self, about: About, type: str, reason: str, message: str, now: float) -> Occurrence | None:
-        """What to write for this event, or None when the source says too much about one object."""
+        """What to write for this event, or None when the source reports too much about one object."""
         source = (about.uid, about.kind, about.namespace, about.name)
         combined = self._is_one_of_many((*source, type, reason), message, now)
         text = COMBINED + message if combined else message
         key = (*source, type, reason, COMBINED if combined else message)
-        bucket = self._buckets.get(source) or _remember(self._buckets, source, _Bucket(updated=now))
-        if not bucket.take(now):
+        bucket = self._buckets.get(source) or _remember(self._buckets, source, TokenBucket(1 / REFILL, BURST))
+        if not bucket.try_take(now):
             return None
         known = self._events.get(key)
         if known is None:

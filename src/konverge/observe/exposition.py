@@ -15,9 +15,7 @@ from prometheus_client.registry import Collector
 
 from konverge import clock
 from konverge.cache.informer import Informer
-from konverge.observe.metrics import ControllerNumbers, Histogram
-from konverge.observe.numbers import Numbers
-from konverge.observe.requests import RequestNumbers
+from konverge.observe.metrics import ControllerNumbers, Histogram, Numbers, RequestNumbers
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qs, urlsplit
 
-from konverge.observe.numbers import Numbers
+from konverge.observe.metrics import Numbers
 from konverge.wire.message import Headers, Request, Response
 
 Check = Callable[[], str]

@@ -1,27 +1,35 @@
-"""The numbers of a controller, as plain attributes.
+"""What a process counts, as plain attributes.
 
 Counting happens at every event and every reconcile, so it must cost next to nothing: an attribute and an addition. The
-names, labels and texts of Prometheus are put on when somebody scrapes (`konverge.observe.exposition`).
+names, labels and texts of Prometheus are added at scrape time (`konverge.observe.exposition`).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
 from konverge import clock
+from konverge.cache.informer import Informer
 
-# The buckets of client-go's work queues and of controller-runtime's reconcile times: dashboards expect these.
+# The buckets that dashboards expect. Upstream: pkg/metrics/workqueue.go and pkg/internal/controller/metrics/metrics.go
+# of controller-runtime; component-base's metrics/prometheus/restclient for requests.
 QUEUE_BUCKETS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 RECONCILE_BUCKETS = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0,
     1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
 )  # fmt: skip
 
+LATENCY_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+
 
 class Histogram:
-    """Counts per bucket and a sum. Not cumulative inside; exposition adds up."""
+    """Counts per bucket, and a sum. The counts are not cumulative here; the exposition adds them up."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -78,12 +86,12 @@ class ControllerNumbers(msgspec.Struct):
     timeouts: int = 0
     given_up: int = 0
     echoes: int = 0
-    """Own writes that came back and woke nobody."""
+    """Events of own writes that led to no reconcile."""
     time: Histogram = msgspec.field(default_factory=lambda: Histogram(RECONCILE_BUCKETS))
     event_to_reconcile: Histogram = msgspec.field(default_factory=lambda: Histogram(RECONCILE_BUCKETS))
     queue: QueueNumbers = msgspec.field(default_factory=QueueNumbers)
     running: dict[object, float] = msgspec.field(default_factory=dict)
-    """Key -> when its reconcile began: who is at work now, and for how long."""
+    """Key -> when its reconcile began, for those that run now."""
 
     @property
     def longest_running(self) -> float:
@@ -94,3 +102,26 @@ class ControllerNumbers(msgspec.Struct):
     def unfinished(self) -> float:
         now = clock.monotonic()
         return sum(now - began for began in self.running.values())
+
+
+class RequestNumbers:
+    """(code, method) -> requests; `<error>` is the code of those that got no answer, as in client-go."""
+
+    def __init__(self, host: str = "") -> None:
+        self.host = host
+        self.counts: defaultdict[tuple[str, str], int] = defaultdict(int)
+        self.durations: defaultdict[str, Histogram] = defaultdict(lambda: Histogram(LATENCY_BUCKETS))
+
+
+@dataclass(slots=True)
+class Numbers:
+    """Everything that one manager counts. `konverge.observe.exposition.render` turns it into Prometheus text."""
+
+    controllers: list[ControllerNumbers] = field(default_factory=list)
+    informers: list[Informer] = field(default_factory=list)
+    requests: RequestNumbers | None = None
+    more: list[Callable[[], Iterable[Any]]] = field(default_factory=list)
+    """Further numbers of controllers, as prometheus_client's metric families."""
+    leaders: dict[str, Callable[[], bool]] = field(default_factory=dict)
+    registry: Any = None
+    """The prometheus_client registry, made at the first scrape or when metrics are added."""

@@ -1,26 +1,13 @@
-"""Counts the requests that a client makes: by answer, and how long they took."""
+"""Counts the requests that a client makes, by answer, and how long they took."""
 
 from __future__ import annotations
-
-from collections import defaultdict
 
 from konverge import clock
 from konverge.client.call import METHODS, Call, Caller
 from konverge.client.client import Client
 from konverge.client.errors import ApiStatusError, ClientError
-from konverge.observe.metrics import Histogram
+from konverge.observe.metrics import RequestNumbers
 from konverge.wire.message import Response, Stream
-
-LATENCY_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
-
-
-class RequestNumbers:
-    """(code, method) -> requests; `<error>` is the code of those that got no answer, as client-go has it."""
-
-    def __init__(self, host: str = "") -> None:
-        self.host = host
-        self.counts: defaultdict[tuple[str, str], int] = defaultdict(int)
-        self.durations: defaultdict[str, Histogram] = defaultdict(lambda: Histogram(LATENCY_BUCKETS))
 
 
 class Counted(Client):

@@ -15,10 +15,10 @@ from konverge.client.patches import difference
 from konverge.objects.codec import decoder, from_json, to_dict
 from konverge.objects.labels import Selector
 from konverge.objects.meta import Object
+from konverge.runtime.containment import first_difference, plain
 from konverge.runtime.owners import set_controller_reference
 from konverge.runtime.reasons import Reason
 from konverge.runtime.result import Request
-from konverge.runtime.wish import plain, unsatisfied
 
 T = TypeVar("T", bound=Object)
 K = TypeVar("K", bound=Object)
@@ -152,7 +152,7 @@ class Context(Generic[T]):
             set_controller_reference(self.obj, wish)
         record = self._cached(kind, Key(wish.metadata.namespace, wish.metadata.name))
         if record is not None:
-            why = unsatisfied(plain(wish), _decode(record.raw), self._manager)
+            why = first_difference(plain(wish), _decode(record.raw), self._manager)
             if not why:
                 return False
             self.log.debug("%s %s differs at %s", kind.__name__, wish.metadata.name, why)

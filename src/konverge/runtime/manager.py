@@ -17,8 +17,8 @@ from typing import Any, Self
 from konverge.client import Client
 from konverge.observe.events import EventRecorder
 from konverge.observe.health import Health
-from konverge.observe.numbers import Numbers
-from konverge.observe.requests import Counted, RequestNumbers
+from konverge.observe.metrics import Numbers, RequestNumbers
+from konverge.observe.requests import Counted
 from konverge.runtime.caches import SharedCaches, bulk_load
 from konverge.runtime.config import Configuration
 from konverge.runtime.context import Recorder

@@ -1,4 +1,8 @@
-"""Owner references: who controls what, and the two mistakes that the garbage collector would punish."""
+"""Owner references: who controls what, and a check for the two mistakes that get objects deleted by the garbage
+collector.
+
+Upstream: controller-runtime's pkg/controller/controllerutil.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +23,9 @@ def controller_of(obj: Object) -> OwnerReference | None:
     return None
 
 
-def set_controller_reference(owner: Object, owned: Object, *, block_owner_deletion: bool = True) -> None:
-    """Make `owner` the controller of `owned`: its deletion takes the object along, its events lead to the owner.
-
-        set_controller_reference(webapp, deployment)
-
-    Refuses a second controller, and an owner in another namespace (the collector would take it for absent and delete
-    the object).
-    """
-    _check_namespaces(owner, owned)
-    present = controller_of(owned)
-    if present is not None and present.uid != owner.metadata.uid:
-        raise OwnershipError(
-            f"{owned.kind} {owned.metadata.name} is controlled by {present.kind} {present.name} already; "
-            "an object has one controller: remove that reference first, or give the object another name"
-        )
-    reference = OwnerReference(
+def controller_reference(owner: Object, *, block_owner_deletion: bool = True) -> OwnerReference:
+    """The reference that makes `owner` the controller of the object that carries it."""
+    return OwnerReference(
         api_version=owner.api_version,
         kind=owner.kind,
         name=owner.metadata.name,
@@ -42,6 +33,24 @@ def set_controller_reference(owner: Object, owned: Object, *, block_owner_deleti
         controller=True,
         block_owner_deletion=block_owner_deletion,
     )
+
+
+def set_controller_reference(owner: Object, owned: Object, *, block_owner_deletion: bool = True) -> None:
+    """Make `owner` the controller of `owned`: deleting it deletes the object too, events of the object lead to it.
+
+        set_controller_reference(webapp, deployment)
+
+    Refuses a second controller, and an owner in another namespace (the garbage collector would take it for absent and
+    delete the object).
+    """
+    _check_namespaces(owner, owned)
+    present = controller_of(owned)
+    if present is not None and present.uid != owner.metadata.uid:
+        raise OwnershipError(
+            f"{owned.kind} {owned.metadata.name} is already controlled by {present.kind} {present.name}; "
+            "an object has one controller: remove that reference first, or give the object another name"
+        )
+    reference = controller_reference(owner, block_owner_deletion=block_owner_deletion)
     others = [other for other in owned.metadata.owner_references if other.uid != owner.metadata.uid]
     owned.metadata.owner_references = [*others, reference]
 

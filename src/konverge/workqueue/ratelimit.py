@@ -1,6 +1,6 @@
-"""How long a failed key waits: per-key exponential backoff and one overall token bucket, whichever is longer.
+"""How long a failed key waits: per-key exponential back-off and one overall token bucket, whichever is longer.
 
-Both are pure: they are told the time. Numbers and meaning are those of client-go, which people know.
+Both are given the time. Upstream: client-go's util/workqueue/default_rate_limiters.go, whose numbers people know.
 """
 
 from __future__ import annotations
@@ -9,9 +9,15 @@ from collections.abc import Hashable
 
 import msgspec
 
+from konverge.token_bucket import TokenBucket
+
 
 class Backoff(msgspec.Struct):
-    """base · 2ⁿ for the n-th failure of a key in a row, at most `maximum`."""
+    """base · 2ⁿ for the n-th failure of a key in a row, at most `maximum`.
+
+    Upstream: NewTypedItemExponentialFailureRateLimiter; 5 ms and 1000 s are the defaults of
+    DefaultTypedControllerRateLimiter.
+    """
 
     base: float = 0.005
     maximum: float = 1000.0
@@ -36,35 +42,18 @@ class Backoff(msgspec.Struct):
             self._failures.pop(key, None)
 
 
-class TokenBucket(msgspec.Struct):
-    """At most `rate` per second on average and `burst` at once. `reserve` never refuses: it says how long to wait."""
-
-    rate: float = 10.0
-    burst: int = 100
-    _tokens: float = 0.0
-    _updated: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.rate <= 0 or self.burst < 1:
-            raise ValueError(f"a token bucket needs rate > 0 and burst >= 1, got rate {self.rate}, burst {self.burst}")
-        self._tokens = float(self.burst)
-
-    def reserve(self, now: float) -> float:
-        """Take one token; the seconds until it is really there."""
-        elapsed = max(0.0, now - self._updated)
-        self._tokens = min(float(self.burst), self._tokens + elapsed * self.rate)
-        self._updated = now
-        self._tokens -= 1.0
-        return max(0.0, -self._tokens / self.rate)
+def _default_bucket() -> TokenBucket:
+    return TokenBucket(qps=10.0, burst=100)  # upstream: DefaultTypedControllerRateLimiter
 
 
 class RateLimiter(msgspec.Struct):
-    """The pair that controllers use; `bucket=None` leaves the overall limit out."""
+    """The pair that controllers use; `bucket=None` leaves the overall limit out. Upstream: MaxOfRateLimiter."""
 
     backoff: Backoff = msgspec.field(default_factory=Backoff)
-    bucket: TokenBucket | None = msgspec.field(default_factory=TokenBucket)
+    bucket: TokenBucket | None = msgspec.field(default_factory=_default_bucket)
 
     def when(self, key: Hashable, now: float) -> float:
+        """The seconds that a key waits after one more failure."""
         own = self.backoff.delay(key)
         return own if self.bucket is None else max(own, self.bucket.reserve(now))
 

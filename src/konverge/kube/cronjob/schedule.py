@@ -7,12 +7,13 @@ one of them is `*`: that is the rule of crontab.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Protocol
 from zoneinfo import ZoneInfo
+
+from konverge.objects.durations import DurationError, duration_seconds
 
 _MONTHS = {
     "jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6,
@@ -35,8 +36,6 @@ _NAMED = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 _MINUTE = timedelta(minutes=1)
 _HORIZON = 5
 """Years after which a schedule that names no time (31 February) is given up."""
@@ -134,7 +133,7 @@ def parse(text: str, zone: tzinfo = UTC) -> Schedule:
         name, _, text = text.partition("=")[2].partition(" ")
         zone, text = ZoneInfo(name), text.strip()
     if text.startswith("@every "):
-        return Every(max(1, int(_seconds(text.removeprefix("@every ")))))
+        return _every(text.removeprefix("@every "))
     fields = _NAMED.get(text, text).split()
     if len(fields) != len(_FIELDS) or (text.startswith("@") and text not in _NAMED):
         raise ScheduleError(f"expected exactly 5 fields or a name such as @hourly, found {text!r}")
@@ -143,11 +142,12 @@ def parse(text: str, zone: tzinfo = UTC) -> Schedule:
     return Cron(minutes, hours, days, months, weekdays, either, zone)
 
 
-def _seconds(text: str) -> float:
-    parts = _DURATION.findall(text)
-    if "".join(number + unit for number, unit in parts) != text.lstrip("+") or not parts:
-        raise ScheduleError(f"{text!r} is no duration such as 1h30m")
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+def _every(text: str) -> Every:
+    # upstream: cron.Every rounds down to whole seconds, one at least
+    try:
+        return Every(max(1, int(duration_seconds(text))))
+    except DurationError as error:
+        raise ScheduleError(f"{text!r} is not a duration such as 1h30m") from error
 
 
 def _is_star(field: str) -> bool:

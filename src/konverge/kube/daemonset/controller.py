@@ -6,21 +6,20 @@ which pods make way for a newer template (`plan.roll`, pure); do it; say so in t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from konverge import clock
-from konverge.cache import Change, Record
-from konverge.cache.record import Meta
+from konverge.cache import Change
 from konverge.client import ClientError
 from konverge.kube import pods as podlib
 from konverge.kube import revisions
 from konverge.kube.adoption import ORPHANS, adoptable, adopters, claim, orphans
-from konverge.kube.batches import create_pods, delete_pods
 from konverge.kube.daemonset import fit
 from konverge.kube.daemonset.plan import GENERATION, GENERATION_LABEL, Steps, View, look_at, manage, roll
+from konverge.kube.pod_control import create_pods, delete_pods
+from konverge.kube.pod_predicates import by_node
 from konverge.objects import labels
 from konverge.objects.codec import from_dict, to_dict
 from konverge.objects.kinds.apps_v1 import ControllerRevision, DaemonSet, DaemonSetStatus
@@ -70,7 +69,8 @@ async def _take(ctx: Context[DaemonSet], steps: Steps, digest: str) -> tuple[lis
         words = f"{pod.metadata.namespace}/{pod.metadata.name} on node {fit.target_of(pod)}, will try to delete it"
         ctx.event("SucceededDaemonPod", f"Found succeeded daemon pod {words}")
     made, refusal = await create_pods(ctx, [_pod(ctx.obj, node, digest) for node in steps.create])
-    return made, await delete_pods(ctx, steps.delete) or refusal
+    _, failure = await delete_pods(ctx, steps.delete)
+    return made, failure or refusal
 
 
 def _pod(daemonset: DaemonSet, node: str, digest: str) -> Pod:
@@ -159,11 +159,8 @@ class Turn:
 # ------------------------------------------------------------------ declaration
 
 
-class _Spec(msgspec.Struct, gc=False, rename="camel"):
-    """Of a node its taints, of a pod its node."""
-
+class _Spec(msgspec.Struct, gc=False):
     taints: list[Taint] = []
-    node_name: str = ""
 
 
 class _Head(msgspec.Struct, gc=False):
@@ -171,12 +168,6 @@ class _Head(msgspec.Struct, gc=False):
 
 
 _head = msgspec.json.Decoder(_Head)
-
-
-def _node_of(record: Record, meta: Meta) -> Iterable[str]:
-    """An index function: the node that a pod is bound to."""
-    name = _head.decode(record.raw).spec.node_name
-    return (name,) if name else ()
 
 
 def _matters(change: Change) -> bool:
@@ -214,6 +205,6 @@ def controllers() -> list[Controller[Any]]:
                 Watch(kind=Pod, lookup=adopters(DaemonSet), predicate=adoptable),
                 Watch(kind=Node, lookup=_concerned, predicate=_matters),
             ],
-            indexes={Pod: {ORPHANS: orphans, BY_NODE: _node_of}, ControllerRevision: {ORPHANS: orphans}},
+            indexes={Pod: {ORPHANS: orphans, BY_NODE: by_node}, ControllerRevision: {ORPHANS: orphans}},
         )
     ]

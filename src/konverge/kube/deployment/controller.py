@@ -13,7 +13,7 @@ from typing import Any
 from konverge.cache import by_owner
 from konverge.client import MergePatch, NotFound
 from konverge.kube import pods as podlib
-from konverge.kube.adoption import ORPHANS, adoptable, claim, orphans
+from konverge.kube.adoption import ORPHANS, adoptable, adopters, claim, orphans
 from konverge.kube.deployment import replicasets as sets
 from konverge.kube.deployment import rolling, status
 from konverge.kube.deployment.replicasets import count
@@ -171,17 +171,6 @@ async def _forget_history(ctx: Context[Deployment], old: list[ReplicaSet]) -> No
 # ------------------------------------------------------------------ declaration
 
 
-def _of_orphan(replicaset: ReplicaSet, caches: Caches) -> list[Request]:
-    lister = caches.lister(Deployment)
-    if lister is None or controller_of(replicaset) is not None:
-        return []
-    return [
-        Request(found.metadata.namespace, found.metadata.name)
-        for found in lister.list(replicaset.metadata.namespace)
-        if labels.from_selector(found.spec.selector).matches(replicaset.metadata.labels)
-    ]
-
-
 def _of_pod(pod: Pod, caches: Caches) -> list[Request]:
     """A pod that went may be what a Recreate waits for."""
     lister, owner = caches.lister(ReplicaSet), controller_of(pod)
@@ -198,7 +187,7 @@ def controllers() -> list[Controller[Any]]:
             component="deployment-controller",
             owns=[ReplicaSet],
             watches=[
-                Watch(kind=ReplicaSet, lookup=_of_orphan, predicate=adoptable),
+                Watch(kind=ReplicaSet, lookup=adopters(Deployment), predicate=adoptable),
                 Watch(kind=Pod, lookup=_of_pod, predicate=deleted),
             ],
             indexes={ReplicaSet: {ORPHANS: orphans}, Pod: {"owner": by_owner}},

@@ -14,9 +14,8 @@ from typing import Any
 
 from konverge.cache import Change
 from konverge.client import ApiStatusError, Client, ClientError, MergePatch, NotFound, UnknownKind
-from konverge.kube.gc.graph import FOREGROUND, ORPHAN, Graph, Node, Reference
-from konverge.kube.gc.nodes import node_of
-from konverge.kube.monitors import Monitors
+from konverge.kube.gc.graph import FOREGROUND, ORPHAN, Graph, Node, Reference, node_of
+from konverge.kube.gc.monitors import Monitors
 from konverge.objects.resource import Resource
 from konverge.workqueue import ShutDown, WorkQueue
 

@@ -15,12 +15,12 @@ from konverge.cache import Change, by_owner
 from konverge.client import ClientError
 from konverge.kube import pods as podlib
 from konverge.kube.adoption import ORPHANS, adoptable, adopters, claim, orphans
-from konverge.kube.batches import create_pods, delete_pods
 from konverge.kube.job import members, tracking, verdict, work
 from konverge.kube.job.backoff import Streak, Streaks
 from konverge.kube.job.members import TRACKING
 from konverge.kube.job.verdict import COMPLETED, Verdict
 from konverge.kube.job.view import View, look_at
+from konverge.kube.pod_control import create_pods, delete_pods
 from konverge.objects import labels
 from konverge.objects.kinds.batch_v1 import Job, UncountedTerminatedPods
 from konverge.objects.kinds.core_v1 import Pod
@@ -124,7 +124,7 @@ def _tell(ctx: Context[Job], over: Verdict) -> None:
 
 async def _stop(ctx: Context[Job], view: View, over: Verdict) -> Outcome:
     """It is over: what still runs goes. Their finalizers stay until they have been counted."""
-    failure = await delete_pods(ctx, view.active)
+    _, failure = await delete_pods(ctx, view.active)
     if failure is not None:
         return Outcome(len(view.active), view.ready, view.terminating, failure=failure)
     return Outcome(0, 0, view.terminating + len(view.active), over)
@@ -151,8 +151,10 @@ async def _go_on(ctx: Context[Job], view: View, streak: Streak) -> Outcome:
 async def _delete(ctx: Context[Job], pods: list[Pod], outcome: Outcome) -> None:
     """Pods that are too many. They are let go first: nobody failed."""
     _, refusal = await tracking.let_go(ctx, [pod for pod in pods if members.is_tracked(pod)])
-    outcome.failure = refusal or await delete_pods(ctx, pods)
-    if outcome.failure is None:
+    if refusal is None:
+        _, refusal = await delete_pods(ctx, pods)
+    outcome.failure = refusal
+    if refusal is None:
         outcome.active -= len(pods)
         outcome.ready -= sum(podlib.is_ready(pod) for pod in pods)
         outcome.terminating += len(pods)

@@ -12,10 +12,10 @@ import contextlib
 from typing import Any
 
 from konverge.client import ClientError, NotFound, StrategicPatch
-from konverge.kube.batches import first_refusal
 from konverge.kube.job import indexes, members, policies
 from konverge.kube.job.verdict import Verdict
 from konverge.kube.job.view import View
+from konverge.kube.pod_control import first_refusal
 from konverge.objects.kinds.batch_v1 import JobStatus, UncountedTerminatedPods
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.runtime import Context

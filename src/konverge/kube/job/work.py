@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from konverge.kube import pods as podlib
-from konverge.kube.batches import BURST
 from konverge.kube.job import members, policies
 from konverge.kube.job.backoff import Streak, remaining
 from konverge.kube.job.members import FAILURES, IGNORED_FAILURES, finished_at, index_of
 from konverge.kube.job.view import View, failures_of_index
+from konverge.kube.pod_control import BURST
 from konverge.objects.kinds.core_v1 import Pod
 
 

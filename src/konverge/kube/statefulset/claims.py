@@ -13,6 +13,7 @@ from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod
 from konverge.objects.meta import Object, OwnerReference
 from konverge.runtime import Context, TransientError
+from konverge.runtime.owners import controller_reference
 
 
 async def ensure(ctx: Context[StatefulSet], ordinal: int) -> None:
@@ -82,8 +83,8 @@ def _wanted(statefulset: StatefulSet, pod: Pod | None) -> list[OwnerReference]:
     """Of the set while the ordinal is wished, of the pod once it is not."""
     when_deleted, when_scaled = _policy(statefulset)
     if pod is not None and when_scaled == "Delete" and ordinal_of(pod) not in ordinals_of(statefulset):
-        return [_controller(pod)]
-    return [_controller(statefulset)] if when_deleted == "Delete" else []
+        return [controller_reference(pod)]
+    return [controller_reference(statefulset)] if when_deleted == "Delete" else []
 
 
 def _policy(statefulset: StatefulSet) -> tuple[str, str]:
@@ -92,17 +93,6 @@ def _policy(statefulset: StatefulSet) -> tuple[str, str]:
     if policy is None:
         return "Retain", "Retain"
     return policy.when_deleted or "Retain", policy.when_scaled or "Retain"
-
-
-def _controller(owner: Object) -> OwnerReference:
-    return OwnerReference(
-        api_version=owner.api_version,
-        kind=owner.kind,
-        name=owner.metadata.name,
-        uid=owner.metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
 
 
 def _names(reference: OwnerReference, obj: Object) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from konverge.client import AlreadyExists, ClientError, MergePatch, NotFound
 from konverge.kube import revisions
 from konverge.kube.adoption import ORPHANS, adoptable, adopters, claim, orphans
-from konverge.kube.batches import slow_start
+from konverge.kube.pod_control import slow_start
 from konverge.kube.statefulset import claims, identity, status
 from konverge.kube.statefulset.plan import Plan, look_at, plan, uses_current_revision
 from konverge.objects import labels

@@ -1,6 +1,9 @@
-"""Many writes of one kind, carefully: batches of 1, 2, 4, … that stop at the first refusal.
+"""Creating and deleting many pods: in batches of 1, 2, 4, … that stop at the first refusal, with an event for each pod.
 
-When the first is refused (a quota, a bad template, a namespace that goes), hundreds need not be tried.
+When the first is refused (a quota, a bad template, a namespace that is being deleted), hundreds need not be tried.
+
+Upstream: slowStartBatch (pkg/controller/replicaset/replica_set.go), RealPodControl
+(pkg/controller/controller_utils.go).
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from konverge.runtime import Context
 T = TypeVar("T")
 
 BURST = 500
-"""Pods created or deleted in one go."""
+"""Pods created or deleted in one reconcile. Upstream: BurstReplicas (250 for daemons), MaxPodCreateDeletePerSync."""
 
 
 async def slow_start(calls: Sequence[Callable[[], Awaitable[T]]]) -> tuple[list[T], ClientError | None]:
@@ -36,7 +39,7 @@ async def slow_start(calls: Sequence[Callable[[], Awaitable[T]]]) -> tuple[list[
 
 
 def first_refusal(results: Iterable[Any]) -> ClientError | None:
-    """The first refusal among gathered results; anything else that was raised is a mistake of ours and raised again."""
+    """The first refusal among gathered results. Any other exception is a mistake of ours and raised again."""
     refusals: list[ClientError] = []
     for result in results:
         if isinstance(result, ClientError):
@@ -46,29 +49,31 @@ def first_refusal(results: Iterable[Any]) -> ClientError | None:
     return refusals[0] if refusals else None
 
 
-async def create_pods(ctx: Context[Any], wishes: Sequence[Pod]) -> tuple[list[Pod], ClientError | None]:
-    """Create pods in batches, with an event for each; the pods made, and the refusal that ended it."""
+async def create_pods(ctx: Context[Any], pods: Sequence[Pod]) -> tuple[list[Pod], ClientError | None]:
+    """Create pods in batches; returns the created pods, and the refusal that ended it. Upstream: createPods."""
 
-    async def create(wish: Pod) -> Pod:
-        made = await ctx.client.create(wish)
-        ctx.event("SuccessfulCreate", f"Created pod: {made.metadata.name}")
-        return made
+    async def create(pod: Pod) -> Pod:
+        created = await ctx.client.create(pod)
+        ctx.event("SuccessfulCreate", f"Created pod: {created.metadata.name}")
+        return created
 
-    made, refusal = await slow_start([lambda wish=wish: create(wish) for wish in wishes[:BURST]])  # type: ignore[misc]
+    created, refusal = await slow_start([lambda pod=pod: create(pod) for pod in pods[:BURST]])  # type: ignore[misc]
     if refusal is not None and not (isinstance(refusal, Forbidden) and refusal.namespace_terminating):
         ctx.warning("FailedCreate", f"Error creating: {refusal}")
-    return made, refusal
+    return created, refusal
 
 
-async def delete_pods(ctx: Context[Any], victims: Iterable[Pod]) -> ClientError | None:
-    """Delete pods side by side, with an event for each; the first refusal, if any."""
+async def delete_pods(ctx: Context[Any], pods: Iterable[Pod]) -> tuple[list[Pod], ClientError | None]:
+    """Delete pods concurrently; returns the deleted pods, and the first refusal if any. Upstream: DeletePod."""
+    deleted: list[Pod] = []
 
     async def delete(pod: Pod) -> None:
         with contextlib.suppress(NotFound):
             await ctx.client.delete(Pod, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
+        deleted.append(pod)
         ctx.event("SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
 
-    refusal = first_refusal(await asyncio.gather(*(delete(pod) for pod in victims), return_exceptions=True))
+    refusal = first_refusal(await asyncio.gather(*(delete(pod) for pod in pods), return_exceptions=True))
     if refusal is not None:
         ctx.warning("FailedDelete", f"Error deleting: {refusal}")
-    return refusal
+    return deleted, refusal

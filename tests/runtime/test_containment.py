@@ -1,4 +1,4 @@
-"""When is a wish already true? Checked against the embedded server: an apply that we judge needless changes nothing."""
+"""Whether a desired object is already contained in the observed one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge.runtime.wish import unsatisfied
+from konverge.runtime.containment import first_difference
 from tests.sizes import examples
 
 
@@ -18,7 +18,7 @@ def live(fields: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "X", "metadata": metadata, **more}
 
 
-def wish(**more: Any) -> dict[str, Any]:
+def desired(**more: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "X", **({"metadata": {"name": "a"}} | more)}
 
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.spec("R-25")
         ({"data": {"a": "1"}}, {"data": {"a": "1", "b": "2"}}, None, ""),
         ({"data": {"a": "1"}}, {"data": {"a": "2"}}, None, ".data.a"),
         ({"data": {"a": "1"}}, {}, None, ".data"),
-        # applied: we must own what we wish, and wish what we own
+        # applied: we must own what is desired, and desire what we own
         ({"data": {"a": "1"}}, {"data": {"a": "1", "b": "2"}}, {"f:data": {"f:a": {}}}, ""),
         ({"data": {"a": "1"}}, {"data": {"a": "1"}}, {"f:data": {"f:b": {}}}, ".data.a"),
         ({"data": {"a": "1"}}, {"data": {"a": "1", "b": "2"}}, {"f:data": {"f:a": {}, "f:b": {}}}, ".data.b"),
@@ -67,10 +67,10 @@ pytestmark = pytest.mark.spec("R-25")
         ({"labels": {"cpu": "1000m"}}, {"labels": {"cpu": "1"}}, {"f:labels": {"f:cpu": {}}}, ".labels.cpu"),
     ],
 )
-def test_the_first_difference_is_named(
+def test_the_first_difference_is_reported_by_its_path(
     wanted: dict[str, Any], present: dict[str, Any], fields: dict[str, Any] | None, differs: str
 ) -> None:
-    assert unsatisfied(wish(**wanted), live(fields, **present), "me") == differs
+    assert first_difference(desired(**wanted), live(fields, **present), "me") == differs
 
 
 maps = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["1", "2"]), max_size=3)
@@ -78,12 +78,12 @@ maps = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["1", "2"]), max_
 
 @settings(max_examples=examples(2))
 @given(maps, maps, maps)
-def test_a_wish_judged_true_loses_nothing_by_not_being_applied(
+def test_an_apply_is_skipped_only_when_it_would_change_nothing(
     wanted: dict[str, str], present: dict[str, str], owned: dict[str, str]
 ) -> None:
-    """For plain maps the truth is easy to say: applied, the object would be the same, and so would what we own."""
+    """For plain maps this is easy to compute: an apply would change neither the object nor what we own."""
     fields = {"f:data": {f"f:{name}": {} for name in owned}} if owned else {}
-    verdict = unsatisfied(wish(data=wanted), live(fields, data=present), "me")
+    difference = first_difference(desired(data=wanted), live(fields, data=present), "me")
     after = {name: value for name, value in present.items() if name not in owned} | wanted
     would_change = after != present or (bool(fields) and set(owned) != set(wanted))
-    assert bool(verdict) == would_change
+    assert bool(difference) == would_change

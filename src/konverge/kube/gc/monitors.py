@@ -1,7 +1,9 @@
 """Metadata of every kind that the server serves, followed as kinds come and go.
 
-The garbage collector and the namespace controller look at everything; they cannot declare what they watch. `Monitors`
-asks discovery what there is, keeps one metadata-only informer for each, and looks again when definitions change.
+The garbage collector looks at everything, so it cannot declare what it watches. `Monitors` asks discovery what there
+is, keeps one metadata-only informer for each resource, and asks again when definitions change.
+
+Upstream: GraphBuilder.syncMonitors (pkg/controller/garbagecollector/graph_builder.go), GarbageCollector.Sync.
 """
 
 from __future__ import annotations
@@ -18,11 +20,12 @@ from konverge.objects.resource import Resource
 DEFINITIONS = {("apiextensions.k8s.io", "customresourcedefinitions"), ("apiregistration.k8s.io", "apiservices")}
 """Kinds whose objects say what is served."""
 LOOK_AGAIN = (1.0, 5.0, 30.0, 600.0)
-"""Seconds between looks at discovery after a definition changed: discovery follows it, but not at once. The last is for
-what no definition tells: other servers' own news."""
+"""Seconds between two requests for discovery after a definition changed: discovery follows it, but not at once. The
+last is for changes that no definition announces, such as those of an aggregated server. Upstream asks every 30 s.
+"""
 
 _NEEDED = {"delete", "list", "watch"}
-# One object behind two APIs, or objects that nobody owns and that come in floods.
+# Events have no owners and are many, and events.k8s.io serves the same objects again.
 _IGNORED = {("", "events"), ("events.k8s.io", "events")}
 
 _log = logging.getLogger("konverge.kube")
@@ -32,21 +35,21 @@ OnChange = Callable[[Resource, Change], None]
 
 def deletable(every: Iterable[Served]) -> list[Resource]:
     """What can be listed, watched and deleted, each in the preferred version of its group, or else in its first."""
-    found: dict[tuple[str, str], Served] = {}
+    chosen: dict[tuple[str, str], Served] = {}
     for served in every:
         name = (served.resource.group, served.resource.plural)
-        if name not in _IGNORED and set(served.verbs) >= _NEEDED and (served.preferred or name not in found):
-            found[name] = served
-    return [served.resource for served in found.values()]
+        if name not in _IGNORED and set(served.verbs) >= _NEEDED and (served.preferred or name not in chosen):
+            chosen[name] = served
+    return [served.resource for served in chosen.values()]
 
 
 class Monitors:
-    """Informers of everything. `run` follows what the server serves until it is cancelled."""
+    """Informers of all resources. `run` follows what the server serves until it is cancelled."""
 
     def __init__(self, client: Client, on_change: OnChange) -> None:
         self._client = client
         self._on_change = on_change
-        self._running: dict[Resource, tuple[Informer, asyncio.Task[None]]] = {}
+        self._running: dict[Resource, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
         self.synced = asyncio.Event()
 
@@ -59,7 +62,7 @@ class Monitors:
                 try:
                     await self._follow(group)
                 except ClientError as error:
-                    _log.warning("discovery failed, looking again soon: %s", error)
+                    _log.warning("discovery failed and is asked again soon: %s", error)
                     step = min(step, quiet - 1)
                 try:
                     async with asyncio.timeout(LOOK_AGAIN[step]):
@@ -72,8 +75,7 @@ class Monitors:
         self._client.mapper.invalidate()
         served = set(deletable(await self._client.mapper.all()))
         for resource in [resource for resource in self._running if resource not in served]:
-            _, task = self._running.pop(resource)
-            task.cancel()
+            self._running.pop(resource).cancel()
         fresh = [self._start(group, resource) for resource in sorted(served - set(self._running), key=str)]
         for informer in fresh:
             await informer.synced.wait()
@@ -84,18 +86,9 @@ class Monitors:
         informer.add_handler(lambda change: self._on_change(resource, change))
         if (resource.group, resource.plural) in DEFINITIONS:
             informer.add_handler(self._redefined)
-        task = group.create_task(informer.run(), name=f"monitor {resource.group_resource}")
-        self._running[resource] = (informer, task)
+        self._running[resource] = group.create_task(informer.run(), name=f"monitor {resource.group_resource}")
         return informer
 
     def _redefined(self, change: Change) -> None:
         if not change.initial:
             self._changed.set()
-
-    def informer(self, resource: Resource) -> Informer | None:
-        found = self._running.get(resource)
-        return found[0] if found else None
-
-    @property
-    def resources(self) -> list[Resource]:
-        return list(self._running)

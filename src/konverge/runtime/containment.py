@@ -1,0 +1,142 @@
+"""Is the desired object already contained in the observed one? Decides whether a server-side apply is needed at all.
+
+The steady state of an operator makes no request. So before an apply, the desired object is compared with the cached
+one:
+
+1. every desired field is there with the desired value (fields that others added or the server defaulted do not matter);
+2. where we applied the object before: we own every desired field, so that no other manager can change it unnoticed, and
+3. we own no field that is no longer desired: such a field must be given up, and only an apply does that.
+
+Points 2 and 3 read our entry in `managedFields`, which also says how lists merge (`k:` by key, `v:` as a set, a leaf as
+a whole), so no schema is needed. An object that another manager made exactly as desired is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from konverge.objects.codec import encode_hook, to_dict
+from konverge.objects.meta import Object
+from konverge.objects.quantity import Quantity
+
+Fields = dict[str, Any]
+"""A FieldsV1 tree."""
+
+# Never owned: they identify the object, or belong to the server. By path.
+_UNOWNED = {
+    "": frozenset({"apiVersion", "kind"}),
+    ".metadata": frozenset({
+        "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields",
+        "generateName",
+    }),
+}  # fmt: skip
+_NOTHING: Fields = {".": {}}
+# Maps whose values are quantities: 1000m and 1 are the same amount, and the server stores the canonical form.
+_QUANTITIES = {"requests", "limits", "hard", "capacity", "allocatable", "max", "min", "default", "defaultRequest"}
+
+
+def plain(desired: Object) -> dict[str, Any]:
+    """A desired object as plain data, for `first_difference`. An empty status is left out, as it is not sent."""
+    try:
+        data: dict[str, Any] = msgspec.to_builtins(desired, str_keys=True, enc_hook=encode_hook)
+    except TypeError:  # a part is raw JSON: an object that was read from the server holds its managedFields that way
+        return to_dict(desired)
+    if data.get("status") == {}:
+        del data["status"]
+    return data
+
+
+def our_fields(live: dict[str, Any], manager: str) -> Fields | None:
+    """What we own of the main resource, or None when we have never applied it."""
+    for entry in live.get("metadata", {}).get("managedFields", ()):
+        if entry["manager"] == manager and entry["operation"] == "Apply" and not entry.get("subresource"):
+            fields: Fields = entry.get("fieldsV1", {})
+            return fields
+    return None
+
+
+def first_difference(desired: dict[str, Any], live: dict[str, Any], manager: str) -> str:
+    """The path of the first field that an apply would change, or an empty string when there is nothing to do."""
+    return _difference(desired, live, our_fields(live, manager), "")
+
+
+def _difference(desired: Any, live: Any, fields: Fields | None, path: str) -> str:
+    if desired == live and not fields:
+        return ""
+    if isinstance(desired, dict) and isinstance(live, dict):
+        return _map_difference(desired, live, fields, path)
+    if isinstance(desired, (list, tuple)) and isinstance(live, list):
+        return _list_difference(desired, live, fields, path)
+    return "" if desired == live or _same_quantity(desired, live, path) else path
+
+
+def _map_difference(desired: dict[str, Any], live: dict[str, Any], fields: Fields | None, path: str) -> str:
+    # A leaf in our fields is an atomic map: we own it as a whole, and its content is compared by value alone.
+    inside = fields or None
+    unowned = _UNOWNED.get(path, frozenset())
+    for name, value in desired.items():
+        if name in unowned:
+            continue
+        owned = inside.get(f"f:{name}") if inside is not None else None
+        if owned is None and inside is not None and name == "metadata" and not path:
+            owned = _NOTHING  # metadata that only names the object has no owner
+        if value is None or name not in live or (inside is not None and owned is None):
+            if value is not None or owned is not None:
+                return f"{path}.{name}"
+        elif (owned or value != live[name]) and (inner := _difference(value, live[name], owned, f"{path}.{name}")):
+            return inner
+    for name in inside or ():
+        if name.startswith("f:") and name[2:] not in desired:
+            return f"{path}.{name[2:]}"
+    return ""
+
+
+def _list_difference(desired: Sequence[Any], live: list[Any], fields: Fields | None, path: str) -> str:
+    keyed = {name: child for name, child in (fields or {}).items() if name.startswith("k:")}
+    if keyed:
+        return _keyed_difference(desired, live, keyed, path)
+    owned = [msgspec.json.decode(name[2:]) for name in fields or () if name.startswith("v:")]
+    if owned:
+        same = all(value in live and value in owned for value in desired) and all(value in desired for value in owned)
+        return "" if same else path
+    if len(desired) != len(live):
+        return path
+    for index, (wanted, present) in enumerate(zip(desired, live, strict=True)):
+        if inner := _difference(wanted, present, None, f"{path}[{index}]"):
+            return inner
+    return ""
+
+
+def _keyed_difference(desired: Sequence[Any], live: list[Any], keyed: dict[str, Fields], path: str) -> str:
+    left = list(desired)
+    for name, owned in keyed.items():
+        keys: dict[str, Any] = msgspec.json.decode(name[2:])
+        here = f"{path}[{name[2:]}]"
+        wanted, present = _find(left, keys), _find(live, keys)
+        if wanted is None or present is None:
+            return here  # owned but no longer desired, or removed by another manager
+        left.remove(wanted)
+        if inner := _difference(wanted, present, owned, here):
+            return inner
+    return path if left else ""  # desired, but not owned by us yet
+
+
+def _find(items: list[Any], keys: dict[str, Any]) -> dict[str, Any] | None:
+    """The element with these keys. The desired one may leave out a key that the server defaults (a port's protocol)."""
+    for item in items:
+        if isinstance(item, dict) and all(item.get(key, value) == value for key, value in keys.items()):
+            return item
+    return None
+
+
+def _same_quantity(desired: Any, live: Any, path: str) -> bool:
+    parts = path.rsplit(".", 2)
+    if len(parts) < 3 or parts[1] not in _QUANTITIES:
+        return False
+    try:
+        return Quantity(desired) == Quantity(live)
+    except (ValueError, TypeError):
+        return False
