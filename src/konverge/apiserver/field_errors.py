@@ -7,6 +7,7 @@ is part of the wire contract: people and tools match on it.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from decimal import Decimal
 from enum import Enum
 from typing import Any
@@ -40,6 +41,12 @@ OMIT: Any = object()
 def quote(text: str) -> str:
     """A string as Go's %q prints it (for the characters that occur in API values)."""
     return json.dumps(text, ensure_ascii=False)
+
+
+def aggregate(messages: Iterable[str]) -> str:
+    """Several errors as one text, each once. Upstream: aggregate.Error (apimachinery/pkg/util/errors)."""
+    unique = list(dict.fromkeys(messages))
+    return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
 
 
 def number(value: float) -> str:

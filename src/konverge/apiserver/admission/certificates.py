@@ -1,4 +1,7 @@
-"""Certificates: who may approve, sign and attest for a signer, and what a request may not ask for."""
+"""Certificates: who may approve, sign and attest for a signer, and what a request may not ask for.
+
+Upstream: plugin/pkg/admission/certificates.
+"""
 
 from __future__ import annotations
 
@@ -10,69 +13,60 @@ from konverge.apiserver.auth.rules import Ask
 from konverge.apiserver.auth.well_known import MASTERS
 from konverge.apiserver.field_errors import quote
 from konverge.apiserver.request.admission import AdmissionRequest
-from konverge.apiserver.request.user import User
 
 _GROUP = "certificates.k8s.io"
 _REQUESTS = "certificatesigningrequests"
 _CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
 
 
-def may(authorization: Authorization, user: User, verb: str, signer: str) -> bool:
-    """Whether a user may do this for a signer, by its name or for its whole domain."""
-    domain = signer.partition("/")[0]
-    return any(authorization.allowed(user, Ask(verb, _GROUP, "signers", name=name)) for name in (signer, f"{domain}/*"))
+class _SignerCheck(Validating):
+    """A plugin that asks whether the user may do something for a signer."""
 
-
-class CertificateApproval(Validating):
     def __init__(self, authorization: Authorization) -> None:
         self._authorization = authorization
 
+    def _require(self, request: AdmissionRequest, verb: str, signer: str, action: str) -> None:
+        """By the signer's name or for its whole domain. Upstream: IsAuthorizedForSignerName (pkg/certauthorization)."""
+        names = (signer, f"{signer.partition('/')[0]}/*")
+        asks = (Ask(verb, _GROUP, "signers", name=name) for name in names)
+        if not any(self._authorization.allowed(request.user, ask) for ask in asks):
+            raise refusal(request, f"user not permitted to {action} signerName {quote(signer)}")
+
+
+class CertificateApproval(_SignerCheck):
     def validate(self, kind: Kind) -> Step | None:
-        wanted = (_GROUP, _REQUESTS, "approval", "UPDATE")
-        return self._check if (kind.group, kind.plural, kind.subresource, kind.operation) == wanted else None
+        return self._check if kind.writes(_GROUP, _REQUESTS, "UPDATE", subresource="approval") else None
 
     def _check(self, request: AdmissionRequest) -> None:
         assert request.old is not None
-        signer = request.old["spec"].get("signerName", "")
-        if not may(self._authorization, request.user, "approve", signer):
-            raise refusal(request, f"user not permitted to approve requests with signerName {quote(signer)}")
+        self._require(request, "approve", request.old["spec"].get("signerName", ""), "approve requests with")
 
 
-class CertificateSigning(Validating):
-    def __init__(self, authorization: Authorization) -> None:
-        self._authorization = authorization
-
+class CertificateSigning(_SignerCheck):
     def validate(self, kind: Kind) -> Step | None:
-        wanted = (_GROUP, _REQUESTS, "status", "UPDATE")
-        return self._check if (kind.group, kind.plural, kind.subresource, kind.operation) == wanted else None
+        return self._check if kind.writes(_GROUP, _REQUESTS, "UPDATE", subresource="status") else None
 
     def _check(self, request: AdmissionRequest) -> None:
         assert request.obj is not None
         assert request.old is not None
         new, old = request.obj.get("status") or {}, request.old.get("status") or {}
-        if all((new.get(part) or None) == (old.get(part) or None) for part in ("certificate", "conditions")):
-            return
-        signer = request.old["spec"].get("signerName", "")
-        if not may(self._authorization, request.user, "sign", signer):
-            raise refusal(request, f"user not permitted to sign requests with signerName {quote(signer)}")
+        if any((new.get(part) or None) != (old.get(part) or None) for part in ("certificate", "conditions")):
+            self._require(request, "sign", request.old["spec"].get("signerName", ""), "sign requests with")
 
 
-class ClusterTrustBundleAttest(Validating):
-    def __init__(self, authorization: Authorization) -> None:
-        self._authorization = authorization
-
+class ClusterTrustBundleAttest(_SignerCheck):
     def validate(self, kind: Kind) -> Step | None:
         return self._check if kind.writes(_GROUP, "clustertrustbundles", "CREATE", "UPDATE") else None
 
     def _check(self, request: AdmissionRequest) -> None:
         assert request.obj is not None
         signer = spec_of(request.obj).get("signerName") or ""
-        if signer and not may(self._authorization, request.user, "attest", signer):
-            raise refusal(request, f"user not permitted to attest for signerName {quote(signer)}")
+        if signer:
+            self._require(request, "attest", signer, "attest for")
 
 
 class CertificateSubjectRestriction(Validating):
-    """Nobody becomes a master by a certificate that was asked for."""
+    """No user becomes a master by a certificate that was asked for."""
 
     def validate(self, kind: Kind) -> Step | None:
         return _check_subject if kind.writes(_GROUP, _REQUESTS, "CREATE") else None
@@ -86,9 +80,9 @@ def _check_subject(request: AdmissionRequest) -> None:
 
 
 def _organizations(encoded: str) -> list[str]:
-    """The organizations that a certificate request names; validation has seen that it is one."""
+    """The organizations that a certificate request names; validation has checked that it can be read."""
     from cryptography.x509 import load_pem_x509_csr
     from cryptography.x509.oid import NameOID
 
-    parsed = load_pem_x509_csr(base64.b64decode(encoded))
-    return [str(found.value) for found in parsed.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
+    subject = load_pem_x509_csr(base64.b64decode(encoded)).subject
+    return [str(attribute.value) for attribute in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]

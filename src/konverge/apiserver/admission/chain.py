@@ -1,23 +1,28 @@
 """The chain of admission plugins: which of them a write meets, and in which order.
 
-The order is that of the real server and is data (`wiring.py`). Which plugins concern a sort of write is worked out
-once, so the write of a kind that no plugin cares for costs little more than a dictionary lookup.
+The order is that of the real server and is data (`plugin_order.py`). Which plugins concern a kind of write is worked
+out once, so the write of a kind that concerns no plugin costs little more than a dictionary lookup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from konverge.apiserver.admission.plugin import Kind, Plugin, Step
 from konverge.apiserver.request.admission import AdmissionRequest
 
+if TYPE_CHECKING:
+    from konverge.apiserver.storage import Store
+
 _Key = tuple[str, str, str, str]
+_GROUP = "admissionregistration.k8s.io"
 _REMEMBERED = 10_000
 """Custom resources come and go; what is remembered of them must not grow for ever."""
 
 
 class Chain:
-    """See `Admission`."""
+    """See `Admission`. Upstream: chainAdmissionHandler and reinvoker (apiserver/pkg/admission)."""
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
         self._plugins = plugins
@@ -56,3 +61,36 @@ async def _run(steps: tuple[Step, ...], request: AdmissionRequest) -> None:
         waiting = step(request)
         if waiting is not None:
             await waiting
+
+
+class OnDemand:
+    """A plugin of one phase that is imported when the first object of `plural` is stored.
+
+    Policies bring a whole expression language along, webhooks an HTTP client; most servers have neither. As long as the
+    table of their configurations is empty, a write passes by at the cost of one look.
+    """
+
+    def __init__(
+        self, store: Store, plural: str, phase: Literal["admit", "validate"], make: Callable[[], Plugin]
+    ) -> None:
+        self._table = store.table(f"{_GROUP}/{plural}")
+        self._phase = phase
+        self._make = make
+        self._plugin: Plugin | None = None
+
+    def admit(self, kind: Kind) -> Step | None:
+        return self._step(kind) if self._phase == "admit" else None
+
+    def validate(self, kind: Kind) -> Step | None:
+        return self._step(kind) if self._phase == "validate" else None
+
+    def _step(self, kind: Kind) -> Step:
+        def step(request: AdmissionRequest) -> Awaitable[None] | None:
+            if not self._table.records:
+                return None
+            if self._plugin is None:
+                self._plugin = self._make()
+            own_step = self._plugin.admit(kind) if self._phase == "admit" else self._plugin.validate(kind)
+            return None if own_step is None else own_step(request)
+
+        return step

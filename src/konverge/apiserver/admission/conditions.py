@@ -18,6 +18,7 @@ from konverge.apiserver.cel.program import CALL_LIMIT, InstantiationError, Progr
 from konverge.apiserver.cel.source import CompileError
 from konverge.apiserver.cel.timestamps import Timestamp
 from konverge.apiserver.cel.values import EvalError
+from konverge.apiserver.field_errors import aggregate
 from konverge.apiserver.kinds.admissionregistration.expressions import environment
 from konverge.apiserver.request.user import User
 from konverge.apiserver.strategy import Obj
@@ -257,9 +258,8 @@ def conditions_hold(conditions: Iterable[Expression], evaluate: Callable[[Expres
             raise
         except EvaluationError as error:
             errors.append(str(error))
-    unique = list(dict.fromkeys(errors))
-    if unique:
-        raise EvaluationError(unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]")
+    if errors:
+        raise EvaluationError(aggregate(errors))
     return True
 
 

@@ -1,10 +1,14 @@
-"""LimitRanger: defaults and bounds of resources by the LimitRanges of a namespace."""
+"""LimitRanger: defaults and bounds of resources by the LimitRanges of a namespace.
+
+Upstream: plugin/pkg/admission/limitranger.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 from konverge.apiserver.admission.plugin import Kind, Step, refusal, spec_of
+from konverge.apiserver.field_errors import aggregate
 from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.strategy import Obj
 from konverge.objects.amounts import Amounts, amounts, asked_by_pod
@@ -28,22 +32,22 @@ class LimitRanger:
 
 def _is_pod_write(kind: Kind) -> bool:
     """Pods are looked at when they are created and when they are resized: nothing else changes their resources."""
-    resize = (kind.group, kind.plural, kind.subresource, kind.operation) == ("", "pods", "resize", "UPDATE")
-    return resize or kind.writes("", "pods", "CREATE")
+    return kind.writes("", "pods", "CREATE") or kind.writes("", "pods", "UPDATE", subresource="resize")
 
 
 def _limits(request: AdmissionRequest) -> Iterator[list[Obj]]:
-    """The limits of each LimitRange of the namespace; none for an object that is going."""
+    """The limits of each LimitRange of the namespace; none for an object that is being deleted."""
     if request.old is not None and request.old["metadata"].get("deletionTimestamp"):
         return
-    for found in request.call.scan("", "limitranges", request.namespace):
-        yield (found.get("spec") or {}).get("limits") or []
+    for limit_range in request.call.scan("", "limitranges", request.namespace):
+        yield (limit_range.get("spec") or {}).get("limits") or []
 
 
 # --- defaults
 
 
 def _default(request: AdmissionRequest) -> None:
+    """Upstream: PodMutateLimitFunc, defaultContainerResourceRequirements."""
     assert request.obj is not None
     for limits in _limits(request):
         requests: Obj = {}
@@ -56,8 +60,9 @@ def _default(request: AdmissionRequest) -> None:
 
 
 def _fill(pod: Obj, requests: Obj, limits: Obj) -> None:
-    said: list[str] = []
-    for key, words in (("containers", "container"), ("initContainers", "init container")):
+    """Upstream: mergePodResourceRequirements."""
+    changes: list[str] = []
+    for key, label in (("containers", "container"), ("initContainers", "init container")):
         for container in spec_of(pod).get(key) or ():
             resources = container["resources"] = container.get("resources") or {}
             for part, defaults, name in (("requests", requests, "request"), ("limits", limits, "limit")):
@@ -65,12 +70,12 @@ def _fill(pod: Obj, requests: Obj, limits: Obj) -> None:
                 added = sorted(defaults.keys() - given.keys())
                 if added:
                     resources[part] = {**given, **{resource: defaults[resource] for resource in added}}
-                    said.append(f"{', '.join(added)} {name} for {words} {container.get('name', '')}")
-    if said:
+                    changes.append(f"{', '.join(added)} {name} for {label} {container.get('name', '')}")
+    if changes:
         metadata = pod["metadata"]
         metadata["annotations"] = {
             **(metadata.get("annotations") or {}),
-            _ANNOTATION: "LimitRanger plugin set: " + "; ".join(said),
+            _ANNOTATION: "LimitRanger plugin set: " + "; ".join(changes),
         }
 
 
@@ -78,6 +83,7 @@ def _fill(pod: Obj, requests: Obj, limits: Obj) -> None:
 
 
 def _check_pod(request: AdmissionRequest) -> None:
+    """Upstream: PodValidateLimitFunc."""
     assert request.obj is not None
     spec = spec_of(request.obj)
     for limits in _limits(request):
@@ -88,14 +94,15 @@ def _check_pod(request: AdmissionRequest) -> None:
                     for container in spec.get(key) or ():
                         resources = container.get("resources") or {}
                         requests, bounds = amounts(resources.get("requests")), amounts(resources.get("limits"))
-                        problems += _broken(limit, requests, bounds)
+                        problems += _violations(limit, requests, bounds)
             elif limit.get("type") == "Pod":
-                problems += _broken(limit, asked_by_pod(spec, "requests"), asked_by_pod(spec, "limits"))
+                problems += _violations(limit, asked_by_pod(spec, "requests"), asked_by_pod(spec, "limits"))
         if problems:
-            raise refusal(request, _aggregated(problems))
+            raise refusal(request, aggregate(problems))
 
 
 def _check_claim(request: AdmissionRequest) -> None:
+    """Upstream: PersistentVolumeClaimValidateLimitFunc."""
     assert request.obj is not None
     requests = amounts((spec_of(request.obj).get("resources") or {}).get("requests"))
     for limits in _limits(request):
@@ -105,10 +112,10 @@ def _check_claim(request: AdmissionRequest) -> None:
                 problems += _failing(limit, "min", _minimum, requests, {})
                 problems += _failing(limit, "max", _maximum_request, requests, {})
         if problems:
-            raise refusal(request, _aggregated(problems))
+            raise refusal(request, aggregate(problems))
 
 
-def _broken(limit: Obj, requests: Amounts, limits: Amounts) -> Iterator[str]:
+def _violations(limit: Obj, requests: Amounts, limits: Amounts) -> Iterator[str]:
     yield from _failing(limit, "min", _minimum, requests, limits)
     yield from _failing(limit, "max", _maximum, requests, limits)
     yield from _failing(limit, "maxLimitRequestRatio", _ratio, requests, limits)
@@ -122,6 +129,7 @@ def _failing(limit: Obj, part: str, check: Constraint, requests: Amounts, limits
 
 
 def _minimum(kind: str, resource: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
+    """Upstream: minConstraint."""
     head = f"minimum {resource} usage per {kind} is {bound}"
     if resource not in requests:
         return f"{head}.  No request is specified"
@@ -133,6 +141,7 @@ def _minimum(kind: str, resource: str, bound: Quantity, requests: Amounts, limit
 
 
 def _maximum(kind: str, resource: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
+    """Upstream: maxConstraint."""
     head = f"maximum {resource} usage per {kind} is {bound}"
     if resource not in limits:
         return f"{head}.  No limit is specified"
@@ -144,6 +153,7 @@ def _maximum(kind: str, resource: str, bound: Quantity, requests: Amounts, limit
 
 
 def _maximum_request(kind: str, resource: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
+    """Upstream: maxRequestConstraint."""
     head = f"maximum {resource} usage per {kind} is {bound}"
     if resource not in requests:
         return f"{head}.  No request is specified"
@@ -151,15 +161,10 @@ def _maximum_request(kind: str, resource: str, bound: Quantity, requests: Amount
 
 
 def _ratio(kind: str, resource: str, bound: Quantity, requests: Amounts, limits: Amounts) -> str:
+    """Upstream: limitRequestRatioConstraint."""
     head = f"{resource} max limit to request ratio per {kind} is {bound}"
-    for part, words in ((requests, "request"), (limits, "limit")):
-        if not part.get(resource):
-            return f"{head}, but no {words} is specified or {words} is 0"
+    for amounts_given, label in ((requests, "request"), (limits, "limit")):
+        if not amounts_given.get(resource):
+            return f"{head}, but no {label} is specified or {label} is 0"
     ratio = limits[resource].milli / requests[resource].milli
     return f"{head}, but provided ratio is {ratio:f}" if ratio * 1000 > bound.milli else ""
-
-
-def _aggregated(problems: list[str]) -> str:
-    """Several problems as one text, each once."""
-    said = list(dict.fromkeys(problems))
-    return said[0] if len(said) == 1 else f"[{', '.join(said)}]"

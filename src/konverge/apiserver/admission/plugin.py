@@ -1,7 +1,7 @@
 """What an admission plugin is.
 
 A plugin says which writes concern it, once for each combination of resource and operation; the chain remembers that,
-so a write meets only the plugins that have something to say. A step works at once where it can, and returns something
+so a write meets only the plugins that have something to do. A step works at once where it can, and returns something
 to await where it must wait for others (webhooks).
 """
 
@@ -22,7 +22,7 @@ Step = Callable[["AdmissionRequest"], Awaitable[None] | None]
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """A sort of write: the resource with its subresource ("" for the object itself), and the operation."""
+    """A kind of write: the resource with its subresource ("" for the object itself), and the operation."""
 
     group: str
     plural: str
@@ -30,13 +30,14 @@ class Kind(msgspec.Struct, frozen=True):
     operation: str
     namespaced: bool
 
-    def writes(self, group: str, plural: str, *operations: str) -> bool:
-        """Whether it is one of these operations on the objects themselves."""
-        return (self.group, self.plural, self.subresource) == (group, plural, "") and self.operation in operations
+    def writes(self, group: str, plural: str, *operations: str, subresource: str = "") -> bool:
+        """Whether it is one of these operations on the objects themselves, or on a subresource of them."""
+        where = (self.group, self.plural, self.subresource)
+        return where == (group, plural, subresource) and self.operation in operations
 
 
 class Plugin(Protocol):
-    """`admit(kind)` and `validate(kind)` give what to do with such writes, or None."""
+    """`admit(kind)` and `validate(kind)` return what to do with such writes, or None."""
 
     def admit(self, kind: Kind) -> Step | None: ...
     def validate(self, kind: Kind) -> Step | None: ...
@@ -56,21 +57,25 @@ class Validating:
         return None
 
 
-def refusal(request: AdmissionRequest, why: str) -> status.ApiError:
-    """403 in the words of admission: an object without a name yet is called by the start of it."""
+def refusal(request: AdmissionRequest, why: str, *, cause: Obj | None = None) -> status.ApiError:
+    """403 as admission words it. Upstream: NewForbidden (apiserver/pkg/admission/errors.go)."""
     resource = request.served.resource
-    return status.forbidden(resource.group, resource.plural, shown_name(request), why)
+    error = status.forbidden(resource.group, resource.plural, shown_name(request), why)
+    if cause is not None:
+        error.details = {**(error.details or {}), "causes": [cause]}
+    return error
 
 
 def spec_of(obj: Obj) -> Obj:
-    """The spec of an object, there from now on: mutating plugins run before validation says that it is missing."""
-    found: Obj | None = obj.get("spec")
-    if found is None:
-        found = obj["spec"] = {}
-    return found
+    """The spec of an object, created if missing: mutating plugins run before validation refuses an object without."""
+    if obj.get("spec") is None:
+        obj["spec"] = {}
+    spec: Obj = obj["spec"]
+    return spec
 
 
 def shown_name(request: AdmissionRequest) -> str:
+    """An object that has no name yet is called by its generateName. Upstream: extractResourceName."""
     if request.name or request.obj is None:
         return request.name or "Unknown"
     metadata = request.obj.get("metadata") or {}

@@ -1,23 +1,18 @@
-"""The plugins in the order of the real server."""
+"""The plugins in the order of the real server. Upstream: AllOrderedPlugins (pkg/kubeapiserver/options/plugins.go)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from konverge.apiserver.admission import certificates, defaults, storage
-from konverge.apiserver.admission.chain import Chain
-from konverge.apiserver.admission.grants import Grants
-from konverge.apiserver.admission.lazy_plugins import OnDemand
+from konverge.apiserver.admission import certificates, cluster_plugins, pod_plugins
+from konverge.apiserver.admission.chain import Chain, OnDemand
+from konverge.apiserver.admission.escalation import Grants
 from konverge.apiserver.admission.limit_ranger import LimitRanger
-from konverge.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
 from konverge.apiserver.admission.node_restriction import NodeRestriction
 from konverge.apiserver.admission.plugin import Plugin
-from konverge.apiserver.admission.pod_resize import PodResizeValidator
-from konverge.apiserver.admission.priority import Priority
-from konverge.apiserver.admission.quota.plugin import ResourceQuota
-from konverge.apiserver.admission.runtime_class import RuntimeClass
-from konverge.apiserver.admission.security.plugin import PodSecurity
+from konverge.apiserver.admission.pod_security import PodSecurity
+from konverge.apiserver.admission.quota import ResourceQuota
 from konverge.apiserver.admission.service_account import ServiceAccount
 from konverge.apiserver.auth.authorization import Authorization
 
@@ -35,7 +30,7 @@ def chain(server: Backend, authorization: Authorization, webhooks: Callable[[], 
         return MutatingPolicies(server, authorization)
 
     def validating_policies() -> Plugin:
-        from konverge.apiserver.admission.policy import ValidatingPolicies
+        from konverge.apiserver.admission.validating_policy import ValidatingPolicies
 
         return ValidatingPolicies(server, authorization)
 
@@ -49,36 +44,35 @@ def chain(server: Backend, authorization: Authorization, webhooks: Callable[[], 
 
         return ValidatingWebhooks(server, webhooks(), authorization)
 
+    store = server.store
     plugins: dict[str, Plugin] = {
-        "NamespaceLifecycle": NamespaceLifecycle(),
+        "NamespaceLifecycle": cluster_plugins.NamespaceLifecycle(),
         "LimitRanger": LimitRanger(),
         "ServiceAccount": ServiceAccount(),
         "NodeRestriction": NodeRestriction(),
-        "TaintNodesByCondition": defaults.TaintNodesByCondition(),
+        "TaintNodesByCondition": cluster_plugins.TaintNodesByCondition(),
         "PodSecurity": PodSecurity(),
-        "Priority": Priority(),
-        "DefaultTolerationSeconds": defaults.DefaultTolerationSeconds(),
-        "DefaultStorageClass": storage.DefaultStorageClass(),
-        "StorageObjectInUseProtection": storage.StorageObjectInUseProtection(),
-        "PersistentVolumeClaimResize": storage.PersistentVolumeClaimResize(),
-        "RuntimeClass": RuntimeClass(),
+        "Priority": pod_plugins.Priority(),
+        "DefaultTolerationSeconds": pod_plugins.DefaultTolerationSeconds(),
+        "DefaultStorageClass": cluster_plugins.DefaultStorageClass(),
+        "StorageObjectInUseProtection": cluster_plugins.StorageObjectInUseProtection(),
+        "PersistentVolumeClaimResize": cluster_plugins.PersistentVolumeClaimResize(),
+        "RuntimeClass": pod_plugins.RuntimeClass(),
         "CertificateApproval": certificates.CertificateApproval(authorization),
         "CertificateSigning": certificates.CertificateSigning(authorization),
         "ClusterTrustBundleAttest": certificates.ClusterTrustBundleAttest(authorization),
         "CertificateSubjectRestriction": certificates.CertificateSubjectRestriction(),
-        "DefaultIngressClass": defaults.DefaultIngressClass(),
-        "PodTopologyLabels": defaults.PodTopologyLabels(),
-        "PodResizeValidator": PodResizeValidator(),
-        "MutatingAdmissionPolicy": OnDemand(
-            server.store, "mutatingadmissionpolicybindings", "admit", mutating_policies
-        ),
-        "MutatingAdmissionWebhook": OnDemand(server.store, "mutatingwebhookconfigurations", "admit", mutating_webhooks),
+        "DefaultIngressClass": cluster_plugins.DefaultIngressClass(),
+        "PodTopologyLabels": pod_plugins.PodTopologyLabels(),
+        "PodResizeValidator": pod_plugins.PodResizeValidator(),
+        "MutatingAdmissionPolicy": OnDemand(store, "mutatingadmissionpolicybindings", "admit", mutating_policies),
+        "MutatingAdmissionWebhook": OnDemand(store, "mutatingwebhookconfigurations", "admit", mutating_webhooks),
         "Grants": Grants(authorization),
         "ValidatingAdmissionPolicy": OnDemand(
-            server.store, "validatingadmissionpolicybindings", "validate", validating_policies
+            store, "validatingadmissionpolicybindings", "validate", validating_policies
         ),
         "ValidatingAdmissionWebhook": OnDemand(
-            server.store, "validatingwebhookconfigurations", "validate", validating_webhooks
+            store, "validatingwebhookconfigurations", "validate", validating_webhooks
         ),
         "ResourceQuota": ResourceQuota(),
     }

@@ -25,7 +25,7 @@ from konverge.apiserver.auth.well_known import (
     account_of,
     node_of,
 )
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.field_errors import aggregate, quote
 from konverge.apiserver.request.user import User
 from konverge.objects.names import dns_subdomain_errors
 from konverge.wire.message import Headers
@@ -170,8 +170,7 @@ def _extra_problems(extra: dict[str, list[str]]) -> Iterator[str]:
             yield "impersonating the empty string key in extra is not allowed"
         problems = _key_problems(key)
         if problems:
-            words = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-            yield f"impersonating an invalid key in extra is not allowed: {words}"
+            yield f"impersonating an invalid key in extra is not allowed: {aggregate(problems)}"
         if key != key.lower():
             yield f"impersonating a non-lowercase key in extra is not allowed: {quote(key)}"
         if "" in values:

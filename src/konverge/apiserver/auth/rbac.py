@@ -14,7 +14,7 @@ import msgspec
 
 from konverge.apiserver.auth.rules import Ask, Rule
 from konverge.apiserver.auth.well_known import account_user
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.field_errors import aggregate, quote
 from konverge.apiserver.storage import Record
 from konverge.apiserver.storage.records import Event
 from konverge.apiserver.strategy import Obj
@@ -74,7 +74,7 @@ class Rbac:
             for rule in rules:
                 if rule.allows(ask):
                     return Decision(True, f"RBAC: allowed by {grant.words}")
-        return Decision(False, f"rbac: RBAC: {aggregated(problems)}" if problems else "")
+        return Decision(False, f"rbac: RBAC: {aggregate(problems)}" if problems else "")
 
     def rules_of(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
         """All rules that apply to a user in a namespace, and what went wrong when they were gathered."""
@@ -181,9 +181,3 @@ def _described(subject: Obj, namespace: str) -> str:
     if subject.get("kind") == "ServiceAccount":
         name = f"{name}/{subject.get('namespace') or namespace}"
     return f"{subject.get('kind')} {quote(name)}"
-
-
-def aggregated(problems: list[str]) -> str:
-    """Several errors as one text, each once."""
-    said = list(dict.fromkeys(problems))
-    return said[0] if len(said) == 1 else f"[{', '.join(said)}]"

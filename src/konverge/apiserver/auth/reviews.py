@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from konverge.apiserver import field_errors, status
 from konverge.apiserver.auth.authentication import Authentication
 from konverge.apiserver.auth.authorization import Authorization
-from konverge.apiserver.auth.rbac import aggregated
 from konverge.apiserver.auth.rules import Ask
 from konverge.apiserver.auth.selector_validation import equalities, selector_errors, unread_selectors
 from konverge.apiserver.auth.service_account_tokens import Refused
 from konverge.apiserver.auth.well_known import kubelet_of
-from konverge.apiserver.field_errors import FieldError
+from konverge.apiserver.field_errors import FieldError, aggregate
 from konverge.apiserver.http import bodies, managed_fields, respond, writes
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system
@@ -121,7 +120,7 @@ class Reviews:
             problems.insert(0, "node authorizer does not support user rule resolution")
             found["incomplete"] = True
         if problems:
-            found["evaluationError"] = aggregated(problems)
+            found["evaluationError"] = aggregate(problems)
         shown = {"kind": review["kind"], "apiVersion": review["apiVersion"], "metadata": {}, "spec": {}}
         return respond.answer(call, 201, {**shown, "status": found})
 

@@ -1,7 +1,8 @@
 """The Pod Security Standards: one function for each control, and the versions in which it holds.
 
-A check looks at a pod's metadata and spec and says what is wrong as (reason, detail), or None. `CHECKS` is the table of
-the standards: a control of `restricted` may take the place of one of `baseline`.
+A check looks at a pod's metadata and spec and returns what is wrong as (reason, detail), or None. The tables `BASELINE`
+and `RESTRICTED` are the standards: a check of `restricted` may replace one of `baseline`. Upstream:
+k8s.io/pod-security-admission, policy/check_*.go, named by the ids in the tables.
 """
 
 from __future__ import annotations
@@ -15,24 +16,14 @@ from konverge.apiserver.field_errors import quote
 from konverge.apiserver.strategy import Obj
 
 Finding = tuple[str, str]
-Look = Callable[[Obj, Obj], Finding | None]
+"""(reason, detail)."""
+CheckFunction = Callable[[Obj, Obj], Finding | None]
+"""(metadata, spec) -> what is wrong with a pod."""
 
 _DEFAULT_CAPABILITIES = frozenset(
-    [
-        "AUDIT_WRITE",
-        "CHOWN",
-        "DAC_OVERRIDE",
-        "FOWNER",
-        "FSETID",
-        "KILL",
-        "MKNOD",
-        "NET_BIND_SERVICE",
-        "SETFCAP",
-        "SETGID",
-        "SETPCAP",
-        "SETUID",
-        "SYS_CHROOT",
-    ]
+    """
+    AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER FSETID KILL MKNOD NET_BIND_SERVICE SETFCAP SETGID SETPCAP SETUID SYS_CHROOT
+    """.split()  # noqa: SIM905
 )
 _VOLUMES = (
     "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected", "secret",
@@ -57,7 +48,7 @@ _SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 _PROFILES = ("RuntimeDefault", "Localhost")
 
 
-# --- words and walks
+# --- containers, and how they are named
 
 
 def _containers(spec: Obj) -> Iterator[Obj]:
@@ -77,8 +68,8 @@ def _joined(items: Iterable[str]) -> str:
     return ", ".join(f'"{item}"' for item in items)
 
 
-def _plural(count: int, one: str, many: str = "") -> str:
-    return one if count == 1 else many or f"{one}s"
+def _plural(count: int, singular: str, plural: str = "") -> str:
+    return singular if count == 1 else plural or f"{singular}s"
 
 
 def _called(names: list[str]) -> str:
@@ -86,7 +77,7 @@ def _called(names: list[str]) -> str:
 
 
 def _setters(pod: bool, names: list[str]) -> str:
-    """Who sets something: the pod, containers, or both."""
+    """What sets a field: the pod, containers, or both."""
     return " and ".join((["pod"] if pod else []) + ([_called(names)] if names else []))
 
 
@@ -100,7 +91,7 @@ def app_armor(metadata: Obj, spec: Obj) -> Finding | None:
 
     parts = [part for part in (spec, *_containers(spec)) if bad(part)]
     values = sorted({str(_context(part)["appArmorProfile"].get("type", "")) for part in parts})
-    setters = [words for words in (_setters(bad(spec), _names(spec, bad)),) if words]
+    setters = list(filter(None, [_setters(bad(spec), _names(spec, bad))]))
     annotations = sorted(
         f"{key}={quote(value)}"
         for key, value in (metadata.get("annotations") or {}).items()
@@ -115,24 +106,24 @@ def app_armor(metadata: Obj, spec: Obj) -> Finding | None:
     return reason, f"{' and '.join(setters)} must not set AppArmor profile type to {_joined(values)}"
 
 
-def capabilities(metadata: Obj, spec: Obj) -> Finding | None:
+def added_capabilities(metadata: Obj, spec: Obj) -> Finding | None:
     def added(container: Obj) -> set[str]:
         return set((_context(container).get("capabilities") or {}).get("add") or ()) - _DEFAULT_CAPABILITIES
 
     names = _names(spec, lambda container: bool(added(container)))
-    found = sorted(set().union(*map(added, _containers(spec))))
-    words = f"{_called(names)} must not include {_joined(found)} in securityContext.capabilities.add"
-    return ("non-default capabilities", words) if names else None
+    capabilities = sorted(set().union(*map(added, _containers(spec))))
+    detail = f"{_called(names)} must not include {_joined(capabilities)} in securityContext.capabilities.add"
+    return ("non-default capabilities", detail) if names else None
 
 
 def host_namespaces(metadata: Obj, spec: Obj) -> Finding | None:
-    found = [f"{name}=true" for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name)]
-    return ("host namespaces", ", ".join(found)) if found else None
+    shared = [f"{name}=true" for name in ("hostNetwork", "hostPID", "hostIPC") if spec.get(name)]
+    return ("host namespaces", ", ".join(shared)) if shared else None
 
 
 def host_path_volumes(metadata: Obj, spec: Obj) -> Finding | None:
-    found = [volume.get("name", "") for volume in spec.get("volumes") or () if volume.get("hostPath") is not None]
-    return ("hostPath volumes", f"{_plural(len(found), 'volume')} {_joined(found)}") if found else None
+    names = [volume.get("name", "") for volume in spec.get("volumes") or () if volume.get("hostPath") is not None]
+    return ("hostPath volumes", f"{_plural(len(names), 'volume')} {_joined(names)}") if names else None
 
 
 def host_ports(metadata: Obj, spec: Obj) -> Finding | None:
@@ -140,9 +131,9 @@ def host_ports(metadata: Obj, spec: Obj) -> Finding | None:
         return {str(port["hostPort"]) for port in container.get("ports") or () if port.get("hostPort")}
 
     names = _names(spec, lambda container: bool(ports(container)))
-    found = sorted(set().union(*map(ports, _containers(spec))))
-    uses, port_words = _plural(len(names), "uses", "use"), _plural(len(found), "hostPort")
-    return ("hostPort", f"{_called(names)} {uses} {port_words} {', '.join(found)}") if names else None
+    numbers = sorted(set().union(*map(ports, _containers(spec))))
+    uses, label = _plural(len(names), "uses", "use"), _plural(len(numbers), "hostPort")
+    return ("hostPort", f"{_called(names)} {uses} {label} {', '.join(numbers)}") if names else None
 
 
 def probe_hosts(metadata: Obj, spec: Obj) -> Finding | None:
@@ -154,9 +145,9 @@ def probe_hosts(metadata: Obj, spec: Obj) -> Finding | None:
         return {action["host"] for action in actions if action.get("host")}
 
     names = sorted(set(_names(spec, lambda container: bool(hosts(container)))))
-    found = sorted(set().union(*map(hosts, _containers(spec))))
-    uses, words = _plural(len(names), "uses", "use"), _plural(len(found), "probe or lifecycle host")
-    return ("probe or lifecycle host", f"{_called(names)} {uses} {words} {_joined(found)}") if names else None
+    forbidden = sorted(set().union(*map(hosts, _containers(spec))))
+    uses, label = _plural(len(names), "uses", "use"), _plural(len(forbidden), "probe or lifecycle host")
+    return ("probe or lifecycle host", f"{_called(names)} {uses} {label} {_joined(forbidden)}") if names else None
 
 
 def privileged(metadata: Obj, spec: Obj) -> Finding | None:
@@ -169,19 +160,19 @@ def proc_mount(metadata: Obj, spec: Obj) -> Finding | None:
         return (_context(container).get("procMount") or "Default") != "Default"
 
     names = _names(spec, bad)
-    found = sorted({str(_context(container)["procMount"]) for container in _containers(spec) if bad(container)})
-    words = f"{_called(names)} must not set securityContext.procMount to {_joined(found)}"
-    return ("procMount", words) if names else None
+    types = sorted({str(_context(container)["procMount"]) for container in _containers(spec) if bad(container)})
+    detail = f"{_called(names)} must not set securityContext.procMount to {_joined(types)}"
+    return ("procMount", detail) if names else None
 
 
-def selinux(allowed: frozenset[str]) -> Look:
-    def look(metadata: Obj, spec: Obj) -> Finding | None:
+def selinux(allowed: frozenset[str]) -> CheckFunction:
+    def check(metadata: Obj, spec: Obj) -> Finding | None:
         def options(part: Obj) -> Obj:
             return _context(part).get("seLinuxOptions") or {}
 
         def bad(part: Obj) -> bool:
-            found = options(part)
-            return (found.get("type") or "") not in allowed or bool(found.get("user") or found.get("role"))
+            given = options(part)
+            return (given.get("type") or "") not in allowed or bool(given.get("user") or given.get("role"))
 
         parts = [options(part) for part in (spec, *_containers(spec)) if bad(part)]
         if not parts:
@@ -190,17 +181,16 @@ def selinux(allowed: frozenset[str]) -> Look:
         problems = [f"{_plural(len(types), 'type')} {_joined(types)}"] if types else []
         problems += [f"{key} may not be set" for key in ("user", "role") if any(part.get(key) for part in parts)]
         setters = _setters(bad(spec), _names(spec, bad))
-        words = f"{setters} set forbidden securityContext.seLinuxOptions: {'; '.join(problems)}"
-        return "seLinuxOptions", words
+        return "seLinuxOptions", f"{setters} set forbidden securityContext.seLinuxOptions: {'; '.join(problems)}"
 
-    return look
+    return check
 
 
 def seccomp_annotations(metadata: Obj, spec: Obj) -> Finding | None:
     annotations = metadata.get("annotations") or {}
     keys = [_SECCOMP_POD, *(_SECCOMP_CONTAINER + container.get("name", "") for container in _containers(spec))]
-    found = sorted({f"{key}={quote(annotations[key])}" for key in keys if _is_bad_seccomp(annotations.get(key))})
-    return ("seccompProfile", f"forbidden {_plural(len(found), 'annotation')} {', '.join(found)}") if found else None
+    bad = sorted({f"{key}={quote(annotations[key])}" for key in keys if _is_bad_seccomp(annotations.get(key))})
+    return ("seccompProfile", f"forbidden {_plural(len(bad), 'annotation')} {', '.join(bad)}") if bad else None
 
 
 def _is_bad_seccomp(value: str | None) -> bool:
@@ -215,18 +205,18 @@ def _bad_profile(part: Obj) -> bool:
 def seccomp(metadata: Obj, spec: Obj) -> Finding | None:
     setters = _setters(_bad_profile(spec), _names(spec, _bad_profile))
     parts = [part for part in (spec, *_containers(spec)) if _bad_profile(part)]
-    found = sorted({str(_context(part)["seccompProfile"].get("type", "")) for part in parts})
-    words = f"{setters} must not set securityContext.seccompProfile.type to {_joined(found)}"
-    return ("seccompProfile", words) if setters else None
+    types = sorted({str(_context(part)["seccompProfile"].get("type", "")) for part in parts})
+    detail = f"{setters} must not set securityContext.seccompProfile.type to {_joined(types)}"
+    return ("seccompProfile", detail) if setters else None
 
 
-def sysctls(allowed: frozenset[str]) -> Look:
-    def look(metadata: Obj, spec: Obj) -> Finding | None:
+def sysctls(allowed: frozenset[str]) -> CheckFunction:
+    def check(metadata: Obj, spec: Obj) -> Finding | None:
         given = [str(sysctl.get("name", "")) for sysctl in _context(spec).get("sysctls") or ()]
-        found = [name for name in given if name not in allowed]
-        return ("forbidden sysctls", ", ".join(found)) if found else None
+        forbidden = [name for name in given if name not in allowed]
+        return ("forbidden sysctls", ", ".join(forbidden)) if forbidden else None
 
-    return look
+    return check
 
 
 def host_process(metadata: Obj, spec: Obj) -> Finding | None:
@@ -234,8 +224,8 @@ def host_process(metadata: Obj, spec: Obj) -> Finding | None:
         return bool((_context(part).get("windowsOptions") or {}).get("hostProcess"))
 
     setters = _setters(bad(spec), _names(spec, bad))
-    words = f"{setters} must not set securityContext.windowsOptions.hostProcess=true"
-    return ("hostProcess", words) if setters else None
+    detail = f"{setters} must not set securityContext.windowsOptions.hostProcess=true"
+    return ("hostProcess", detail) if setters else None
 
 
 # --- restricted
@@ -243,8 +233,8 @@ def host_process(metadata: Obj, spec: Obj) -> Finding | None:
 
 def escalation(metadata: Obj, spec: Obj) -> Finding | None:
     names = _names(spec, lambda container: _context(container).get("allowPrivilegeEscalation") is not False)
-    words = f"{_called(names)} must set securityContext.allowPrivilegeEscalation=false"
-    return ("allowPrivilegeEscalation != false", words) if names else None
+    detail = f"{_called(names)} must set securityContext.allowPrivilegeEscalation=false"
+    return ("allowPrivilegeEscalation != false", detail) if names else None
 
 
 def dropped_capabilities(metadata: Obj, spec: Obj) -> Finding | None:
@@ -260,8 +250,8 @@ def dropped_capabilities(metadata: Obj, spec: Obj) -> Finding | None:
         details.append(f'{_called(keeping)} must set securityContext.capabilities.drop=["ALL"]')
     adding = _names(spec, lambda container: bool(added(container)))
     if adding:
-        found = sorted(set().union(*map(added, _containers(spec))))
-        details.append(f"{_called(adding)} must not include {_joined(found)} in securityContext.capabilities.add")
+        forbidden = sorted(set().union(*map(added, _containers(spec))))
+        details.append(f"{_called(adding)} must not include {_joined(forbidden)} in securityContext.capabilities.add")
     return ("unrestricted capabilities", "; ".join(details)) if details else None
 
 
@@ -276,24 +266,23 @@ def volume_types(metadata: Obj, spec: Obj) -> Finding | None:
     return "restricted volume types", f"{head} {uses} {kinds} {_joined(types)}"
 
 
-def _told(spec: Obj, bad: Callable[[Obj], bool], unset: Callable[[Obj], bool], no: str, yes: str) -> str:
-    """Something must be set, by the pod or by each container: who sets it wrongly, or else who does not set it."""
-    setters = _setters(bad(spec), _names(spec, bad))
-    if setters:
-        return f"{setters} must not set {no}"
+def _must_set(spec: Obj, unset: Callable[[Obj], bool], what: str) -> str:
+    """A field that the pod or else each container must set: which containers do not."""
     missing = _names(spec, unset) if unset(spec) else []
-    return f"pod or {_called(missing)} must set {yes}" if missing else ""
+    return f"pod or {_called(missing)} must set {what}" if missing else ""
 
 
 def non_root(metadata: Obj, spec: Obj) -> Finding | None:
     def value(part: Obj) -> Any:
         return _context(part).get("runAsNonRoot")
 
-    path = "securityContext.runAsNonRoot"
-    words = _told(
-        spec, lambda part: value(part) is False, lambda part: value(part) is None, f"{path}=false", f"{path}=true"
-    )
-    return ("runAsNonRoot != true", words) if words else None
+    def bad(part: Obj) -> bool:
+        return value(part) is False
+
+    path, setters = "securityContext.runAsNonRoot", _setters(bad(spec), _names(spec, bad))
+    detail = f"{setters} must not set {path}=false" if setters else ""
+    detail = detail or _must_set(spec, lambda part: value(part) is None, f"{path}=true")
+    return ("runAsNonRoot != true", detail) if detail else None
 
 
 def user_zero(metadata: Obj, spec: Obj) -> Finding | None:
@@ -308,46 +297,45 @@ def seccomp_set(metadata: Obj, spec: Obj) -> Finding | None:
     bad = seccomp(metadata, spec)
     if bad is not None:
         return bad
-    path = "securityContext.seccompProfile.type"
-    wanted = f'{path} to "RuntimeDefault" or "Localhost"'
-    words = _told(spec, lambda part: False, lambda part: _context(part).get("seccompProfile") is None, "", wanted)
-    return ("seccompProfile", words) if words else None
+    required = 'securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
+    detail = _must_set(spec, lambda part: _context(part).get("seccompProfile") is None, required)
+    return ("seccompProfile", detail) if detail else None
 
 
-def _not_windows(look: Look) -> Look:
+def _not_windows(check: CheckFunction) -> CheckFunction:
     def checked(metadata: Obj, spec: Obj) -> Finding | None:
-        return None if (spec.get("os") or {}).get("name") == "windows" else look(metadata, spec)
+        return None if (spec.get("os") or {}).get("name") == "windows" else check(metadata, spec)
 
     return checked
 
 
-def _not_user_namespaces(look: Look) -> Look:
-    """A pod in a user namespace of its own is root in there only."""
+def _not_user_namespaces(check: CheckFunction) -> CheckFunction:
+    """A pod in a user namespace of its own is root in there only. Upstream: relaxPolicyForUserNamespacePod."""
 
     def checked(metadata: Obj, spec: Obj) -> Finding | None:
-        return None if spec.get("hostUsers") is False else look(metadata, spec)
+        return None if spec.get("hostUsers") is False else check(metadata, spec)
 
     return checked
 
 
-# --- the table
+# --- the tables
 
 
 class Check(msgspec.Struct, frozen=True):
-    """`versions`: from which minor version on which look holds, ascending."""
+    """`versions`: from which minor version on which function holds, ascending."""
 
     id: str
-    versions: tuple[tuple[int, Look], ...]
+    versions: tuple[tuple[int, CheckFunction], ...]
     replaces: str = ""
 
-    def at(self, minor: int) -> Look | None:
-        held = [look for since, look in self.versions if since <= minor]
+    def at(self, minor: int) -> CheckFunction | None:
+        held = [function for since, function in self.versions if since <= minor]
         return held[-1] if held else None
 
 
 BASELINE = (
     Check("appArmorProfile", ((0, app_armor),)),
-    Check("capabilities_baseline", ((0, capabilities),)),
+    Check("capabilities_baseline", ((0, added_capabilities),)),
     Check("hostNamespaces", ((0, host_namespaces),)),
     Check("hostPathVolumes", ((0, host_path_volumes),)),
     Check("hostPorts", ((0, host_ports),)),

@@ -1,7 +1,7 @@
-"""Nobody grants what they do not have: the check on writes of roles and bindings.
+"""Users grant only what they have: the check on writes of roles and bindings, the last of the mutating plugins.
 
-Who may `escalate` a role, or `bind` one, is free to do so; others must hold every right that they give. It runs at the
-end of mutating admission, which is where the real server does it.
+A user who may `escalate` a role, or `bind` it, is free to do so; others must hold every right that they give.
+Upstream: pkg/registry/rbac/*/policybased/storage.go, escalation_check.go.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from konverge.apiserver import status
+from konverge.apiserver.admission.plugin import Kind, Mutating, Step
 from konverge.apiserver.auth.authorization import Authorization
 from konverge.apiserver.auth.rbac import GROUP, MissingRole, RoleRef
 from konverge.apiserver.auth.rules import Ask, Rule, merged, missing, quoted
@@ -22,17 +23,19 @@ if TYPE_CHECKING:
 
 _EVERYTHING = [Rule(("*",), ("*",), ("*",)), Rule(("*",), urls=("*",))]
 _COLLECTED = ("ownerReferences", "finalizers", "managedFields")
-"""Metadata that the garbage collector changes: it must be able to, whatever it holds."""
+"""Metadata that the garbage collector changes: it must be able to, whatever rights the role holds."""
 
 
-class Escalation:
+class Grants(Mutating):
     """Checks writes of `rbac.authorization.k8s.io`."""
 
     def __init__(self, authorization: Authorization) -> None:
         self._authorization = authorization
 
-    def check(self, request: AdmissionRequest) -> None:
-        """Raises 403."""
+    def admit(self, kind: Kind) -> Step | None:
+        return self._check if kind.group == GROUP and kind.operation in ("CREATE", "UPDATE") else None
+
+    def _check(self, request: AdmissionRequest) -> None:
         if request.obj is None or MASTERS in request.user.groups or _collector_only(request.obj, request.old):
             return
         if request.served.resource.plural in ("roles", "clusterroles"):
@@ -41,6 +44,7 @@ class Escalation:
             self._check_binding(request, request.obj)
 
     def _check_role(self, request: AdmissionRequest, role: Obj) -> None:
+        """Upstream: RoleEscalationAuthorized, hasAggregationRule."""
         info, plural = request.call.info, request.served.resource.plural
         escalate = Ask("escalate", GROUP, plural, "", info.namespace, info.name)
         if self._authorization.allowed(request.user, escalate):
@@ -48,18 +52,18 @@ class Escalation:
         self._check_held(request, [Rule.of(rule) for rule in role.get("rules") or ()])
         aggregates = _aggregates(role) or _aggregates(request.old or {})
         if aggregates and self._problem(request.user, request.namespace, _EVERYTHING):
-            words = "must have cluster-admin privileges to use the aggregationRule"
-            raise status.forbidden(GROUP, plural, role["metadata"].get("name", ""), words)
+            why = "must have cluster-admin privileges to use the aggregationRule"
+            raise status.forbidden(GROUP, plural, role["metadata"].get("name", ""), why)
 
     def _check_binding(self, request: AdmissionRequest, binding: Obj) -> None:
+        """Upstream: BindingAuthorized."""
         ref = binding.get("roleRef") or {}
         kind, name, namespace = ref.get("kind", ""), ref.get("name", ""), request.namespace
-        if kind in ("Role", "ClusterRole"):
-            bind = Ask("bind", ref.get("apiGroup", ""), f"{kind.lower()}s", "", namespace, name)
-            if self._authorization.allowed(request.user, bind):
-                return
-        else:
+        if kind not in ("Role", "ClusterRole"):
             raise status.plain_500(f"unsupported role reference kind: {quote(kind)}")
+        bind = Ask("bind", ref.get("apiGroup", ""), f"{kind.lower()}s", "", namespace, name)
+        if self._authorization.allowed(request.user, bind):
+            return
         try:
             rules = self._authorization.rbac.rules(RoleRef(kind, namespace if kind == "Role" else "", name))
         except MissingRole:
@@ -74,14 +78,15 @@ class Escalation:
             raise status.forbidden(GROUP, request.served.resource.plural, name, problem)
 
     def _problem(self, user: User, namespace: str, rules: list[Rule]) -> str:
+        """Upstream: ConfirmNoEscalation (pkg/registry/rbac/validation)."""
         held, problems = self._authorization.rbac.rules_of(user, namespace)
         lacking = missing(held, rules)
         if not lacking:
             return ""
         who = f"user {quote(user.name)} (groups={quoted(user.groups)})"
         lines = "\n".join(sorted({str(rule) for rule in merged(lacking)}))
-        words = f"{who} is attempting to grant RBAC permissions not currently held:\n{lines}"
-        return f"{words}; resolution errors: [{' '.join(problems)}]" if problems else words
+        message = f"{who} is attempting to grant RBAC permissions not currently held:\n{lines}"
+        return f"{message}; resolution errors: [{' '.join(problems)}]" if problems else message
 
 
 def _aggregates(role: Obj) -> bool:
@@ -89,7 +94,7 @@ def _aggregates(role: Obj) -> bool:
 
 
 def _collector_only(obj: Obj, old: Obj | None) -> bool:
-    """Whether an update changes nothing but what the garbage collector changes."""
+    """Whether an update changes nothing but what the garbage collector changes. Upstream: IsOnlyMutatingGCFields."""
     if old is None or obj["metadata"] == old["metadata"]:
         return False
     return _without_collected(obj) == _without_collected(old)

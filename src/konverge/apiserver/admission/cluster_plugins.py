@@ -1,0 +1,168 @@
+"""The small plugins about everything but pods: namespaces, nodes, storage and ingress classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from konverge.apiserver import status
+from konverge.apiserver.admission.plugin import Kind, Mutating, Step, Validating, refusal, spec_of
+from konverge.apiserver.request.admission import AdmissionRequest
+from konverge.apiserver.strategy import Obj
+from konverge.objects.quantity import Quantity
+
+NOT_READY = "node.kubernetes.io/not-ready"
+_IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
+_ACCESS_REVIEW = ("authorization.k8s.io", "localsubjectaccessreviews")
+_STORAGE, _NETWORKING = "storage.k8s.io", "networking.k8s.io"
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+_DEFAULT_STORAGE_CLASS = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+_INGRESS_ANNOTATION = "kubernetes.io/ingress.class"
+_DEFAULT_INGRESS_CLASS = ("ingressclass.kubernetes.io/is-default-class",)
+_FINALIZERS = {
+    ("", "persistentvolumes"): "kubernetes.io/pv-protection",
+    ("", "persistentvolumeclaims"): "kubernetes.io/pvc-protection",
+    (_STORAGE, "volumeattributesclasses"): "kubernetes.io/vac-protection",
+}
+
+
+class NamespaceLifecycle(Mutating):
+    """What is created must have a namespace, and a namespace that is being deleted takes nothing new.
+
+    Upstream: apiserver/pkg/admission/plugin/namespace/lifecycle.
+    """
+
+    def admit(self, kind: Kind) -> Step | None:
+        if kind.operation == "DELETE":
+            return _keep_immortal if (kind.group, kind.plural) == ("", "namespaces") else None
+        # An access review about a namespace must not reveal whether it exists.
+        concerns = kind.operation == "CREATE" and kind.namespaced and (kind.group, kind.plural) != _ACCESS_REVIEW
+        return _require_namespace if concerns else None
+
+
+def _keep_immortal(request: AdmissionRequest) -> None:
+    if request.name in _IMMORTAL:
+        raise status.forbidden("", "namespaces", request.name, "this namespace may not be deleted")
+
+
+def _require_namespace(request: AdmissionRequest) -> None:
+    namespace = request.namespace
+    record = request.call.server.store.get("/namespaces", namespace)
+    if record is None:
+        raise status.not_found("", "namespaces", namespace)
+    # A look at the bytes saves decoding them: hardly any namespace is being deleted.
+    if b'"Terminating"' in record.data and (record.decode().get("status") or {}).get("phase") == "Terminating":
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {namespace} is being terminated",
+            "field": "metadata.namespace",
+        }
+        why = f"unable to create new content in namespace {namespace} because it is being terminated"
+        raise refusal(request, why, cause=cause)
+
+
+class TaintNodesByCondition(Mutating):
+    """No pod goes to a node before it has reported that it is ready. Upstream: plugin/pkg/admission/nodetaint."""
+
+    def admit(self, kind: Kind) -> Step | None:
+        return _taint if kind.writes("", "nodes", "CREATE") else None
+
+
+def _taint(request: AdmissionRequest) -> None:
+    assert request.obj is not None
+    spec = spec_of(request.obj)
+    taints = spec.get("taints") or []
+    if all((taint.get("key"), taint.get("effect")) != (NOT_READY, "NoSchedule") for taint in taints):
+        spec["taints"] = [*taints, {"key": NOT_READY, "effect": "NoSchedule"}]
+
+
+class DefaultIngressClass(Mutating):
+    """Upstream: plugin/pkg/admission/network/defaultingressclass."""
+
+    def admit(self, kind: Kind) -> Step | None:
+        return _set_ingress_class if kind.writes(_NETWORKING, "ingresses", "CREATE") else None
+
+
+def _set_ingress_class(request: AdmissionRequest) -> None:
+    assert request.obj is not None
+    classes = request.call.scan(_NETWORKING, "ingressclasses")
+    _set_class(request.obj, "ingressClassName", _INGRESS_ANNOTATION, classes, _DEFAULT_INGRESS_CLASS)
+
+
+class DefaultStorageClass(Mutating):
+    """Upstream: plugin/pkg/admission/storage/storageclass/setdefault."""
+
+    def admit(self, kind: Kind) -> Step | None:
+        return _set_storage_class if kind.writes("", "persistentvolumeclaims", "CREATE") else None
+
+
+def _set_storage_class(request: AdmissionRequest) -> None:
+    assert request.obj is not None
+    classes = request.call.scan(_STORAGE, "storageclasses")
+    _set_class(request.obj, "storageClassName", _CLASS_ANNOTATION, classes, _DEFAULT_STORAGE_CLASS)
+
+
+def _set_class(obj: Obj, field: str, annotation: str, classes: Iterable[Obj], default_marks: Iterable[str]) -> None:
+    """Give an object that names no class the default one; of several defaults the newest, then the first by name."""
+    spec = spec_of(obj)
+    if spec.get(field) is not None or annotation in (obj["metadata"].get("annotations") or {}):
+        return
+    defaults = [
+        candidate["metadata"]
+        for candidate in classes
+        if any((candidate["metadata"].get("annotations") or {}).get(mark) == "true" for mark in default_marks)
+    ]
+    if defaults:
+        newest = max(metadata["creationTimestamp"] for metadata in defaults)
+        spec[field] = min(str(m["name"]) for m in defaults if m["creationTimestamp"] == newest)
+
+
+class StorageObjectInUseProtection(Mutating):
+    """Finalizers keep what is in use. Upstream: plugin/pkg/admission/storage/storageobjectinuseprotection."""
+
+    def admit(self, kind: Kind) -> Step | None:
+        finalizer = _FINALIZERS.get((kind.group, kind.plural))
+        if finalizer is None or kind.subresource or kind.operation != "CREATE":
+            return None
+
+        def protect(request: AdmissionRequest) -> None:
+            assert request.obj is not None
+            metadata = request.obj["metadata"]
+            finalizers = metadata.get("finalizers") or []
+            if finalizer not in finalizers:
+                metadata["finalizers"] = [*finalizers, finalizer]
+
+        return protect
+
+
+class PersistentVolumeClaimResize(Validating):
+    """Upstream: plugin/pkg/admission/storage/persistentvolume/resize."""
+
+    def validate(self, kind: Kind) -> Step | None:
+        return _check_growth if kind.writes("", "persistentvolumeclaims", "UPDATE") else None
+
+
+def _check_growth(request: AdmissionRequest) -> None:
+    assert request.obj is not None
+    assert request.old is not None
+    if _size(request.obj) <= _size(request.old):
+        return
+    if (request.old.get("status") or {}).get("phase") != "Bound":
+        raise refusal(request, "Only bound persistent volume claims can be expanded")
+    name = _class_of(request.obj)
+    same = bool(name) and name == _class_of(request.old)
+    storage_class = request.call.lookup(_STORAGE, "storageclasses", "", name) if same else None
+    if storage_class is None or not storage_class.get("allowVolumeExpansion"):
+        why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must "
+        raise refusal(request, why + "support resize")
+
+
+def _size(claim: Obj) -> Quantity:
+    return Quantity(str(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", "0")))
+
+
+def _class_of(claim: Obj) -> str:
+    annotations = claim["metadata"].get("annotations") or {}
+    return str(annotations.get(_CLASS_ANNOTATION) or claim["spec"].get("storageClassName") or "")

@@ -1,1 +1,0 @@
-"""ResourceQuota: how much of what a namespace may have."""

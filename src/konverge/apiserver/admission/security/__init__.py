@@ -1,1 +1,0 @@
-"""PodSecurity: the Pod Security Standards, by labels of namespaces."""
