@@ -10,16 +10,17 @@ from konverge.apiserver.kinds.framework.declare import (
     creation,
     field,
     items,
+    number,
     one_of,
     section,
     struct,
+    text,
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_kept
 from konverge.apiserver.kinds.rules.defaults import section_of
 from konverge.apiserver.kinds.rules.names import dns_1035, dns_subdomain, path_segment_name
 from konverge.apiserver.kinds.rules.numbers import inclusive, within
-from konverge.apiserver.kinds.rules.zero_values import number, text
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 from konverge.objects.names import path_segment_errors

@@ -12,12 +12,12 @@ from konverge.apiserver.kinds.framework.declare import (
     field,
     required,
     section,
+    text,
     unchanged,
     update,
 )
 from konverge.apiserver.kinds.rules.names import qualified_name
 from konverge.apiserver.kinds.rules.numbers import at_least, not_negative
-from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, Strategy
 from konverge.objects.names import config_key_errors
 

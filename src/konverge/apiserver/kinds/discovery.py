@@ -19,14 +19,20 @@ from konverge.apiserver.kinds.framework.declare import (
     required,
     same,
     struct,
+    text,
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import empty_is_null, kept_unshown, next_generation
 from konverge.apiserver.kinds.rules.defaults import each
-from konverge.apiserver.kinds.rules.domains import domain_name
-from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, label_value, labels, qualified_name
+from konverge.apiserver.kinds.rules.names import (
+    dns_label,
+    dns_subdomain,
+    domain_name,
+    label_value,
+    labels,
+    qualified_name,
+)
 from konverge.apiserver.kinds.rules.network import ip_legacy, ip_strict, ip_warnings
-from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, Strategy
 from konverge.objects.text_cache import remembered
 

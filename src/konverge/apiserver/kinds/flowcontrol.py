@@ -15,17 +15,18 @@ from konverge.apiserver.kinds.framework.declare import (
     distinct,
     field,
     items,
+    number,
     required,
     required_saying,
     section,
     struct,
+    text,
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.defaults import fill, fill_numbers, section_of
 from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain
 from konverge.apiserver.kinds.rules.numbers import at_least, within
-from konverge.apiserver.kinds.rules.zero_values import number, text
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
 from konverge.objects.names import dns_label_errors
 

@@ -5,12 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.go.structs import internal
-from konverge.apiserver.kinds.core.pod.resource_requirements import overhead
+from konverge.apiserver.kinds.core.pod.resources import overhead
 from konverge.apiserver.kinds.core.pod.scheduling import TOLERATIONS
-from konverge.apiserver.kinds.framework.declare import Report, as_created, creation, field, required, struct, update
+from konverge.apiserver.kinds.framework.declare import (
+    Report,
+    as_created,
+    creation,
+    field,
+    required,
+    struct,
+    text,
+    update,
+)
 from konverge.apiserver.kinds.framework.lifecycle import kept_unshown
 from konverge.apiserver.kinds.rules.names import dns_label, labels
-from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Strategy
 
 

@@ -12,16 +12,15 @@ from konverge.apiserver.kinds.framework.declare import (
     field,
     given,
     one_of,
+    same_rule,
     section,
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import status_cleared, status_kept
 from konverge.apiserver.kinds.rules.conditions import conditions
 from konverge.apiserver.kinds.rules.names import path_segment_name
-from konverge.apiserver.kinds.rules.numbers import count_or_percent, not_negative
-from konverge.apiserver.kinds.rules.percentages import within_hundred_percent
+from konverge.apiserver.kinds.rules.numbers import count_or_percent, not_negative, within_hundred_percent
 from konverge.apiserver.kinds.rules.selectors import label_selector
-from konverge.apiserver.kinds.rules.zero_values import same_rule
 from konverge.apiserver.strategy import StatusRules, Strategy
 
 

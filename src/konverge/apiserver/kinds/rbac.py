@@ -19,12 +19,12 @@ from konverge.apiserver.kinds.framework.declare import (
     required_saying,
     section,
     struct,
+    text,
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import empty_is_null, kept
 from konverge.apiserver.kinds.rules.names import dns_subdomain, format_rule, path_segment_name
 from konverge.apiserver.kinds.rules.selectors import label_selector
-from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, Strategy
 from konverge.objects.names import path_segment_errors
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from konverge.apiserver.kinds.framework.declare import as_created, creation, field, required_saying, section, update
+from konverge.apiserver.kinds.framework.declare import (
+    as_created,
+    creation,
+    field,
+    required_saying,
+    section,
+    text,
+    update,
+)
 from konverge.apiserver.kinds.framework.lifecycle import kept, metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.conditions import conditions
-from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import StatusRules, Strategy
 
 _SPEC = section("spec", section("resource", text("resource", required_saying("resource is required to be set"))))

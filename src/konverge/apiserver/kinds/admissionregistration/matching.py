@@ -22,7 +22,7 @@ from konverge.apiserver.kinds.framework.declare import (
 from konverge.apiserver.kinds.rules.defaults import each, fill_unset
 from konverge.apiserver.kinds.rules.names import format_rule, qualified_name
 from konverge.apiserver.kinds.rules.selectors import label_selector
-from konverge.apiserver.strategy import Obj
+from konverge.apiserver.strategy import Context, Obj
 from konverge.objects.names import path_segment_errors
 
 FAILURE_POLICIES = ("Fail", "Ignore")
@@ -148,3 +148,22 @@ def _condition(condition: Obj, scope: Expressions, path: str, report: Report) ->
         report.required(f"{path}.name")
     else:
         qualified_name(name, f"{path}.name", report)
+
+
+_SUFFIX = ".static.k8s.io"
+_RESERVED_NAME = (
+    f'names ending with "{_SUFFIX}" are reserved for static manifest-based configurations '
+    "and cannot be managed via the API"
+)
+
+
+def reserved_name(obj: Any, path: str, report: Report) -> bool:
+    """Refused at creation."""
+    name = obj["metadata"].get("name") or ""
+    return not name.endswith(_SUFFIX) or report.invalid("metadata.name", name, _RESERVED_NAME)
+
+
+def reserved_name_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+    """Tolerated, with a warning, in what is already there."""
+    reserved = (obj["metadata"].get("name") or "").endswith(_SUFFIX)
+    return [f"metadata.name: {_RESERVED_NAME}"] if reserved and old is not None else []

@@ -21,8 +21,9 @@ from konverge.apiserver.kinds.admissionregistration.matching import (
     match_conditions,
     match_resources,
     only_mutable_operations,
+    reserved_name,
+    reserved_name_warnings,
 )
-from konverge.apiserver.kinds.admissionregistration.reserved import reserved_name, reserved_name_warnings
 from konverge.apiserver.kinds.framework.declare import (
     Report,
     Rule,
@@ -36,6 +37,7 @@ from konverge.apiserver.kinds.framework.declare import (
     same,
     section,
     struct,
+    text,
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_cleared, status_kept
@@ -43,7 +45,6 @@ from konverge.apiserver.kinds.rules.conditions import conditions
 from konverge.apiserver.kinds.rules.defaults import fill_unset, section_of
 from konverge.apiserver.kinds.rules.names import dns_subdomain, format_rule, qualified_name
 from konverge.apiserver.kinds.rules.selectors import label_selector
-from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 from konverge.objects.names import dns_1035_errors, dns_subdomain_errors, path_segment_errors
 

@@ -15,11 +15,12 @@ from konverge.apiserver.kinds.admissionregistration.matching import (
     RULE,
     default_rules,
     match_conditions,
+    reserved_name,
+    reserved_name_warnings,
 )
-from konverge.apiserver.kinds.admissionregistration.reserved import reserved_name, reserved_name_warnings
 from konverge.apiserver.kinds.framework.declare import Report, field, given, items, one_of, same, struct
 from konverge.apiserver.kinds.rules.defaults import each, fill_unset
-from konverge.apiserver.kinds.rules.domains import three_segments
+from konverge.apiserver.kinds.rules.names import three_segments
 from konverge.apiserver.kinds.rules.numbers import inclusive, within
 from konverge.apiserver.kinds.rules.selectors import label_selector
 from konverge.apiserver.strategy import Context, Obj, Strategy

@@ -13,16 +13,13 @@ from konverge.apiserver import status
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.apps.deployments import selector_kept
 from konverge.apiserver.kinds.core.pod.defaults import default_pod_template
-from konverge.apiserver.kinds.core.pod.template import pod_template
+from konverge.apiserver.kinds.core.pod.template import always_restarting, good_selector, matching_labels, pod_template
 from konverge.apiserver.kinds.core.pod.warnings import template_warnings
-from konverge.apiserver.kinds.framework.declare import Report, as_created, creation, field, section, update
+from konverge.apiserver.kinds.framework.declare import Report, as_created, creation, field, same_rule, section, update
 from konverge.apiserver.kinds.framework.lifecycle import never_less, status_cleared, status_kept
-from konverge.apiserver.kinds.framework.templates import always_restarting, good_selector, matching_labels
 from konverge.apiserver.kinds.rules.defaults import fill, fill_unset, section_of
-from konverge.apiserver.kinds.rules.numbers import count_or_percent, not_negative
-from konverge.apiserver.kinds.rules.percentages import count_of, within_hundred_percent
+from konverge.apiserver.kinds.rules.numbers import count_of, count_or_percent, not_negative, within_hundred_percent
 from konverge.apiserver.kinds.rules.selectors import is_empty
-from konverge.apiserver.kinds.rules.zero_values import same_rule
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"

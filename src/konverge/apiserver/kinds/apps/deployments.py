@@ -7,29 +7,29 @@ from typing import Any
 
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.core.pod.defaults import default_pod_template
-from konverge.apiserver.kinds.core.pod.warnings import template_warnings
-from konverge.apiserver.kinds.framework.declare import (
-    Report,
-    as_created,
-    creation,
-    field,
-    same,
-    section,
-    struct,
-    update,
-)
-from konverge.apiserver.kinds.framework.lifecycle import kept, never_less, next_generation, status_cleared, status_kept
-from konverge.apiserver.kinds.framework.templates import (
+from konverge.apiserver.kinds.core.pod.template import (
     always_restarting,
     generation_changed,
     name_warnings,
     required_selector,
     selected_template,
 )
+from konverge.apiserver.kinds.core.pod.warnings import template_warnings
+from konverge.apiserver.kinds.framework.declare import (
+    Report,
+    as_created,
+    creation,
+    field,
+    not_above,
+    same,
+    same_rule,
+    section,
+    struct,
+    update,
+)
+from konverge.apiserver.kinds.framework.lifecycle import kept, never_less, next_generation, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.defaults import fill, fill_unset, section_of
-from konverge.apiserver.kinds.rules.numbers import count_or_percent, not_negative
-from konverge.apiserver.kinds.rules.percentages import count_of, within_hundred_percent
-from konverge.apiserver.kinds.rules.zero_values import not_above, same_rule
+from konverge.apiserver.kinds.rules.numbers import count_of, count_or_percent, not_negative, within_hundred_percent
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 
 _DEPLOYMENT = {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}

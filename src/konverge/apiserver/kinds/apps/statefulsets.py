@@ -8,9 +8,15 @@ from typing import Any
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.apps.deployments import selector_kept
 from konverge.apiserver.kinds.core.pod.defaults import default_claim_spec, default_pod_template
-from konverge.apiserver.kinds.core.pod.template import pod_template
+from konverge.apiserver.kinds.core.pod.template import (
+    always_restarting,
+    generation_changed,
+    matching_labels,
+    pod_template,
+    required_selector,
+)
 from konverge.apiserver.kinds.core.pod.warnings import template_warnings
-from konverge.apiserver.kinds.core.volume.claim_spec import claim_spec
+from konverge.apiserver.kinds.core.volume.claims import claim_spec
 from konverge.apiserver.kinds.framework.declare import (
     Part,
     Report,
@@ -19,25 +25,19 @@ from konverge.apiserver.kinds.framework.declare import (
     field,
     given,
     items,
+    not_above,
     one_of,
+    same_rule,
     section,
     struct,
+    text,
     unchanged,
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import kept, never_less, status_cleared, status_kept
-from konverge.apiserver.kinds.framework.templates import (
-    always_restarting,
-    generation_changed,
-    matching_labels,
-    required_selector,
-)
 from konverge.apiserver.kinds.rules.defaults import each, fill, fill_unset, section_of
-from konverge.apiserver.kinds.rules.metadata import annotation_map
-from konverge.apiserver.kinds.rules.names import dns_label, labels, object_name
-from konverge.apiserver.kinds.rules.numbers import count_or_percent, not_negative
-from konverge.apiserver.kinds.rules.percentages import count_of, within_hundred_percent
-from konverge.apiserver.kinds.rules.zero_values import not_above, same_rule, text
+from konverge.apiserver.kinds.rules.names import annotation_map, dns_label, labels, object_name
+from konverge.apiserver.kinds.rules.numbers import count_of, count_or_percent, not_negative, within_hundred_percent
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 from konverge.objects.names import dns_label_errors
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from konverge.apiserver.field_errors import FieldError
-from konverge.apiserver.kinds.autoscaling.metrics import any_odd_described_version, metric
-from konverge.apiserver.kinds.autoscaling.references import reference
+from konverge.apiserver.kinds.autoscaling.metrics import any_odd_described_version, metric, reference
 from konverge.apiserver.kinds.autoscaling.v1 import default_v1, from_v2, to_v2
 from konverge.apiserver.kinds.framework.conversion import Conversion
 from konverge.apiserver.kinds.framework.declare import (
@@ -16,17 +15,19 @@ from konverge.apiserver.kinds.framework.declare import (
     field,
     given,
     items,
+    number,
     one_of,
     required,
+    same_rule,
     section,
     struct,
+    text,
     update,
 )
 from konverge.apiserver.kinds.framework.declare import required_saying as saying
 from konverge.apiserver.kinds.framework.lifecycle import status_cleared, status_kept
 from konverge.apiserver.kinds.rules.numbers import NOT_POSITIVE, at_least, not_negative
 from konverge.apiserver.kinds.rules.quantities import quantity_not_negative
-from konverge.apiserver.kinds.rules.zero_values import number, same_rule, text
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 
 DEFAULT_UTILIZATION = 80

@@ -8,6 +8,7 @@ from typing import Any
 from konverge.apiserver.kinds.batch.jobs import default_failure_policy, job_body, prepare_job_spec, spec_warnings
 from konverge.apiserver.kinds.batch.schedule import schedule_error, time_zone
 from konverge.apiserver.kinds.core.pod.defaults import default_pod_template
+from konverge.apiserver.kinds.core.pod.template import generation_changed, name_warnings, shown_selector
 from konverge.apiserver.kinds.framework.declare import (
     Part,
     Report,
@@ -17,13 +18,12 @@ from konverge.apiserver.kinds.framework.declare import (
     one_of,
     required,
     section,
+    text,
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import status_cleared, status_kept
-from konverge.apiserver.kinds.framework.templates import generation_changed, name_warnings, shown_selector
 from konverge.apiserver.kinds.rules.defaults import fill, section_of
 from konverge.apiserver.kinds.rules.numbers import not_negative
-from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 
 _SPEC_DEFAULTS = {

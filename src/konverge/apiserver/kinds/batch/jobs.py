@@ -15,7 +15,15 @@ from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.batch.policies import FAILURE_POLICY, success_policy
 from konverge.apiserver.kinds.batch.status import job_status, job_status_change
 from konverge.apiserver.kinds.core.pod.defaults import default_pod_template
-from konverge.apiserver.kinds.core.pod.template import pod_template
+from konverge.apiserver.kinds.core.pod.template import (
+    generation_changed,
+    good_selector,
+    matching_labels,
+    name_warnings,
+    pod_template,
+    shown_selector,
+    template_labels,
+)
 from konverge.apiserver.kinds.core.pod.warnings import template_warnings
 from konverge.apiserver.kinds.framework.declare import (
     IMMUTABLE,
@@ -27,25 +35,17 @@ from konverge.apiserver.kinds.framework.declare import (
     one_of,
     pointers_unchanged,
     required,
+    same_rule,
     section,
     struct,
     unchanged,
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import empty_is_null, kept, status_cleared, status_kept
-from konverge.apiserver.kinds.framework.templates import (
-    generation_changed,
-    good_selector,
-    matching_labels,
-    name_warnings,
-    shown_selector,
-    template_labels,
-)
 from konverge.apiserver.kinds.rules.defaults import each, fill, fill_unset, section_of
-from konverge.apiserver.kinds.rules.domains import domain_path
+from konverge.apiserver.kinds.rules.names import domain_path
 from konverge.apiserver.kinds.rules.numbers import MAX_INT32, not_negative
 from konverge.apiserver.kinds.rules.selectors import selects
-from konverge.apiserver.kinds.rules.zero_values import same_rule
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 from konverge.objects.names import dns_label_errors, label_value_errors
 

@@ -7,10 +7,9 @@ from typing import Any
 from konverge.apiserver.field_errors import OMIT, quote
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.batch.indexes import BadIndexes, count
-from konverge.apiserver.kinds.framework.declare import Report, field, items, one_of, required_saying, struct
+from konverge.apiserver.kinds.framework.declare import Report, field, items, one_of, required_saying, struct, text
 from konverge.apiserver.kinds.rules.names import qualified_name
 from konverge.apiserver.kinds.rules.numbers import not_negative
-from konverge.apiserver.kinds.rules.zero_values import text
 
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _OPERATORS = ("In", "NotIn")

@@ -13,9 +13,8 @@ from typing import Any
 
 from konverge.apiserver.field_errors import OMIT, FieldError, invalid, required
 from konverge.apiserver.kinds.batch.indexes import BadIndexes, count, overlap
-from konverge.apiserver.kinds.framework.declare import Report, section
+from konverge.apiserver.kinds.framework.declare import Report, same_rule, section
 from konverge.apiserver.kinds.rules.numbers import not_negative
-from konverge.apiserver.kinds.rules.zero_values import same_rule
 from konverge.apiserver.strategy import Obj
 
 

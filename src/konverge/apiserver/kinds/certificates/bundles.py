@@ -12,14 +12,13 @@ from konverge.apiserver.kinds.framework.declare import (
     field,
     required,
     section,
+    text,
     unchanged,
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import kept, metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.conditions import conditions
-from konverge.apiserver.kinds.rules.names import dns_subdomain, path_segment_name
-from konverge.apiserver.kinds.rules.signers import signer_name, trust_bundle_errors
-from konverge.apiserver.kinds.rules.zero_values import text
+from konverge.apiserver.kinds.rules.names import dns_subdomain, path_segment_name, signer_name, trust_bundle_errors
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
 
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.S)

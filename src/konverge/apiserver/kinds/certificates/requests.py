@@ -23,9 +23,8 @@ from konverge.apiserver.kinds.framework.declare import (
     section,
     update,
 )
-from konverge.apiserver.kinds.rules.names import path_segment_name
+from konverge.apiserver.kinds.rules.names import path_segment_name, signer_name
 from konverge.apiserver.kinds.rules.numbers import at_least
-from konverge.apiserver.kinds.rules.signers import signer_name
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 

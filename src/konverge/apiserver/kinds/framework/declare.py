@@ -366,3 +366,47 @@ def as_created(*parts: Part) -> Transition:
         return rule(new, path, report)
 
     return check
+
+
+def _valued(name: str, empty: Any, rules: tuple[Rule, ...]) -> Rule:
+    rule = chain(*rules)
+
+    def check(value: Any, path: str, report: Report) -> bool:
+        member = value.get(name)
+        rule(empty if member is None else member, f"{path}.{name}" if path else name, report)
+        return True
+
+    return check
+
+
+def text(name: str, *rules: Rule) -> Rule:
+    """A string that is not a pointer."""
+    return _valued(name, "", rules)
+
+
+def number(name: str, *rules: Rule) -> Rule:
+    """A number that is not a pointer."""
+    return _valued(name, 0, rules)
+
+
+def same_rule(names: Iterable[str], rule: Rule) -> Rule:
+    """One rule for several members, where they are present."""
+    listed = tuple(names)
+
+    def check(value: Any, path: str, report: Report) -> bool:
+        for name in listed:
+            if value.get(name) is not None:
+                rule(value[name], f"{path}.{name}" if path else name, report)
+        return True
+
+    return check
+
+
+def not_above(name: str, limit: str, detail: str) -> Rule:
+    """One number of a struct is at most another one; an absent number is 0."""
+
+    def check(value: Any, path: str, report: Report) -> bool:
+        number = value.get(name) or 0
+        return number <= (value.get(limit) or 0) or report.invalid(f"{path}.{name}", number, detail)
+
+    return check

@@ -16,12 +16,12 @@ from konverge.apiserver.kinds.framework.declare import (
     required,
     section,
     struct,
+    text,
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import kept_unshown, metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.names import dns_subdomain, format_rule
 from konverge.apiserver.kinds.rules.network import cidr_strict, ip_strict, parse_cidr
-from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
 from konverge.objects.names import path_segment_errors
 

@@ -17,16 +17,22 @@ from konverge.apiserver.kinds.framework.declare import (
     required,
     section,
     struct,
+    text,
     unchanged,
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import status_cleared, status_kept
 from konverge.apiserver.kinds.rules.defaults import section_of
-from konverge.apiserver.kinds.rules.domains import domain_path
-from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, format_rule, port_name, wildcard_subdomain
+from konverge.apiserver.kinds.rules.names import (
+    dns_label,
+    dns_subdomain,
+    domain_path,
+    format_rule,
+    port_name,
+    wildcard_subdomain,
+)
 from konverge.apiserver.kinds.rules.network import ip_legacy, ip_warnings, parse_ip
 from konverge.apiserver.kinds.rules.numbers import port_number
-from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 from konverge.objects.names import path_segment_errors
 

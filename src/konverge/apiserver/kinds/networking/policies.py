@@ -17,13 +17,13 @@ from konverge.apiserver.kinds.framework.declare import (
     required,
     section,
     struct,
+    text,
 )
 from konverge.apiserver.kinds.rules.defaults import each, section_of
 from konverge.apiserver.kinds.rules.names import port_name
 from konverge.apiserver.kinds.rules.network import cidr_legacy, cidr_warnings, parse_cidr
 from konverge.apiserver.kinds.rules.numbers import port_number
 from konverge.apiserver.kinds.rules.selectors import label_selector
-from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, Strategy
 
 _DIRECTIONS = (("ingress", "from"), ("egress", "to"))

@@ -17,6 +17,7 @@ from konverge.apiserver.kinds.framework.declare import (
     required,
     section,
     struct,
+    text,
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import kept, kept_unshown, status_cleared, status_kept
@@ -28,9 +29,7 @@ from konverge.apiserver.kinds.resource.devices import (
     toleration,
 )
 from konverge.apiserver.kinds.rules.defaults import each, fill_numbers, section_of
-from konverge.apiserver.kinds.rules.metadata import annotation_map
-from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, labels
-from konverge.apiserver.kinds.rules.zero_values import text
+from konverge.apiserver.kinds.rules.names import annotation_map, dns_label, dns_subdomain, labels
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
 
 MOST = 32

@@ -9,10 +9,9 @@ from konverge.apiserver.cel import cel_types as t
 from konverge.apiserver.cel.checker import Environment, check
 from konverge.apiserver.cel.parser import parse
 from konverge.apiserver.cel.source import CompileError
-from konverge.apiserver.kinds.framework.declare import Report, field, items, one_of, required, struct
+from konverge.apiserver.kinds.framework.declare import Report, field, items, one_of, required, struct, text
 from konverge.apiserver.kinds.rules.drivers import driver_name
 from konverge.apiserver.kinds.rules.names import qualified_name
-from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.objects.names import dns_subdomain_errors, label_value_errors
 
 _LONGEST_EXPRESSION = 10 * 1024

@@ -15,9 +15,11 @@ from konverge.apiserver.kinds.framework.declare import (
     entries,
     field,
     items,
+    number,
     required,
     section,
     struct,
+    text,
     unchanged,
     update,
 )
@@ -25,7 +27,6 @@ from konverge.apiserver.kinds.resource.devices import attribute_name, pool_name
 from konverge.apiserver.kinds.rules.defaults import each
 from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain
 from konverge.apiserver.kinds.rules.numbers import NOT_POSITIVE, at_least
-from konverge.apiserver.kinds.rules.zero_values import number, text
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.strategy import Obj, Strategy
 

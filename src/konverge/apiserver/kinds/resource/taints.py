@@ -11,6 +11,7 @@ from konverge.apiserver.kinds.framework.declare import (
     required,
     section,
     struct,
+    text,
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_cleared, status_kept
@@ -18,7 +19,6 @@ from konverge.apiserver.kinds.resource.devices import pool_name
 from konverge.apiserver.kinds.rules.conditions import conditions
 from konverge.apiserver.kinds.rules.defaults import section_of
 from konverge.apiserver.kinds.rules.names import dns_label, label_value, qualified_name
-from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
 

@@ -15,10 +15,10 @@ from konverge.apiserver.kinds.framework.declare import (
     required,
     required_saying,
     struct,
+    text,
 )
 from konverge.apiserver.kinds.rules.names import format_rule, qualified_name
 from konverge.apiserver.kinds.rules.numbers import at_least
-from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.objects.names import regex_error
 
 _REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"

@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from konverge.apiserver.kinds.framework.declare import Report, Rule
+from konverge.apiserver.field_errors import quote
+from konverge.apiserver.kinds.framework.declare import Report, Rule, even_absent
 from konverge.objects.names import (
     Format,
     config_key_errors,
@@ -23,6 +25,7 @@ from konverge.objects.names import (
     path_segment_prefix_errors,
     port_name_errors,
     qualified_name_errors,
+    regex_error,
     wildcard_errors,
 )
 
@@ -75,3 +78,135 @@ def labels(value: Any, path: str, report: Report) -> bool:
         qualified_name(key, path, report)
         label_value(value[key], path, report)
     return True
+
+
+ANNOTATIONS_LIMIT = 256 * 1024
+
+
+def annotation_map(value: Any, path: str, report: Report) -> bool:
+    """Keys are qualified names in any case; all together are limited in size."""
+    total = 0
+    for key in sorted(value):
+        total += len(key.encode()) + len(value[key].encode())
+        for detail in qualified_name_errors(key.lower()):
+            report.invalid(path, key, detail)
+    return total <= ANNOTATIONS_LIMIT or report.too_long(path, ANNOTATIONS_LIMIT)
+
+
+_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+_is_path = re.compile(_PATH).fullmatch
+
+
+@even_absent
+def domain_path(value: Any, path: str, report: Report) -> bool:
+    """`example.com/controller`."""
+    if not value:
+        return report.required(path)
+    domain, _, rest = value.partition("/")
+    if not domain or not rest:
+        return report.invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')
+    for error in dns_subdomain_errors(domain):
+        report.invalid(path, domain, error)
+    return bool(_is_path(rest)) or report.invalid(path, rest, regex_error("Invalid path", _PATH))
+
+
+@even_absent
+def three_segments(value: Any, path: str, report: Report) -> bool:
+    """The name of a webhook: `check.example.com`."""
+    return _segments(value, path, report, 3, "three")
+
+
+@even_absent
+def domain_name(value: Any, path: str, report: Report) -> bool:
+    """A fully qualified domain name; a dot may end it."""
+    name = value.removesuffix(".") if value else ""
+    if not _segments(name, path, report, 2, "two"):
+        return False
+    for label in name.split("."):
+        errors = dns_label_errors(label)
+        if errors:
+            return report.invalid(path, label, ",".join(errors))
+    return True
+
+
+def _segments(value: Any, path: str, report: Report, least: int, word: str) -> bool:
+    if not value:
+        return report.required(path)
+    errors = dns_subdomain_errors(value)
+    if errors:
+        return report.invalid(path, value, ",".join(errors))
+    detail = f"should be a domain with at least {word} segments separated by dots"
+    return len(value.split(".")) >= least or report.invalid(path, value, detail)
+
+
+_DOMAIN_LIMIT = 253
+_NAME_LIMIT = 571
+
+
+def is_kubernetes_signer(name: str) -> bool:
+    host = name.partition("/")[0]
+    return host == "kubernetes.io" or host.endswith(".kubernetes.io")
+
+
+def _labels(segment: str, errors_of: Format, path: str, report: Report) -> None:
+    """Report the first bad label only: the errors of the others would read the same."""
+    for label in segment.split("."):
+        errors = errors_of(label)
+        for detail in errors:
+            report.invalid(path, segment, f"validating label {quote(label)}: {detail}")
+        if errors:
+            return
+
+
+@even_absent
+def signer_name(value: Any, path: str, report: Report) -> bool:
+    """`example.com/signer-name`."""
+    if not value:
+        return report.required(path)
+    segments = value.split("/")
+    if len(segments) != 2:
+        detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+        return report.invalid(path, value, detail)
+    domain, rest = segments
+    if len(domain) > _DOMAIN_LIMIT:
+        report.too_long(path, _DOMAIN_LIMIT)
+    _labels(domain, dns_label_errors, path, report)
+    if "." not in domain:
+        report.invalid(path, domain, "should be a domain with at least two segments separated by dots")
+    _labels(rest, dns_subdomain_errors, path, report)
+    return len(value) <= _NAME_LIMIT or report.too_long(path, _NAME_LIMIT)
+
+
+def trust_bundle_errors(name: str, signer: str) -> list[str]:
+    """A ClusterTrustBundle of a signer has the signer's name before its own."""
+    if not signer:
+        if ":" in name:
+            return ['ClusterTrustBundle without signer name must not have ":" in its name']
+        return dns_subdomain_errors(name)
+    prefix = signer.replace("/", ":") + ":"
+    if not name.startswith(prefix):
+        return [f"ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}"]
+    return dns_subdomain_errors(name.removeprefix(prefix))
+
+
+def no_backsteps(value: Any, path: str, report: Report) -> bool:
+    """No `..` among the segments."""
+    return ".." not in value.split("/") or report.invalid(path, value, "must not contain '..'")
+
+
+def descending(value: Any, path: str, report: Report) -> bool:
+    """Relative, and never upwards."""
+    if value.startswith("/"):
+        report.invalid(path, value, "must be a relative path")
+    return no_backsteps(value, path, report)
+
+
+def local_path(value: Any, path: str, report: Report) -> bool:
+    """A path that a volume of files may have: descending, and not one of the names that the kubelet uses."""
+    descending(value, path, report)
+    reserved = value.startswith("..") and not value.startswith("../")
+    return not reserved or report.invalid(path, value, "must not start with '..'")
+
+
+def absolute(value: Any, path: str, report: Report) -> bool:
+    return value.startswith("/") or report.invalid(path, value, "must be an absolute path")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.kinds.framework.declare import Report, Rule
-from konverge.objects.names import percent_errors, port_name_errors
+from konverge.apiserver.kinds.rules.names import format_rule, port_name
+from konverge.objects.names import percent_errors
 
 NEGATIVE = "must be greater than or equal to 0"
 NOT_POSITIVE = "must be greater than zero"
@@ -40,23 +41,32 @@ positive = at_least(1, NOT_POSITIVE)
 port_number = within(1, 65535)
 user_id = within(0, MAX_INT32)
 group_id = within(0, MAX_INT32)
+_percentage = format_rule(percent_errors)
 
 
 def port_number_or_name(value: Any, path: str, report: Report) -> bool:
     """An IntOrString that means a port."""
-    if isinstance(value, int):
-        return port_number(value, path, report)
-    errors = port_name_errors(value)
-    for detail in errors:
-        report.invalid(path, value, detail)
-    return not errors
+    return (port_number if isinstance(value, int) else port_name)(value, path, report)
 
 
 def count_or_percent(value: Any, path: str, report: Report) -> bool:
     """An IntOrString that is not negative, or a percentage."""
-    if isinstance(value, int):
-        return not_negative(value, path, report)
-    errors = percent_errors(value)
-    for detail in errors:
-        report.invalid(path, value, detail)
-    return not errors
+    return (not_negative if isinstance(value, int) else _percentage)(value, path, report)
+
+
+def percent(value: Any) -> int | None:
+    """The number of a valid percentage, None for anything else."""
+    return int(value[:-1]) if isinstance(value, str) and not percent_errors(value) else None
+
+
+def count_of(value: Any) -> int:
+    """The number of a count or of a percentage; a text that is neither counts as the number it begins as, or 0."""
+    if isinstance(value, str):
+        share = percent(value)
+        return share if share is not None else int(value) if value.lstrip("-").isdigit() else 0
+    return int(value or 0)
+
+
+def within_hundred_percent(value: Any, path: str, report: Report) -> bool:
+    share = percent(value)
+    return share is None or share <= 100 or report.invalid(path, value, "must not be greater than 100%")

@@ -9,8 +9,8 @@ from konverge.apiserver.kinds.framework.declare import Report, field, items, str
 from konverge.apiserver.kinds.rules.names import label_value, labels, qualified_name
 
 
-def _operator_and_values(value: Any, path: str, report: Report) -> bool:
-    operator, values = value.get("operator", ""), value.get("values")
+def operator_and_values(value: Any, path: str, report: Report) -> bool:
+    operator, values = value.get("operator") or "", value.get("values")
     if operator in ("In", "NotIn"):
         detail = "must be specified when `operator` is 'In' or 'NotIn'"
         return bool(values) or report.required(f"{path}.values", detail)
@@ -24,7 +24,7 @@ def _key(value: Any, path: str, report: Report) -> bool:
     return qualified_name(value.get("key", ""), f"{path}.key", report)
 
 
-REQUIREMENT = struct(_operator_and_values, _key, field("values", items(label_value)))
+REQUIREMENT = struct(operator_and_values, _key, field("values", items(label_value)))
 
 label_selector = struct(field("matchLabels", labels), field("matchExpressions", items(REQUIREMENT)))
 """A metav1.LabelSelector: `field("selector", present, label_selector)`."""

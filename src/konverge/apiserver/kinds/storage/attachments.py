@@ -13,6 +13,7 @@ from konverge.apiserver.kinds.framework.declare import (
     required,
     section,
     struct,
+    text,
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import (
@@ -25,7 +26,6 @@ from konverge.apiserver.kinds.rules.conditions import longest
 from konverge.apiserver.kinds.rules.drivers import driver_name
 from konverge.apiserver.kinds.rules.names import dns_subdomain
 from konverge.apiserver.kinds.rules.numbers import MAX_INT32, within
-from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import StatusRules, Strategy
 
 _METADATA_SIZE = 256 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from konverge.apiserver.kinds.core.node_warnings import deprecated_label
+from konverge.apiserver.kinds.core.nodes import deprecated_label
 from konverge.apiserver.kinds.framework.declare import (
     Report,
     as_created,
@@ -19,6 +19,7 @@ from konverge.apiserver.kinds.framework.declare import (
     required_saying,
     same,
     struct,
+    text,
     unchanged,
     update,
 )
@@ -30,7 +31,6 @@ from konverge.apiserver.kinds.rules.defaults import each, fill_unset
 from konverge.apiserver.kinds.rules.names import dns_subdomain, qualified_name
 from konverge.apiserver.kinds.rules.quantities import quantity_not_negative
 from konverge.apiserver.kinds.rules.selectors import label_selector
-from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, Strategy
 
 _MOST_PARAMETERS = 512

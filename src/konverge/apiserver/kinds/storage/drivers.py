@@ -21,6 +21,7 @@ from konverge.apiserver.kinds.framework.declare import (
     same,
     section,
     struct,
+    text,
     unchanged,
     update,
 )
@@ -34,7 +35,6 @@ from konverge.apiserver.kinds.framework.lifecycle import (
 from konverge.apiserver.kinds.rules.defaults import each, fill_unset, section_of
 from konverge.apiserver.kinds.rules.names import qualified_name
 from konverge.apiserver.kinds.rules.numbers import at_least, not_negative
-from konverge.apiserver.kinds.rules.zero_values import text
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 
 _DRIVER_DEFAULTS = {

@@ -9,8 +9,8 @@ from konverge.apiserver.field_errors import quote
 from konverge.apiserver.go.library_errors import json_objects_error
 from konverge.apiserver.kinds.core.pod.scheduling import TOLERATIONS
 from konverge.apiserver.kinds.core.pod.scope import containers_of
-from konverge.apiserver.kinds.core.volume.paths import descending
 from konverge.apiserver.kinds.framework.declare import Report
+from konverge.apiserver.kinds.rules.names import descending
 
 MIRROR = "kubernetes.io/config.mirror"
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"

@@ -9,13 +9,31 @@ templates would make every stored workload look changed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
-from konverge.apiserver.kinds.core.pod.feature_gates import drop_gated
-from konverge.apiserver.kinds.core.pod.images import default_pull_policy
 from konverge.apiserver.kinds.rules.defaults import each, fill, fill_numbers, section_of
 from konverge.apiserver.kinds.rules.quantities import MILLI, amount, rounded_to_milli
+from konverge.objects.text_cache import remembered
+
+_NAME = re.compile(
+    r"(?P<name>(?:(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::[0-9]+)?|[A-Za-z0-9-]+:[0-9]+"
+    r"|\[[0-9a-fA-F:]+\](?::[0-9]+)?)/)?"
+    r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*)*)"
+    r"(?::(?P<tag>\w[\w.-]{0,127}))?(?P<digest>@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?"
+)
+_LONGEST_NAME = 255
+
+
+@remembered(1024)
+def default_pull_policy(image: str) -> str:
+    """Always for `:latest` and for no tag at all; a reference that is no reference counts as tagged."""
+    match = _NAME.fullmatch(image)
+    if match is None or len(match["name"]) > _LONGEST_NAME:
+        return "IfNotPresent"
+    return "Always" if match["tag"] == "latest" or not (match["tag"] or match["digest"]) else "IfNotPresent"
+
 
 Obj = dict[str, Any]
 
@@ -231,3 +249,60 @@ def _default_addresses(status: Obj) -> None:
         status["podIPs"] = [{"ip": first}]
     elif listed and not first:
         status["podIP"] = listed[0].get("ip", "")
+
+
+_OF_FILES = ("secret", "configMap", "downwardAPI", "projected")
+
+
+def drop_gated(spec: Obj) -> None:
+    """Remove what belongs to alpha features, from the spec of a pod or template."""
+    spec.pop("schedulingGroup", None)
+    spec.pop("evictionResponders", None)
+    for volume in each(spec, "volumes"):
+        _drop_from_volume(volume)
+    for kind in ("initContainers", "containers", "ephemeralContainers"):
+        for container in each(spec, kind):
+            _drop_from_container(container)
+
+
+def _drop_from_volume(volume: Obj) -> None:
+    if volume.get("emptyDir"):
+        volume["emptyDir"].pop("mode", None)
+    for name in _OF_FILES:
+        if volume.get(name):
+            _drop_owners(volume[name])
+
+
+def _drop_owners(source: Obj) -> None:
+    """Who owns the files of a volume."""
+    source.pop("defaultUser", None)
+    source.pop("user", None)
+    for item in each(source, "items"):
+        item.pop("user", None)
+    for projection in each(source, "sources"):
+        for inner in projection.values():
+            if inner:
+                _drop_owners(inner)
+
+
+def _drop_from_container(container: Obj) -> None:
+    for mount in each(container, "volumeMounts"):
+        mount.pop("bindMountOptions", None)
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if container.get(name):
+            _drop_from_handler(container[name])
+    lifecycle = container.get("lifecycle")
+    if not lifecycle:
+        return
+    for hook in lifecycle.values():
+        if isinstance(hook, dict):
+            _drop_from_handler(hook)
+    if lifecycle.pop("stopSignal", None) and not lifecycle:
+        del container["lifecycle"]
+
+
+def _drop_from_handler(handler: Obj) -> None:
+    if handler.get("httpGet"):
+        handler["httpGet"].pop("protocol", None)
+    if handler.get("grpc"):
+        handler["grpc"].pop("mode", None)

@@ -2,13 +2,107 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from typing import Any
 
-from konverge.apiserver.kinds.core.pod.field_refs import ENV_FIELDS, RESOURCE_IN_ENV, field_reference
-from konverge.apiserver.kinds.core.volume.paths import no_backsteps
 from konverge.apiserver.kinds.framework.declare import Report, Rule, even_absent, field, items, required, struct
-from konverge.apiserver.kinds.rules.names import config_key, dns_label, dns_subdomain, env_name
+from konverge.apiserver.kinds.rules.names import (
+    config_key,
+    dns_label,
+    dns_subdomain,
+    env_name,
+    no_backsteps,
+    qualified_name,
+)
+from konverge.apiserver.kinds.rules.quantities import amount, shown
 from konverge.objects.names import dns_subdomain_errors
+
+ENV_FIELDS = (
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+)
+VOLUME_FIELDS = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
+_LABELS = frozenset((*ENV_FIELDS, *VOLUME_FIELDS, "spec.restartPolicy", "spec.schedulerName", "status.phase"))
+_SUBSCRIPTED = re.compile(r"(.+?)\['(.*)'\]")
+
+_BYTES = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
+_DIVISORS = {
+    "cpu": (("1m", "1"), "only divisor's values 1m and 1 are supported with the cpu resource"),
+    "memory": (_BYTES, f"only divisor's values {', '.join(_BYTES)} are supported with the memory resource"),
+    "ephemeral-storage": (
+        _BYTES,
+        f"only divisor's values {', '.join(_BYTES)} are supported with the local ephemeral storage resource",
+    ),
+    "hugepages": (_BYTES, f"only divisor's values {', '.join(_BYTES)} are supported with the hugepages resource"),
+}
+_RESOURCES = tuple(f"{of}.{name}" for of in ("limits", "requests") for name in ("cpu", "ephemeral-storage", "memory"))
+
+
+def _conversion_error(version: str, label: str) -> str:
+    if version != "v1":
+        return f"unsupported pod version: {version}"
+    subscripted = _SUBSCRIPTED.fullmatch(label)
+    if subscripted:
+        known = subscripted[1] in ("metadata.annotations", "metadata.labels")
+        return "" if known else f"field label does not support subscript: {label}"
+    return "" if label in _LABELS or label == "spec.host" else f"field label not supported: {label}"
+
+
+def field_reference(supported: Collection[str]) -> Rule:
+    """An ObjectFieldSelector that may point at these fields."""
+
+    def check(value: Any, path: str, report: Report) -> bool:
+        version, label = value.get("apiVersion") or "", value.get("fieldPath") or ""
+        if not version:
+            return report.required(f"{path}.apiVersion")
+        if not label:
+            return report.required(f"{path}.fieldPath")
+        problem = _conversion_error(version, label)
+        if problem:
+            return report.invalid(f"{path}.fieldPath", label, f"error converting fieldPath: {problem}")
+        subscripted = _SUBSCRIPTED.fullmatch(label)
+        if subscripted:
+            key = subscripted[2].lower() if subscripted[1] == "metadata.annotations" else subscripted[2]
+            return qualified_name(key, path, report)
+        name = "spec.nodeName" if label == "spec.host" else label
+        return name in supported or report.not_supported(f"{path}.fieldPath", name, sorted(supported))
+
+    return check
+
+
+def _divisor(value: Any, path: str, report: Report) -> bool:
+    divisor, resource = value.get("divisor"), value.get("resource") or ""
+    if amount(divisor) == 0:
+        return True
+    name = resource.partition(".")[2]
+    allowed, detail = _DIVISORS.get("hugepages" if name.startswith("hugepages-") else name, ((), ""))
+    return not detail or shown(divisor) in allowed or report.invalid(f"{path}.divisor", resource, detail)
+
+
+def _resource_reference(*, needs_container: bool) -> Rule:
+    def check(value: Any, path: str, report: Report) -> bool:
+        resource = value.get("resource") or ""
+        if needs_container and not value.get("containerName"):
+            report.required(f"{path}.containerName")
+        elif not resource:
+            report.required(f"{path}.resource")
+        elif resource not in _RESOURCES and not resource.startswith(("requests.hugepages-", "limits.hugepages-")):
+            report.not_supported(f"{path}.resource", resource, _RESOURCES)
+        return _divisor(value, path, report)
+
+    return check
+
+
+RESOURCE_IN_VOLUME = _resource_reference(needs_container=True)
+RESOURCE_IN_ENV = _resource_reference(needs_container=False)
 
 
 @even_absent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.kinds.core.volume.paths import descending
 from konverge.apiserver.kinds.framework.declare import Report
+from konverge.apiserver.kinds.rules.names import descending
 
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _RECURSIVE = ("Disabled", "Enabled", "IfPossible")

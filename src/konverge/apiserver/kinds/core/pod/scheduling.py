@@ -8,7 +8,7 @@ from typing import Any
 from konverge.apiserver.kinds.framework.declare import Report, field, given, items, one_of, section, struct
 from konverge.apiserver.kinds.rules.names import dns_subdomain, label_value, qualified_name
 from konverge.apiserver.kinds.rules.numbers import positive
-from konverge.apiserver.kinds.rules.selectors import label_selector
+from konverge.apiserver.kinds.rules.selectors import label_selector, operator_and_values
 from konverge.objects.names import dns_label_errors, label_value_errors
 
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -16,16 +16,10 @@ TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 def _requirement_operator(value: Any, path: str, report: Report) -> bool:
     operator, values = value.get("operator") or "", value.get("values") or ()
-    if operator in ("In", "NotIn"):
-        detail = "must be specified when `operator` is 'In' or 'NotIn'"
-        return bool(values) or report.required(f"{path}.values", detail)
-    if operator in ("Exists", "DoesNotExist"):
-        detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-        return not values or report.forbidden(f"{path}.values", detail)
-    if operator in ("Gt", "Lt"):
-        detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-        return len(values) == 1 or report.required(f"{path}.values", detail)
-    return report.invalid(f"{path}.operator", operator, "not a valid selector operator")
+    if operator not in ("Gt", "Lt"):
+        return operator_and_values(value, path, report)
+    detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+    return len(values) == 1 or report.required(f"{path}.values", detail)
 
 
 def _key(value: Any, path: str, report: Report) -> bool:

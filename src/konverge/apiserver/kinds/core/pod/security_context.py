@@ -6,9 +6,8 @@ import re
 from typing import Any
 
 from konverge.apiserver.go.structs import internal
-from konverge.apiserver.kinds.core.volume.paths import descending
 from konverge.apiserver.kinds.framework.declare import Report, field, given, items, one_of, struct
-from konverge.apiserver.kinds.rules.names import dns_subdomain
+from konverge.apiserver.kinds.rules.names import descending, dns_subdomain
 from konverge.apiserver.kinds.rules.numbers import group_id, user_id
 
 _PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")

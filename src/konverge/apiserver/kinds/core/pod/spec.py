@@ -12,8 +12,7 @@ from typing import Any
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.core.pod.containers import ephemeral_containers, init_containers, regular_containers
 from konverge.apiserver.kinds.core.pod.operating_systems import host_process, operating_system
-from konverge.apiserver.kinds.core.pod.resource_requirements import overhead
-from konverge.apiserver.kinds.core.pod.resources import pod_resources
+from konverge.apiserver.kinds.core.pod.resources import overhead, pod_resources
 from konverge.apiserver.kinds.core.pod.scheduling import AFFINITY, TOLERATIONS, topology_spread
 from konverge.apiserver.kinds.core.pod.scope import containers_of, pod_scope
 from konverge.apiserver.kinds.core.pod.security_context import POD_CONTEXT

@@ -9,13 +9,84 @@ from konverge.apiserver.go.diff import difference
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.core.pod.defaults import default_claim_spec, default_resource_list
 from konverge.apiserver.kinds.core.resource_names import is_native, resource_amount
-from konverge.apiserver.kinds.core.volume.claim_spec import claim_spec
 from konverge.apiserver.kinds.core.volume.warnings import claim_spec_warnings
-from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, as_created, creation, section, update
+from konverge.apiserver.kinds.framework.declare import (
+    IMMUTABLE,
+    Report,
+    as_created,
+    creation,
+    field,
+    given,
+    one_of,
+    required_saying,
+    section,
+    struct,
+    update,
+)
 from konverge.apiserver.kinds.rules.defaults import fill, section_of
-from konverge.apiserver.kinds.rules.names import qualified_name
-from konverge.apiserver.kinds.rules.quantities import NANO, amount
+from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, qualified_name
+from konverge.apiserver.kinds.rules.quantities import NANO, amount, quantity_positive
+from konverge.apiserver.kinds.rules.selectors import label_selector
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+
+ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+VOLUME_MODES = ("Block", "Filesystem")
+
+
+def access_modes(value: Any, path: str, report: Report) -> bool:
+    """Known modes; ReadWriteOncePod stands alone."""
+    for mode in value:
+        if mode not in ACCESS_MODES:
+            report.not_supported(path, mode, ACCESS_MODES)
+    known = {mode for mode in value if mode in ACCESS_MODES}
+    if "ReadWriteOncePod" in known and len(known) > 1:
+        return report.forbidden(path, "may not use ReadWriteOncePod with other access modes")
+    return True
+
+
+def _storage_request(value: Any, path: str, report: Report) -> bool:
+    requests = (value.get("resources") or {}).get("requests") or {}
+    place = f"{path}.resources[storage]"
+    if "storage" not in requests:
+        return report.required(place)
+    amount = requests["storage"]
+    return quantity_positive(amount, place, report) and resource_amount("storage", amount, place, report)
+
+
+def _group_of(value: Any, path: str, report: Report) -> bool:
+    group, kind = value.get("apiGroup") or "", value.get("kind") or ""
+    if not group and kind != "PersistentVolumeClaim":
+        report.invalid(path, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
+    return not group or dns_subdomain(group, f"{path}.apiGroup", report)
+
+
+_SOURCE = (field("name", required_saying("")), field("kind", required_saying("")), _group_of)
+
+
+def _sources_agree(value: Any, path: str, report: Report) -> bool:
+    source, reference = value.get("dataSource"), value.get("dataSourceRef")
+    if source is None or reference is None:
+        return True
+    if reference.get("namespace"):
+        detail = "may not be specified when dataSourceRef.namespace is specified"
+        return report.invalid(path, {}, detail)
+    matches = all(source.get(key) == reference.get(key) for key in ("apiGroup", "kind", "name"))
+    return matches or report.invalid(path, {}, "must match dataSourceRef")
+
+
+claim_spec = struct(
+    field("accessModes", required_saying("at least 1 access mode is required")),
+    field("selector", label_selector),
+    field("accessModes", access_modes),
+    _storage_request,
+    field("storageClassName", dns_subdomain),
+    given("volumeMode", one_of(*VOLUME_MODES)),
+    field("dataSource", struct(*_SOURCE)),
+    field("dataSourceRef", struct(*_SOURCE, field("namespace", dns_label))),
+    _sources_agree,
+    field("volumeAttributesClassName", dns_subdomain),
+)
+
 
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 _RESIZE = (

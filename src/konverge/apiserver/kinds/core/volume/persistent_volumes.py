@@ -8,13 +8,11 @@ from typing import Any
 
 from konverge.apiserver.go.diff import difference
 from konverge.apiserver.go.structs import internal
-from konverge.apiserver.kinds.core.node_warnings import term_warnings
+from konverge.apiserver.kinds.core.nodes import term_warnings
 from konverge.apiserver.kinds.core.pod.defaults import VOLUME_SOURCES, default_resource_list
 from konverge.apiserver.kinds.core.pod.scheduling import node_selector
 from konverge.apiserver.kinds.core.volume import sources
-from konverge.apiserver.kinds.core.volume.claim_spec import VOLUME_MODES, access_modes
-from konverge.apiserver.kinds.core.volume.claims import CLASS_ANNOTATION, basic_amount
-from konverge.apiserver.kinds.core.volume.paths import no_backsteps
+from konverge.apiserver.kinds.core.volume.claims import CLASS_ANNOTATION, VOLUME_MODES, access_modes, basic_amount
 from konverge.apiserver.kinds.core.volume.sources import needs
 from konverge.apiserver.kinds.core.volume.warnings import persistent_volume_warnings
 from konverge.apiserver.kinds.framework.declare import (
@@ -33,7 +31,7 @@ from konverge.apiserver.kinds.framework.declare import (
 )
 from konverge.apiserver.kinds.framework.lifecycle import status_kept
 from konverge.apiserver.kinds.rules.defaults import fill, section_of
-from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain
+from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, no_backsteps
 from konverge.apiserver.kinds.rules.quantities import quantity_positive
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy

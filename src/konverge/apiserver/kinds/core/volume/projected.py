@@ -6,13 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.go.structs import internal
-from konverge.apiserver.kinds.core.pod.field_refs import RESOURCE_IN_VOLUME, VOLUME_FIELDS, field_reference
-from konverge.apiserver.kinds.core.volume.paths import local_path
+from konverge.apiserver.kinds.core.pod.environment import RESOURCE_IN_VOLUME, VOLUME_FIELDS, field_reference
 from konverge.apiserver.kinds.framework.declare import Report, field, items, required, struct
-from konverge.apiserver.kinds.rules.metadata import ANNOTATIONS_LIMIT
+from konverge.apiserver.kinds.rules.names import (
+    ANNOTATIONS_LIMIT,
+    is_kubernetes_signer,
+    local_path,
+    signer_name,
+    trust_bundle_errors,
+)
 from konverge.apiserver.kinds.rules.numbers import within
 from konverge.apiserver.kinds.rules.selectors import label_selector
-from konverge.apiserver.kinds.rules.signers import is_kubernetes_signer, signer_name, trust_bundle_errors
 from konverge.objects.names import qualified_name_errors
 
 FILE_MODE = within(0, 0o777, "must be a number between 0 and 0777 (octal), both inclusive")

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from konverge.apiserver.kinds.core.volume.claim_spec import claim_spec
-from konverge.apiserver.kinds.core.volume.paths import absolute, descending, no_backsteps
+from konverge.apiserver.kinds.core.volume.claims import claim_spec
 from konverge.apiserver.kinds.core.volume.projected import FILE_MODE, KEYS, downward_files, projected
 from konverge.apiserver.kinds.framework.declare import (
     Field,
@@ -26,8 +25,15 @@ from konverge.apiserver.kinds.framework.declare import (
     section,
     struct,
 )
-from konverge.apiserver.kinds.rules.metadata import annotation_map
-from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, labels
+from konverge.apiserver.kinds.rules.names import (
+    absolute,
+    annotation_map,
+    descending,
+    dns_label,
+    dns_subdomain,
+    labels,
+    no_backsteps,
+)
 from konverge.apiserver.kinds.rules.numbers import inclusive, within
 from konverge.apiserver.kinds.rules.quantities import amount
 from konverge.objects.names import dns_subdomain_errors
