@@ -116,9 +116,9 @@ class RealCluster:
 
     async def _view(self, pod: str, address: str) -> View:
         try:
-            return View(asked=pod, address=address, members=await self.servers.nodes(address, timeout=10))
+            return View(pod=pod, address=address, members=await self.servers.nodes(address, timeout=10))
         except NacosError as error:
-            return View(asked=pod, address=address, error=str(error))
+            return View(pod=pod, address=address, error=str(error))
 
     async def until(self, holds: Callable[[Verdict], bool]) -> Verdict:
         """The first verdict of which it holds. A server that ended by itself is started again, as kubelets do."""

@@ -22,7 +22,7 @@ async def test_a_standalone_server(nacos: Path, tmp_path: Path) -> None:
     with real_cluster(nacos, tmp_path, 1) as cluster:
         verdict = await cluster.until(lambda verdict: verdict.healthy)
         assert verdict.version == "2.1.1"
-        assert [(one.pod, one.role) for one in verdict.standings] == [("nacos-0", "standalone")]
+        assert [(one.pod, one.role) for one in verdict.members] == [("nacos-0", "standalone")]
         address = cluster.addresses["nacos-0"]
         for question in (cluster.servers.state, cluster.servers.ready):
             with pytest.raises(NacosError) as caught:
@@ -35,7 +35,7 @@ async def test_three_servers_lose_and_find_each_other(nacos: Path, tmp_path: Pat
         whole = await cluster.until(lambda verdict: verdict.healthy)
         assert whole.verified == 3
         assert "nacos_config" in whole.leaders
-        follower = next(one.pod for one in whole.standings if one.role == "follower")
+        follower = next(one.pod for one in whole.members if one.role == "follower")
 
         cluster.kill(follower)
         less = await cluster.until(lambda verdict: verdict.quorum and not verdict.healthy and verdict.leader != "")
@@ -64,7 +64,7 @@ async def test_three_servers_lose_and_find_each_other(nacos: Path, tmp_path: Pat
         again = await cluster.until(lambda verdict: verdict.healthy)
         assert again.leaders[LEADING_GROUP].term >= led.leaders[LEADING_GROUP].term
 
-        last = next(one.pod for one in again.standings if one.role == "follower")
+        last = next(one.pod for one in again.members if one.role == "follower")
         gone = f"{cluster.addresses[last]}:7848"
         cluster.kill(last)
         await cluster.until(

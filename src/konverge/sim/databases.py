@@ -18,12 +18,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from konverge.operators.nacos.database import faults, passwords, scripts
-from konverge.operators.nacos.database.contract import Engine, Target
+from konverge.operators.nacos.database import errors, passwords, scripts
 from konverge.operators.nacos.database.errors import DatabaseError
-from konverge.operators.nacos.database.lines import family_of
 from konverge.operators.nacos.database.operations import StoredDatabases
-from konverge.operators.nacos.database.scripts import SENTINEL, Statement
+from konverge.operators.nacos.database.protocol import Engine, Target
+from konverge.operators.nacos.database.scripts import SENTINEL, Statement, family_of
 from konverge.operators.nacos.database.store import Connector, Store, User
 
 _BCRYPT_ALPHABET = bytes.maketrans(b"+/", b"./")
@@ -168,9 +167,9 @@ class _Servers(Connector):
     async def connect(self, target: Target, *, timeout: float) -> AsyncIterator[Store]:
         server = self._servers.get((target.host, target.port))
         if server is None:
-            raise faults.network_fault(socket.gaierror(-2, "Name or service not known"), target)
+            raise errors.network_error(socket.gaierror(-2, "Name or service not known"), target)
         if server.down or server.engine != target.engine:
-            raise faults.network_fault(ConnectionRefusedError(111, "Connection refused"), target)
+            raise errors.network_error(ConnectionRefusedError(111, "Connection refused"), target)
         server.connections += 1
         await server.answer(target)
         _refuse_tls(server, target)
@@ -183,7 +182,7 @@ def _refuse_tls(server: SimulatedServer, target: Target) -> None:
     if mode in ("disable", "prefer"):
         return
     if not server.tls:
-        raise faults.no_tls(target)
+        raise errors.no_tls(target)
     name = target.tls.server_name or target.host
     wrong_name = mode == "verify-full" and name not in server.names
     if mode != "require" and (target.tls.ca.strip() != server.ca.strip() or wrong_name):
@@ -202,8 +201,8 @@ def _refuse_login(server: SimulatedServer, target: Target) -> None:
 
 def _said(target: Target, sqlstate: str, number: int, text: str) -> DatabaseError:
     if target.engine == "postgresql":
-        return faults.postgres_fault(sqlstate, text, target)
-    return faults.mysql_fault(number, text, target)
+        return errors.postgres_error(sqlstate, text, target)
+    return errors.mysql_error(number, text, target)
 
 
 def _lost(target: Target) -> DatabaseError:
@@ -226,11 +225,11 @@ class _MemoryStore(Store):
     async def refuse_unless_writable(self) -> None:
         await self._server.answer(self._target)
         if self._server.read_only and self._target.engine == "mysql":
-            raise faults.read_only_server(self._target, "read_only")
+            raise errors.read_only_server(self._target, "read_only")
         if self._server.read_only == "standby":
-            raise faults.standby(self._target)
+            raise errors.standby(self._target)
         if self._server.read_only:
-            raise faults.read_only_transactions(self._target)
+            raise errors.read_only_transactions(self._target)
 
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[None]:

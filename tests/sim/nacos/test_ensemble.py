@@ -53,10 +53,10 @@ class Play:
     def _view(self, settings: Settings) -> View:
         member = self.members.get(settings.pod)
         if member is None or not member.open or member.frozen:
-            return View(asked=settings.pod, address=settings.ip, error="Unreachable: refused")
+            return View(pod=settings.pod, address=settings.ip, error="Unreachable: refused")
         listed = bodies.members(self.ensemble, member)
         body = msgspec.json.encode(bodies.result(listed, code=200, message=None))
-        return View(asked=settings.pod, address=settings.ip, members=answers.members(body))
+        return View(pod=settings.pod, address=settings.ip, members=answers.members(body))
 
     def up(self) -> Verdict:
         """All started, and settled."""

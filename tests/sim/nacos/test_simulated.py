@@ -83,8 +83,8 @@ class Play:
         try:
             members = await self.servers.nodes(address, identity=identity, timeout=timeout)
         except NacosError as error:
-            return View(asked=name, address=address, error=str(error))
-        return View(asked=name, address=address, members=members)
+            return View(pod=name, address=address, error=str(error))
+        return View(pod=name, address=address, members=members)
 
     async def address(self, pod: str = "nacos-0") -> str:
         return (await self.pods())[pod].status.pod_ip or ""
@@ -128,7 +128,7 @@ async def test_a_standalone_server() -> None:
         await play.after(90)
         verdict = await play.verdict()
         assert verdict.healthy, verdict.problems
-        assert [one.role for one in verdict.standings] == ["standalone"]
+        assert [one.role for one in verdict.members] == ["standalone"]
 
 
 async def test_a_killed_server_is_started_again_by_its_kubelet() -> None:

@@ -25,9 +25,9 @@ from konverge.operators.nacos.database import (
     is_bcrypt,
     scripts,
 )
-from konverge.operators.nacos.database.lines import family_of
 from konverge.operators.nacos.database.operations import StoredDatabases
 from konverge.operators.nacos.database.passwords import Hasher
+from konverge.operators.nacos.database.scripts import family_of
 from konverge.operators.nacos.database.store import Connector, Store
 
 LIMIT = 30.0

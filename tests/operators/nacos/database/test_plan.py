@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from konverge.operators.nacos.database import DatabaseError, Engine, Policy
-from konverge.operators.nacos.database.lines import Family
 from konverge.operators.nacos.database.plan import Layout, Plan, decide
-from konverge.operators.nacos.database.scripts import SENTINEL, Schema, schema
+from konverge.operators.nacos.database.scripts import SENTINEL, Family, Schema, schema
 
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 FAMILIES: tuple[Family, ...] = get_args(Family)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.operators.nacos.database import Engine, mysql_script, postgres_script, scripts
-from konverge.operators.nacos.database.lines import Family
+from konverge.operators.nacos.database import DatabaseError, Engine, mysql_script, postgres_script, scripts
+from konverge.operators.nacos.database.scripts import Family
 
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 FAMILIES: tuple[Family, ...] = get_args(Family)
@@ -88,3 +88,27 @@ def test_scripts_can_be_run_again_and_hold_no_user(line: str) -> None:
 def test_the_default_admin_is_added_on_demand() -> None:
     assert mysql_script("2.0", default_admin=True).count("INSERT INTO") == 2
     assert postgres_script("2.0", default_admin=True).endswith("WHERE known = 0;\n\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "family"),
+    [
+        ("1.4", "until-2.4"),
+        ("2.0", "until-2.4"),
+        ("2.4", "until-2.4"),
+        ("v2.4.3-slim", "until-2.4"),
+        ("2.5", "since-2.5"),
+        ("2.10", "since-2.5"),
+        ("3.0", "since-2.5"),
+        ("10.0", "since-2.5"),
+    ],
+)
+def test_the_family_of_a_line(line: str, family: str) -> None:
+    assert scripts.family_of(line) == family
+
+
+@pytest.mark.parametrize("line", ["", "latest", "2", "x2.4", "2.x"])
+def test_a_text_that_is_not_a_line_is_refused(line: str) -> None:
+    with pytest.raises(DatabaseError) as caught:
+        scripts.family_of(line)
+    assert caught.value.reason == "InvalidTarget"

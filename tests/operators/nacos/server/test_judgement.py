@@ -20,11 +20,11 @@ def member(number: int, leader: int | None = 0, term: int = 1, **changes: object
 
 
 def view(asked: int, *members: Member) -> View:
-    return View(asked=f"nacos-{asked}", address=f"10.0.0.{asked}", members=members)
+    return View(pod=f"nacos-{asked}", address=f"10.0.0.{asked}", members=members)
 
 
 def failed(asked: int) -> View:
-    return View(asked=f"nacos-{asked}", address=f"10.0.0.{asked}", error="Timeout: 10.0.0.1:8848 did not answer")
+    return View(pod=f"nacos-{asked}", address=f"10.0.0.{asked}", error="Timeout: 10.0.0.1:8848 did not answer")
 
 
 def everybody(**changes: object) -> list[View]:
@@ -35,8 +35,8 @@ def everybody(**changes: object) -> list[View]:
 def test_all_well_by_host_names() -> None:
     verdict = judge(everybody(), 3)
     assert (verdict.healthy, verdict.leader, verdict.version) == (True, "nacos-0", "2.4.3")
-    assert [one.role for one in verdict.standings] == ["leader", "follower", "follower"]
-    assert [one.pod for one in verdict.standings] == ["nacos-0", "nacos-1", "nacos-2"]
+    assert [one.role for one in verdict.members] == ["leader", "follower", "follower"]
+    assert [one.pod for one in verdict.members] == ["nacos-0", "nacos-1", "nacos-2"]
 
 
 def test_all_well_by_addresses() -> None:
@@ -97,7 +97,7 @@ def test_three_that_each_know_only_themselves_are_no_cluster() -> None:
 def test_a_leader_alone_is_no_leader() -> None:
     verdict = judge([everybody()[0], failed(1), failed(2)], 3)
     assert (verdict.leader, verdict.quorum) == ("", False)
-    assert [one.role for one in verdict.standings] == ["", "", ""]
+    assert [one.role for one in verdict.members] == ["", "", ""]
 
 
 def test_growing_needs_the_larger_majority() -> None:
@@ -132,7 +132,7 @@ def test_a_server_that_was_taken_out_of_the_groups_is_not_well() -> None:
     now = frozenset(f"{host}:7848" for host in HOSTS[:2])
     verdict = judge(everybody(groups={LEADING_GROUP: now}), 3)
     assert (verdict.healthy, verdict.quorum, verdict.outside) == (False, True, ("nacos-2",))
-    assert verdict.problems == ("nacos-2 is not counted by the raft groups: it was taken out of them",)
+    assert verdict.problems == ("nacos-2 is not counted by the raft groups: it was removed from them",)
     without = judge(everybody(groups={}), 3)
     assert (without.healthy, without.outside) == (True, ()), "older servers do not say whom they count"
     old = [view(i, *(member(j, groups={LEADING_GROUP: now} if j else {}) for j in range(3))) for i in range(3)]
@@ -195,7 +195,7 @@ members = st.builds(
 views = st.lists(
     st.builds(
         View,
-        asked=st.sampled_from([f"nacos-{i}" for i in range(5)]),
+        pod=st.sampled_from([f"nacos-{i}" for i in range(5)]),
         address=st.sampled_from(["10.0.0.1", "", "::1"]),
         members=st.lists(members, max_size=5).map(tuple),
         error=st.sampled_from(["", "Timeout: late"]),

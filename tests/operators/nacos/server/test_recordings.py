@@ -80,9 +80,9 @@ CASES = {
 def _verdict(name: str, case: Case) -> Verdict:
     members = answers.members((ANSWERS / f"{name}.json").read_bytes())
     views = [
-        View(asked=f"nacos-{one.port}", address="127.0.0.1", port=one.port, members=members)
+        View(pod=f"nacos-{one.port}", address="127.0.0.1", port=one.port, members=members)
         if one.port in case.alive
-        else View(asked=f"nacos-{one.port}", address="127.0.0.1", port=one.port, error=DEAD)
+        else View(pod=f"nacos-{one.port}", address="127.0.0.1", port=one.port, error=DEAD)
         for one in members
     ]
     return judge(views, len(members))
@@ -112,10 +112,10 @@ def test_recording(name: str) -> None:
 def test_each_group_has_its_own_leader(name: str) -> None:
     verdict = _verdict(name, CASES[name])
     assert len({leader.address for leader in verdict.leaders.values()}) > 1
-    led = {group: one.pod for one in verdict.standings for group in one.leads}
+    led = {group: one.pod for one in verdict.members for group in one.leads}
     assert sorted(led) == sorted(verdict.leaders)
     assert led[LEADING_GROUP] == verdict.leader
-    assert [one.role for one in verdict.standings].count("leader") == 1
+    assert [one.role for one in verdict.members].count("leader") == 1
 
 
 def test_a_database_of_its_own_needs_no_config_group() -> None:
@@ -126,6 +126,6 @@ def test_a_database_of_its_own_needs_no_config_group() -> None:
 
 def test_a_standalone_server_is_no_leader_of_anybody() -> None:
     verdict = _verdict("2.1.1-standalone-no-raft", CASES["2.1.1-standalone-no-raft"])
-    assert [one.role for one in verdict.standings] == ["standalone"]
+    assert [one.role for one in verdict.members] == ["standalone"]
     assert verdict.quorum
     assert verdict.leaders == {}

@@ -1,13 +1,11 @@
-"""The databases behind Nacos: schema, admin user, checks; PostgreSQL, MySQL and MariaDB.
-
-Refinements of the first sketch of this seam: `rotate_admin` also takes a plain `password` (compared with the stored
-hash, so that the same Secret never rewrites the row) and the `previous` admin to remove; `ensure_schema` has
-`default_admin` for servers before 2.4; `bcrypt_hash` is awaited. `line_of` reads the line out of an image reference.
-"""
+"""The databases behind Nacos (PostgreSQL, MySQL and MariaDB): schema, admin user, checks."""
 
 from __future__ import annotations
 
-from konverge.operators.nacos.database.contract import (
+from konverge.operators.nacos.database.errors import WRONG_INPUT, DatabaseError, Reason, quote_name
+from konverge.operators.nacos.database.operations import RealDatabases
+from konverge.operators.nacos.database.passwords import bcrypt_hash, is_bcrypt
+from konverge.operators.nacos.database.protocol import (
     AdminOutcome,
     Databases,
     Engine,
@@ -17,12 +15,7 @@ from konverge.operators.nacos.database.contract import (
     Tls,
     TlsMode,
 )
-from konverge.operators.nacos.database.errors import WRONG_INPUT, DatabaseError, Reason
-from konverge.operators.nacos.database.lines import line_of
-from konverge.operators.nacos.database.passwords import bcrypt_hash, is_bcrypt
-from konverge.operators.nacos.database.real import RealDatabases
 from konverge.operators.nacos.database.scripts import mysql_script, postgres_script
-from konverge.operators.nacos.database.targets import quote_name
 
 __all__ = [
     "WRONG_INPUT",
@@ -39,7 +32,6 @@ __all__ = [
     "TlsMode",
     "bcrypt_hash",
     "is_bcrypt",
-    "line_of",
     "mysql_script",
     "postgres_script",
     "quote_name",

@@ -1,13 +1,18 @@
-"""Drivers, imported when they are first needed, and on a thread: that takes a tenth of a second of CPU."""
+"""What both drivers need: their import, and TLS contexts in the five modes of libpq.
+
+A driver is imported when it is first needed, and on a thread: the import takes a tenth of a second of CPU (measured).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
+import ssl
 from types import ModuleType
 from typing import Any
 
 from konverge.operators.nacos.database.errors import DatabaseError
+from konverge.operators.nacos.database.protocol import Tls
 
 _loaded: dict[str, ModuleType] = {}
 
@@ -21,3 +26,43 @@ async def driver(module: str) -> Any:
             text = f"the Python package {module} is not installed: pip install 'konverge[nacos]'"
             raise DatabaseError("DriverMissing", text) from error
     return _loaded[module]
+
+
+class _Context(ssl.SSLContext):
+    """Sends and verifies another name than that of the host: drivers know only the host that they connect to."""
+
+    expected = ""
+
+    def wrap_bio(
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:
+        return super().wrap_bio(incoming, outgoing, server_side, self.expected or server_hostname, session)
+
+
+def tls_context(tls: Tls) -> ssl.SSLContext | None:
+    """None where the connection is not encrypted."""
+    if tls.mode == "disable":
+        return None
+    context = _Context(ssl.PROTOCOL_TLS_CLIENT)
+    context.expected = tls.server_name
+    context.check_hostname = tls.mode == "verify-full"
+    if tls.mode in ("prefer", "require"):
+        context.verify_mode = ssl.CERT_NONE
+    elif tls.ca:
+        _trust(context, tls.ca)
+    else:
+        context.load_default_certs()
+    return context
+
+
+def _trust(context: ssl.SSLContext, ca: str) -> None:
+    try:
+        context.load_verify_locations(cadata=ca)
+    except (ssl.SSLError, ValueError) as error:
+        text = "the CA for the database is not a bundle of certificates in PEM: put the certificate into the Secret"
+        raise DatabaseError("InvalidTarget", text) from error

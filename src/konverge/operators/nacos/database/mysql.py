@@ -1,12 +1,12 @@
 """MySQL and MariaDB, by PyMySQL on worker threads.
 
-The socket is opened by the event loop and only then handed to the driver; a second handle on it stays here. When the
-call is cancelled (its time is over), that handle shuts the connection down, the thread's call ends at once, and no
-thread is left behind waiting for a server.
+The event loop opens the socket and then hands it to the driver; a second handle on it stays here. When the call is
+cancelled (its time is over), that handle shuts the connection down, the call in the thread ends at once, and no thread
+keeps waiting for a server.
 
-These engines commit every CREATE TABLE by themselves. So there is no whole transaction: the sentinel is written last,
-and an attempt that ended half-way is completed by the next. A named lock of the server keeps two operators apart; it
-ends with the connection.
+These engines commit every CREATE TABLE by themselves, so the schema is not created in one transaction: the sentinel is
+written last, and an attempt that ended half-way is completed by the next. A named lock of the server keeps two
+operators apart; it ends with the connection.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
-from konverge.operators.nacos.database import faults, tls
-from konverge.operators.nacos.database.contract import Engine, Target
-from konverge.operators.nacos.database.drivers import driver
+from konverge.operators.nacos.database import errors
+from konverge.operators.nacos.database.drivers import driver, tls_context
 from konverge.operators.nacos.database.errors import DatabaseError
-from konverge.operators.nacos.database.sqlstore import Session, SqlStore
+from konverge.operators.nacos.database.protocol import Engine, Target
+from konverge.operators.nacos.database.store import Session, SqlStore
 
 T = TypeVar("T")
 
@@ -48,24 +48,24 @@ _VERSION = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)")
 
 
 class MysqlConnector:
-    """Owns the threads: as many calls at once as there are, others wait within their own time limit."""
+    """Owns the threads: each runs one call at a time, further calls wait within their own time limit."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="konverge-mysql")
 
     @asynccontextmanager
     async def connect(self, target: Target, *, timeout: float) -> AsyncIterator[SqlStore]:
-        line = await self._line(target, timeout)
+        connection = await self._connection(target, timeout)
         try:
-            session = MysqlSession(line, target, timeout)
+            session = MysqlSession(connection, target, timeout)
             await session.begin()
             yield SqlStore(session)
-            await line.call(line.driver.close)
+            await connection.call(connection.driver.close)
         finally:
-            line.abort()
+            connection.abort()
 
-    async def _line(self, target: Target, timeout: float) -> _Line:
-        context = tls.context(target.tls)
+    async def _connection(self, target: Target, timeout: float) -> _Connection:
+        context = tls_context(target.tls)
         if context is None or target.tls.mode != "prefer":
             return await self._attempt(target, timeout, context)
         try:
@@ -75,9 +75,9 @@ class MysqlConnector:
                 raise
         return await self._attempt(target, timeout, None)
 
-    async def _attempt(self, target: Target, timeout: float, context: ssl.SSLContext | None) -> _Line:
+    async def _attempt(self, target: Target, timeout: float, context: ssl.SSLContext | None) -> _Connection:
         pymysql = await driver("pymysql")
-        connection = pymysql.connections.Connection(
+        client = pymysql.connections.Connection(
             host=target.tls.server_name or target.host,
             port=target.port,
             user=target.username.encode(),
@@ -91,44 +91,44 @@ class MysqlConnector:
             defer_connect=True,
         )
         opened = await _open(target, timeout)
-        line = _Line(connection, opened.dup(), target, self._threads)
+        connection = _Connection(client, opened.dup(), target, self._threads)
         try:
-            await line.call(connection.connect, opened)
+            await connection.call(client.connect, opened)
         except BaseException:
             opened.close()
-            line.abort()
+            connection.abort()
             raise
-        return line
+        return connection
 
 
 async def _open(target: Target, timeout: float) -> socket.socket:
     """A connected socket, in blocking mode; each address of the host gets its share of the time."""
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
-        for number, (family, kind, protocol, _, address) in enumerate(found, 1):
-            made = socket.socket(family, kind, protocol)
+        addresses = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+        for number, (family, kind, protocol, _, address) in enumerate(addresses, 1):
+            connection = socket.socket(family, kind, protocol)
             try:
-                made.setblocking(False)
-                async with asyncio.timeout(timeout / len(found)):
-                    await loop.sock_connect(made, address)
-                made.setblocking(True)
-                return made
+                connection.setblocking(False)
+                async with asyncio.timeout(timeout / len(addresses)):
+                    await loop.sock_connect(connection, address)
+                connection.setblocking(True)
+                return connection
             except OSError:
-                made.close()
-                if number == len(found):
+                connection.close()
+                if number == len(addresses):
                     raise
             except BaseException:
-                made.close()
+                connection.close()
                 raise
     except TimeoutError:
         raise
     except OSError as error:
-        raise faults.network_fault(error, target) from error
+        raise errors.network_error(error, target) from error
     raise DatabaseError("Unreachable", f"{target}: no address is known for the host: check its name, and DNS")
 
 
-class _Line:
+class _Connection:
     """The driver's connection, and the handle that ends whatever it is waiting for."""
 
     def __init__(self, driver: Any, handle: socket.socket, target: Target, threads: ThreadPoolExecutor) -> None:
@@ -140,57 +140,57 @@ class _Line:
     async def call(self, function: Callable[..., T], *arguments: Any) -> T:
         work = asyncio.get_running_loop().run_in_executor(self._threads, functools.partial(function, *arguments))
         try:
-            with _faults(self._target):
+            with _translated(self._target):
                 return await asyncio.shield(work)
         except asyncio.CancelledError:
-            self._hang_up()
+            self._shut_down()
             await asyncio.wait([work])
-            work.exception()  # says that the connection broke, which we did
+            work.exception()  # that the connection broke is no news: we closed it
             raise
 
-    def _hang_up(self) -> None:
+    def _shut_down(self) -> None:
         with contextlib.suppress(OSError):
             self._handle.shutdown(socket.SHUT_RDWR)
 
     def abort(self) -> None:
-        """Close without a word to the server; nothing happens to a connection that is closed."""
-        self._hang_up()
+        """Close without notifying the server; a connection that is closed already stays so."""
+        self._shut_down()
         self._handle.close()
         with contextlib.suppress(OSError):
             self.driver._force_close()
 
 
 @contextmanager
-def _faults(target: Target) -> Iterator[None]:
-    import pymysql  # by now it is there
+def _translated(target: Target) -> Iterator[None]:
+    import pymysql  # loaded by now
 
     try:
         yield
     except TimeoutError:
         raise
     except pymysql.err.MySQLError as error:
-        raise _fault(error, target) from error
+        raise _error(error, target) from error
     except OSError as error:
-        raise faults.network_fault(error, target) from error
+        raise errors.network_error(error, target) from error
     except RuntimeError as error:
         # An authentication plugin that needs a package of its own.
-        raise faults.mysql_fault(2059, str(error), target) from error
+        raise errors.mysql_error(2059, str(error), target) from error
 
 
-def _fault(error: Exception, target: Target) -> DatabaseError:
-    number, said = _told(error)
+def _error(error: Exception, target: Target) -> DatabaseError:
+    number, text = _number_and_text(error)
     original = getattr(error, "original_exception", None)
     if isinstance(original, OSError):
-        return faults.network_fault(original, target)
+        return errors.network_error(original, target)
     if number == _TLS_FAILED and isinstance(error.__cause__, ssl.SSLError):
-        return faults.network_fault(error.__cause__, target)
+        return errors.network_error(error.__cause__, target)
     if number == _TLS_FAILED:
-        return faults.no_tls(target)
-    return faults.mysql_fault(number, said, target)
+        return errors.no_tls(target)
+    return errors.mysql_error(number, text, target)
 
 
-def _told(error: Exception) -> tuple[int, str]:
-    """(number, text); some of the driver's errors have a text alone."""
+def _number_and_text(error: Exception) -> tuple[int, str]:
+    """Some of the driver's errors have a text alone."""
     if len(error.args) == 2 and isinstance(error.args[0], int):
         return error.args[0], str(error.args[1])
     return 0, str(error)
@@ -200,19 +200,19 @@ class MysqlSession(Session):
     engine: Engine = "mysql"
     columns = _COLUMNS
 
-    def __init__(self, line: _Line, target: Target, timeout: float) -> None:
-        self._line = line
+    def __init__(self, connection: _Connection, target: Target, timeout: float) -> None:
+        self._connection = connection
         self._target = target
         self._seconds = max(int(timeout), 1)
 
     async def fetch(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        return await self._line.call(self._rows, query.replace("?", "%s"), values)
+        return await self._connection.call(self._rows, query.replace("?", "%s"), values)
 
     async def execute(self, statement: str, *values: Any) -> None:
         await self.fetch(statement, *values)
 
     def _rows(self, query: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        with self._line.driver.cursor() as cursor:
+        with self._connection.driver.cursor() as cursor:
             cursor.execute(query, values or None)
             return list(cursor.fetchall())
 
@@ -226,15 +226,15 @@ class MysqlSession(Session):
         _refuse_old(state.get("version", ""), self._target)
         closed = [name for name in ("super_read_only", "read_only", "innodb_read_only") if _on(state.get(name, "OFF"))]
         if closed:
-            raise faults.read_only_server(self._target, closed[0])
+            raise errors.read_only_server(self._target, closed[0])
 
     @asynccontextmanager
     async def exclusive(self) -> AsyncIterator[None]:
         name = lock_name(self._target.database)
-        ((got,),) = await self.fetch("SELECT GET_LOCK(?, ?)", name, self._seconds)
-        if got != 1:
-            raise faults.occupied(self._target)
-        # What fails ends the connection, and with it both the transaction and the lock.
+        ((locked,),) = await self.fetch("SELECT GET_LOCK(?, ?)", name, self._seconds)
+        if locked != 1:
+            raise errors.occupied(self._target)
+        # An error ends the connection, and with it both the transaction and the lock.
         await self.execute("START TRANSACTION")
         yield
         await self.execute("COMMIT")
@@ -242,7 +242,7 @@ class MysqlSession(Session):
 
 
 def lock_name(database: str) -> str:
-    """Names of locks belong to the server, and have 64 characters at most."""
+    """Names of locks are shared by all databases of a server, and have 64 characters at most."""
     return f"konverge-nacos-{hashlib.sha256(database.encode()).hexdigest()[:32]}"
 
 
@@ -252,6 +252,6 @@ def _on(value: str) -> bool:
 
 def _refuse_old(version: str, target: Target) -> None:
     product = "MariaDB" if "mariadb" in version.lower() else "MySQL"
-    found = _VERSION.match(version)
-    if found and (int(found[1]), int(found[2])) < OLDEST[product]:
-        raise faults.too_old(target, f"{product} {version}", ".".join(map(str, OLDEST[product])))
+    match = _VERSION.match(version)
+    if match and (int(match[1]), int(match[2])) < OLDEST[product]:
+        raise errors.too_old(target, f"{product} {version}", ".".join(map(str, OLDEST[product])))

@@ -1,30 +1,32 @@
-"""What the operator has done to databases, on any store: the schema, the admin, the check.
+"""The operations on a database: ensure the schema, rotate the administrator, check. `RealDatabases` runs them.
 
-Each operation looks before it locks: when nothing is to be done (which is nearly always), nothing is written and
-nobody waits. When something is, it looks again behind the lock, because another operator may have been faster.
+Each operation reads before it locks: when there is nothing to do (which is nearly always), it writes nothing and waits
+for no lock. Otherwise it reads again under the lock, because another operator may have been faster.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from konverge.operators.nacos.database.contract import AdminOutcome, Databases, Policy, SchemaOutcome, Target
+from konverge.operators.nacos.database import postgres
 from konverge.operators.nacos.database.errors import DatabaseError
-from konverge.operators.nacos.database.lines import family_of
-from konverge.operators.nacos.database.passwords import Hasher, refuse_unusable_hash, refuse_unusable_password
+from konverge.operators.nacos.database.mysql import MysqlConnector
+from konverge.operators.nacos.database.passwords import Bcrypt, Hasher, refuse_unusable_hash, refuse_unusable_password
 from konverge.operators.nacos.database.plan import Plan, decide
-from konverge.operators.nacos.database.scripts import Schema, schema
+from konverge.operators.nacos.database.protocol import AdminOutcome, Databases, Policy, SchemaOutcome, Target
+from konverge.operators.nacos.database.scripts import Schema, family_of, schema
 from konverge.operators.nacos.database.store import Connector, Store, User
-from konverge.operators.nacos.database.targets import refuse_unusable
 
 LONGEST_USERNAME = 50
-"""Of the column users.username."""
+"""The length of the column users.username."""
+_LONGEST_NAME = 255
+_LONGEST_SECRET = 4096
 
 
 class StoredDatabases(Databases):
-    """`Databases` on whatever opens stores."""
+    """`Databases` on top of a connector that opens stores."""
 
     def __init__(self, connector: Connector, hasher: Hasher) -> None:
         self._connector = connector
@@ -69,19 +71,19 @@ class StoredDatabases(Databases):
         obsolete = previous if previous != username else ""
         async with self._open(target, timeout) as store:
             await store.refuse_unless_writable()
-            if await self._is_so(store, username, password_hash, password, obsolete):
+            if await self._is_admin(store, username, password_hash, password, obsolete):
                 return AdminOutcome(performed=False, message=f"{username} is the administrator already")
             hashed = password_hash or await self._hasher.hash(password)
             async with store.exclusive():
-                # Of two operators that were given a password, the second finds the first one's hash: equally good.
-                late = await self._is_so(store, username, password_hash, password, obsolete)
+                # Of two operators with the same plain password, the second keeps the hash that the first one wrote.
+                late = await self._is_admin(store, username, password_hash, password, obsolete)
                 if not late:
                     await _make_admin(store, username, hashed, obsolete)
         gone = f"; the former administrator {obsolete} was removed" if obsolete else ""
         message = f"{username} is the administrator with the new password{gone}"
         return AdminOutcome(performed=not late, message=message)
 
-    async def _is_so(self, store: Store, username: str, password_hash: str, password: str, obsolete: str) -> bool:
+    async def _is_admin(self, store: Store, username: str, password_hash: str, password: str, obsolete: str) -> bool:
         user = await store.user(username)
         if user is None or not (user.enabled and user.admin):
             return False
@@ -96,7 +98,7 @@ class StoredDatabases(Databases):
 
     @asynccontextmanager
     async def _open(self, target: Target, timeout: float) -> AsyncIterator[Store]:
-        refuse_unusable(target)
+        _refuse_unusable(target)
         try:
             async with asyncio.timeout(timeout), self._connector.connect(target, timeout=timeout) as store:
                 yield store
@@ -129,6 +131,32 @@ async def _make_admin(store: Store, username: str, hashed: str, obsolete: str) -
         await store.remove_user(obsolete)
 
 
+def _refuse_unusable(target: Target) -> None:
+    """Raises InvalidTarget for what no server could accept, before anything is tried."""
+    for name, text, longest in (
+        ("host", target.host, _LONGEST_NAME),
+        ("database", target.database, _LONGEST_NAME),
+        ("username", target.username, _LONGEST_NAME),
+        ("password", target.password, _LONGEST_SECRET),
+    ):
+        if not text and name != "password":
+            raise DatabaseError("InvalidTarget", f"the database's {name} is empty: set it")
+        if "\0" in text or len(text) > longest:
+            raise DatabaseError("InvalidTarget", f"the database's {name} has a zero byte or is longer than {longest}")
+        if not _encodable(text):
+            raise DatabaseError("InvalidTarget", f"the database's {name} is not valid Unicode")
+    if not 0 < target.port < 65536:
+        raise DatabaseError("InvalidTarget", f"{target.port} is not a port: use a number from 1 to 65535")
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _refuse_credentials(username: str, password_hash: str, password: str) -> None:
     if not username or len(username) > LONGEST_USERNAME or "\0" in username:
         text = f"the admin's username must have 1 to {LONGEST_USERNAME} characters, and no zero byte"
@@ -147,3 +175,20 @@ def _late(target: Target, timeout: float) -> str:
         f"{target} did not finish within {timeout:g} s: it is overloaded, locked by another session, or behind a "
         "firewall that drops packets; raise timeoutSeconds if it is only slow"
     )
+
+
+class _Engines(Connector):
+    def __init__(self) -> None:
+        self._mysql = MysqlConnector()
+
+    def connect(self, target: Target, *, timeout: float) -> AbstractAsyncContextManager[Store]:
+        if target.engine == "postgresql":
+            return postgres.connect(target, timeout=timeout)
+        return self._mysql.connect(target, timeout=timeout)
+
+
+class RealDatabases(StoredDatabases):
+    """PostgreSQL, MySQL and MariaDB; one for a whole operator. A driver is imported when its engine is first used."""
+
+    def __init__(self) -> None:
+        super().__init__(_Engines(), Bcrypt())

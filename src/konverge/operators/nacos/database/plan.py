@@ -1,8 +1,8 @@
-"""What is to be done to a database: a pure decision from what is there, what is needed, and the policy.
+"""The changes that a database needs: a pure decision from its tables, the schema, and the policy.
 
-Changes only ever add. A table of the right name that lacks columns no release of Nacos added later belongs to somebody
-else: then nothing is touched. A database that lacks tables (an earlier attempt ended half-way, or the servers were
-upgraded from 2.4) is completed.
+Changes only ever add. A table of the right name that lacks a column which Nacos had from the start belongs to another
+application: then nothing is touched. A database that lacks tables (an earlier attempt ended half-way, or the servers
+were upgraded from 2.4) is completed.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from konverge.operators.nacos.database.contract import Policy
 from konverge.operators.nacos.database.errors import DatabaseError
+from konverge.operators.nacos.database.protocol import Policy
 from konverge.operators.nacos.database.scripts import SENTINEL, Schema, Statement
 
 Layout = Mapping[str, frozenset[str]]
@@ -20,13 +20,13 @@ Layout = Mapping[str, frozenset[str]]
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """Run `statements`, then record `version`; an empty plan has none, and leaves everything as it is."""
+    """Run `statements`, then record `version`. An empty plan has no statements, and changes nothing."""
 
     statements: tuple[Statement, ...]
     version: int
     message: str
     first_users: bool = False
-    """The table of users is made by this plan, or by an earlier attempt that did not finish."""
+    """The table of users is created by this plan, or was by an earlier attempt that did not finish."""
 
 
 def decide(layout: Layout, recorded: int | None, schema: Schema, policy: Policy, wanted: int) -> Plan:
@@ -34,7 +34,7 @@ def decide(layout: Layout, recorded: int | None, schema: Schema, policy: Policy,
     missing = _missing(layout, schema)
     if policy == "Never":
         _refuse_missing(missing)
-        return Plan((), recorded or 0, "the policy is Never, and all tables are there")
+        return Plan((), recorded or 0, "the policy is Never, and all tables exist")
     if recorded is not None and recorded > wanted and policy != "IfNotPresent":
         raise DatabaseError("VersionMismatch", _newer(recorded, wanted))
     begun = SENTINEL in layout and recorded is None
@@ -43,13 +43,13 @@ def decide(layout: Layout, recorded: int | None, schema: Schema, policy: Policy,
     return Plan(
         _needed(layout, schema, everything=begun or policy != "IfNotPresent"),
         max(recorded or 0, wanted),
-        _story(layout, missing, schema),
+        _summary(layout, missing, schema),
         first_users=begun or "users" not in layout,
     )
 
 
 def _missing(layout: Layout, schema: Schema) -> list[str]:
-    """Names of tables and of columns (table.column) that are to be added."""
+    """Names of tables and of columns (table.column) to be added."""
     addable = schema.can_add()
     missing: list[str] = []
     foreign: list[str] = []
@@ -96,18 +96,20 @@ def _foreign(foreign: list[str]) -> str:
 
 def _newer(recorded: int, wanted: int) -> str:
     return (
-        f"the database has schema version {recorded}, and {wanted} is asked for: nothing was changed; "
+        f"the database has schema version {recorded}, and the resource asks for {wanted}: nothing was changed; "
         f"set schemaVersion to {recorded} or more"
     )
 
 
 def _untouched(recorded: int | None) -> str:
     return (
-        "all tables are there, not made by this operator" if recorded is None else f"schema version {recorded} is there"
+        "all tables exist, not created by this operator"
+        if recorded is None
+        else f"schema version {recorded} is in place"
     )
 
 
-def _story(layout: Layout, missing: list[str], schema: Schema) -> str:
+def _summary(layout: Layout, missing: list[str], schema: Schema) -> str:
     if not missing:
         return "the schema was applied again"
     if not any(table in layout for table in schema.needs()):

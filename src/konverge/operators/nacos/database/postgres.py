@@ -1,9 +1,9 @@
 """PostgreSQL, by asyncpg.
 
-A connection is one transaction (read committed: each statement sees what others have committed before it). What changes
-stands behind an advisory lock that ends with it, so that it also holds behind a pooler, and so that a process that dies
-leaves nothing behind. The server is told the time limit as well: a client that gave up must not leave a session there
-that waits for a lock.
+A connection is one transaction (read committed: each statement sees what others have committed before it). Changes are
+made under an advisory lock that ends with the transaction: so it also works through a pooler, and a process that dies
+leaves nothing behind. The server gets the time limit as well: a client that gave up must not leave a session there that
+waits for a lock.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from konverge.operators.nacos.database import faults, tls
-from konverge.operators.nacos.database.contract import Engine, Target
-from konverge.operators.nacos.database.drivers import driver
+from konverge.operators.nacos.database import errors
+from konverge.operators.nacos.database.drivers import driver, tls_context
 from konverge.operators.nacos.database.errors import DatabaseError
-from konverge.operators.nacos.database.sqlstore import Session, SqlStore
+from konverge.operators.nacos.database.protocol import Engine, Target
+from konverge.operators.nacos.database.store import Session, SqlStore
 
 OLDEST = 100000
 """server_version_num of PostgreSQL 10: older ones get no fixes, and no test here."""
@@ -28,7 +28,7 @@ OLDEST = 100000
 LOCK = int.from_bytes(b"nacos", "big")
 """The key of the advisory lock; such locks belong to one database, so all operators take the same."""
 
-_GOODBYE = 1.0
+_CLOSE_TIMEOUT = 1.0
 
 _COLUMNS = """
 SELECT c.relname::text, a.attname::text FROM pg_catalog.pg_class c
@@ -51,8 +51,8 @@ async def connect(target: Target, *, timeout: float) -> AsyncIterator[SqlStore]:
         await session.begin()
         yield SqlStore(session)
         await session.execute("COMMIT")
-        with _faults(target):
-            await connection.close(timeout=_GOODBYE)
+        with _translated(target):
+            await connection.close(timeout=_CLOSE_TIMEOUT)
     except BaseException:
         # No ROLLBACK: a server that does not answer would not answer that either, and it rolls back by itself.
         connection.terminate()
@@ -61,7 +61,7 @@ async def connect(target: Target, *, timeout: float) -> AsyncIterator[SqlStore]:
 
 
 async def _connection(target: Target, timeout: float) -> Any:
-    context = tls.context(target.tls)
+    context = tls_context(target.tls)
     if context is None or target.tls.mode != "prefer":
         return await _attempt(target, timeout, context)
     try:
@@ -75,7 +75,7 @@ async def _connection(target: Target, timeout: float) -> Any:
 
 async def _attempt(target: Target, timeout: float, context: ssl.SSLContext | None) -> Any:
     asyncpg = await driver("asyncpg")
-    with _faults(target):
+    with _translated(target):
         return await asyncpg.connect(
             host=target.host,
             port=target.port,
@@ -92,26 +92,26 @@ async def _attempt(target: Target, timeout: float, context: ssl.SSLContext | Non
 
 
 @contextmanager
-def _faults(target: Target) -> Iterator[None]:
-    import asyncpg  # by now it is there
+def _translated(target: Target) -> Iterator[None]:
+    import asyncpg  # loaded by now
 
     try:
         yield
     except TimeoutError:
-        raise  # an OSError too, but the caller's to explain
+        raise  # an OSError too, but the caller explains it
     except asyncpg.PostgresError as error:
-        raise faults.postgres_fault(error.sqlstate or "", str(error), target) from error
+        raise errors.postgres_error(error.sqlstate or "", str(error), target) from error
     except asyncpg.InterfaceError as error:
-        raise DatabaseError("Interrupted", f"{target}: the connection was lost; it will be tried again") from error
+        raise DatabaseError("Interrupted", f"{target}: the connection was lost; the operator will try again") from error
     except ConnectionError as error:
-        # The driver's own have no number: the server answered that it does not speak TLS.
+        # The driver's own errors have no number: the server answered that it does not support TLS.
         raise (
-            faults.no_tls(target)
+            errors.no_tls(target)
             if error.errno is None and target.tls.mode != "disable"
-            else faults.network_fault(error, target)
+            else errors.network_error(error, target)
         ) from error
     except OSError as error:
-        raise faults.network_fault(error, target) from error
+        raise errors.network_error(error, target) from error
 
 
 class PostgresSession(Session):
@@ -124,21 +124,21 @@ class PostgresSession(Session):
         self._limit = f"{max(int(timeout * 1000), 1)}ms"
 
     async def fetch(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        with _faults(self._target):
+        with _translated(self._target):
             return [tuple(row) for row in await self._connection.fetch(_numbered(query), *values)]
 
     async def execute(self, statement: str, *values: Any) -> None:
-        with _faults(self._target):
+        with _translated(self._target):
             await self._connection.execute(_numbered(statement) if values else statement, *values)
 
     async def refuse_unless_writable(self) -> None:
         ((number, version, standby, read_only),) = await self.fetch(_STATE)
         if number < OLDEST:
-            raise faults.too_old(self._target, f"PostgreSQL {version}", str(OLDEST // 10000))
+            raise errors.too_old(self._target, f"PostgreSQL {version}", str(OLDEST // 10000))
         if standby:
-            raise faults.standby(self._target)
+            raise errors.standby(self._target)
         if read_only == "on":
-            raise faults.read_only_transactions(self._target)
+            raise errors.read_only_transactions(self._target)
 
     async def begin(self) -> None:
         """Settings that end with the transaction, because a pooler may give the session to others after it."""

@@ -1,9 +1,12 @@
 """The SQL that ships with the operator, and how it is read.
 
-The files in `sql/` are the one description of the schema: they are run as they are, and what tables and columns must
-be there is read out of them. They hold three forms of statements: CREATE TABLE IF NOT EXISTS, CREATE INDEX IF NOT
+The files in `sql/` are the only description of the schema: they are run as they are, and the tables and columns that
+must exist are read from them. They hold three forms of statements: CREATE TABLE IF NOT EXISTS, CREATE INDEX IF NOT
 EXISTS, and ALTER TABLE … ADD COLUMN, which is run where the column is missing. A script for other programs (psql, the
-mysql client in a Job) guards the last form in the way of its engine, and can therefore be run again and again.
+mysql client in a Job) guards the last form in the way of its engine, so it can be run any number of times.
+
+A line of releases is "major.minor". There are two families of schemas: until 2.4 (with aggregated configurations), and
+since 2.5, which all of 3.x shares (with gray releases).
 """
 
 from __future__ import annotations
@@ -12,11 +15,25 @@ import functools
 import re
 from collections.abc import Iterator
 from importlib import resources
+from typing import Literal
 
 import msgspec
 
-from konverge.operators.nacos.database.contract import Engine
-from konverge.operators.nacos.database.lines import Family, family_of
+from konverge.operators.nacos.database.errors import DatabaseError
+from konverge.operators.nacos.database.protocol import Engine
+
+Family = Literal["until-2.4", "since-2.5"]
+
+_LINE = re.compile(r"v?(\d{1,3})\.(\d{1,3})(?![\d])")
+
+
+def family_of(line: str) -> Family:
+    """Which schema servers of a line need; patch levels and suffixes are ignored."""
+    match = _LINE.match(line)
+    if match is None:
+        raise DatabaseError("InvalidTarget", f'"{line[:40]}" is not a line of Nacos: use major and minor, as in "2.4"')
+    return "since-2.5" if (int(match[1]), int(match[2])) >= (2, 5) else "until-2.4"
+
 
 SENTINEL = "nacos_schema_version"
 
@@ -29,7 +46,7 @@ _NO_COLUMN = frozenset({"CONSTRAINT", "UNIQUE", "PRIMARY", "KEY", "INDEX"})
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """One statement. `columns`: those that it gives to its table; `adds`: it adds one column to a table that exists."""
+    """One statement. `columns`: those that it adds to its table; `adds`: the one that it adds to an existing table."""
 
     text: str
     table: str
@@ -38,7 +55,7 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class Schema(msgspec.Struct, frozen=True):
-    """Everything that one family needs in one engine, in the order in which it is made."""
+    """Everything that one family needs in one engine, in the order of creation."""
 
     statements: tuple[Statement, ...]
 
@@ -57,14 +74,14 @@ class Schema(msgspec.Struct, frozen=True):
 
 def split(script: str) -> list[str]:
     """The statements of a script, without comments; quotes hide semicolons and dashes."""
-    found, current = [], ""
+    statements, current = [], ""
     for part in _PART.findall(script):
         if part == ";":
-            found.append(current.strip())
+            statements.append(current.strip())
             current = ""
         elif not part.startswith("--"):
             current += part
-    return [statement for statement in (*found, current.strip()) if statement]
+    return [statement for statement in (*statements, current.strip()) if statement]
 
 
 def parse(script: str) -> tuple[Statement, ...]:
@@ -72,20 +89,20 @@ def parse(script: str) -> tuple[Statement, ...]:
 
 
 def _statement(text: str) -> Statement:
-    if found := _TABLE.match(text):
-        return Statement(text, found[1], frozenset(_columns(found[2])))
-    if found := _COLUMN.match(text):
-        return Statement(text, found[1], frozenset({found[2]}), found[2])
-    if found := _INDEX.match(text):
-        return Statement(text, found[1])
+    if match := _TABLE.match(text):
+        return Statement(text, match[1], frozenset(_columns(match[2])))
+    if match := _COLUMN.match(text):
+        return Statement(text, match[1], frozenset({match[2]}), match[2])
+    if match := _INDEX.match(text):
+        return Statement(text, match[1])
     raise ValueError(f"not a statement of a schema: {text[:80]}")
 
 
 def _columns(body: str) -> Iterator[str]:
     for line in body.splitlines():
-        found = _FIRST_WORD.match(line)
-        if found and found[1] not in _NO_COLUMN:
-            yield found[1]
+        word = _FIRST_WORD.match(line)
+        if word and word[1] not in _NO_COLUMN:
+            yield word[1]
 
 
 def _file(*path: str) -> str:
@@ -105,12 +122,12 @@ def default_admin() -> list[str]:
 
 
 def postgres_script(line: str, *, default_admin: bool = False) -> str:
-    """For psql: everything a line needs, to be run any number of times."""
+    """For psql: everything that a line needs; it can be run any number of times."""
     return _script("postgresql", line, default_admin)
 
 
 def mysql_script(line: str, *, default_admin: bool = False) -> str:
-    """For the mysql client, with a database selected: everything a line needs, to be run any number of times."""
+    """For the mysql client, with a database selected: everything that a line needs; can be run any number of times."""
     return _script("mysql", line, default_admin)
 
 
@@ -128,7 +145,7 @@ def _guarded_postgres(statement: Statement) -> str:
 
 
 def _guarded_mysql(statement: Statement) -> str:
-    """MySQL has no ADD COLUMN IF NOT EXISTS: the statement is made where it is needed, and is empty elsewhere."""
+    """MySQL has no ADD COLUMN IF NOT EXISTS: the statement is prepared where the column is missing, else empty."""
     where = f"table_schema = DATABASE() AND table_name = '{statement.table}' AND column_name = '{statement.adds}'"
     change = statement.text.replace("'", "''")
     return (

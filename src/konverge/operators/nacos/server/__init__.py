@@ -1,19 +1,30 @@
 """Nacos servers as the operator sees them: an HTTP client for every version's API, and a pure judgement of the answers.
 
-    views = [View(asked=pod, address=ip, members=await servers.nodes(ip, identity=identity, timeout=5)), …]
+    views = [View(pod=pod, address=ip, members=await servers.nodes(ip, identity=identity, timeout=5)), …]
     verdict = judge(views, replicas=3)
 
-Pods that could not be asked belong into the views too, with their `error`: a member counts only by its own word.
+Pods that could not be asked are views too, with their `error`: a member counts only by its own answer.
 """
 
 from __future__ import annotations
 
 from konverge.operators.nacos.server.client import Connect, Connection, HttpNacosServers, over_sockets
-from konverge.operators.nacos.server.errors import NacosError, Reason
 from konverge.operators.nacos.server.judgement import LEADING_GROUP, judge
-from konverge.operators.nacos.server.model import PORT, RAFT_OFFSET, Identity, Leader, Member, ServerState, View
-from konverge.operators.nacos.server.seam import NacosServers
-from konverge.operators.nacos.server.verdict import Role, Standing, Verdict
+from konverge.operators.nacos.server.model import (
+    PORT,
+    RAFT_OFFSET,
+    Identity,
+    Leader,
+    Member,
+    MemberStatus,
+    NacosError,
+    NacosServers,
+    Reason,
+    Role,
+    ServerState,
+    Verdict,
+    View,
+)
 
 __all__ = [
     "LEADING_GROUP",
@@ -25,12 +36,12 @@ __all__ = [
     "Identity",
     "Leader",
     "Member",
+    "MemberStatus",
     "NacosError",
     "NacosServers",
     "Reason",
     "Role",
     "ServerState",
-    "Standing",
     "Verdict",
     "View",
     "judge",

@@ -1,7 +1,7 @@
 """Reads the bodies of answers. They come from outside: whatever they hold, the result is a value or a NacosError.
 
 Members look the same in every API and version; only the envelope around them differs (`code` 200 in v1, 0 in v2 and
-v3), and HTTP's own status is not reliable there, so the code is looked at too. Unknown fields are skipped.
+v3). The HTTP status of these answers is not reliable, so the code is read too. Unknown fields are skipped.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from konverge.operators.nacos.server.errors import NacosError
-from konverge.operators.nacos.server.model import Leader, Member, ServerState, clean_host
+from konverge.operators.nacos.server.model import Leader, Member, NacosError, ServerState, clean_host
 
 MAX_BODY = 1 << 20
-"""A member takes 2 KB, so this is some 500 of them."""
+"""A member takes about 2 KB in recorded answers, so this is room for some 500 of them."""
 MAX_MEMBERS = 256
 MAX_GROUPS = 64
 MAX_TEXT = 512
-"""Of a host, a version or a state."""
+"""Characters of a host, a version or a state."""
 GOOD = (0, 200)
 """Codes of success: of v2 and v3, and of v1."""
 _EXCERPT = 160
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ def members(body: bytes) -> tuple[Member, ...]:
         raise NacosError(
             "BadAnswer", f"the answer lists {len(answer.data)} members; more than {MAX_MEMBERS} are not read"
         )
-    return tuple(_member(one) for one in answer.data)
+    return tuple(_member(raw) for raw in answer.data)
 
 
 def _member(raw: _Member) -> Member:
@@ -149,44 +149,35 @@ def state(body: bytes) -> ServerState:
         raw = inner
     if "version" not in raw and "startup_mode" not in raw:
         raise NacosError("BadAnswer", "the answer is not the state of a Nacos server; is there a proxy in between?")
-    words = {key: str(value)[:MAX_TEXT] for key, value in raw.items() if isinstance(value, str | bool)}
+    texts = {key: str(value)[:MAX_TEXT] for key, value in raw.items() if isinstance(value, str | bool)}
     return ServerState(
-        version=words.get("version", ""),
-        mode=words.get("startup_mode", ""),
-        auth_enabled=words.get("auth_enabled", "").lower() == "true",
-        needs_admin=words.get("auth_admin_request", "").lower() == "true",
-        platform=words.get("datasource_platform", ""),
+        version=texts.get("version", ""),
+        mode=texts.get("startup_mode", ""),
+        auth_enabled=texts.get("auth_enabled", "").lower() == "true",
+        needs_admin=texts.get("auth_admin_request", "").lower() == "true",
+        platform=texts.get("datasource_platform", ""),
     )
 
 
 def code(body: bytes) -> int | None:
     """The code of an envelope; None when there is none."""
-    try:
-        return msgspec.json.decode(body, type=_Envelope).code
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
+    envelope = _decoded(body, _Envelope)
+    return envelope.code if envelope is not None else None
 
 
 def has_token(body: bytes) -> bool:
     """Whether a login was answered with a token."""
-    try:
-        answer = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return False
-    return isinstance(answer, dict) and bool(answer.get("accessToken"))
+    return bool((_decoded(body, dict[str, Any]) or {}).get("accessToken"))
 
 
 def error_message(body: bytes) -> str:
-    """What an error says for people: the message of an envelope, or the text itself."""
-    try:
-        answer = msgspec.json.decode(body, type=_Envelope)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return excerpt(body[: _EXCERPT * 4].decode("utf-8", "replace"))
-    return excerpt(answer.message)
+    """The text of an error for people: the message of an envelope, or the body itself."""
+    envelope = _decoded(body, _Envelope)
+    return excerpt(envelope.message if envelope is not None else body[: _EXCERPT * 4].decode("utf-8", "replace"))
 
 
 def excerpt(text: str | None) -> str:
-    """One line, and not a long one.
+    """One line of at most 160 characters.
 
     >>> excerpt("no\\n such   thing")
     'no such thing'
@@ -200,5 +191,13 @@ def _read(body: bytes, form: type[T], what: str) -> T:
         raise NacosError("BadAnswer", f"the answer is larger than {MAX_BODY >> 20} MiB, so it is not {what}")
     try:
         return msgspec.json.decode(body, type=form)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise NacosError("BadAnswer", f"the answer is not {what}: {excerpt(str(error))}") from error
+
+
+def _decoded(body: bytes, form: type[T]) -> T | None:
+    """None for a body of another form."""
+    try:
+        return msgspec.json.decode(body, type=form)
+    except _UNREADABLE:
+        return None

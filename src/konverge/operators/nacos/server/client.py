@@ -1,10 +1,15 @@
-"""`HttpNacosServers`: asks Nacos servers over HTTP.
+"""`HttpNacosServers`: an HTTP client for the API of every version of Nacos.
 
-Each question opens a connection of its own and closes it: servers are asked seldom, and their pods come and go. How
-many are open at once is bounded, and so are the size of an answer and the time for all of it. Which API a server has is
-found by asking and remembered by address; when the remembered one is gone (the image changed) it is looked for again.
+    2.0 – 2.5   v1 on the main port; v2 beside it from 2.2 on
+    3.x         v3 on the main port, the console on 8080; v1 and v2 answer 410 Gone
 
-Secrets: what a server says about a login is never repeated, and the value of an identity is blotted out of whatever is.
+The client tries v1, v2, v3 in this order: v1 alone tells the two lines apart, it answers or it is gone. The version
+that answered is remembered by address; when it is gone (the image changed), the search starts again.
+
+Each question opens a connection of its own and closes it: servers are asked rarely, and their pods come and go. The
+number of open connections, the size of an answer and the time for a question are bounded.
+
+Error messages never repeat what a server answers to a login, and the value of an identity is masked in all of them.
 """
 
 from __future__ import annotations
@@ -14,17 +19,62 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Literal, Protocol, Self
 from urllib.parse import urlencode
 
 import msgspec
 
 from konverge.operators.nacos.server import answers
-from konverge.operators.nacos.server.errors import NacosError, Reason
-from konverge.operators.nacos.server.model import PORT, Identity, Member, ServerState, join
-from konverge.operators.nacos.server.paths import ABSENT, ALL, Api, Question
+from konverge.operators.nacos.server.model import PORT, Identity, Member, NacosError, Reason, ServerState, join
 from konverge.wire import BodyTooLarge, ClientLimits, ConnectionPool, Headers, ProtocolError, Request, Response
+
+Question = Literal["nodes", "state", "readiness", "login", "admin", "raft"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """The paths of one version. An empty path: this version has none."""
+
+    name: str
+    nodes: str
+    state: str = ""
+    readiness: str = ""
+    """A path on the main port whose HTTP status, or the code in its body, says whether the server is ready."""
+    login: str = ""
+    admin: str = ""
+    raft: str = ""
+    """Operations on raft groups."""
+
+    def path(self, question: Question) -> str:
+        path: str = getattr(self, question)
+        return path
+
+
+V1 = Api(
+    name="v1",
+    nodes="/nacos/v1/core/cluster/nodes",
+    state="/nacos/v1/console/server/state",
+    readiness="/nacos/v1/console/health/readiness",
+    login="/nacos/v1/auth/login",
+    admin="/nacos/v1/auth/users/admin",
+    raft="/nacos/v1/core/ops/raft",
+)
+V2 = Api(name="v2", nodes="/nacos/v2/core/cluster/node/list", readiness="/nacos/v2/console/health/readiness")
+V3 = Api(
+    name="v3",
+    nodes="/nacos/v3/admin/core/cluster/node/list",
+    state="/nacos/v3/admin/core/state",
+    readiness="/nacos/v3/admin/core/state/readiness",
+    login="/nacos/v3/auth/user/login",
+    admin="/nacos/v3/auth/user/admin",
+    raft="/nacos/v3/admin/core/ops/raft",
+)
+ALL = (V1, V2, V3)
+ABSENT = frozenset((404, 405, 410, 501))
+"""HTTP statuses of servers that do not have a path: 410 for an older API, 404 and 501 for one they never had."""
+
 
 CONCURRENT = 64
 """Connections at once, over all servers."""
@@ -44,7 +94,7 @@ class Connection(Protocol):
 
 
 Connect = Callable[[str, int], Connection]
-"""Makes the transport to an address and a port."""
+"""Opens the transport to an address and a port."""
 
 
 def over_sockets(address: str, port: int) -> Connection:
@@ -57,7 +107,7 @@ class HttpNacosServers:
 
     def __init__(self, connect: Connect = over_sockets, *, concurrent: int = CONCURRENT) -> None:
         self._connect = connect
-        self._turns = asyncio.Semaphore(concurrent)
+        self._slots = asyncio.Semaphore(concurrent)
         self._known: OrderedDict[tuple[str, Question], Api] = OrderedDict()
         self._open: set[Connection] = set()
 
@@ -70,8 +120,8 @@ class HttpNacosServers:
         await self.aclose()
 
     async def aclose(self) -> None:
-        for one in list(self._open):
-            await one.aclose()
+        for connection in list(self._open):
+            await connection.aclose()
 
     # --- questions ------------------------------------------------------------------------------------------------
 
@@ -99,7 +149,7 @@ class HttpNacosServers:
     ) -> bool:
         form = {"username": username, "password": password}
         answer = await self._ask(address, port, timeout, "login", lambda path: _post(path, form))
-        # An unknown user is a 500 in 2.4 and a wrong password a 500 in 3.0, so a refusal has no status of its own.
+        # An unknown user is a 500 in 2.4 and a wrong password a 500 in 3.0: no status identifies a refusal.
         return answer.status == 200 and answers.has_token(answer.body)
 
     async def bootstrap_admin(self, address: str, *, port: int = PORT, password: str, timeout: float = 5.0) -> bool:
@@ -110,9 +160,9 @@ class HttpNacosServers:
             return False
         if answer.status == 200 and code in (None, *answers.GOOD):
             return True
-        # What the server says is not repeated: it may hold the password.
-        words = f"{join(address, port)}: the administrator was not made (HTTP {answer.status}); is there a leader?"
-        raise NacosError("ServerError", words)
+        # The server's text is not repeated: it may hold the password.
+        message = f"{join(address, port)}: the administrator was not created (HTTP {answer.status}); is there a leader?"
+        raise NacosError("ServerError", message)
 
     async def remove_peer(
         self, address: str, *, port: int = PORT, peer: str, identity: Identity | None = None, timeout: float = 5.0
@@ -124,20 +174,18 @@ class HttpNacosServers:
         with _about(address, port):
             _must_be_good(answer, identity)
             if answers.code(answer.body) not in answers.GOOD:
-                said = answers.error_message(answer.body)
-                raise NacosError(
-                    "ServerError", f"{peer} was not removed from the raft groups: {said or 'no reason given'}"
-                )
+                reason = answers.error_message(answer.body) or "no reason given"
+                raise NacosError("ServerError", f"{peer} was not removed from the raft groups: {reason}")
 
-    # --- how ------------------------------------------------------------------------------------------------------
+    # --- connections ----------------------------------------------------------------------------------------------
 
     async def _ask(
         self, address: str, port: int, timeout: float, question: Question, make: Callable[[str], Request]
     ) -> Response:
-        """One question on a connection of its own, with the wire's errors in our words."""
+        """One question on a connection of its own; errors of the wire become NacosErrors."""
         server = join(address, port)
         try:
-            async with asyncio.timeout(timeout), self._turns, AsyncExitStack() as stack:
+            async with asyncio.timeout(timeout), self._slots, AsyncExitStack() as stack:
                 connection = self._connected(address, port)
                 self._open.add(connection)
                 stack.callback(self._open.discard, connection)
@@ -210,11 +258,11 @@ def _about(address: str, port: int) -> Iterator[None]:
 def _must_be_good(answer: Response, identity: Identity | None) -> None:
     if answer.status == 200:
         return
-    said = answers.error_message(answer.body)
+    text = answers.error_message(answer.body)
     if identity is not None and identity.value:
-        said = said.replace(identity.value, "…")
+        text = text.replace(identity.value, "…")
     if answer.status in (401, 403):
-        advice = "check the identity in its Secret" if identity else "it wants an identity: set identitySecretRef"
-        raise NacosError("Forbidden", f"refused (HTTP {answer.status} {said!r}); {advice}")
+        advice = "check the identity in its Secret" if identity else "it requires an identity: set identitySecretRef"
+        raise NacosError("Forbidden", f"refused (HTTP {answer.status} {text!r}); {advice}")
     reason: Reason = "ServerError" if answer.status >= 500 else "BadAnswer"
-    raise NacosError(reason, f"HTTP {answer.status} {said!r}; look into the log of the server")
+    raise NacosError(reason, f"HTTP {answer.status} {text!r}; see the log of the server")

@@ -1,36 +1,57 @@
-"""What Nacos servers say, in one form for every version: members as one server lists them, and the server's state.
+"""Nacos servers as the operator sees them, in one form for every version.
 
-A `Member` is one entry of one answer, so it is hearsay unless the server that was asked speaks of itself. `View` keeps
-together who was asked and what came back; `konverge.operators.nacos.server.judge` makes a verdict of several views.
+`NacosServers` is what the operator asks of servers. A `Member` is one entry of one answer: it is hearsay unless the
+server that was asked speaks of itself. A `View` holds together which pod was asked and what it answered;
+`konverge.operators.nacos.server.judge` makes a `Verdict` from several views.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 PORT = 8848
 CONSOLE_PORT = 8080
 """Where the console of 3.x listens; 2.x serves it on the main port."""
 RAFT_OFFSET = -1000
-"""From the main port to the port of the raft groups."""
+"""From the main port to the port of the raft groups, as Nacos computes it."""
 UP = "UP"
 SUSPICIOUS = "SUSPICIOUS"
 DOWN = "DOWN"
 """The other states are STARTING and ISOLATION."""
 
+Reason = Literal["Unreachable", "Timeout", "Forbidden", "BadAnswer", "ServerError", "Gone"]
+"""CamelCase, so that it can stand in a condition. `Gone`: the server has none of the paths that we know."""
+Role = Literal["leader", "follower", "standalone", ""]
+"""In the group `naming_persistent_service_v2`; empty while unknown."""
+
+
+class NacosError(Exception):
+    """A server gave no usable answer. The message says what to do, and never holds a password or an identity."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(message)
+        self.reason: Reason = reason
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.message}"
+
+
+# --- what servers say ---------------------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The header by which servers know one another; it opens the admin API on the main port."""
+    """The header by which servers recognise each other; it opens the admin API on the main port."""
 
     key: str
     value: str = field(repr=False)
 
 
 class Leader(NamedTuple):
-    """Who leads a raft group, by its raft address (`host:7848`), and since which term. An empty address: nobody."""
+    """The leader of a raft group, by its raft address (`host:7848`), and its term. An empty address: no leader."""
 
     address: str
     term: int
@@ -41,15 +62,15 @@ class Member:
     """One entry of a list of members."""
 
     host: str
-    """An address, or the pod's DNS name where servers go by host names; in lower case, without a final dot."""
+    """An address, or the pod's DNS name where servers use host names; in lower case, without a final dot."""
     port: int = PORT
     state: str = UP
     version: str | None = None
-    """None until the member has reported once: then `UP` is only the first guess."""
+    """None until the member has reported once: until then `UP` is only the first guess."""
     leaders: Mapping[str, Leader] | None = None
     """By raft group, each with a leader of its own; None where no raft metadata is known."""
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By raft group: the raft addresses that it consists of. Whoever leaves stays there until it is removed."""
+    """By raft group: the raft addresses of its peers. A server that leaves stays listed until it is removed."""
     raft_port: int | None = None
     failures: int = 0
 
@@ -69,23 +90,23 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What came of asking one pod."""
+    """The answer of one pod."""
 
-    asked: str
-    """The pod's name."""
+    pod: str
+    """The name of the pod that was asked."""
     address: str = ""
-    """The pod's IP, by which its own entry is found when servers do not go by host names."""
+    """The pod's IP, by which its own entry is found when servers do not use host names."""
     port: int = PORT
     members: tuple[Member, ...] = ()
     error: str = ""
-    """Why there are no members: a NacosError's text, or that the pod is not ready."""
+    """Why there are no members: the text of a NacosError, or that the pod is not ready."""
     forbidden: bool = False
-    """The server is there, but does not know our identity."""
+    """The server runs, but does not accept our identity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerState:
-    """What a server says of itself to everybody."""
+    """What a server reports about itself to every client."""
 
     version: str = ""
     mode: str = ""
@@ -95,6 +116,102 @@ class ServerState:
     """There is no administrator yet (2.4 and later): see `NacosServers.bootstrap_admin`."""
     platform: str = ""
     """`mysql`, `postgresql`, or empty with embedded storage."""
+
+
+# --- what the answers amount to -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberStatus:
+    """One member, as all answers together show it."""
+
+    address: str
+    pod: str
+    """The pod that was asked under this address; empty when none was."""
+    state: str
+    """Its own answer, or the worst state that its peers report; `UNREACHABLE` when its pod gave no answer."""
+    verified: bool
+    """It answered, and reports itself UP, with a version and (in a cluster) raft metadata."""
+    version: str
+    role: Role
+    leads: tuple[str, ...]
+    """The raft groups that it leads, sorted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a number of views amount to."""
+
+    healthy: bool
+    """The desired number of members, all verified and in agreement, and every raft group has one leader among them."""
+    quorum: bool
+    """A majority is verified and its members see each other. Where False, raft writes fail or may fail."""
+    split: bool
+    """Several members claim to be the leader, or name different leaders for the same term."""
+    version: str
+    """Of the verified members; the lowest while they differ (an upgrade)."""
+    leader: str
+    """The pod that leads (its member address where no pod is known), empty when there is no leader."""
+    leaders: Mapping[str, Leader]
+    """By raft group: the claim with the highest term among verified members."""
+    members: tuple[MemberStatus, ...]
+    """By address."""
+    surplus: tuple[str, ...]
+    """Raft addresses that still count for a majority, though no verified member lists them any more: a server that left
+    and has to be removed (`NacosServers.remove_peer`), or the majority of a shrunk cluster is that of the old one."""
+    outside: tuple[str, ...]
+    """The pods (member addresses where none is known) of verified members that the raft groups do not count: they were
+    removed while they ran, and come back when they restart."""
+    problems: tuple[str, ...]
+    """Readable sentences; empty exactly when healthy."""
+
+    @property
+    def verified(self) -> int:
+        return sum(member.verified for member in self.members)
+
+    def of_pod(self, pod: str) -> MemberStatus | None:
+        return next((member for member in self.members if member.pod == pod), None)
+
+
+# --- what servers are asked ---------------------------------------------------------------------------------------
+
+
+class NacosServers(Protocol):
+    """Each call is about one server. All raise NacosError, and none takes longer than its timeout (seconds).
+
+    `HttpNacosServers` implements it over HTTP, for real and for simulated servers.
+    """
+
+    async def nodes(
+        self, address: str, *, port: int = PORT, identity: Identity | None = None, timeout: float = 5.0
+    ) -> tuple[Member, ...]:
+        """The members as this server lists them."""
+
+    async def state(self, address: str, *, port: int = PORT, timeout: float = 5.0) -> ServerState:
+        """What the server reports about itself; needs no identity."""
+
+    async def ready(self, address: str, *, port: int = PORT, timeout: float = 5.0) -> bool:
+        """Whether the server calls itself ready."""
+
+    async def login(
+        self, address: str, *, port: int = PORT, username: str, password: str, timeout: float = 5.0
+    ) -> bool:
+        """Whether this password is accepted. Servers reread their users every 15 s: ask again after a change."""
+
+    async def bootstrap_admin(self, address: str, *, port: int = PORT, password: str, timeout: float = 5.0) -> bool:
+        """Create the first administrator, `nacos` (2.4 and later). False: there is one already."""
+
+    async def remove_peer(
+        self, address: str, *, port: int = PORT, peer: str, identity: Identity | None = None, timeout: float = 5.0
+    ) -> None:
+        """Remove a server that left from all raft groups: by its raft address, as in `Verdict.surplus`.
+
+        Needed after a cluster shrank: its groups keep counting the server, whatever the servers' lists say (seen on a
+        real 2.1.1). It takes a leader in every group: ask again when it fails, which does no harm.
+        """
+
+    async def aclose(self) -> None:
+        """Close what is open."""
 
 
 def join(host: str, port: int) -> str:

@@ -39,7 +39,7 @@ async def heal_split(round: Round, workload: Workload, views: Sequence[View], ve
     """Of members that name different leaders, one that names the wrong one begins anew."""
     if not verdict.split or not _may_restart(round, workload) or verdict.verified - 1 < round.now.quorum:
         return
-    wrong = {view.asked for view in views if names_another(view, verdict)} - {verdict.leader}
+    wrong = {view.pod for view in views if names_another(view, verdict)} - {verdict.leader}
     for pod in reversed(workload.pods):
         if pod.metadata.name in wrong and _old_enough(round, pod):
             await _restart(round, pod, "it names another leader than the others")
@@ -49,7 +49,7 @@ async def heal_split(round: Round, workload: Workload, views: Sequence[View], ve
 def names_another(view: View, verdict: Verdict) -> bool:
     """Whether a server's own entry claims another leader than the one with the highest term."""
     own = next(
-        (one for one in view.members if one.host.partition(".")[0] == view.asked or one.host == view.address), None
+        (one for one in view.members if one.host.partition(".")[0] == view.pod or one.host == view.address), None
     )
     claims = own.leaders or {} if own is not None else {}
     return any(group in verdict.leaders and claim != verdict.leaders[group] for group, claim in claims.items())

@@ -93,7 +93,7 @@ async def _ask(round: Round, pod: Pod, identity: Identity | None) -> View:
     name, address = pod.metadata.name, pod.status.pod_ip or ""
     if not is_ready(pod) or not address:
         why = trouble(pod).removeprefix(name).lstrip(": ").removeprefix("is ")
-        return View(asked=name, address=address, error=why or "has no address yet")
+        return View(pod=name, address=address, error=why or "has no address yet")
     try:
         async with round.tools.gate:
             round.asked.append(name)
@@ -101,5 +101,5 @@ async def _ask(round: Round, pod: Pod, identity: Identity | None) -> View:
                 address, port=PORT, identity=identity, timeout=round.options.call_timeout
             )
     except NacosError as error:
-        return View(asked=name, address=address, error=str(error), forbidden=error.reason == "Forbidden")
-    return View(asked=name, address=address, members=members)
+        return View(pod=name, address=address, error=str(error), forbidden=error.reason == "Forbidden")
+    return View(pod=name, address=address, members=members)

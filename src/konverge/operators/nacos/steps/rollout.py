@@ -38,7 +38,7 @@ async def replace_next(
     round: Round, workload: Workload, views: Sequence[View], verdict: Verdict, led_before: str
 ) -> None:
     """The next outdated pod, when all others can be trusted with the load."""
-    strangers = {view.asked for view in views if view.forbidden} & workload.with_older_secrets
+    strangers = {view.pod for view in views if view.forbidden} & workload.with_older_secrets
     if not may_go_on(workload, verdict, round.now, len(strangers), last_hope=round.status.phase == "Failed"):
         return
     chosen = next_to_replace(workload, round.now, verdict.leader or _named_leader(verdict) or led_before)

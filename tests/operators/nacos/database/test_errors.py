@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.operators.nacos.database import DatabaseError, Engine, Target, Tls, faults, quote_name
+from konverge.operators.nacos.database import DatabaseError, Engine, Target, Tls, errors, quote_name
 
 POSTGRES = Target(
     engine="postgresql", host="db", port=5432, database='na"cos', username="o'p", password="s3cret!", tls=Tls()
@@ -38,14 +38,14 @@ MYSQL = Target(engine="mysql", host="2001:db8::1", port=3306, database="na`cos",
     ],
 )
 def test_what_postgresql_says(code: str, reason: str, advice: str) -> None:
-    fault = faults.postgres_fault(code, "what it said", POSTGRES)
+    fault = errors.postgres_error(code, "what it said", POSTGRES)
     assert fault.reason == reason
     assert advice in fault.message
     assert "what it said" in fault.message
 
 
 def test_the_access_file_is_named() -> None:
-    fault = faults.postgres_fault("28000", 'no pg_hba.conf entry for host "10.0.0.1", no encryption', POSTGRES)
+    fault = errors.postgres_error("28000", 'no pg_hba.conf entry for host "10.0.0.1", no encryption', POSTGRES)
     assert fault.reason == "AuthenticationFailed"
     assert "TLS mode" in fault.message
 
@@ -71,7 +71,7 @@ def test_the_access_file_is_named() -> None:
     ],
 )
 def test_what_mysql_says(number: int, reason: str, advice: str) -> None:
-    fault = faults.mysql_fault(number, "what it said", MYSQL)
+    fault = errors.mysql_error(number, "what it said", MYSQL)
     assert fault.reason == reason
     assert advice in fault.message
 
@@ -86,7 +86,7 @@ def test_what_mysql_says(number: int, reason: str, advice: str) -> None:
     ],
 )
 def test_what_the_network_says(error: OSError, reason: str, text: str) -> None:
-    fault = faults.network_fault(error, POSTGRES)
+    fault = errors.network_error(error, POSTGRES)
     assert fault.reason == reason
     assert text in fault.message
 
@@ -95,7 +95,7 @@ def test_what_the_network_says(error: OSError, reason: str, text: str) -> None:
 def test_no_password_passes_through(password: str, before: str, after: str, code: str) -> None:
     target = Target(engine="postgresql", host="", port=1, database="", username="", password=f"§{password}§")
     said = f"{before}§{password}§{after}"
-    fault: DatabaseError = faults.postgres_fault(code, said, target)
+    fault: DatabaseError = errors.postgres_error(code, said, target)
     assert f"§{password}§" not in fault.message
     assert len(fault.message) < 700
 

@@ -1,9 +1,9 @@
-"""What the operator asks of databases, and what it is told.
+"""`Databases`: what the operator asks of databases, and the answers.
 
-`Databases` is all that the operator knows: the real one (`RealDatabases`) talks to PostgreSQL, MySQL and MariaDB, the
-simulated one (`konverge.sim.databases`) keeps its servers in memory, and one suite of tests holds both to the same
-behaviour. Each call opens one connection and closes it: a reconciler calls rarely, and a pool per Nacos cluster would
-keep connections that the servers themselves need.
+The operator knows nothing else: the real one (`RealDatabases`) connects to PostgreSQL, MySQL and MariaDB, the simulated
+one (`konverge.sim.databases`) keeps its servers in memory, and one test suite holds both to the same behaviour. Each
+call opens one connection and closes it: a reconciler calls rarely, and a pool per Nacos cluster would keep connections
+that the servers themselves need.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ Policy = Literal["IfNotPresent", "Always", "Never", "BumpVersion"]
 
 
 class Tls(msgspec.Struct, frozen=True, kw_only=True):
-    """How the connection is protected; the modes mean what libpq means by them.
+    """How the connection is protected; the modes have libpq's meaning.
 
     `prefer` protects against listeners only, and falls back to plain text; the two `verify` modes need `ca`, a bundle
-    in PEM, or take the system's. `server_name` is the name that the certificate must carry where it is not the host.
+    in PEM, or take the system's. `server_name` is the name that the certificate must have where it is not the host.
     """
 
     mode: TlsMode = "prefer"
@@ -44,7 +44,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return f"Target({self})"
 
     def __str__(self) -> str:
-        """Where this is, in a form for people: without the password."""
+        """For people: without the password."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.engine}://{self.username}@{host}:{self.port}/{self.database}"
 
@@ -58,20 +58,20 @@ class SchemaOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdminOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """`performed`: this call changed rows; otherwise they already said the same."""
+    """`performed`: this call changed rows; otherwise they were right already."""
 
     performed: bool
     message: str
 
 
 class Databases(Protocol):
-    """Every method raises `DatabaseError`, and nothing else, when the database is not as it should be.
+    """Every method raises `DatabaseError`, and nothing else, when something is wrong with the database.
 
     `timeout` bounds the whole call in seconds: connecting, waiting for locks, all statements.
     """
 
     async def check(self, target: Target, *, timeout: float) -> None:
-        """The server is reachable, lets the user in, and takes writes."""
+        """The server is reachable, accepts the user, and takes writes."""
         ...
 
     async def ensure_schema(
@@ -86,8 +86,8 @@ class Databases(Protocol):
     ) -> SchemaOutcome:
         """Create or complete the tables that servers of this line ("2.4", "3.0") need, as the policy allows.
 
-        `default_admin` also writes the user nacos with the password nacos, and only into a database without any user:
-        servers before 2.4 have no other way to their first user. Leave it off wherever an admin is rotated in.
+        `default_admin` also writes the user nacos with the password nacos, but only into a database without users:
+        servers before 2.4 get their first user in no other way. Leave it off where `rotate_admin` writes one.
         """
         ...
 
