@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge.cache.record import Key, receive
+from konverge.cache.record import Key
 from konverge.cache.store import Change, ChangeType, Store, by_label, by_owner
 from konverge.cache.watching import INITIAL_EVENTS_END, WatchError, Watching
 from tests.sizes import examples
@@ -224,30 +224,3 @@ def test_errors_in_the_stream_say_whether_to_list_again() -> None:
     with pytest.raises(WatchError) as caught:
         feed(watching, line("ERROR", busy))
     assert (caught.value.expired, caught.value.retry_after) == (False, 7)
-
-
-@pytest.mark.spec("R-10")
-def test_managed_fields_are_cut_out_wherever_they_stand() -> None:
-    managed = [{"manager": "m", "fieldsV1": {"f:data": {"f:v": {}}}}]
-    for metadata in (
-        {"managedFields": managed, "name": "a", "uid": "u"},
-        {"name": "a", "managedFields": managed, "uid": "u"},
-        {"name": "a", "uid": "u", "managedFields": managed},
-    ):
-        key, record, _ = receive(json.dumps({"metadata": metadata, "data": {}}, separators=(",", ":")).encode())
-        assert json.loads(record.raw) == {"metadata": {"name": "a", "uid": "u"}, "data": {}}
-        assert key == Key("", "a")
-
-
-@pytest.mark.spec("R-10")
-def test_indexes_follow_updates_and_unknown_ones_are_named() -> None:
-    store = Store({"owner": by_owner})
-    owner = {"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": "o-1", "controller": True}
-    store.apply(*receive(json.dumps(make("a", 1, ownerReferences=[owner])).encode()))
-    assert store.keys_by_index("owner", "o-1") == [Key("ns", "a")]
-    store.add_index("label", by_label("x"))
-    store.apply(*receive(json.dumps(make("a", 2, labels={"x": "1"})).encode()))
-    assert store.keys_by_index("owner", "o-1") == []
-    assert store.keys_by_index("label", "1") == [Key("ns", "a")]
-    with pytest.raises(KeyError, match=r"no index 'nope' \(declared: label, owner\)"):
-        store.keys_by_index("nope", "")

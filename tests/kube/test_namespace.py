@@ -12,7 +12,7 @@ from konverge.kube import namespace
 from konverge.objects import crd
 from konverge.objects.kinds.core_v1 import ConfigMap, Container, Namespace, Pod, PodSpec, Secret, ServiceAccount
 from tests.kube.conftest import Run
-from tests.kube.kinds import Widget, WidgetSpec
+from tests.kube.objects import Widget, WidgetSpec
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-39")]
 

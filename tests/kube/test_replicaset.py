@@ -9,26 +9,18 @@ import pytest
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
 from konverge.kube import replicaset
-from konverge.objects import LabelSelector
 from konverge.objects.kinds.apps_v1 import ReplicaSet, ReplicaSetSpec
-from konverge.objects.kinds.core_v1 import Container, Pod, PodSpec, PodTemplateSpec
+from konverge.objects.kinds.core_v1 import Pod
 from tests.kube.conftest import Run, make_ready, pods
+from tests.kube.objects import WEB, template
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-33")]
-
-
-def template(image: str = "app:1") -> PodTemplateSpec:
-    return PodTemplateSpec(
-        metadata=ObjectMeta(labels={"app": "web"}), spec=PodSpec(containers=[Container(name="main", image=image)])
-    )
 
 
 def web(replicas: int) -> ReplicaSet:
     return ReplicaSet(
         metadata=ObjectMeta(name="web", namespace="default"),
-        spec=ReplicaSetSpec(
-            replicas=replicas, selector=LabelSelector(match_labels={"app": "web"}), template=template()
-        ),
+        spec=ReplicaSetSpec(replicas=replicas, selector=WEB, template=template()),
     )
 
 

@@ -17,9 +17,9 @@ from konverge.kube.statefulset import controller as statefulset
 from konverge.objects.kinds.apps_v1 import ControllerRevision, DaemonSet, StatefulSet
 from tests.kube.conftest import Run, pods
 from tests.kube.kubelet import Kubelet
-from tests.kube.test_daemonset import add_node, agent
-from tests.kube.test_replicaset import template
-from tests.kube.test_statefulset import set_image, web
+from tests.kube.objects import add_node, set_image, template
+from tests.kube.objects import daemonset as agent_daemonset
+from tests.kube.objects import statefulset as web_statefulset
 
 pytestmark = [pytest.mark.spec("R-34"), pytest.mark.spec("R-35")]
 virtual = pytest.mark.virtual
@@ -47,7 +47,7 @@ def test_oldest_first_by_number_then_by_time() -> None:
 
 @virtual
 async def test_a_name_that_is_taken_is_counted_as_a_collision(client: Client, run: Run) -> None:
-    made = await client.create(web(1))
+    made = await client.create(web_statefulset(1))
     taken = f"web-{hash_of(revisions.data_of(made.spec.template), 0)}"
     await client.create(
         ControllerRevision(metadata=ObjectMeta(name=taken, namespace="default"), data={"other": 1}, revision=1)
@@ -65,15 +65,15 @@ async def test_a_name_that_is_taken_is_counted_as_a_collision(client: Client, ru
 async def test_what_an_orphaning_deletion_left_is_taken_over(client: Client, run: Run) -> None:
     collecting = asyncio.create_task(GarbageCollector().run(client))
     async with run(statefulset, Kubelet()):
-        await client.create(web(2))
+        await client.create(web_statefulset(2))
         await asyncio.sleep(10)
-        await set_image(client, "app:2")
+        await set_image(client, StatefulSet, "web", "app:2")
         await asyncio.sleep(10)
         before = {pod.metadata.uid for pod in await pods(client)}
         await client.delete(StatefulSet, "web", "default", propagation="Orphan")
         await asyncio.sleep(10)
         assert all(revision.metadata.owner_references == [] for revision in await found(client))
-        again = await client.create(web(2, "app:2"))
+        again = await client.create(web_statefulset(2, "app:2"))
         await asyncio.sleep(10)
         owners = [owner.uid for revision in await found(client) for owner in revision.metadata.owner_references]
         assert owners == [again.metadata.uid] * 2
@@ -86,7 +86,7 @@ async def test_what_an_orphaning_deletion_left_is_taken_over(client: Client, run
 async def test_a_revision_that_somebody_deleted_is_made_again(client: Client, run: Run) -> None:
     async with run(daemonset, Kubelet()):
         await add_node(client, "a")
-        await client.create(agent())
+        await client.create(agent_daemonset())
         await asyncio.sleep(5)
         (revision,) = await found(client)
         await client.delete(ControllerRevision, revision.metadata.name, "default")

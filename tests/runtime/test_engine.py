@@ -14,7 +14,6 @@ from konverge.objects.kinds.core_v1 import ConfigMap, Secret
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime import (
-    Changed,
     Context,
     Controller,
     Manager,
@@ -22,7 +21,6 @@ from konverge.runtime import (
     Request,
     Result,
     Resync,
-    Retry,
     Settings,
     Source,
     TerminalError,
@@ -73,9 +71,6 @@ class Recorded:
 
 async def settle(seconds: float = 1.0) -> None:
     await asyncio.sleep(seconds)
-
-
-# ------------------------------------------------------------------ what leads to a reconcile
 
 
 @pytest.mark.spec("R-02", "R-03", "R-19")
@@ -187,9 +182,6 @@ async def test_everything_is_looked_at_again_after_the_resync_period(client: Cli
     assert 540 <= notes.times[1] <= 661
 
 
-# ------------------------------------------------------------------ results and failures
-
-
 @pytest.mark.spec("R-19", "R-14")
 async def test_requeue_after_comes_back_in_time_and_forgets_failures(client: Client) -> None:
     notes = Notes(Result(requeue_after=30), None)
@@ -278,9 +270,6 @@ async def test_a_reconciler_that_cancels_itself_costs_one_attempt(client: Client
         await client.create(secret("a"))
         await settle()
     assert len(runs) == 2
-
-
-# ------------------------------------------------------------------ writing
 
 
 @pytest.mark.spec("R-12", "R-25")
@@ -378,9 +367,6 @@ async def test_reads_of_undeclared_kinds_go_to_the_server_with_a_warning(client:
     assert "ConfigMap is not declared by this controller" in caplog.text
 
 
-# ------------------------------------------------------------------ ending
-
-
 @pytest.mark.spec("R-04")
 async def test_shutdown_finishes_what_is_queued(client: Client) -> None:
     async def reconcile(ctx: Context[Secret]) -> None:
@@ -405,11 +391,6 @@ async def test_shutdown_ends_what_does_not_finish_in_time(client: Client) -> Non
     async with Manager(client, shutdown_timeout=30).add(controller).running():
         await settle()
     assert now() == pytest.approx(31, abs=0.1)
-
-
-def test_reasons_tell_what_happened() -> None:
-    assert str(Retry(2, "timed out")) == "retry 2 after: timed out"
-    assert Changed.__doc__
 
 
 async def test_the_status_of_an_object_that_has_just_gone_is_no_failure(

@@ -14,7 +14,7 @@ from konverge.kube.gc.controller import GarbageCollector
 from konverge.objects import crd
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.objects.meta import OwnerReference
-from tests.kube.kinds import Widget
+from tests.kube.objects import Widget
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-41")]
 

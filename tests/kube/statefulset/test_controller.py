@@ -7,57 +7,34 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
 from konverge.kube.gc.controller import GarbageCollector
 from konverge.kube.statefulset import controller as statefulset
-from konverge.kube.statefulset.identity import ordinal_of, parent_and_ordinal
-from konverge.kube.statefulset.plan import look_at, max_unavailable, plan
-from konverge.objects import LabelSelector
+from konverge.kube.statefulset.identity import ordinal_of
 from konverge.objects.codec import from_dict
 from konverge.objects.kinds.apps_v1 import (
     ControllerRevision,
-    RollingUpdateStatefulSetStrategy,
     StatefulSet,
     StatefulSetOrdinals,
     StatefulSetPersistentVolumeClaimRetentionPolicy,
-    StatefulSetSpec,
     StatefulSetUpdateStrategy,
 )
 from konverge.objects.kinds.core_v1 import (
     PersistentVolumeClaim,
     PersistentVolumeClaimSpec,
     Pod,
-    PodCondition,
-    PodSpec,
-    PodStatus,
 )
 from tests.kube.conftest import Run, pods
 from tests.kube.kubelet import Kubelet
-from tests.kube.test_replicaset import template
+from tests.kube.objects import rolling_update, set_image, template
+from tests.kube.objects import statefulset as web_statefulset
 
 pytestmark = pytest.mark.spec("R-34")
+
+
 virtual = pytest.mark.virtual
-
-
-def web(replicas: int = 3, image: str = "app:1", **spec: Any) -> StatefulSet:
-    return StatefulSet(
-        metadata=ObjectMeta(name="web", namespace="default"),
-        spec=StatefulSetSpec(
-            replicas=replicas,
-            selector=LabelSelector(match_labels={"app": "web"}),
-            service_name="web",
-            template=template(image),
-            **spec,
-        ),
-    )
-
-
-def rolling(**fields: Any) -> StatefulSetUpdateStrategy:
-    return StatefulSetUpdateStrategy(type="RollingUpdate", rolling_update=RollingUpdateStatefulSetStrategy(**fields))
 
 
 def data() -> PersistentVolumeClaim:
@@ -67,10 +44,6 @@ def data() -> PersistentVolumeClaim:
 
 async def patch(client: Client, spec: dict[str, Any]) -> None:
     await client.patch(StatefulSet, "web", MergePatch({"spec": spec}), "default")
-
-
-async def set_image(client: Client, image: str) -> None:
-    await patch(client, {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}})
 
 
 async def images(client: Client) -> dict[str, str]:
@@ -87,7 +60,7 @@ async def claims(client: Client) -> dict[str, list[str]]:
 async def test_pods_come_one_after_the_other_and_go_in_reverse(client: Client, run: Run) -> None:
     kubelet = Kubelet()
     async with run(statefulset, kubelet):
-        await client.create(web(3))
+        await client.create(web_statefulset(3))
         await asyncio.sleep(10)
         assert kubelet.log == [f"{what} web-{n}" for n in range(3) for what in ("bound", "ready")]
         kubelet.log.clear()
@@ -103,7 +76,7 @@ async def test_pods_come_one_after_the_other_and_go_in_reverse(client: Client, r
 @virtual
 async def test_a_pod_knows_who_it_is(client: Client, run: Run) -> None:
     async with run(statefulset, Kubelet()):
-        await client.create(web(1, ordinals=StatefulSetOrdinals(start=5)))
+        await client.create(web_statefulset(1, ordinals=StatefulSetOrdinals(start=5)))
         await asyncio.sleep(5)
         (pod,) = await pods(client)
         (revision,) = (await client.list(ControllerRevision, "default")).items
@@ -126,13 +99,13 @@ async def test_an_ordered_set_waits_for_one_that_is_not_ready_and_a_parallel_one
     client: Client, run: Run
 ) -> None:
     async with run(statefulset, Kubelet(lambda pod: "Running" if ordinal_of(pod) == 1 else "Ready")):
-        await client.create(web(4))
+        await client.create(web_statefulset(4))
         await asyncio.sleep(10)
         assert set(await images(client)) == {"web-0", "web-1"}
         await client.delete(StatefulSet, "web", "default", propagation="Orphan")
         for pod in await pods(client):
             await client.delete(Pod, pod.metadata.name, "default", grace_period=0)
-        wish = web(4, pod_management_policy="Parallel")
+        wish = web_statefulset(4, pod_management_policy="Parallel")
         await asyncio.sleep(1)
         await client.patch(StatefulSet, "web", MergePatch({"metadata": {"finalizers": None}}), "default")
         await client.create(wish)
@@ -144,16 +117,16 @@ async def test_an_ordered_set_waits_for_one_that_is_not_ready_and_a_parallel_one
 async def test_a_new_template_rolls_down_the_ordinals_and_back(client: Client, run: Run) -> None:
     kubelet = Kubelet()
     async with run(statefulset, kubelet):
-        await client.create(web(3))
+        await client.create(web_statefulset(3))
         await asyncio.sleep(10)
         kubelet.log.clear()
-        await set_image(client, "app:2")
+        await set_image(client, StatefulSet, "web", "app:2")
         await asyncio.sleep(10)
         assert [line for line in kubelet.log if "bound" not in line] == [
             f"{what} web-{n}" for n in (2, 1, 0) for what in ("gone", "ready")
         ]
         assert set((await images(client)).values()) == {"app:2"}
-        await set_image(client, "app:1")
+        await set_image(client, StatefulSet, "web", "app:1")
         await asyncio.sleep(10)
         assert set((await images(client)).values()) == {"app:1"}
         revisions = (await client.list(ControllerRevision, "default")).items
@@ -166,9 +139,9 @@ async def test_a_new_template_rolls_down_the_ordinals_and_back(client: Client, r
 @virtual
 async def test_a_partition_holds_the_lower_ordinals_back_even_when_they_are_made_anew(client: Client, run: Run) -> None:
     async with run(statefulset, Kubelet()):
-        await client.create(web(3, update_strategy=rolling(partition=2)))
+        await client.create(web_statefulset(3, update_strategy=rolling_update(partition=2)))
         await asyncio.sleep(10)
-        await set_image(client, "app:2")
+        await set_image(client, StatefulSet, "web", "app:2")
         await asyncio.sleep(10)
         assert await images(client) == {"web-0": "app:1", "web-1": "app:1", "web-2": "app:2"}
         status = (await client.get(StatefulSet, "web", "default")).status
@@ -182,9 +155,9 @@ async def test_a_partition_holds_the_lower_ordinals_back_even_when_they_are_made
 @virtual
 async def test_on_delete_replaces_only_what_somebody_deletes(client: Client, run: Run) -> None:
     async with run(statefulset, Kubelet()):
-        await client.create(web(2, update_strategy=StatefulSetUpdateStrategy(type="OnDelete")))
+        await client.create(web_statefulset(2, update_strategy=StatefulSetUpdateStrategy(type="OnDelete")))
         await asyncio.sleep(10)
-        await set_image(client, "app:2")
+        await set_image(client, StatefulSet, "web", "app:2")
         await asyncio.sleep(10)
         assert set((await images(client)).values()) == {"app:1"}
         await client.delete(Pod, "web-0", "default")
@@ -195,7 +168,7 @@ async def test_on_delete_replaces_only_what_somebody_deletes(client: Client, run
 @virtual
 async def test_a_pod_that_ended_is_made_again(client: Client, run: Run) -> None:
     async with run(statefulset, Kubelet()):
-        await client.create(web(2))
+        await client.create(web_statefulset(2))
         await asyncio.sleep(10)
         before = {pod.metadata.name: pod.metadata.uid for pod in await pods(client)}
         failed = MergePatch({"status": {"phase": "Failed"}})
@@ -209,7 +182,7 @@ async def test_a_pod_that_ended_is_made_again(client: Client, run: Run) -> None:
 @virtual
 async def test_min_ready_seconds_slow_the_order(client: Client, run: Run) -> None:
     async with run(statefulset, Kubelet()):
-        await client.create(web(2, min_ready_seconds=30))
+        await client.create(web_statefulset(2, min_ready_seconds=30))
         await asyncio.sleep(20)
         assert set(await images(client)) == {"web-0"}
         await asyncio.sleep(20)
@@ -222,10 +195,10 @@ async def test_min_ready_seconds_slow_the_order(client: Client, run: Run) -> Non
 @virtual
 async def test_history_is_limited(client: Client, run: Run) -> None:
     async with run(statefulset, Kubelet()):
-        await client.create(web(1, revision_history_limit=1))
+        await client.create(web_statefulset(1, revision_history_limit=1))
         for number in range(2, 6):
             await asyncio.sleep(10)
-            await set_image(client, f"app:{number}")
+            await set_image(client, StatefulSet, "web", f"app:{number}")
         await asyncio.sleep(10)
         revisions = (await client.list(ControllerRevision, "default")).items
         assert sorted(r.revision or 0 for r in revisions) == [4, 5]
@@ -234,7 +207,7 @@ async def test_history_is_limited(client: Client, run: Run) -> None:
 @virtual
 async def test_claims_are_made_for_every_ordinal_and_stay(client: Client, run: Run) -> None:
     async with run(statefulset, Kubelet(lambda pod: "Pending")):
-        await client.create(web(2, pod_management_policy="Parallel", volume_claim_templates=[data()]))
+        await client.create(web_statefulset(2, pod_management_policy="Parallel", volume_claim_templates=[data()]))
         await asyncio.sleep(5)
         assert await claims(client) == {"data-web-0": [], "data-web-1": []}
         claim = await client.get(PersistentVolumeClaim, "data-web-0", "default")
@@ -255,7 +228,7 @@ async def test_the_retention_policy_says_who_owns_the_claims(client: Client, run
     policy = StatefulSetPersistentVolumeClaimRetentionPolicy(when_deleted="Delete", when_scaled="Delete")
     collecting = asyncio.create_task(GarbageCollector().run(client))
     async with run(statefulset, Kubelet()):
-        wish = web(2, volume_claim_templates=[data()], persistent_volume_claim_retention_policy=policy)
+        wish = web_statefulset(2, volume_claim_templates=[data()], persistent_volume_claim_retention_policy=policy)
         await client.create(wish)
         await asyncio.sleep(10)
         assert await claims(client) == {"data-web-0": ["StatefulSet web"], "data-web-1": ["StatefulSet web"]}
@@ -285,7 +258,7 @@ async def test_only_pods_by_its_own_names_are_adopted(client: Client, run: Run) 
         meta = ObjectMeta(name=name, namespace="default", labels={"app": "web"})
         await client.create(Pod(metadata=meta, spec=template().spec))
     async with run(statefulset, Kubelet()):
-        await client.create(web(1))
+        await client.create(web_statefulset(1))
         await asyncio.sleep(5)
         owned = {pod.metadata.name for pod in await pods(client) if pod.metadata.owner_references}
         assert owned == {"web-0"}
@@ -316,7 +289,7 @@ async def test_no_ordinal_is_ever_doubled_whatever_happens_to_pods(
 
     watching = asyncio.create_task(watch())
     async with run(statefulset, kubelet):
-        await client.create(web(4, pod_management_policy=policy))
+        await client.create(web_statefulset(4, pod_management_policy=policy))
         for _ in range(25):
             await asyncio.sleep(chance.random() * 2)
             found = await pods(client, "app=web")
@@ -341,63 +314,3 @@ async def test_no_ordinal_is_ever_doubled_whatever_happens_to_pods(
         assert (status.replicas, status.ready_replicas, status.current_replicas) == (4, 4, 4)
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
-
-
-# ------------------------------------------------------------------ the plan alone
-
-states = st.sampled_from(["missing", "pending", "ready", "going", "failed"])
-
-
-def made(ordinal: int, state: str, revision: str) -> Pod:
-    condition = PodCondition(type="Ready", status="True", last_transition_time="2026-01-01T00:00:00Z")
-    ready = state in ("ready", "going")
-    return Pod(
-        metadata=ObjectMeta(
-            name=f"web-{ordinal}",
-            labels={"controller-revision-hash": revision},
-            deletion_timestamp="2026-01-01T00:00:00Z" if state == "going" else None,
-        ),
-        spec=PodSpec(containers=[]),
-        status=PodStatus(
-            phase={"pending": "Pending", "failed": "Failed"}.get(state, "Running"),
-            conditions=[condition] if ready else [],
-        ),
-    )
-
-
-@given(
-    st.lists(st.tuples(states, st.sampled_from(["old", "new"])), max_size=7),
-    st.integers(0, 5),
-    st.integers(0, 3),
-    st.sampled_from([1, 2, "50%"]),
-    st.booleans(),
-)
-def test_a_plan_keeps_order_partition_and_availability(
-    situation: list[tuple[str, str]], replicas: int, lowest: int, unavailable: Any, ordered: bool
-) -> None:
-    wish = web(
-        replicas,
-        pod_management_policy="OrderedReady" if ordered else "Parallel",
-        update_strategy=rolling(partition=lowest, max_unavailable=unavailable),
-    )
-    found = [made(n, state, rev) for n, (state, rev) in enumerate(situation) if state != "missing"]
-    view = look_at(wish, found)
-    steps = plan(view, "new")
-    touched = [*steps.discard, *steps.remove, *steps.replace]
-    assert all(pod.metadata.deletion_timestamp is None for pod in touched)
-    assert len({pod.metadata.name for pod in touched}) == len(touched)
-    assert all(view.slots[ordinal] is None for ordinal in steps.create)
-    assert all(ordinal_of(pod) >= lowest for pod in steps.replace)
-    assert all(ordinal_of(pod) >= replicas for pod in steps.remove)
-    serving = [pod for pod in steps.replace if view.available(pod)]
-    unavailable_now = sum(not view.available(pod) for pod in view.slots.values())
-    assert len(serving) <= max(0, max_unavailable(wish) - unavailable_now)
-    if ordered:
-        assert len(steps.create) + len(steps.discard) + len(steps.remove) <= 1
-        for ordinal in steps.create:
-            assert all(view.available(view.slots[lower]) for lower in range(ordinal))
-
-
-@given(st.text(st.characters(codec="ascii"), max_size=8), st.integers(0, 10**6))
-def test_a_name_is_a_parent_and_an_ordinal(parent: str, ordinal: int) -> None:
-    assert parent_and_ordinal(f"{parent}-{ordinal}") == (parent, ordinal)

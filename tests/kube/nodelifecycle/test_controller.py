@@ -1,4 +1,4 @@
-"""Nodes that fall silent: conditions, taints, evictions, and what follows when they are back."""
+"""Nodes that fall silent: conditions, taints, evictions, and what happens when they are back."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from konverge.client import Client, MergePatch, NotFound
 from konverge.kube.nodelifecycle import controller as nodelifecycle
-from konverge.kube.nodelifecycle import health, taints
-from konverge.kube.placement import tolerates
-from konverge.objects.kinds.core_v1 import Node, NodeCondition, NodeStatus, Pod, Taint, Toleration
-from konverge.objects.meta import ObjectMeta
+from konverge.objects.kinds.core_v1 import Node, Pod
 from konverge.objects.times import micro_now, now
 from tests.kube.conftest import Run, make_ready
 
 virtual = pytest.mark.virtual
+
+
 pytestmark = [pytest.mark.spec("R-40")]
 
+
 UNREACHABLE = {("node.kubernetes.io/unreachable", "NoExecute"), ("node.kubernetes.io/unreachable", "NoSchedule")}
+
+
 NOT_READY = {("node.kubernetes.io/not-ready", "NoExecute"), ("node.kubernetes.io/not-ready", "NoSchedule")}
 
 
@@ -213,85 +213,3 @@ async def test_a_taint_by_hand_evicts_at_once(client: Client, run: Run) -> None:
         assert [await going(client, "late"), await going(client, "q")] == [True, False]
         await asyncio.sleep(5)
         assert await going(client, "q")
-
-
-# ------------------------------------------------------------------ pure parts
-
-gaps = st.lists(st.floats(0.1, 120), min_size=1, max_size=20)
-skews = st.one_of(st.floats(-10, 10), st.floats(-1000, 1000))
-GRACE = 50.0
-
-
-def looks(beats: list[float], skew: float) -> list[tuple[float, bool]]:
-    """When a node with these heartbeats is looked at, and whether it is found silent then."""
-    found: list[tuple[float, bool]] = []
-    known: health.Health | None = None
-    at = 0.0
-    while at < beats[-1] + 3 * GRACE:
-        seen = max(time for time in beats if time <= at)
-        known = health.look(known, "u", (str(seen), ""), seen + skew, at)
-        found.append((at, health.is_silent(known, GRACE)))
-        at += health.next_look(known, GRACE)
-    return found
-
-
-@given(gaps, skews)
-def test_silence_is_found_in_time_whatever_the_clock_of_the_node(pauses: list[float], skew: float) -> None:
-    beats = [0.0]
-    for pause in pauses:
-        beats.append(beats[-1] + pause)
-    found = looks(beats, skew)
-    for at, silent in found:
-        if silent:
-            seen = max(time for time in beats if time <= at)
-            assert at - seen >= GRACE - health.POLL - 0.01
-    assert found[-1][1]
-    assert min(at for at, silent in found if silent and at >= beats[-1]) <= beats[-1] + 2 * GRACE + 2 * health.POLL
-
-
-def test_a_node_that_beats_is_seldom_looked_at() -> None:
-    beats = [0.3 + 10.0 * number for number in range(361)]
-    found = looks([0.0, *beats], 0.0)
-    assert not any(silent for at, silent in found if at < beats[-1] + GRACE - 1)
-    assert len([at for at, _ in found if at <= 3600]) < 120
-
-
-@pytest.mark.parametrize(
-    ("toleration", "taint", "expected"),
-    [
-        (Toleration(operator="Exists"), ("a", "b"), True),
-        (Toleration(key="a", operator="Exists"), ("a", "b"), True),
-        (Toleration(key="a", value="b"), ("a", "b"), True),
-        (Toleration(key="a", value="c"), ("a", "b"), False),
-        (Toleration(key="c", operator="Exists"), ("a", "b"), False),
-        (Toleration(operator="Exists", effect="NoSchedule"), ("a", "b"), False),
-        (Toleration(key="a", operator="Gt", value="5"), ("a", "6"), True),
-        (Toleration(key="a", operator="Lt", value="5"), ("a", "6"), False),
-    ],
-)
-def test_tolerations(toleration: Toleration, taint: tuple[str, str], expected: bool) -> None:
-    assert tolerates(toleration, Taint(key=taint[0], value=taint[1], effect="NoExecute")) is expected
-
-
-def lost_and_found(lost: int, found: int, zone: str = "z") -> list[Node]:
-    return [
-        Node(
-            metadata=ObjectMeta(name=f"{zone}{number}", labels={"topology.kubernetes.io/zone": zone}),
-            status=NodeStatus(conditions=[NodeCondition(type="Ready", status="Unknown" if number < lost else "True")]),
-        )
-        for number in range(lost + found)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("lost", "found", "expected"),
-    [(1, 2, True), (2, 1, True), (3, 0, False), (3, 2, False), (3, 4, True), (60, 2, True)],
-)
-def test_a_zone_that_is_mostly_lost_is_spared(lost: int, found: int, expected: bool) -> None:
-    nodes = lost_and_found(lost, found)
-    assert taints.may_evict(nodes[0], nodes) is expected
-
-
-def test_a_zone_that_is_wholly_lost_is_evicted_while_another_lives() -> None:
-    nodes = [*lost_and_found(4, 0, "a"), *lost_and_found(0, 2, "b")]
-    assert taints.may_evict(nodes[0], nodes)

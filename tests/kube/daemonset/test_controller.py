@@ -14,47 +14,27 @@ from konverge.client import Client, MergePatch
 from konverge.kube.daemonset import controller as daemonset
 from konverge.kube.daemonset.fit import bound_to, should_run, target_of, tolerations
 from konverge.kube.daemonset.plan import bounds, look_at, manage, roll
-from konverge.kube.placement import node_matches, tolerates
-from konverge.objects import LabelSelector
-from konverge.objects.codec import from_dict
+from konverge.kube.placement import tolerates
 from konverge.objects.kinds.apps_v1 import (
     ControllerRevision,
     DaemonSet,
-    DaemonSetSpec,
     DaemonSetUpdateStrategy,
     RollingUpdateDaemonSet,
 )
-from konverge.objects.kinds.core_v1 import Node, NodeSpec, Pod, PodCondition, PodSpec, PodStatus, Taint, Toleration
+from konverge.objects.kinds.core_v1 import Node, Pod, PodCondition, PodSpec, PodStatus, Taint, Toleration
 from tests.kube.conftest import Run, pods
 from tests.kube.kubelet import Kubelet
-from tests.kube.test_replicaset import template
+from tests.kube.objects import add_node, node, set_image
+from tests.kube.objects import daemonset as agent_daemonset
 
 pytestmark = pytest.mark.spec("R-35")
+
+
 virtual = pytest.mark.virtual
-
-
-def agent(image: str = "app:1", *, spec: dict[str, Any] | None = None, **more: Any) -> DaemonSet:
-    made = template(image)
-    if spec:
-        made.spec = from_dict(PodSpec, {"containers": [{"name": "main", "image": image}], **spec})
-    return DaemonSet(
-        metadata=ObjectMeta(name="agent", namespace="default"),
-        spec=DaemonSetSpec(selector=LabelSelector(match_labels={"app": "web"}), template=made, **more),
-    )
 
 
 def strategy(**fields: Any) -> DaemonSetUpdateStrategy:
     return DaemonSetUpdateStrategy(type="RollingUpdate", rolling_update=RollingUpdateDaemonSet(**fields))
-
-
-def node(name: str, *taints: Taint, **labels: str) -> Node:
-    return Node(metadata=ObjectMeta(name=name, labels=labels), spec=NodeSpec(taints=list(taints)))
-
-
-async def add_node(client: Client, name: str, **labels: str) -> None:
-    """A node that is ready: admission taints a new one until somebody says so."""
-    await client.create(node(name, **labels))
-    await client.patch(Node, name, MergePatch({"spec": {"taints": None}}))
 
 
 async def on_nodes(client: Client) -> dict[str, list[str]]:
@@ -73,18 +53,13 @@ async def numbers(client: Client) -> tuple[int, ...]:
     )  # fmt: skip
 
 
-async def set_image(client: Client, image: str) -> None:
-    patch = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}}
-    await client.patch(DaemonSet, "agent", MergePatch(patch), "default")
-
-
 @virtual
 async def test_every_node_that_fits_has_one_pod(client: Client, run: Run) -> None:
     async with run(daemonset, Kubelet()):
         await add_node(client, "a", role="worker")
         await add_node(client, "b", role="worker")
         await add_node(client, "c")
-        await client.create(agent(spec={"nodeSelector": {"role": "worker"}}))
+        await client.create(agent_daemonset(spec={"nodeSelector": {"role": "worker"}}))
         await asyncio.sleep(5)
         assert await on_nodes(client) == {"a": ["app:1"], "b": ["app:1"]}
         assert await numbers(client) == (2, 2, 2, 2, 0, 0)
@@ -107,7 +82,7 @@ async def test_taints_keep_pods_away_and_drive_them_out(client: Client, run: Run
         for name in ("a", "b"):
             await add_node(client, name)
         await client.patch(Node, "b", MergePatch(keep_out))
-        await client.create(agent())
+        await client.create(agent_daemonset())
         await asyncio.sleep(5)
         assert set(await on_nodes(client)) == {"a"}
         await client.patch(Node, "a", MergePatch(keep_out))
@@ -134,9 +109,9 @@ async def test_a_new_template_rolls_over_the_nodes(client: Client, run: Run, fie
     async with run(daemonset, kubelet):
         for name in ("a", "b", "c"):
             await add_node(client, name)
-        await client.create(agent(update_strategy=strategy(**fields)))
+        await client.create(agent_daemonset(update_strategy=strategy(**fields)))
         await asyncio.sleep(5)
-        await set_image(client, "app:2")
+        await set_image(client, DaemonSet, "agent", "app:2")
         for _ in range(60):
             await asyncio.sleep(0.05)
             found = [pod for pod in await pods(client) if pod.metadata.deletion_timestamp is None]
@@ -147,7 +122,7 @@ async def test_a_new_template_rolls_over_the_nodes(client: Client, run: Run, fie
         assert await numbers(client) == (3, 3, 3, 3, 0, 0)
         assert min(ready for ready, _ in seen) >= 3 - fields["max_unavailable"]
         assert max(total for _, total in seen) == most
-        await set_image(client, "app:1")
+        await set_image(client, DaemonSet, "agent", "app:1")
         await asyncio.sleep(10)
         revisions = (await client.list(ControllerRevision, "default")).items
         assert sorted(r.revision or 0 for r in revisions) == [2, 3]
@@ -158,9 +133,9 @@ async def test_a_broken_template_stops_after_the_first_node(client: Client, run:
     async with run(daemonset, Kubelet()):
         for name in ("a", "b", "c"):
             await add_node(client, name)
-        await client.create(agent())
+        await client.create(agent_daemonset())
         await asyncio.sleep(5)
-        await set_image(client, "broken")
+        await set_image(client, DaemonSet, "agent", "broken")
         await asyncio.sleep(20)
         images = [image for there in (await on_nodes(client)).values() for image in there]
         assert sorted(images) == ["app:1", "app:1", "broken"]
@@ -171,9 +146,9 @@ async def test_a_broken_template_stops_after_the_first_node(client: Client, run:
 async def test_on_delete_waits(client: Client, run: Run) -> None:
     async with run(daemonset, Kubelet()):
         await add_node(client, "a")
-        await client.create(agent(update_strategy=DaemonSetUpdateStrategy(type="OnDelete")))
+        await client.create(agent_daemonset(update_strategy=DaemonSetUpdateStrategy(type="OnDelete")))
         await asyncio.sleep(5)
-        await set_image(client, "app:2")
+        await set_image(client, DaemonSet, "agent", "app:2")
         await asyncio.sleep(5)
         assert await on_nodes(client) == {"a": ["app:1"]}
         (pod,) = await pods(client)
@@ -187,7 +162,7 @@ async def test_pods_that_fail_are_replaced_ever_more_slowly(client: Client, run:
     kubelet = Kubelet(lambda pod: "Failed")
     async with run(daemonset, kubelet):
         await add_node(client, "a")
-        await client.create(agent())
+        await client.create(agent_daemonset())
         await asyncio.sleep(60)
         assert 4 <= sum(line.startswith("failed") for line in kubelet.log) <= 8  # 1, 2, 4, … seconds
         kubelet.says = lambda pod: "Ready"
@@ -199,39 +174,13 @@ async def test_pods_that_fail_are_replaced_ever_more_slowly(client: Client, run:
 async def test_history_is_limited(client: Client, run: Run) -> None:
     async with run(daemonset, Kubelet()):
         await add_node(client, "a")
-        await client.create(agent(revision_history_limit=1))
+        await client.create(agent_daemonset(revision_history_limit=1))
         for number in range(2, 6):
             await asyncio.sleep(10)
-            await set_image(client, f"app:{number}")
+            await set_image(client, DaemonSet, "agent", f"app:{number}")
         await asyncio.sleep(10)
         revisions = (await client.list(ControllerRevision, "default")).items
         assert sorted(r.revision or 0 for r in revisions) == [4, 5]
-
-
-# ------------------------------------------------------------------ where it fits
-
-
-def test_a_node_is_chosen_by_labels_and_name() -> None:
-    big = node("big", size="9", zone="x")
-
-    def fits(**term: Any) -> bool:
-        required = {"nodeSelectorTerms": [term]}
-        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-        return node_matches(from_dict(PodSpec, {"containers": [], "affinity": affinity}), big)
-
-    def rule(key: str, operator: str, *values: str) -> list[dict[str, Any]]:
-        return [{"key": key, "operator": operator, "values": list(values)}]
-
-    assert fits(matchExpressions=rule("zone", "In", "x", "y"))
-    assert not fits(matchExpressions=rule("zone", "NotIn", "x"))
-    assert fits(matchExpressions=rule("other", "NotIn", "x"))
-    assert fits(matchExpressions=rule("zone", "Exists"))
-    assert fits(matchExpressions=rule("other", "DoesNotExist"))
-    assert fits(matchExpressions=rule("size", "Gt", "8"))
-    assert not fits(matchExpressions=rule("size", "Lt", "9"))
-    assert not fits(matchExpressions=rule("zone", "Gt", "8"))
-    assert fits(matchFields=rule("metadata.name", "In", "big"))
-    assert not fits()
 
 
 def test_tolerations_are_added_once_and_a_pod_is_bound_to_its_node() -> None:
@@ -244,13 +193,13 @@ def test_tolerations_are_added_once_and_a_pod_is_bound_to_its_node() -> None:
     assert not tolerates(Toleration(key="a", value="x"), Taint(key="a", value="y", effect="NoExecute"))
     pod = Pod(metadata=ObjectMeta(name="p"), spec=PodSpec(containers=[], affinity=bound_to(None, "n7")))
     assert target_of(pod) == "n7"
-    elsewhere = agent(spec={"nodeName": "other"})
+    elsewhere = agent_daemonset(spec={"nodeName": "other"})
     assert should_run(elsewhere, node("n7")) == (False, False)
 
 
-# ------------------------------------------------------------------ the plan alone
-
 states = st.sampled_from(["none", "pending", "ready", "going"])
+
+
 situations = st.lists(st.tuples(states, states), min_size=1, max_size=6)
 
 
@@ -270,7 +219,7 @@ def made(name: str, where: str, state: str, digest: str) -> Pod:
 
 @given(situations, st.sampled_from([0, 1, 2, "50%"]), st.sampled_from([0, 1, "50%"]))
 def test_no_step_breaks_availability_or_surge(situation: list[tuple[str, str]], unavailable: Any, surge: Any) -> None:
-    wish = agent(update_strategy=strategy(max_unavailable=unavailable, max_surge=surge))
+    wish = agent_daemonset(update_strategy=strategy(max_unavailable=unavailable, max_surge=surge))
     nodes = [node(f"n{number}") for number in range(len(situation))]
     if not surge:  # without it a node has one pod; two would be somebody else's doing
         situation = [(old, "none" if old != "none" else new) for old, new in situation]

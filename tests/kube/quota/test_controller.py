@@ -19,7 +19,7 @@ from konverge.objects.kinds.core_v1 import (
     Service,
 )
 from tests.kube.conftest import Run, make_ready
-from tests.kube.kinds import Widget, WidgetSpec
+from tests.kube.objects import Widget, WidgetSpec
 
 virtual = pytest.mark.virtual
 pytestmark = [pytest.mark.spec("R-42")]

@@ -1,39 +1,28 @@
-"""Jobs: completions, indexes, backoff, deadlines, policies, suspension, counting exactly once, time to live."""
+"""Jobs: completions, back-off, deadlines, policies, suspension, counting each pod exactly once."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
-from konverge.kube import ttl
 from konverge.kube.gc.controller import GarbageCollector
 from konverge.kube.job import controller as jobs
-from konverge.kube.job import indexes, policies, tracking
 from konverge.kube.job.members import INDEX, TRACKING, index_of
-from konverge.objects.codec import from_dict, to_dict
-from konverge.objects.kinds.batch_v1 import Job, JobSpec, JobStatus, PodFailurePolicy, SuccessPolicy
-from konverge.objects.kinds.batch_v1 import UncountedTerminatedPods as Uncounted
+from konverge.objects.codec import to_dict
+from konverge.objects.kinds.batch_v1 import Job, JobStatus
 from konverge.objects.kinds.core_v1 import Event, Pod
 from tests.kube.conftest import Run, pods
 from tests.kube.kubelet import Kubelet
+from tests.kube.objects import job
 
 pytestmark = pytest.mark.spec("R-36")
+
+
 virtual = pytest.mark.virtual
-
-
-def work(**spec: Any) -> Job:
-    container = {"name": "main", "image": "app:1"}
-    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    return Job(
-        metadata=ObjectMeta(name="work", namespace="default"), spec=from_dict(JobSpec, {"template": template, **spec})
-    )
 
 
 def succeeds(pod: Pod) -> str:
@@ -61,7 +50,7 @@ def counts(status: JobStatus) -> tuple[int, int, int]:
 @virtual
 async def test_one_pod_that_succeeds(client: Client, run: Run) -> None:
     async with run(jobs, Kubelet(succeeds)):
-        await client.create(work())
+        await client.create(job())
         await asyncio.sleep(5)
         status = (await live(client)).status
         assert counts(status) == (0, 1, 0)
@@ -81,7 +70,7 @@ async def test_one_pod_that_succeeds(client: Client, run: Run) -> None:
 async def test_no_more_run_at_a_time_than_is_wished_nor_than_is_left(client: Client, run: Run) -> None:
     most = 0
     async with run(jobs, Kubelet(succeeds, takes=3)):
-        await client.create(work(completions=7, parallelism=3))
+        await client.create(job(completions=7, parallelism=3))
         for _ in range(200):
             await asyncio.sleep(0.25)
             most = max(most, sum(pod.status.phase not in ("Succeeded", "Failed") for pod in await pods(client)))
@@ -93,7 +82,7 @@ async def test_no_more_run_at_a_time_than_is_wished_nor_than_is_left(client: Cli
 @virtual
 async def test_every_index_once(client: Client, run: Run) -> None:
     async with run(jobs, Kubelet(succeeds)):
-        await client.create(work(completions=5, parallelism=2, completionMode="Indexed"))
+        await client.create(job(completions=5, parallelism=2, completionMode="Indexed"))
         await asyncio.sleep(30)
         status = (await live(client)).status
         assert (status.completed_indexes, status.succeeded) == ("0-4", 5)
@@ -113,7 +102,7 @@ async def test_every_index_once(client: Client, run: Run) -> None:
 async def test_failures_are_tried_again_ever_more_slowly_until_the_limit(client: Client, run: Run) -> None:
     kubelet = Kubelet(lambda pod: "Failed")
     async with run(jobs, kubelet):
-        await client.create(work(backoffLimit=3))
+        await client.create(job(backoffLimit=3))
         await asyncio.sleep(8)
         assert len(await pods(client)) == 1
         await asyncio.sleep(8)
@@ -131,7 +120,7 @@ async def test_failures_are_tried_again_ever_more_slowly_until_the_limit(client:
 @virtual
 async def test_restarted_containers_count_too(client: Client, run: Run) -> None:
     async with run(jobs, Kubelet(lambda pod: "Running")):
-        wish = work(backoffLimit=2)
+        wish = job(backoffLimit=2)
         wish.spec.template.spec.restart_policy = "OnFailure"
         await client.create(wish)
         await asyncio.sleep(5)
@@ -147,7 +136,7 @@ async def test_restarted_containers_count_too(client: Client, run: Run) -> None:
 @virtual
 async def test_a_deadline_ends_everything(client: Client, run: Run) -> None:
     async with run(jobs, Kubelet(lambda pod: "Running")):
-        await client.create(work(activeDeadlineSeconds=30, parallelism=2))
+        await client.create(job(activeDeadlineSeconds=30, parallelism=2))
         await asyncio.sleep(25)
         assert counts((await live(client)).status) == (2, 0, 0)
         await asyncio.sleep(15)
@@ -160,7 +149,7 @@ async def test_a_deadline_ends_everything(client: Client, run: Run) -> None:
 @virtual
 async def test_parallelism_may_change_and_zero_takes_all_away_without_a_failure(client: Client, run: Run) -> None:
     async with run(jobs, Kubelet(lambda pod: "Pending")):
-        await client.create(work(parallelism=1, completions=5))
+        await client.create(job(parallelism=1, completions=5))
         await asyncio.sleep(3)
         for wanted in (3, 0, 2):
             await client.patch(Job, "work", MergePatch({"spec": {"parallelism": wanted}}), "default")
@@ -173,7 +162,7 @@ async def test_parallelism_may_change_and_zero_takes_all_away_without_a_failure(
 @virtual
 async def test_a_suspended_job_has_no_pods_and_its_clock_stands_still(client: Client, run: Run) -> None:
     async with run(jobs, Kubelet(lambda pod: "Running")):
-        await client.create(work(suspend=True, activeDeadlineSeconds=100))
+        await client.create(job(suspend=True, activeDeadlineSeconds=100))
         await asyncio.sleep(3)
         status = (await live(client)).status
         assert (counts(status), status.start_time) == ((0, 0, 0), None)
@@ -194,7 +183,7 @@ async def test_a_failure_policy_fails_the_job_or_ignores_the_failure(client: Cli
     ]
     kubelet = Kubelet(lambda pod: "Failed 7")
     async with run(jobs, kubelet):
-        await client.create(work(backoffLimit=0, podFailurePolicy={"rules": rules}))
+        await client.create(job(backoffLimit=0, podFailurePolicy={"rules": rules}))
         await asyncio.sleep(60)
         assert len(await pods(client)) >= 3  # ignored: tried again, with backoff
         assert (await live(client)).status.failed is None
@@ -209,7 +198,7 @@ async def test_a_failure_policy_fails_the_job_or_ignores_the_failure(client: Cli
 @virtual
 async def test_indexes_have_limits_of_their_own(client: Client, run: Run) -> None:
     async with run(jobs, Kubelet(by_index(i1="Failed"))):
-        await client.create(work(completions=3, parallelism=3, completionMode="Indexed", backoffLimitPerIndex=1))
+        await client.create(job(completions=3, parallelism=3, completionMode="Indexed", backoffLimitPerIndex=1))
         await asyncio.sleep(120)
         status = (await live(client)).status
         assert (status.completed_indexes, status.failed_indexes) == ("0,2", "1")
@@ -225,7 +214,7 @@ async def test_indexes_have_limits_of_their_own(client: Client, run: Run) -> Non
 async def test_too_many_failed_indexes_end_the_job(client: Client, run: Run) -> None:
     spec = {"completions": 4, "parallelism": 4, "completionMode": "Indexed", "backoffLimitPerIndex": 0}
     async with run(jobs, Kubelet(by_index(i0="Failed", i1="Failed", i3="Running"))):
-        await client.create(work(**spec, maxFailedIndexes=1))
+        await client.create(job(**spec, maxFailedIndexes=1))
         await asyncio.sleep(60)
         assert (await conditions(client))["Failed"] == "MaxFailedIndexesExceeded"
         assert (await live(client)).status.failed_indexes == "0,1"
@@ -235,7 +224,7 @@ async def test_too_many_failed_indexes_end_the_job(client: Client, run: Run) -> 
 async def test_a_success_policy_needs_some_indexes_only(client: Client, run: Run) -> None:
     policy = {"rules": [{"succeededIndexes": "1-2", "succeededCount": 1}]}
     async with run(jobs, Kubelet(by_index(i0="Running", i2="Running"))):
-        await client.create(work(completions=3, parallelism=3, completionMode="Indexed", successPolicy=policy))
+        await client.create(job(completions=3, parallelism=3, completionMode="Indexed", successPolicy=policy))
         await asyncio.sleep(30)
         assert await conditions(client) == {"SuccessCriteriaMet": "SuccessPolicy", "Complete": "SuccessPolicy"}
         status = (await live(client)).status
@@ -249,7 +238,7 @@ async def test_a_deleted_pod_is_a_failure_and_is_replaced_at_once_or_when_it_has
 ) -> None:
     for policy, together in (("TerminatingOrFailed", 2), ("Failed", 1)):
         async with run(jobs, Kubelet(lambda pod: "Running", takes=30)):
-            await client.create(work(podReplacementPolicy=policy))
+            await client.create(job(podReplacementPolicy=policy))
             await asyncio.sleep(60)
             (pod,) = await pods(client)
             await client.delete(Pod, pod.metadata.name, "default")
@@ -269,7 +258,7 @@ async def test_a_deleted_pod_is_a_failure_and_is_replaced_at_once_or_when_it_has
 async def test_pods_of_a_job_that_went_are_let_go(client: Client, run: Run) -> None:
     collecting = asyncio.create_task(GarbageCollector().run(client))
     async with run(jobs, Kubelet(lambda pod: "Running")):
-        await client.create(work(parallelism=2))
+        await client.create(job(parallelism=2))
         await asyncio.sleep(5)
         assert all(pod.metadata.finalizers == [TRACKING] for pod in await pods(client))
         await client.delete(Job, "work", "default", propagation="Background")
@@ -282,7 +271,7 @@ async def test_pods_of_a_job_that_went_are_let_go(client: Client, run: Run) -> N
 @virtual
 async def test_an_orphan_is_adopted_with_its_finalizer(client: Client, run: Run) -> None:
     async with run(jobs, Kubelet(lambda pod: "Running")):
-        made = await client.create(work(suspend=True))
+        made = await client.create(job(suspend=True))
         orphan = Pod(
             metadata=ObjectMeta(name="lost", namespace="default", labels=made.spec.template.metadata.labels),
             spec=made.spec.template.spec,
@@ -297,82 +286,7 @@ async def test_an_orphan_is_adopted_with_its_finalizer(client: Client, run: Run)
 @virtual
 async def test_another_ones_job_is_left_alone(client: Client, run: Run) -> None:
     async with run(jobs, Kubelet(succeeds)):
-        await client.create(work(managedBy="example.com/other"))
+        await client.create(job(managedBy="example.com/other"))
         await asyncio.sleep(5)
         assert await pods(client) == []
         assert (await live(client)).status == JobStatus()
-
-
-@virtual
-async def test_a_finished_job_goes_after_its_time(client: Client, run: Run) -> None:
-    collecting = asyncio.create_task(GarbageCollector().run(client))
-    async with run(jobs, ttl, Kubelet(succeeds)):
-        await client.create(work(ttlSecondsAfterFinished=60))
-        await asyncio.sleep(50)
-        assert (await conditions(client))["Complete"]
-        await asyncio.sleep(30)
-        assert (await client.list(Job, "default")).items == []
-        assert await pods(client) == []
-    collecting.cancel()
-    await asyncio.gather(collecting, return_exceptions=True)
-
-
-# ------------------------------------------------------------------ pure parts
-
-
-def model_of(text: str) -> set[int]:
-    """The grammar, read in the plainest way."""
-    found: set[int] = set()
-    for part in filter(None, text.split(",")):
-        ends = [int(end) for end in part.split("-")]
-        found |= set(range(ends[0], ends[-1] + 1))
-    return found
-
-
-@given(st.sets(st.integers(0, 60)))
-def test_indexes_come_back_as_they_went(numbers: set[int]) -> None:
-    text = indexes.render(numbers)
-    assert model_of(text) == numbers
-    assert indexes.parse(text, 100) == numbers
-    assert indexes.parse(text, 30) == {number for number in numbers if number < 30}
-    parts = text.split(",") if text else []
-    # As short as can be: three in a row are one part, two are never joined.
-    assert all(int(last) - int(first) >= 2 for first, _, last in (p.partition("-") for p in parts) if last)
-    lonely = [int(part) for part in parts if "-" not in part]
-    assert not any({number, number + 1, number + 2} <= set(lonely) for number in lonely)
-
-
-@given(
-    st.lists(st.sampled_from("abcdef"), unique=True),
-    st.lists(st.sampled_from("uvwxyz"), unique=True),
-    st.sets(st.sampled_from("abcdefuvwxyz")),
-)
-def test_settling_counts_each_uid_once(succeeded: list[str], failed: list[str], tracked: set[str]) -> None:
-    status = JobStatus(uncounted_terminated_pods=Uncounted(succeeded=succeeded, failed=failed))
-    tracking.settle(status, tracked)
-    tracking.settle(status, tracked)
-    left = status.uncounted_terminated_pods or Uncounted()
-    assert (status.succeeded or 0) + len(left.succeeded) == len(succeeded)
-    assert (status.failed or 0) + len(left.failed) == len(failed)
-    assert set(left.succeeded) | set(left.failed) <= tracked
-
-
-def test_success_rules() -> None:
-    def met(done: set[int], **rule: Any) -> bool:
-        return bool(policies.met(from_dict(SuccessPolicy, {"rules": [rule]}), 10, done))
-
-    assert met({0, 1}, succeededCount=2)
-    assert not met({0}, succeededCount=2)
-    assert met({0, 3, 4}, succeededIndexes="0,3-4")
-    assert not met({0, 3}, succeededIndexes="0,3-4")
-    assert met({0, 3}, succeededIndexes="0,3-4", succeededCount=2)
-    assert not met({7}, succeededIndexes="0,3-4", succeededCount=1)
-
-
-def test_failure_rules_look_at_conditions_too() -> None:
-    rule = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
-    policy = from_dict(PodFailurePolicy, {"rules": [rule]})
-    condition = {"type": "DisruptionTarget", "status": "True"}
-    pod = from_dict(Pod, {"metadata": {"name": "p"}, "spec": {"containers": []}, "status": {"conditions": [condition]}})
-    assert not policies.rule_on(policy, pod).counts
-    assert policies.rule_on(policy, Pod(metadata=ObjectMeta(name="p"), spec=pod.spec)).counts

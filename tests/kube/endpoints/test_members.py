@@ -1,0 +1,35 @@
+"""The addresses of a pod by family."""
+
+from __future__ import annotations
+
+import pytest
+
+from konverge import ObjectMeta
+from konverge.kube.endpoints import members
+from konverge.kube.endpoints.subsets import of_service
+from konverge.objects.kinds.core_v1 import (
+    Pod,
+    PodCondition,
+    PodIP,
+    PodSpec,
+    PodStatus,
+    Service,
+    ServiceSpec,
+)
+
+pytestmark = pytest.mark.spec("R-38")
+
+
+def test_each_family_has_its_addresses() -> None:
+    service = Service(
+        metadata=ObjectMeta(name="web"),
+        spec=ServiceSpec(cluster_ip="None", ip_families=["IPv6", "IPv4"], selector={"app": "web"}),
+    )
+    status = PodStatus(
+        pod_ip="10.0.0.1", pod_ips=[PodIP(ip="10.0.0.1"), PodIP(ip="fd00::0:1")],
+        conditions=[PodCondition(type="Ready", status="True")],
+    )  # fmt: skip
+    pod = Pod(metadata=ObjectMeta(name="a"), spec=PodSpec(containers=[]), status=status)
+    assert members.families(service) == ["IPv6", "IPv4"]
+    assert [members.addresses(pod, family) for family in members.families(service)] == [["fd00::1"], ["10.0.0.1"]]
+    assert [one.ip for one in of_service(service, [pod])[0].addresses] == ["fd00::1"]

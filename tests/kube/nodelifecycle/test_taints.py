@@ -1,0 +1,35 @@
+"""When pods may be evicted from a node that is not ready."""
+
+from __future__ import annotations
+
+import pytest
+
+from konverge.kube.nodelifecycle import taints
+from konverge.objects.kinds.core_v1 import Node, NodeCondition, NodeStatus
+from konverge.objects.meta import ObjectMeta
+
+pytestmark = [pytest.mark.spec("R-40")]
+
+
+def lost_and_found(lost: int, found: int, zone: str = "z") -> list[Node]:
+    return [
+        Node(
+            metadata=ObjectMeta(name=f"{zone}{number}", labels={"topology.kubernetes.io/zone": zone}),
+            status=NodeStatus(conditions=[NodeCondition(type="Ready", status="Unknown" if number < lost else "True")]),
+        )
+        for number in range(lost + found)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lost", "found", "expected"),
+    [(1, 2, True), (2, 1, True), (3, 0, False), (3, 2, False), (3, 4, True), (60, 2, True)],
+)
+def test_a_zone_that_is_mostly_lost_is_spared(lost: int, found: int, expected: bool) -> None:
+    nodes = lost_and_found(lost, found)
+    assert taints.may_evict(nodes[0], nodes) is expected
+
+
+def test_a_zone_that_is_wholly_lost_is_evicted_while_another_lives() -> None:
+    nodes = [*lost_and_found(4, 0, "a"), *lost_and_found(0, 2, "b")]
+    assert taints.may_evict(nodes[0], nodes)
