@@ -11,25 +11,20 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from konverge import clock
-from konverge.apiserver import (
-    bootstrap,
-    discovery,
-    kubernetes_endpoints,
-    openapi,
-)
+from konverge.apiserver import bootstrap, kubernetes_endpoints
 from konverge.apiserver.admission.plugin_order import chain
-from konverge.apiserver.auth import bootstrap_policy, wiring
+from konverge.apiserver.auth import bootstrap_policy
+from konverge.apiserver.auth.gate import Gate
 from konverge.apiserver.certificates import Certificates, kept, write_private
 from konverge.apiserver.config import Config
 from konverge.apiserver.crd.serving.manager import Manager
 from konverge.apiserver.event_ttl import Expiry
-from konverge.apiserver.http import health, specials
 from konverge.apiserver.http.pipeline import handle
 from konverge.apiserver.http.wire_errors import refusal
 from konverge.apiserver.internal_controllers import InnerControllers
 from konverge.apiserver.object_access import Objects
 from konverge.apiserver.registry import Registry
-from konverge.apiserver.request.protocols import Admission, Gate, Handler, Hook, LogSource, Stream, TableMaker
+from konverge.apiserver.request.protocols import Admission, Extensions, Stream, TableMaker
 from konverge.apiserver.storage import Store
 from konverge.apiserver.table import Tables
 from konverge.wire.in_process import Direct
@@ -75,15 +70,9 @@ class ApiServer:
         self.objects = Objects(self.store)
         self.definitions = Manager(self.store, self.registry, self._call_webhook)
         self.tables: TableMaker = Tables(self.definitions)
-        self.routes: dict[str, Handler] = health.routes() | discovery.routes() | openapi.routes()
-        self.specials: dict[tuple[str, str, str], Handler] = specials.table()
-        self.before: dict[tuple[str, str], Hook] = {}
-        """By group and plural: what has to be done before a request is answered; a simulation sets it."""
-        self.logs: LogSource | None = None
-        """A simulation sets it."""
-        gate = wiring.plug_in(self)
-        self.gate: Gate = gate
-        self.admission: Admission = chain(self, gate.authorization, lambda: self.webhooks)
+        self.extensions = Extensions()
+        self.gate = Gate(self.config.auth, self.store, self.objects, admin_token=self.token, data_dir=self.data_dir)
+        self.admission: Admission = chain(self, self.gate.authorization, lambda: self.webhooks)
         self.streams: set[Stream] = set()
         self.flow_headers: list[tuple[bytes, bytes]] = [
             (b"x-kubernetes-pf-flowschema-uid", clock.new_uid().encode()),

@@ -55,7 +55,7 @@ class Heartbeats:
     def be_lazy(self, server: ApiServer, client: Client) -> None:
         """From now on renewals are written when somebody looks."""
         self._lazy_server, self._client = server, client
-        server.before[LEASES] = self._before
+        server.extensions.before[LEASES] = self._before
 
     async def keep(self, client: Client, name: str, uid: str) -> None:
         """See to it that a node has a Lease, from now on."""

@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from konverge.apiserver.auth import impersonation
 from konverge.apiserver.auth.authentication import Authentication
 from konverge.apiserver.auth.authorization import Authorization, ask_of
+from konverge.apiserver.auth.service_account_tokens import Accounts
+from konverge.apiserver.auth.settings import AuthSettings
+from konverge.apiserver.auth.token_keys import Keys
 from konverge.apiserver.auth.well_known import MASTERS
 from konverge.apiserver.request.info import RequestInfo
-from konverge.apiserver.request.user import User
+from konverge.apiserver.request.user import ADMIN, User
 from konverge.wire.message import Request
+
+if TYPE_CHECKING:
+    from konverge.apiserver.object_access import Objects
+    from konverge.apiserver.storage import Store
 
 _IMPERSONATE = b"impersonate-"
 _FIRST = b"iI"
 
 
-class AuthGate:
-    """See `Gate`."""
+class Gate:
+    """Authentication and authorization, built from the settings; both are synchronous, as they run on every request.
 
-    def __init__(self, authentication: Authentication, authorization: Authorization) -> None:
-        self.authentication = authentication
-        self.authorization = authorization
-        self._impersonation = impersonation.Impersonation(authorization)
+    `admin_token` is the administrator's. `data_dir` keeps the key that signs tokens.
+    """
+
+    def __init__(
+        self, settings: AuthSettings, store: Store, objects: Objects, *, admin_token: str, data_dir: Path | None
+    ) -> None:
+        self.keys = Keys(folder=data_dir, signing=settings.signing_key, verifying=settings.verification_keys)
+        self.accounts = Accounts(objects, self.keys, settings.issuer)
+        self.authentication = Authentication(settings, self.accounts)
+        self.authentication.add(admin_token, ADMIN)
+        self.authorization = Authorization(store, always_allow=settings.always_allow)
+        self._impersonation = impersonation.Impersonation(self.authorization)
 
     def identify(self, request: Request, info: RequestInfo) -> User:
+        """Who makes the request, impersonation included. Raises 401 or 403."""
         headers = request.headers
         user = self.authentication.user(request, headers.get("authorization"))
         for key, _ in headers.raw:
@@ -32,5 +51,6 @@ class AuthGate:
         return user
 
     def authorize(self, user: User, info: RequestInfo) -> None:
+        """Raises 403 unless the user may do this."""
         if MASTERS not in user.groups:
             self.authorization.check(user, ask_of(info))

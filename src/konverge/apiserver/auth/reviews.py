@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from konverge.apiserver import field_errors, status
-from konverge.apiserver.auth.authentication import Authentication
-from konverge.apiserver.auth.authorization import Authorization
 from konverge.apiserver.auth.rules import Ask
 from konverge.apiserver.auth.selector_validation import equalities, selector_errors, unread_selectors
 from konverge.apiserver.auth.service_account_tokens import Refused
@@ -51,78 +49,74 @@ async def _received(call: Call, check: Check | None = None) -> Obj:
     return request.obj
 
 
-class Reviews:
-    """The handlers."""
+async def self_subject(call: Call) -> Response:
+    review = await _received(call)
+    shown = {"kind": review["kind"], "apiVersion": review["apiVersion"]}
+    info = _user_info(call.user)
+    return respond.answer(
+        call, 201, {**shown, "metadata": {"creationTimestamp": timestamp()}, "status": {"userInfo": info}}
+    )
 
-    def __init__(
-        self, authentication: Authentication, authorization: Authorization, audiences: tuple[str, ...]
-    ) -> None:
-        self._authentication = authentication
-        self._authorization = authorization
-        self._audiences = audiences
 
-    async def self_subject(self, call: Call) -> Response:
-        review = await _received(call)
-        shown = {"kind": review["kind"], "apiVersion": review["apiVersion"]}
-        info = _user_info(call.user)
-        return respond.answer(
-            call, 201, {**shown, "metadata": {"creationTimestamp": timestamp()}, "status": {"userInfo": info}}
-        )
+async def token(call: Call) -> Response:
+    review = await _received(call, _has_token)
+    spec = review["spec"]
+    audiences = tuple(spec.get("audiences") or ()) or call.server.config.auth.own_audiences
+    found: Obj = {}
+    try:
+        authenticated = call.server.gate.authentication.token(spec["token"], audiences)
+    except Refused as error:
+        found = {"user": {}, "error": str(error)}
+    else:
+        found = {"authenticated": True, "user": _user_info(authenticated.user)}
+        found["audiences"] = list(authenticated.audiences)
+    return respond.answer(call, 201, {**review, "status": found})
 
-    async def token(self, call: Call) -> Response:
-        review = await _received(call, _has_token)
-        spec = review["spec"]
-        audiences = tuple(spec.get("audiences") or ()) or self._audiences
-        found: Obj = {}
-        try:
-            authenticated = self._authentication.token(spec["token"], audiences)
-        except Refused as error:
-            found = {"user": {}, "error": str(error)}
-        else:
-            found = {"authenticated": True, "user": _user_info(authenticated.user)}
-            found["audiences"] = list(authenticated.audiences)
-        return respond.answer(call, 201, {**review, "status": found})
 
-    async def self_access(self, call: Call) -> Response:
-        review = await _received(call, lambda review: _refuse(_access_errors(review, subject=False)))
-        return self._decided(call, review, call.user)
+async def self_access(call: Call) -> Response:
+    review = await _received(call, lambda review: _refuse(_access_errors(review, subject=False)))
+    return _decided(call, review, call.user)
 
-    async def access(self, call: Call) -> Response:
-        review = await _received(call, lambda review: _refuse(_access_errors(review, subject=True)))
-        return self._decided(call, review, _subject(review["spec"]))
 
-    async def local_access(self, call: Call) -> Response:
-        review = await _received(call, lambda review: _refuse(_local_errors(review)))
-        return self._decided(call, review, _subject(review["spec"]))
+async def access(call: Call) -> Response:
+    review = await _received(call, lambda review: _refuse(_access_errors(review, subject=True)))
+    return _decided(call, review, _subject(review["spec"]))
 
-    def _decided(self, call: Call, review: Obj, user: User) -> Response:
-        decision = self._authorization.decide(user, _ask(review["spec"]))
-        found: Obj = {"allowed": decision.allowed}
-        if decision.reason:
-            found["reason"] = decision.reason
-        ignored = unread_selectors(review["spec"].get("resourceAttributes") or {})
-        if ignored:
-            found["evaluationError"] = "; ".join(ignored)
-        return respond.answer(call, 201, {**review, "status": found})
 
-    async def self_rules(self, call: Call) -> Response:
-        review = await _received(call, _has_namespace)
-        rules, problems = self._authorization.rbac.rules_of(call.user, review["spec"]["namespace"])
-        found: Obj = {"resourceRules": [], "nonResourceRules": [], "incomplete": False}
-        for rule in rules:
-            verbs = {"verbs": list(rule.verbs)}
-            if rule.resources:
-                parts = {"apiGroups": rule.api_groups, "resources": rule.resources, "resourceNames": rule.names}
-                found["resourceRules"].append({**verbs, **{key: list(part) for key, part in parts.items() if part}})
-            if rule.urls:
-                found["nonResourceRules"].append({**verbs, "nonResourceURLs": list(rule.urls)})
-        if kubelet_of(call.user.name, call.user.groups):
-            problems.insert(0, "node authorizer does not support user rule resolution")
-            found["incomplete"] = True
-        if problems:
-            found["evaluationError"] = aggregate(problems)
-        shown = {"kind": review["kind"], "apiVersion": review["apiVersion"], "metadata": {}, "spec": {}}
-        return respond.answer(call, 201, {**shown, "status": found})
+async def local_access(call: Call) -> Response:
+    review = await _received(call, lambda review: _refuse(_local_errors(review)))
+    return _decided(call, review, _subject(review["spec"]))
+
+
+def _decided(call: Call, review: Obj, user: User) -> Response:
+    decision = call.server.gate.authorization.decide(user, _ask(review["spec"]))
+    found: Obj = {"allowed": decision.allowed}
+    if decision.reason:
+        found["reason"] = decision.reason
+    ignored = unread_selectors(review["spec"].get("resourceAttributes") or {})
+    if ignored:
+        found["evaluationError"] = "; ".join(ignored)
+    return respond.answer(call, 201, {**review, "status": found})
+
+
+async def self_rules(call: Call) -> Response:
+    review = await _received(call, _has_namespace)
+    rules, problems = call.server.gate.authorization.rbac.rules_of(call.user, review["spec"]["namespace"])
+    found: Obj = {"resourceRules": [], "nonResourceRules": [], "incomplete": False}
+    for rule in rules:
+        verbs = {"verbs": list(rule.verbs)}
+        if rule.resources:
+            parts = {"apiGroups": rule.api_groups, "resources": rule.resources, "resourceNames": rule.names}
+            found["resourceRules"].append({**verbs, **{key: list(part) for key, part in parts.items() if part}})
+        if rule.urls:
+            found["nonResourceRules"].append({**verbs, "nonResourceURLs": list(rule.urls)})
+    if kubelet_of(call.user.name, call.user.groups):
+        problems.insert(0, "node authorizer does not support user rule resolution")
+        found["incomplete"] = True
+    if problems:
+        found["evaluationError"] = aggregate(problems)
+    shown = {"kind": review["kind"], "apiVersion": review["apiVersion"], "metadata": {}, "spec": {}}
+    return respond.answer(call, 201, {**shown, "status": found})
 
 
 def _user_info(user: User) -> Obj:

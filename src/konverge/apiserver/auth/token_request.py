@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from konverge import clock
 from konverge.apiserver import field_errors, status
-from konverge.apiserver.auth.service_account_tokens import Accounts, Bound
+from konverge.apiserver.auth.service_account_tokens import Bound
 from konverge.apiserver.field_errors import FieldError, quote
 from konverge.apiserver.http import bodies, managed_fields, respond, writes
 from konverge.apiserver.http.options import write_options
@@ -29,79 +29,72 @@ _WARN_ONLY_SECONDS = 3607
 _EXTENDED_SECONDS = 365 * 24 * 3600
 
 
-class TokenRequests:
-    """The handler."""
+async def create(call: Call) -> Response:
+    kind = kind_alone(_GROUP, "v1", _KIND)
+    respond.settle_form(call)
+    bodies.check_media(call, kind)
+    options = write_options(call.query, "CreateOptions")
+    asked = bodies.read(call, kind, bodies.checked_body(call), options.field_validation)
+    system.match_namespace(asked["metadata"], call.info.namespace)
+    spec = asked["spec"] = asked.get("spec") or {}
+    if spec.get("expirationSeconds") is None:
+        spec["expirationSeconds"] = _DEFAULT_SECONDS
+    managed_fields.track(call, kind, None, asked, options)
+    call.operation, call.dry_run = "CREATE", options.dry_run
+    request = writes.admission_request(call, call.resource, asked, None, options.body(), call.info.name)
+    await call.server.admission.admit(request)
+    assert request.obj is not None
+    attestations = request.obj["spec"].get("attestations")
+    account = _complete(call, request.obj)
+    errors = list(_errors(request.obj["spec"], attestations))
+    if errors:
+        raise status.invalid(_GROUP, _KIND, "", errors)
+    await call.server.admission.validate(request)
+    await call.server.gate.accounts.prepare()
+    return respond.answer(call, 201, _answered(call, request.obj, account))
 
-    def __init__(self, accounts: Accounts, audiences: tuple[str, ...]) -> None:
-        self._accounts = accounts
-        self._audiences = audiences
 
-    async def create(self, call: Call) -> Response:
-        kind = kind_alone(_GROUP, "v1", _KIND)
-        respond.settle_form(call)
-        bodies.check_media(call, kind)
-        options = write_options(call.query, "CreateOptions")
-        asked = bodies.read(call, kind, bodies.checked_body(call), options.field_validation)
-        system.match_namespace(asked["metadata"], call.info.namespace)
-        spec = asked["spec"] = asked.get("spec") or {}
-        if spec.get("expirationSeconds") is None:
-            spec["expirationSeconds"] = _DEFAULT_SECONDS
-        managed_fields.track(call, kind, None, asked, options)
-        call.operation, call.dry_run = "CREATE", options.dry_run
-        request = writes.admission_request(call, call.resource, asked, None, options.body(), call.info.name)
-        await call.server.admission.admit(request)
-        assert request.obj is not None
-        attestations = request.obj["spec"].get("attestations")
-        account = self._complete(call, request.obj)
-        errors = list(_errors(request.obj["spec"], attestations))
-        if errors:
-            raise status.invalid(_GROUP, _KIND, "", errors)
-        await call.server.admission.validate(request)
-        await self._accounts.prepare()
-        return respond.answer(call, 201, self._answered(call, request.obj, account))
+def _complete(call: Call, asked: Obj) -> Obj:
+    """Fill in what was left open; the account is the result."""
+    name, namespace = call.info.name, call.info.namespace
+    metadata = asked["metadata"]
+    if metadata.get("name") and metadata["name"] != name:
+        problem = "must match the service account name if specified"
+        raise status.invalid(_GROUP, _KIND, name, [field_errors.invalid("metadata.name", metadata["name"], problem)])
+    account = call.lookup("", "serviceaccounts", namespace, name)
+    if account is None:
+        raise status.not_found("", "serviceaccounts", name)
+    uid = account["metadata"]["uid"]
+    if metadata.get("uid") and metadata["uid"] != uid:
+        why = f"the UID in the token request ({metadata['uid']}) does not match the UID of the service account"
+        raise status.conflict(_GROUP, _KIND, name, f"{why} ({uid})")
+    managed = metadata.pop("managedFields", None)
+    metadata |= {"name": name, "namespace": namespace, "uid": uid, "creationTimestamp": timestamp()}
+    if managed:
+        metadata["managedFields"] = managed
+    spec = asked["spec"]
+    asked["spec"] = {
+        "audiences": spec.get("audiences") or list(call.server.config.auth.own_audiences),
+        "expirationSeconds": spec["expirationSeconds"],
+        "boundObjectRef": spec.get("boundObjectRef"),
+    }
+    return account
 
-    def _complete(self, call: Call, asked: Obj) -> Obj:
-        """Fill in what was left open; the account is the result."""
-        name, namespace = call.info.name, call.info.namespace
-        metadata = asked["metadata"]
-        if metadata.get("name") and metadata["name"] != name:
-            problem = "must match the service account name if specified"
-            raise status.invalid(
-                _GROUP, _KIND, name, [field_errors.invalid("metadata.name", metadata["name"], problem)]
-            )
-        account = call.lookup("", "serviceaccounts", namespace, name)
-        if account is None:
-            raise status.not_found("", "serviceaccounts", name)
-        uid = account["metadata"]["uid"]
-        if metadata.get("uid") and metadata["uid"] != uid:
-            why = f"the UID in the token request ({metadata['uid']}) does not match the UID of the service account"
-            raise status.conflict(_GROUP, _KIND, name, f"{why} ({uid})")
-        managed = metadata.pop("managedFields", None)
-        metadata |= {"name": name, "namespace": namespace, "uid": uid, "creationTimestamp": timestamp()}
-        if managed:
-            metadata["managedFields"] = managed
-        spec = asked["spec"]
-        asked["spec"] = {
-            "audiences": spec.get("audiences") or list(self._audiences),
-            "expirationSeconds": spec["expirationSeconds"],
-            "boundObjectRef": spec.get("boundObjectRef"),
-        }
-        return account
 
-    def _answered(self, call: Call, asked: Obj, account: Obj) -> Obj:
-        spec = asked["spec"]
-        reference = spec["boundObjectRef"]
-        bound = None if reference is None else _bound(call, reference, account)
-        seconds, warn_after = spec["expirationSeconds"], 0
-        for_us = set(spec["audiences"]) <= set(self._audiences)
-        if bound is not None and bound.kind == "pod" and seconds == _WARN_ONLY_SECONDS and for_us:
-            seconds, warn_after = _EXTENDED_SECONDS, seconds
-        token = self._accounts.issue(
-            account, bound, seconds=seconds, audiences=spec["audiences"], warn_after=warn_after
-        )
-        ends = clock.utc_now() + timedelta(seconds=spec["expirationSeconds"])
-        found = {"token": token, "expirationTimestamp": format_time(ends)}
-        return {**asked, "status": found}
+def _answered(call: Call, asked: Obj, account: Obj) -> Obj:
+    spec = asked["spec"]
+    reference = spec["boundObjectRef"]
+    bound = None if reference is None else _bound(call, reference, account)
+    seconds, warn_after = spec["expirationSeconds"], 0
+    for_us = set(spec["audiences"]) <= set(call.server.config.auth.own_audiences)
+    if bound is not None and bound.kind == "pod" and seconds == _WARN_ONLY_SECONDS and for_us:
+        seconds, warn_after = _EXTENDED_SECONDS, seconds
+    token = call.server.gate.accounts.issue(
+        account, bound, seconds=seconds, audiences=spec["audiences"], warn_after=warn_after
+    )
+    ends = clock.utc_now() + timedelta(seconds=spec["expirationSeconds"])
+    found = {"token": token, "expirationTimestamp": format_time(ends)}
+    return {**asked, "status": found}
 
 
 def _errors(spec: Obj, attestations: Obj | None) -> Iterator[FieldError]:

@@ -11,6 +11,7 @@ from konverge.apiserver import status
 from konverge.apiserver.discovery import documents
 from konverge.apiserver.http import conditional, negotiate, respond
 from konverge.apiserver.http.negotiate import BUILTIN_TYPES, JSON, YAML
+from konverge.apiserver.http.routes import PATHS
 from konverge.apiserver.http.routing import PageNotFound
 from konverge.apiserver.registry import Registry
 from konverge.apiserver.strategy import Obj
@@ -86,7 +87,7 @@ def _version(call: Call, group: str, version: str) -> Response:
 
 async def root(call: Call) -> Response:
     """Every path of the server, indented for people whatever is asked for."""
-    others = [path for path in call.server.routes if path != "/" and not path.endswith("/")]
+    others = [path for path in PATHS if path != "/" and not path.endswith("/")]
     found = documents.paths(call.server.registry, [*others, *_UNLISTED])
     body = msgspec.json.format(msgspec.json.encode(found), indent=2)
     return respond.whole(call, 200, body)

@@ -1,7 +1,7 @@
 """What goes through to nodes: logs, exec, attach, port-forward, proxies.
 
 There are no kubelets here, so most of it is refused as the real server refuses it for a pod without a node. A
-simulation that has logs plugs in as `server.logs`.
+simulation plugs in its own handlers and its logs (`Extensions`).
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ async def log(call: Call) -> Response:
     container = _container(call, pod)
     if not pod["spec"].get("nodeName"):
         return Response(204, Headers([(b"audit-id", call.audit_id.encode()), (b"cache-control", b"no-cache, private")]))
-    if call.server.logs is None:
+    logs = call.server.extensions.logs
+    if logs is None:
         raise _unreachable(f'Get "https://{pod["spec"]["nodeName"]}:10250/containerLogs": no kubelet serves logs here')
-    producer = call.server.logs(pod, container, call.query)
+    producer = logs(pod, container, call.query)
     headers = respond.headers(call, (b"content-type", b"text/plain"))
     return Response(200, Headers(headers), producer=producer)
 
@@ -80,10 +81,6 @@ async def exec_or_attach(call: Call) -> Response:
     if call.lookup("", "nodes", "", pod["spec"]["nodeName"]) is None:
         raise status.not_found("", "pods", pod["spec"]["nodeName"])  # the real server mixes up the two here
     raise _unreachable("no kubelet runs commands here")
-
-
-async def port_forward(call: Call) -> Response:
-    return await exec_or_attach(call)
 
 
 async def pod_proxy(call: Call) -> Response:

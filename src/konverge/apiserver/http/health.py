@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from konverge.apiserver import status
 from konverge.apiserver.http import negotiate, respond
+from konverge.apiserver.http.routes import CHECKS
 from konverge.apiserver.kubernetes_version import KUBERNETES_VERSION, MAJOR, MINOR
 from konverge.wire.message import Headers, Response
 
 if TYPE_CHECKING:
     from konverge.apiserver.request.call import Call
-
-Route = Callable[["Call"], Awaitable[Response]]
 
 _JSON = (negotiate.JSON, "application/*", "*/*")
 VERSION = {
@@ -33,16 +31,7 @@ VERSION = {
     "compiler": "",
     "platform": "",
 }
-CHECKS = ("ping", "log", "etcd", "poststarthook/bootstrap-controller", "poststarthook/crd-informer-synced")
 _METRICS_TYPE = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8; escaping=underscores")
-
-
-def routes() -> dict[str, Route]:
-    found: dict[str, Route] = {"/version": version, "/metrics": metrics}
-    for path in ("/healthz", "/livez", "/readyz"):
-        found[path] = healthy
-        found |= {f"{path}/{check}": one_check for check in CHECKS}
-    return found
 
 
 async def version(call: Call) -> Response:
@@ -55,7 +44,7 @@ async def version(call: Call) -> Response:
     return respond.whole(call, 200, msgspec.json.format(msgspec.json.encode(VERSION), indent=2))
 
 
-async def healthy(call: Call) -> Response:
+async def all_checks(call: Call) -> Response:
     """All checks of one path; they can be listed, and left out by name."""
     name = call.info.path.strip("/")
     if "verbose" not in call.query:
@@ -69,7 +58,7 @@ async def healthy(call: Call) -> Response:
     return respond.answer_text(call, 200, "\n".join([*lines, f"{name} check passed\n"]))
 
 
-async def one_check(call: Call) -> Response:
+async def single_check(call: Call) -> Response:
     return respond.answer_text(call, 200, "ok")
 
 

@@ -46,7 +46,7 @@ async def _answer(call: Call) -> Response:
     gate.authorize(call.user, call.info)
     seconds = _time_limit(call)
     handler = route(call)
-    before = call.server.before.get((call.info.group, call.info.plural))
+    before = call.server.extensions.before.get((call.info.group, call.info.plural))
     if before is not None:
         await before(call)
     if call.info.verb == "watch":

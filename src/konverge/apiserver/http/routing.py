@@ -1,61 +1,33 @@
-"""Which handler answers a request, or why none does.
+"""Which handler answers a request, or why none does: the decision over the table of `routes.py`.
 
-There are two kinds of 404: the text that a web server gives for paths nobody has heard of, and the Status for a
+There are two kinds of 404: the text that a web server gives for paths that it does not know, and the Status for a
 resource that is missing in a group which exists. Clients tell from it whether a group is there at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from konverge.apiserver import status
+from konverge.apiserver.http.routes import PARTS, PATHS, SCALE, SPECIALS, VERBS, load
 from konverge.apiserver.registry import Served, Subresource
 from konverge.apiserver.request.info import RequestInfo
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
     from konverge.apiserver.request.call import Call
-
-Handler = Callable[["Call"], Awaitable[Response]]
+    from konverge.apiserver.request.protocols import Handler
 
 _COLLECTION = {"GET": ("list", "watch"), "POST": ("create",), "DELETE": ("deletecollection",)}
 _OBJECT = {"GET": ("get",), "PUT": ("update",), "PATCH": ("patch",), "DELETE": ("delete",)}
-_MODULES = {
-    "get": ("reads", "get"),
-    "list": ("reads", "list_"),
-    "watch": ("watch", "watch"),
-    "create": ("create", "create"),
-    "update": ("update", "update"),
-    "patch": ("patch", "patch"),
-    "delete": ("delete", "delete"),
-    "deletecollection": ("deletecollection", "delete_collection"),
-}
-_handlers: dict[str, Handler] = {}
 _NAMED_VERBS = frozenset({"get", "update", "patch", "delete"})
 _ACROSS_NAMESPACES = ("list", "watch")
 _DEEP = ("proxy",)
 """Subresources below which any path is allowed."""
 
 
-def handler_of(verb: str) -> Handler:
-    """Imported when a verb is first used: a server that starts pays only for what it does."""
-    found = _handlers.get(verb)
-    if found is None:
-        module, name = _MODULES[verb]
-        found = _handlers[verb] = getattr(import_module(f"konverge.apiserver.http.{module}"), name)
-    return found
-
-
-def _below(call: Call, served: Served, found: Subresource) -> Handler:
-    from konverge.apiserver.http.subresources import handler
-
-    return handler(call, served, found)
-
-
 class PageNotFound(Exception):
-    """The 404 of a path nobody has heard of."""
+    """The 404 of a path that the server does not know."""
 
 
 def route(call: Call) -> Handler:
@@ -78,15 +50,33 @@ def route(call: Call) -> Handler:
 
 def _nonresource(call: Call) -> Handler:
     path = call.info.path
-    routes = call.server.routes
-    found = routes.get(path.rstrip("/") or "/") or routes.get(path)
+    target = PATHS.get(path.rstrip("/") or "/") or PATHS.get(path)
     prefix = path.rpartition("/")[0]
-    while found is None and prefix:
-        found = routes.get(f"{prefix}/")
+    while target is None and prefix:
+        target = PATHS.get(f"{prefix}/")
         prefix = prefix.rpartition("/")[0]
-    if found is None:
+    if target is None:
         raise _unknown(call, path)
-    return found
+    return load(target)
+
+
+def _special(call: Call) -> Handler | None:
+    """The handler of a resource that is not plain storage: the one that was plugged in, else the server's own."""
+    info = call.info
+    key = (info.group, info.plural, info.subresource)
+    plugged = call.server.extensions.handlers.get(key)
+    if plugged is not None:
+        return plugged
+    target = SPECIALS.get(key)
+    return None if target is None else load(target)
+
+
+def _part(info: RequestInfo, subresource: Subresource) -> Handler:
+    """The handler of a subresource that is a view or a part of the object."""
+    target = (SCALE if subresource.name == "scale" else PARTS).get(info.verb)
+    if target is None:
+        raise status.method_not_allowed()
+    return load(target)
 
 
 def _unknown(call: Call, path: str) -> Exception:
@@ -122,7 +112,7 @@ def _builtin(call: Call, served: Served) -> Handler:
         raise status.method_not_allowed()
     if across and verb not in _ACROSS_NAMESPACES and not _is_cluster_create(served):
         raise status.method_not_allowed()
-    return call.server.specials.get((info.group, info.plural, "")) or handler_of(verb)
+    return _special(call) or load(VERBS[verb])
 
 
 def _is_cluster_create(served: Served) -> bool:
@@ -138,19 +128,17 @@ def _well_formed(info: RequestInfo, served: Served) -> bool:
 def _legacy_watch(call: Call, served: Served) -> Handler:
     if call.info.method != "GET" or "watch" not in served.verbs:
         raise status.method_not_allowed()
-    return handler_of("watch")
+    return load(VERBS["watch"])
 
 
 def _subresource(call: Call, served: Served) -> Handler:
     info = call.info
-    found = served.subresources.get(info.subresource)
-    if found is None or (served.resource.namespaced and not info.in_namespace):
+    subresource = served.subresources.get(info.subresource)
+    if subresource is None or (served.resource.namespaced and not info.in_namespace):
         raise status.no_such_resource()
-    verb = info.verb
-    if verb not in found.verbs or info.method == "HEAD":
+    if info.verb not in subresource.verbs or info.method == "HEAD":
         raise status.method_not_allowed()
-    special = call.server.specials.get((info.group, info.plural, info.subresource))
-    return special or _below(call, served, found)
+    return _special(call) or _part(info, subresource)
 
 
 def _custom(call: Call, served: Served) -> Handler:
@@ -174,18 +162,18 @@ def _custom_handler(call: Call, served: Served) -> Handler:
     ):
         raise PageNotFound
     if info.subresource:
-        found = served.subresources.get(info.subresource)
-        if found is None or len(info.parts) > 3:
+        subresource = served.subresources.get(info.subresource)
+        if subresource is None or len(info.parts) > 3:
             raise status.not_found(resource.group, resource.plural, info.name)
-        if info.verb not in found.verbs:
+        if info.verb not in subresource.verbs:
             raise _unsupported(served, info.verb)
-        return _below(call, served, found)
+        return _part(info, subresource)
     methods = _OBJECT if info.name_in_path else _COLLECTION
     if info.legacy_watch:
         return _legacy_watch(call, served)
     if info.verb not in methods.get(info.method, ()) or info.verb not in served.verbs:
         raise _unsupported(served, info.verb)
-    return handler_of(info.verb)
+    return load(VERBS[info.verb])
 
 
 def _unsupported(served: Served, verb: str) -> status.ApiError:

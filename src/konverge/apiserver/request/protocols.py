@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from konverge.apiserver.request.admission import AdmissionRequest
-from konverge.apiserver.request.info import Query, RequestInfo
-from konverge.apiserver.request.user import User
+from konverge.apiserver.request.info import Query
 from konverge.apiserver.strategy import Obj
-from konverge.wire.message import Producer, Request, Response
+from konverge.wire.message import Producer, Response
 
 if TYPE_CHECKING:
+    from konverge.apiserver.auth.gate import Gate
     from konverge.apiserver.config import Config
     from konverge.apiserver.kinds.core.service.allocation import Allocators
     from konverge.apiserver.object_access import Objects
@@ -25,16 +26,6 @@ Hook = Callable[["Call"], Awaitable[None]]
 """Awaited before a request is answered."""
 LogSource = Callable[[Obj, str, Query], Producer]
 """(pod, container, query) -> what writes the container's log."""
-
-
-class Gate(Protocol):
-    """Authentication and authorization; both are synchronous, as they run on every request."""
-
-    def identify(self, request: Request, info: RequestInfo) -> User:
-        """Who it is, impersonation included. Raises 401 or 403."""
-
-    def authorize(self, user: User, info: RequestInfo) -> None:
-        """Raises 403 unless the user may do this."""
 
 
 class Admission(Protocol):
@@ -60,6 +51,17 @@ class Stream(Protocol):
     """A watch that is being answered."""
 
     def end(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Extensions:
+    """What the owner of a server plugs into its request path; a simulation does."""
+
+    handlers: dict[tuple[str, str, str], Handler] = field(default_factory=dict)
+    """By group, plural and subresource: used in place of the server's own, if it has one."""
+    before: dict[tuple[str, str], Hook] = field(default_factory=dict)
+    """By group and plural: what has to be done before a request is answered."""
+    logs: LogSource | None = None
 
 
 class Backend(Protocol):
@@ -90,11 +92,5 @@ class Backend(Protocol):
         """The headers in which priority and fairness name themselves; the same in every answer."""
 
     @property
-    def logs(self) -> LogSource | None: ...
-    @property
-    def routes(self) -> Mapping[str, Handler]: ...
-    @property
-    def specials(self) -> Mapping[tuple[str, str, str], Handler]: ...
-    @property
-    def before(self) -> Mapping[tuple[str, str], Hook]: ...
+    def extensions(self) -> Extensions: ...
     def next_audit_id(self) -> str: ...

@@ -55,10 +55,10 @@ class Sessions(Protocol):
 
 
 def plug_in(server: ApiServer, kubelet: Kubelet) -> None:
-    server.logs = partial(_log, kubelet)
+    server.extensions.logs = partial(_log, kubelet)
     for name in ("exec", "attach"):
-        server.specials["", "pods", name] = partial(_exec, kubelet, name)
-    server.specials["", "pods", "portforward"] = partial(_forward, kubelet)
+        server.extensions.handlers["", "pods", name] = partial(_exec, kubelet, name)
+    server.extensions.handlers["", "pods", "portforward"] = partial(_forward, kubelet)
 
 
 def _log(kubelet: Kubelet, pod: Obj, container: str, query: Mapping[str, Sequence[str]]) -> Producer:

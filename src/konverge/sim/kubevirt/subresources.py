@@ -149,14 +149,14 @@ def serving(server: ApiServer, client: Client) -> Iterator[None]:
         plural = kind.resource.plural
         server.registry.add(_served(kind.resource.kind, plural))
         for name, action in _ACTIONS[plural].items():
-            server.specials[GROUP, plural, name] = partial(_answer, client, action)
+            server.extensions.handlers[GROUP, plural, name] = partial(_answer, client, action)
     try:
         yield
     finally:
         for plural, actions in _ACTIONS.items():
             server.registry.remove(GROUP, "v1", plural)
             for name in actions:
-                del server.specials[GROUP, plural, name]
+                del server.extensions.handlers[GROUP, plural, name]
 
 
 def _served(kind: str, plural: str) -> Served:

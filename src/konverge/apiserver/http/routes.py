@@ -1,0 +1,90 @@
+"""Which handler serves what: one table for verbs, subresources, special resources and paths.
+
+A handler is written as `module:function`, with the module below `konverge.apiserver`, and is imported when the first
+request needs it: a server that starts pays only for what is used. `routing.py` decides which entry a request gets.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from konverge.apiserver.request.protocols import Handler
+
+VERBS = {
+    "get": "http.reads:get",
+    "list": "http.reads:list_",
+    "watch": "http.watch:watch",
+    "create": "http.create:create",
+    "update": "http.update:update",
+    "patch": "http.patch:patch",
+    "delete": "http.delete:delete",
+    "deletecollection": "http.deletecollection:delete_collection",
+}
+
+PARTS = {"get": "http.reads:get", "update": "http.update:update", "patch": "http.patch:patch"}
+"""Subresources that show the object itself and change a part of it: status, and those that a kind declares."""
+
+SCALE = {"get": "http.scale:get", "update": "http.scale:update", "patch": "http.scale:patch_scale"}
+
+_AUTHENTICATION, _AUTHORIZATION = "authentication.k8s.io", "authorization.k8s.io"
+
+SPECIALS = {
+    ("", "bindings", ""): "http.binding:bind",
+    ("", "componentstatuses", ""): "http.component_statuses:status_of_components",
+    ("", "nodes", "proxy"): "http.connect:node_proxy",
+    ("", "pods", "attach"): "http.connect:exec_or_attach",
+    ("", "pods", "binding"): "http.binding:bind",
+    ("", "pods", "eviction"): "http.eviction:evict",
+    ("", "pods", "exec"): "http.connect:exec_or_attach",
+    ("", "pods", "log"): "http.connect:log",
+    ("", "pods", "portforward"): "http.connect:exec_or_attach",
+    ("", "pods", "proxy"): "http.connect:pod_proxy",
+    ("", "serviceaccounts", "token"): "auth.token_request:create",
+    ("", "services", "proxy"): "http.connect:service_proxy",
+    (_AUTHENTICATION, "selfsubjectreviews", ""): "auth.reviews:self_subject",
+    (_AUTHENTICATION, "tokenreviews", ""): "auth.reviews:token",
+    (_AUTHORIZATION, "localsubjectaccessreviews", ""): "auth.reviews:local_access",
+    (_AUTHORIZATION, "selfsubjectaccessreviews", ""): "auth.reviews:self_access",
+    (_AUTHORIZATION, "selfsubjectrulesreviews", ""): "auth.reviews:self_rules",
+    (_AUTHORIZATION, "subjectaccessreviews", ""): "auth.reviews:access",
+}
+"""By group, plural and subresource: resources of built-in kinds that are not plain storage."""
+
+CHECKS = ("ping", "log", "etcd", "poststarthook/bootstrap-controller", "poststarthook/crd-informer-synced")
+"""The names of the health checks."""
+
+PATHS = {
+    "/version": "http.health:version",
+    "/metrics": "http.health:metrics",
+    **{
+        path: handler
+        for root in ("/healthz", "/livez", "/readyz")
+        for path, handler in (
+            (root, "http.health:all_checks"),
+            *((f"{root}/{check}", "http.health:single_check") for check in CHECKS),
+        )
+    },
+    "/": "discovery.handlers:root",
+    "/index.html": "discovery.handlers:root",
+    "/api": "discovery.handlers:api",
+    "/api/": "discovery.handlers:core_version",
+    "/apis": "discovery.handlers:apis",
+    "/apis/": "discovery.handlers:group_or_version",
+    "/openapi/v2": "openapi.handlers:v2",
+    "/openapi/v3": "openapi.handlers:v3_index",
+    "/openapi/v3/": "openapi.handlers:v3_document",
+    "/.well-known/openid-configuration": "auth.openid:configuration",
+    "/openid/v1/jwks": "auth.openid:keys",
+}
+"""What is not about a resource. A path that ends in a slash stands for everything below it."""
+
+
+@cache
+def load(target: str) -> Handler:
+    """The function behind `module:function`."""
+    module, _, name = target.partition(":")
+    handler: Handler = getattr(import_module(f"konverge.apiserver.{module}"), name)
+    return handler
