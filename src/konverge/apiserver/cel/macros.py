@@ -17,10 +17,12 @@ class MacroError(ValueError):
         self.offset = offset
 
 
-def expand(offset: int, name: str, target: Node | None, args: list[Node]) -> Node | None:
-    """The expansion of a macro call; None if it is an ordinary call."""
+def expand(offset: int, name: str, target: Node | None, args: list[Node], *, bindings: bool) -> Node | None:
+    """The expansion of a macro call; None if it is an ordinary call. `bindings`: cel.bind() is one of them."""
     if target is None:
         return _has(offset, args[0]) if name == "has" and len(args) == 1 else None
+    if bindings and name == "bind" and len(args) == 3 and isinstance(target, Ident) and target.name == "cel":
+        return _named_bind(offset, *args)
     macro = _MACROS.get((name, len(args)))
     return macro(offset, target, args) if macro is not None else None
 
@@ -181,6 +183,13 @@ def _bind(at: int, name: str, value: Node, body: Node) -> Fold:
         result=body,
         macro="bind",
     )
+
+
+def _named_bind(at: int, variable: Node, value: Node, body: Node) -> Node:
+    """`cel.bind(variable, value, body)`. Upstream: ext.Bindings (cel-go)."""
+    if not isinstance(variable, Ident):
+        raise MacroError(variable.offset, "cel.bind() variable names must be simple identifiers")
+    return _bind(at, variable.name, value, body)
 
 
 def _optional_map(flat: bool) -> Macro:

@@ -52,13 +52,13 @@ class _GivenUp(Exception):
     """The rest cannot be parsed; the problem is noted."""
 
 
-def parse(text: str) -> tuple[Source, Node]:
-    """The tree of an expression. Raises CompileError."""
+def parse(text: str, *, bindings: bool = False) -> tuple[Source, Node]:
+    """The tree of an expression, in which cel.bind() is known if `bindings`. Raises CompileError."""
     source = Source(text)
     if len(text) > _SIZE:
         message = f"expression code point size exceeds limit: size: {len(text)}, limit {_SIZE}"
         raise CompileError(source, [Problem(-1, message)])
-    parser = _Parser(text)
+    parser = _Parser(text, bindings=bindings)
     with room():
         tree = parser.run()
     if not parser.problems and nesting(tree) > LIMIT + 1:
@@ -69,8 +69,9 @@ def parse(text: str) -> tuple[Source, Node]:
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, bindings: bool) -> None:
         self._text = text
+        self._bindings = bindings
         self._tokens, self.problems = tokens(text)
         self._at = 0
         self._depth = 0
@@ -301,7 +302,7 @@ class _Parser:
 
     def _call(self, opening: Token, name: str, target: Node | None, args: list[Node]) -> Node:
         try:
-            expanded = expand(opening.offset, name, target, args)
+            expanded = expand(opening.offset, name, target, args, bindings=self._bindings)
         except MacroError as error:
             self._problem(error.offset, str(error))
             return Failed(offset=error.offset)
