@@ -90,6 +90,16 @@ def dns_label_errors(text: str) -> list[str]:  # upstream: IsDNS1123Label
 # upstream: IsDNS1123Subdomain
 dns_subdomain_errors = _pattern(_SUBDOMAIN, 253, _SUBDOMAIN_MESSAGE, "example.com")
 
+_CASELESS_ERROR = regex_error(
+    f"an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and {_ENDS}", _SUBDOMAIN, "Example.com"
+)
+
+
+def dns_subdomain_caseless_errors(text: str) -> list[str]:  # upstream: IsDNS1123SubdomainCaseless
+    errors = [] if _size(text) <= 253 else [max_length_error(253)]
+    return errors if _is_subdomain(text.lower()) else [*errors, _CASELESS_ERROR]
+
+
 # upstream: IsDNS1123SubdomainWithUnderscore
 dns_subdomain_underscore_errors = _pattern(
     rf"{_UNDERSCORE_LABEL}(\.{_UNDERSCORE_LABEL})*",

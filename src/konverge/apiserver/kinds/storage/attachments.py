@@ -16,14 +16,9 @@ from konverge.apiserver.kinds.framework.declare import (
     text,
     update,
 )
-from konverge.apiserver.kinds.framework.lifecycle import (
-    kept_unshown,
-    metadata_kept,
-    status_cleared,
-    status_kept,
-)
+from konverge.apiserver.kinds.framework.declared import Declared
+from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.conditions import longest
-from konverge.apiserver.kinds.rules.drivers import driver_name
 from konverge.apiserver.kinds.rules.names import dns_subdomain
 from konverge.apiserver.kinds.rules.numbers import MAX_INT32, within
 from konverge.apiserver.strategy import StatusRules, Strategy
@@ -67,14 +62,14 @@ _ATTACHMENT = (
     section("status", field("attachmentMetadata", _metadata), _error("attachError"), _error("detachError")),
     section("spec", section("source", _volume_name)),
 )
-_ATTACHER = section("spec", text("attacher", required, driver_name))
+_DECLARED = Declared("storage/v1.VolumeAttachment")
 _STORED_ATTACHER = section("spec", text("attacher", required, csi_driver_name))
 
 VOLUME_ATTACHMENT = Strategy(
     prepare_create=status_cleared("storage.k8s.io", "v1", "VolumeAttachment"),
     prepare_update=status_kept,
-    validate_create=creation(*_ATTACHMENT, _ATTACHER),
-    validate_update=update(as_created(_STORED_ATTACHER, *_ATTACHMENT), kept_unshown("spec")),
+    validate_create=creation(*_ATTACHMENT, _DECLARED.created),
+    validate_update=update(as_created(_STORED_ATTACHER, *_ATTACHMENT), _DECLARED.updated),
     status=StatusRules(prepare=metadata_kept, validate=update(as_created(*_ATTACHMENT))),
     unconditional_update=False,
     returns_deleted=True,

@@ -23,10 +23,8 @@ from konverge.apiserver.kinds.framework.declare import (
     unchanged,
     update,
 )
-from konverge.apiserver.kinds.framework.lifecycle import (
-    kept,
-    kept_unshown,
-)
+from konverge.apiserver.kinds.framework.declared import Declared
+from konverge.apiserver.kinds.framework.lifecycle import kept
 from konverge.apiserver.kinds.rules.defaults import each, fill_unset
 from konverge.apiserver.kinds.rules.names import dns_subdomain, qualified_name
 from konverge.apiserver.kinds.rules.quantities import quantity_not_negative
@@ -89,7 +87,7 @@ _CLASS = (
     given("volumeBindingMode", one_of("Immediate", "WaitForFirstConsumer")),
     field("allowedTopologies", _topologies),
 )
-_PROVISIONER = text("provisioner", required)
+_DECLARED = Declared("storage/v1.StorageClass")
 
 
 def _class_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
@@ -102,11 +100,8 @@ def _class_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str
 
 STORAGE_CLASS = Strategy(
     defaults=_default_class,
-    validate_create=creation(*_CLASS, _PROVISIONER),
-    validate_update=update(
-        as_created(*_CLASS, _PROVISIONER),
-        kept_unshown("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"),
-    ),
+    validate_create=creation(*_CLASS, _DECLARED.created),
+    validate_update=update(as_created(*_CLASS), _DECLARED.updated),
     warnings=_class_warnings,
     returns_deleted=True,
 )
