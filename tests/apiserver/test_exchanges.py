@@ -1,4 +1,4 @@
-"""The answers of a real kube-apiserver in matters of access and admission, compared with ours."""
+"""The answers of a real kube-apiserver in matters of access, admission and validation, compared with ours."""
 
 from __future__ import annotations
 
@@ -34,3 +34,8 @@ async def test_access(api: Api) -> None:
 @pytest.mark.parametrize("case", ["security", "quota", "pods", "classes"])
 async def test_admission(api: Api, case: str) -> None:
     assert await _replayed(api, f"admission.cases_{case}") == []
+
+
+@pytest.mark.spec("S-09", "S-04")
+async def test_rules_of_resource_kinds(api: Api) -> None:
+    assert await _replayed(api, "kinds.cases_resource") == []

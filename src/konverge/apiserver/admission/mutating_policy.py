@@ -1,8 +1,7 @@
 """MutatingAdmissionPolicy: writes that CEL expressions change.
 
 An expression gives either an `Object` whose fields are merged into the object, as by server-side apply, or a list of
-JSON patches. A policy that changed an object lets those that ran before it, and ask for it, run once more. Upstream:
-apiserver/pkg/admission/plugin/policy/mutating.
+JSON patches. A policy that changed an object lets those that ran before it, and ask for it, run once more.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from konverge.apiserver import status
 from konverge.apiserver.admission import policy_source
-from konverge.apiserver.admission.expressions import (
+from konverge.apiserver.admission.conditions import (
     CONDITIONS_BUDGET,
     Bindings,
     Compiler,
@@ -21,14 +20,15 @@ from konverge.apiserver.admission.expressions import (
     conditions_hold,
     typed,
 )
+from konverge.apiserver.admission.patches import apply_worded
 from konverge.apiserver.admission.plugin import Kind, Mutating, Step, refusal
 from konverge.apiserver.admission.policy_source import ConfigurationError, Policy, PolicySource
 from konverge.apiserver.cel.planner import Struct
 from konverge.apiserver.cel.timestamps import Duration, Timestamp
-from konverge.apiserver.go.strconv import quote
+from konverge.apiserver.field_errors import quote
 from konverge.apiserver.merge import combine
 from konverge.apiserver.merge.elements import TypedError
-from konverge.apiserver.merge.json_patch import PatchFailed, apply_in_admission
+from konverge.apiserver.merge.json_patch import PatchFailed
 from konverge.apiserver.merge.typed import validate
 from konverge.apiserver.schema.decode import from_obj
 from konverge.apiserver.schema.exact_decoder import DecodeError
@@ -66,21 +66,20 @@ class _Call:
 
 
 def _compile(spec: Obj) -> Compiled:
-    """Upstream: compilePolicy."""
     compiler = Compiler(params=spec.get("paramKind") is not None, variables={})
     for variable in spec.get("variables") or ():
         compiler.add_variable(variable["name"], variable["expression"])
     mutations = []
-    for mutation in spec.get("mutations") or ():
-        is_patch = mutation.get("patchType") == "JSONPatch"
-        text = (mutation.get("jsonPatch" if is_patch else "applyConfiguration") or {}).get("expression") or ""
+    for one in spec.get("mutations") or ():
+        is_patch = one.get("patchType") == "JSONPatch"
+        text = (one.get("jsonPatch" if is_patch else "applyConfiguration") or {}).get("expression") or ""
         mutations.append(Mutation(compiler.compile(text, patches=True), is_patch))
-    conditions = [compiler.compile(condition["expression"]) for condition in spec.get("matchConditions") or ()]
+    conditions = [compiler.compile(one["expression"]) for one in spec.get("matchConditions") or ()]
     return Compiled(compiler.compiled, conditions, mutations)
 
 
 class MutatingPolicies(Mutating):
-    """The plugin. Upstream: dispatcher.dispatchInvocations."""
+    """The plugin."""
 
     def __init__(self, server: Backend, authorization: Authorization | None) -> None:
         names = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
@@ -100,7 +99,7 @@ class MutatingPolicies(Mutating):
         again: list[_Call] = []
         for call in calls:
             if self._run(call, request, errors):
-                again = [earlier for earlier in ran if earlier.policy.spec.get("reinvocationPolicy") == "IfNeeded"]
+                again = [one for one in ran if one.policy.spec.get("reinvocationPolicy") == "IfNeeded"]
             ran.append(call)
         for call in again:
             self._run(call, request, errors)
@@ -110,7 +109,7 @@ class MutatingPolicies(Mutating):
     def _calls(
         self, policies: list[Policy[Compiled]], request: AdmissionRequest, errors: list[tuple[str, str]]
     ) -> list[_Call]:
-        calls: list[_Call] = []
+        found: list[_Call] = []
         for policy in policies:
             if not policy_source.applies(policy, request):
                 continue
@@ -126,10 +125,10 @@ class MutatingPolicies(Mutating):
                 try:
                     params = policy_source.params(policy, binding, request)
                 except ConfigurationError as error:
-                    _add_error(errors, policy, binding, f"failed to configure binding: {error}", "")
+                    _note(errors, policy, binding, f"failed to configure binding: {error}", "")
                     continue
-                calls += [_Call(policy, binding, param) for param in params]
-        return calls
+                found += [_Call(policy, binding, param) for param in params]
+        return found
 
     def _run(self, call: _Call, request: AdmissionRequest, errors: list[tuple[str, str]]) -> bool:
         """True if the object has changed."""
@@ -141,7 +140,7 @@ class MutatingPolicies(Mutating):
             if not conditions_hold(compiled.conditions, bindings.evaluate):
                 return False
         except EvaluationError as error:
-            _add_error(errors, call.policy, call.binding, str(error), "Invalid")
+            _note(errors, call.policy, call.binding, str(error), "Invalid")
             return False
         before = request.obj
         bindings = Bindings(request, self._authorization, params=call.param, variables=compiled.variables)
@@ -149,7 +148,7 @@ class MutatingPolicies(Mutating):
             try:
                 self._mutate(mutation, bindings, request)
             except (EvaluationError, MutationError) as error:
-                _add_error(errors, call.policy, call.binding, str(error), "Invalid")
+                _note(errors, call.policy, call.binding, str(error), "Invalid")
         return request.obj != before
 
     def _mutate(self, mutation: Mutation, bindings: Bindings, request: AdmissionRequest) -> None:
@@ -159,12 +158,12 @@ class MutatingPolicies(Mutating):
         obj = typed(request.obj, request)
         assert obj is not None
         node = request.served.typing
-        changed = _patched(node, obj, value) if mutation.patch else _merged(node, obj, value)
-        if changed is None:
+        made = _patched(node, obj, value) if mutation.patch else _merged(node, obj, value)
+        if made is None:
             return
-        request.served.strategy.defaults(changed)
-        request.obj = changed
-        bindings.replace_object(changed)
+        request.served.strategy.defaults(made)
+        request.obj = made
+        bindings.replace_object(made)
 
 
 class MutationError(Exception):
@@ -172,19 +171,18 @@ class MutationError(Exception):
 
 
 def _patched(node: TypeNode | None, obj: Obj, value: Any) -> Obj | None:
-    """Upstream: jsonPatcher.Patch."""
-    patched: Obj = obj
-    for operation in map(_plain, value):
+    made: Obj = obj
+    for operation in (_plain(one) for one in value):
         try:
-            patched = apply_in_admission(patched, [operation])
+            made = apply_worded(made, [operation])
         except PatchFailed as error:
             if operation.get("op") == "test":
                 return None  # a patch whose test fails is not meant for this object
             raise MutationError(f"JSON Patch: {error}") from None
     if node is None or node.kind is not NodeKind.STRUCT:
-        return patched
+        return made
     try:
-        decoded = from_obj(node, patched)
+        decoded = from_obj(node, made)
     except DecodeError as error:
         raise status.internal(str(error)) from None
     if decoded.strict:
@@ -193,7 +191,6 @@ def _patched(node: TypeNode | None, obj: Obj, value: Any) -> Obj | None:
 
 
 def _merged(node: TypeNode | None, obj: Obj, value: Any) -> Obj:
-    """Upstream: ApplyStructuredMergeDiff."""
     _check_names(value, "Object")
     applied = {**_plain(value), "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
     head = "error applying patch: "
@@ -203,18 +200,18 @@ def _merged(node: TypeNode | None, obj: Obj, value: Any) -> Obj:
         raise MutationError(f"{head}failed to convert patch object to typed object: {error}") from None
     atomics = _atomics(node or DEDUCED, applied, "")
     if atomics:
-        why = "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs"
-        raise MutationError(f"{head}{why}: {', '.join(atomics)}")
-    merged: Obj = combine.merge(node or DEDUCED, obj, applied)
-    return merged
+        words = "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs"
+        raise MutationError(f"{head}{words}: {', '.join(atomics)}")
+    made: Obj = combine.merge(node or DEDUCED, obj, applied)
+    return made
 
 
 def _check_names(value: Any, name: str) -> None:
     """The type of a part is named after its place: `Object.spec.template`."""
     if isinstance(value, Struct):
         if value.name != name:
-            mismatch = f"unexpected type name {quote(value.name)}, expected {quote(name)}"
-            raise MutationError(f"type mismatch: {mismatch}, which matches field name path from root Object type")
+            words = f"unexpected type name {quote(value.name)}, expected {quote(name)}"
+            raise MutationError(f"type mismatch: {words}, which matches field name path from root Object type")
         for field, inner in value.items():
             _check_names(inner, f"{name}.{field}")
     elif isinstance(value, list):
@@ -223,21 +220,20 @@ def _check_names(value: Any, name: str) -> None:
 
 
 def _atomics(node: TypeNode, value: Any, path: str) -> list[str]:
-    """The paths of atomic parts. Upstream: findAtomics."""
-    paths: list[str] = []
+    found: list[str] = []
     if isinstance(value, dict):
         if node.atomic and path:
-            paths.append(path)
+            found.append(path)
         for key, inner in value.items():
             below = node.child(key)
             if below is not None and (node.fields or node.kind is NodeKind.MAP):
-                paths += _atomics(below, inner, f"{path}.{key}")
+                found += _atomics(below, inner, f"{path}.{key}")
     elif isinstance(value, list):
         if node.kind is NodeKind.LIST and node.list_type == "atomic":
-            paths.append(path)
+            found.append(path)
         for inner in value:
-            paths += _atomics(node.element or DEDUCED, inner, f"{path}[*]") if node.list_type == "map" else []
-    return paths
+            found += _atomics(node.element or DEDUCED, inner, f"{path}[*]") if node.list_type == "map" else []
+    return found
 
 
 def _plain(value: Any) -> Any:
@@ -251,7 +247,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _add_error(errors: list[tuple[str, str]], policy: Policy[Compiled], binding: Obj, text: str, reason: str) -> None:
+def _note(errors: list[tuple[str, str]], policy: Policy[Compiled], binding: Obj, text: str, reason: str) -> None:
     if not policy.ignores_failure:
         name = binding["metadata"]["name"]
         errors.append((f"policy '{policy.name}' with binding '{name}' denied request: {text}", reason))

@@ -1,7 +1,4 @@
-"""ServiceAccount: every pod runs as an account of its namespace, and gets a token of it mounted.
-
-Upstream: plugin/pkg/admission/serviceaccount.
-"""
+"""ServiceAccount: every pod runs as an account of its namespace, and gets a token of it mounted."""
 
 from __future__ import annotations
 
@@ -9,9 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Iterator
 
 from konverge.apiserver.admission.plugin import Kind, Step, refusal, spec_of
-from konverge.apiserver.auth.node_pods import MIRROR
-from konverge.apiserver.auth.service_account_tokens import WARN_ONLY_SECONDS
-from konverge.apiserver.go.strconv import quote
+from konverge.apiserver.field_errors import quote
 from konverge.apiserver.meta import system
 from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.storage import Event
@@ -19,11 +14,13 @@ from konverge.apiserver.strategy import Obj
 
 DEFAULT = "default"
 MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+TOKEN_SECONDS = 3607
 _VOLUME = "kube-api-access-"
+_MIRROR = "kubernetes.io/config.mirror"
 _ENFORCE_SECRETS = "kubernetes.io/enforce-mountable-secrets"
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
-_WAIT_SECONDS = 1.5
-"""How long a pod waits for the default account of a new namespace: a controller may be about to create it."""
+_PATIENCE = 1.5
+"""Seconds that a pod waits for the default account of a new namespace: a controller makes it, and may be just at it."""
 
 
 class ServiceAccount:
@@ -31,7 +28,7 @@ class ServiceAccount:
         return _admit if kind.writes("", "pods", "CREATE") else None
 
     def validate(self, kind: Kind) -> Step | None:
-        if kind.writes("", "pods", "UPDATE", subresource="ephemeralcontainers"):
+        if (kind.group, kind.plural, kind.subresource, kind.operation) == ("", "pods", "ephemeralcontainers", "UPDATE"):
             return _check_ephemeral
         return _validate if kind.writes("", "pods", "CREATE") else None
 
@@ -40,7 +37,7 @@ def _admit(request: AdmissionRequest) -> Awaitable[None] | None:
     assert request.obj is not None
     pod = request.obj
     spec = spec_of(pod)
-    if MIRROR in (pod["metadata"].get("annotations") or {}):
+    if _MIRROR in (pod["metadata"].get("annotations") or {}):
         _validate(request)
         return None
     if not spec.get("serviceAccountName"):
@@ -56,24 +53,23 @@ def _admit(request: AdmissionRequest) -> Awaitable[None] | None:
     return None
 
 
-class _Creation:
-    """Watches for an object to be created."""
+class _Arrival:
+    """Waits for an object to come."""
 
     def __init__(self) -> None:
-        self.happened = asyncio.Event()
+        self.seen = asyncio.Event()
 
     def deliver(self, event: Event) -> None:
-        self.happened.set()
+        self.seen.set()
 
 
 async def _wait_for_default(request: AdmissionRequest) -> None:
-    """Upstream: getServiceAccount."""
-    creation = _Creation()
+    arrival = _Arrival()
     table = request.call.server.store.table("/serviceaccounts")
-    stop = table.watch(f"{request.namespace}/{DEFAULT}", creation)
+    stop = table.watch(f"{request.namespace}/{DEFAULT}", arrival)
     try:
-        async with asyncio.timeout(_WAIT_SECONDS):
-            await creation.happened.wait()
+        async with asyncio.timeout(_PATIENCE):
+            await arrival.seen.wait()
     except TimeoutError:
         pass
     finally:
@@ -104,7 +100,6 @@ def _equip(pod: Obj, account: Obj) -> None:
 
 
 def _mount(spec: Obj) -> None:
-    """Upstream: mountServiceAccountToken."""
     volumes = spec.get("volumes") or []
     present = next((v["name"] for v in volumes if str(v.get("name", "")).startswith(_VOLUME)), "")
     name = present or system.generate_name(_VOLUME)
@@ -120,11 +115,10 @@ def _mount(spec: Obj) -> None:
 
 
 def _token_volume() -> Obj:
-    """Upstream: TokenVolumeSource."""
     namespace = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
     return {
         "sources": [
-            {"serviceAccountToken": {"expirationSeconds": WARN_ONLY_SECONDS, "path": "token"}},
+            {"serviceAccountToken": {"expirationSeconds": TOKEN_SECONDS, "path": "token"}},
             {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
             {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": namespace}]}},
         ],
@@ -139,7 +133,7 @@ def _validate(request: AdmissionRequest) -> None:
     assert request.obj is not None
     pod = request.obj
     name = pod["spec"].get("serviceAccountName")
-    if MIRROR in (pod["metadata"].get("annotations") or {}):
+    if _MIRROR in (pod["metadata"].get("annotations") or {}):
         _check_mirror(request, pod["spec"])
         return
     if not name:
@@ -153,7 +147,7 @@ def _validate(request: AdmissionRequest) -> None:
 
 
 def _check_mirror(request: AdmissionRequest, spec: Obj) -> None:
-    """A mirror pod stands for a pod that the kubelet runs by itself: it can use nothing of the cluster's."""
+    """A mirror pod stands for one that the kubelet has made by itself: it can use nothing of the cluster's."""
     if spec.get("serviceAccountName"):
         raise refusal(request, "a mirror pod may not reference service accounts")
     if next(_secrets(spec), None) is not None:
@@ -165,7 +159,7 @@ def _check_mirror(request: AdmissionRequest, spec: Obj) -> None:
 
 
 def _secrets(value: object) -> Iterator[str]:
-    """The fields by which a pod refers to secrets."""
+    """The secrets that a pod refers to, wherever it does."""
     if isinstance(value, list):
         for item in value:
             yield from _secrets(item)
@@ -182,7 +176,6 @@ def _enforces(account: Obj) -> bool:
 
 
 def _check_secrets(request: AdmissionRequest, spec: Obj, account: Obj) -> None:
-    """Upstream: limitSecretReferences."""
     owner = account["metadata"]["name"]
     allowed = {secret.get("name") for secret in account.get("secrets") or ()}
     denied = f"is not allowed because service account {owner} does not reference that"
@@ -190,9 +183,9 @@ def _check_secrets(request: AdmissionRequest, spec: Obj, account: Obj) -> None:
         name = (volume.get("secret") or {}).get("secretName")
         if volume.get("secret") is not None and name not in allowed:
             raise refusal(request, f'volume with secret.secretName="{name}" {denied} secret')
-    for key, label in (("initContainers", "init container"), ("containers", "container")):
+    for key, words in (("initContainers", "init container"), ("containers", "container")):
         for container in spec.get(key) or ():
-            _check_environment(request, container, label, owner, allowed)
+            _check_environment(request, container, words, owner, allowed)
     pulls = {secret.get("name") for secret in account.get("imagePullSecrets") or ()}
     for index, secret in enumerate(spec.get("imagePullSecrets") or ()):
         if secret.get("name") not in pulls:
@@ -201,10 +194,10 @@ def _check_secrets(request: AdmissionRequest, spec: Obj, account: Obj) -> None:
 
 
 def _check_environment(
-    request: AdmissionRequest, container: Obj, label: str, owner: str, allowed: set[str | None]
+    request: AdmissionRequest, container: Obj, words: str, owner: str, allowed: set[str | None]
 ) -> None:
     denied = f"is not allowed because service account {owner} does not reference that secret"
-    who = f"{label} {container.get('name', '')} with"
+    who = f"{words} {container.get('name', '')} with"
     for variable in container.get("env") or ():
         ref = (variable.get("valueFrom") or {}).get("secretKeyRef")
         if ref is not None and ref.get("name") not in allowed:
@@ -217,7 +210,6 @@ def _check_environment(
 
 
 def _check_ephemeral(request: AdmissionRequest) -> None:
-    """Upstream: limitEphemeralContainerSecretReferences."""
     assert request.obj is not None
     spec = request.obj["spec"]
     name = spec.get("serviceAccountName")

@@ -16,7 +16,7 @@ from konverge import clock
 from konverge.apiserver.auth.rules import quoted
 from konverge.apiserver.auth.token_keys import BadSignature, Keys, unb64
 from konverge.apiserver.auth.well_known import AUTHENTICATED, account_groups, account_user
-from konverge.apiserver.go.strconv import quote
+from konverge.apiserver.field_errors import quote
 from konverge.apiserver.request.user import User
 from konverge.apiserver.strategy import Obj
 from konverge.objects.times import parse_time
@@ -24,10 +24,8 @@ from konverge.objects.times import parse_time
 if TYPE_CHECKING:
     from konverge.apiserver.object_access import Objects
 
-WARN_ONLY_SECONDS = 3607
-"""What pods ask for by default. Upstream: WarnOnlyBoundTokenExpirationSeconds (pkg/serviceaccount/claims.go)."""
 _LEEWAY = 60
-"""Seconds by which clocks may differ. Upstream: jwt.DefaultLeeway (go-jose)."""
+"""Seconds by which clocks may differ."""
 _REMEMBERED = 4096
 _EXTRA = "authentication.kubernetes.io/"
 _LEGACY_ISSUER = "kubernetes/serviceaccount"

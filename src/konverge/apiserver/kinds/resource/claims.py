@@ -2,40 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from konverge.apiserver.kinds.framework.declare import (
-    IMMUTABLE,
-    Part,
     Report,
-    at_most,
+    as_created,
     creation,
     field,
-    items,
-    one_of,
     required,
     section,
     struct,
     text,
     update,
 )
-from konverge.apiserver.kinds.framework.lifecycle import kept, kept_unshown, status_cleared, status_kept
+from konverge.apiserver.kinds.framework.declared import Declared
+from konverge.apiserver.kinds.framework.lifecycle import kept, status_cleared, status_kept
+from konverge.apiserver.kinds.resource.claim_status import claim_status, prepare_status
 from konverge.apiserver.kinds.resource.devices import (
-    DRIVER_OF_CONFIGURATION,
+    MOST_CONFIGURATIONS,
     SELECTORS,
+    TOLERATIONS,
     configuration,
-    qualified_attribute,
-    toleration,
+    up_to,
 )
+from konverge.apiserver.kinds.resource.request_names import REFERENCES, requests_of
 from konverge.apiserver.kinds.rules.defaults import each, fill_numbers, section_of
-from konverge.apiserver.kinds.rules.names import annotation_map, dns_label, dns_subdomain, labels
-from konverge.apiserver.strategy import Obj, StatusRules, Strategy
+from konverge.apiserver.kinds.rules.names import TEMPLATE_METADATA, dns_label, dns_subdomain
+from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 
-MOST = 32
+MOST_REQUESTS = 32
 MOST_ALTERNATIVES = 8
-MOST_CONSUMERS = 256
-_BAD_NAME = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+MOST_CONSTRAINTS = 32
+ADMIN_LABEL = "resource.kubernetes.io/admin-access"
+
+
+# --- defaults
+
+
+def _default_tolerations(value: Obj) -> None:
+    for toleration in each(value, "tolerations"):
+        if not toleration.get("operator"):
+            toleration["operator"] = "Equal"
 
 
 def _default_request(request: Obj) -> None:
@@ -43,210 +50,174 @@ def _default_request(request: Obj) -> None:
         request["allocationMode"] = "ExactCount"
     if request["allocationMode"] == "ExactCount":
         fill_numbers(request, {"count": 1})
+    _default_tolerations(request)
+
+
+def _kinds_of_request(request: Obj) -> list[Obj]:
+    """The exact request, or the alternatives."""
+    exactly = request.get("exactly")
+    return ([] if exactly is None else [exactly]) + list(each(request, "firstAvailable"))
 
 
 def _default_claim_spec(spec: Obj) -> None:
-    devices = section_of(spec, "devices")
-    for request in each(devices, "requests"):
-        if request.get("exactly") is not None:
-            _default_request(request["exactly"])
-        for alternative in each(request, "firstAvailable"):
-            _default_request(alternative)
+    for request in each(section_of(spec, "devices"), "requests"):
+        for kind in _kinds_of_request(request):
+            _default_request(kind)
 
 
 def _default_claim(obj: Obj) -> None:
     _default_claim_spec(section_of(obj, "spec"))
+    for result in _results(obj):
+        _default_tolerations(result)
 
 
 def _default_template(obj: Obj) -> None:
     _default_claim_spec(section_of(section_of(obj, "spec"), "spec"))
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """The requests of a claim with their alternatives, which constraints and configurations refer to."""
-
-    of: dict[str, set[str]]
-
-    def has(self, name: str) -> bool:
-        request, slash, alternative = name.partition("/")
-        return request in self.of and (not slash or alternative in self.of[request])
+def _drop_disabled(spec: Obj) -> None:
+    """Fields of features that are off in this release. Upstream: pkg/api/resourceclaimspec.DropDisabledFields."""
+    for request in each(spec.get("devices") or {}, "requests"):
+        for kind in _kinds_of_request(request):
+            kind.pop("derivedAttributes", None)
 
 
-def _names(devices: Obj) -> Names:
-    return Names(
-        {
-            request.get("name") or "": {one.get("name") or "" for one in each(request, "firstAvailable")}
-            for request in each(devices, "requests")
-        }
-    )
+# --- rules
 
 
 def _allocation(value: Any, path: str, report: Report) -> bool:
+    """Upstream: validateDeviceAllocationMode."""
     mode, count = value.get("allocationMode") or "", value.get("count") or 0
-    if mode == "All":
-        words = "must not be specified when allocationMode is 'All'"
-        return not count or report.invalid(f"{path}.count", count, words)
-    if mode == "ExactCount":
-        return count > 0 or report.invalid(f"{path}.count", count, "must be greater than zero")
-    return True
+    if mode == "All" and count:
+        return report.invalid(f"{path}.count", count, "must not be specified when allocationMode is 'All'")
+    return mode != "ExactCount" or count > 0 or report.invalid(f"{path}.count", count, "must be greater than zero")
 
 
-_EXACTLY = struct(
-    text("deviceClassName", required, dns_subdomain),
-    SELECTORS,
-    _allocation,
-    field("tolerations", items(toleration)),
-)
-_ALTERNATIVE = struct(text("name", dns_label), SELECTORS, _allocation, field("tolerations", items(toleration)))
+_EXACTLY = struct(text("deviceClassName", required, dns_subdomain), SELECTORS, _allocation, TOLERATIONS)
+_ALTERNATIVE = struct(text("name", dns_label), SELECTORS, _allocation, TOLERATIONS)
+_ALTERNATIVES = up_to(MOST_ALTERNATIVES, _ALTERNATIVE)
 
 
 def _request(value: Any, path: str, report: Report) -> bool:
+    """Upstream: validateDeviceRequest."""
     dns_label(value.get("name") or "", f"{path}.name", report)
     exactly, alternatives = value.get("exactly"), value.get("firstAvailable")
-    words = "exactly one of `exactly` or `firstAvailable` is required"
+    one_of_two = "exactly one of `exactly` or `firstAvailable` is required"
     if exactly is None and not alternatives:
-        return report.required(path, words)
+        return report.required(path, one_of_two)
     if exactly is not None and alternatives:
-        return report.invalid(path, None, f"{words}, but multiple fields are set")
+        return report.invalid(path, None, f"{one_of_two}, but multiple fields are set")
     if exactly is not None:
         return _EXACTLY(exactly, f"{path}.exactly", report)
-    return items(_ALTERNATIVE)(alternatives, f"{path}.firstAvailable", report)
-
-
-def _reference(value: Any, path: str, report: Report) -> bool:
-    """A request by name, or one of its alternatives by both names."""
-    segments = value.split("/")
-    if len(segments) > 2:
-        return report.invalid(path, value, _BAD_NAME)
-    for segment in segments:
-        dns_label(segment, path, report)
-    return report.scope.has(value) or report.invalid(path, value, _BAD_NAME)
-
-
-_REFERENCES = field("requests", items(_reference))
+    return _ALTERNATIVES(alternatives, f"{path}.firstAvailable", report)
 
 
 def _one_attribute(value: Any, path: str, report: Report) -> bool:
-    words = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
-    found = value.get("matchAttribute") is not None or value.get("distinctAttribute") is not None
-    return found or report.required(path, words)
+    given = value.get("matchAttribute") is not None or value.get("distinctAttribute") is not None
+    detail = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
+    return given or report.required(path, detail)
 
 
-def _unique(key: str = "") -> Any:
-    """Elements (or their members) that are there once; reported at the element."""
-
-    def check(value: Any, path: str, report: Report) -> bool:
-        seen = set()
-        for index, item in enumerate(value):
-            found = (item.get(key) or "") if key else item
-            if found in seen:
-                report.duplicate(f"{path}[{index}]", item)
-            seen.add(found)
-        return True
-
-    return check
-
-
-def _mode_known(value: Any, path: str, report: Report) -> bool:
-    return one_of("All", "ExactCount")(value, path, report)
-
-
-_DECLARED_ALTERNATIVE = struct(
-    text("deviceClassName", required, dns_subdomain),
-    field("selectors", at_most(MOST)),
-    field("allocationMode", _mode_known),
-)
-_DECLARED = (
-    field(
-        "requests",
-        at_most(MOST),
-        _unique("name"),
-        items(
-            struct(
-                field("exactly", struct(field("selectors", at_most(MOST)), field("allocationMode", _mode_known))),
-                field("firstAvailable", at_most(MOST_ALTERNATIVES), _unique("name"), items(_DECLARED_ALTERNATIVE)),
-            )
-        ),
-    ),
-    field(
-        "constraints",
-        at_most(MOST),
-        items(
-            struct(
-                field("requests", at_most(MOST), _unique()),
-                field("matchAttribute", qualified_attribute),
-                field("distinctAttribute", qualified_attribute),
-            )
-        ),
-    ),
-    field(
-        "config",
-        at_most(MOST),
-        items(struct(field("requests", at_most(MOST), _unique()), DRIVER_OF_CONFIGURATION)),
-    ),
-)
 _DEVICES = struct(
-    field("requests", items(_request)),
-    field("constraints", items(struct(_REFERENCES, _one_attribute))),
-    field("config", items(struct(_REFERENCES, configuration))),
-    *_DECLARED,
+    field("requests", up_to(MOST_REQUESTS, _request)),
+    field("constraints", up_to(MOST_CONSTRAINTS, struct(REFERENCES, _one_attribute))),
+    field("config", up_to(MOST_CONFIGURATIONS, struct(REFERENCES, configuration))),
 )
 
 
-def claim_spec(value: Any, path: str, report: Report) -> bool:
+def _claim_spec(value: Any, path: str, report: Report) -> bool:
+    """Upstream: validateDeviceClaim."""
     devices = value.get("devices") or {}
-    around, report.scope = report.scope, _names(devices)
-    _DEVICES(devices, f"{path}.devices", report)
-    report.scope = around
+    report.scope = requests_of(devices)
+    return _DEVICES(devices, f"{path}.devices", report)
+
+
+def _admin_access(spec: Obj, obj: Obj, report: Report) -> bool:
+    """Upstream: AuthorizedForAdmin (pkg/registry/resource), which names the same path for claims and templates."""
+    for index, request in enumerate(each(spec.get("devices") or {}, "requests")):
+        if (request.get("exactly") or {}).get("adminAccess"):
+            path = f"spec.devices.requests[{index}].adminAccess"
+            return admin_namespace(obj, path, report)
     return True
 
 
-_CONSUMER = struct(text("resource", required), text("name", required), text("uid", required))
+def admin_namespace(obj: Obj, path: str, report: Report) -> bool:
+    """Access to devices in use is for namespaces that are labelled for it."""
+    assert report.context is not None
+    namespace = report.context.lookup("", "namespaces", "", obj["metadata"].get("namespace") or "") or {}
+    allowed = ((namespace.get("metadata") or {}).get("labels") or {}).get(ADMIN_LABEL) == "true"
+    detail = f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace"
+    return allowed or report.forbidden(path, detail)
 
 
-def _reserved(new: Obj, old: Obj, path: str, report: Report) -> bool:
-    status, place = new.get("status") or {}, "status.reservedFor"
-    listed = status.get("reservedFor") or []
-    items(_CONSUMER)(listed, place, report)
-    if listed and status.get("allocation") is None:
-        report.forbidden(place, "may not be specified when `allocated` is not set")
-    known = ((old.get("status") or {}).get("reservedFor")) or []
-    if new["metadata"].get("deletionTimestamp") and any(one not in known for one in listed):
-        words = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
-        report.forbidden(place, words)
+# --- ResourceClaim
+
+
+def _claim_admin_access(value: Any, path: str, report: Report) -> bool:
+    return _admin_access(value.get("spec") or {}, value, report)
+
+
+def _prepare_claim(obj: Obj, context: Context) -> None:
+    _status_cleared(obj, context)
+    _drop_disabled(obj["spec"])
+
+
+def _prepare_claim_update(obj: Obj, old: Obj, context: Context) -> None:
+    status_kept(obj, old, context)
+    _drop_disabled(obj["spec"])
+
+
+def _allocated_admin_access(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    """Upstream: AuthorizedForAdminStatus (pkg/registry/resource)."""
+    results, before = (_results(obj) for obj in (new, old))
+    if any(result.get("adminAccess") for result in before):
+        return True
+    for index, result in enumerate(results):
+        if result.get("adminAccess"):
+            return admin_namespace(new, f"status.allocation.devices.results[{index}].adminAccess", report)
     return True
 
 
-def _allocation_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
-    """What is allocated is given back before something else is."""
-    found, before = ((obj.get("status") or {}).get("allocation") for obj in (new, old))
-    if found is not None and before is not None and found != before:
-        report.invalid("status.allocation", None, IMMUTABLE)
-    count = len((new.get("status") or {}).get("reservedFor") or ())
-    return count <= MOST_CONSUMERS or report.too_many("status.reservedFor", count, MOST_CONSUMERS)
+def _results(claim: Obj) -> list[Obj]:
+    allocation = (claim.get("status") or {}).get("allocation") or {}
+    return (allocation.get("devices") or {}).get("results") or []
 
+
+_status_cleared = status_cleared("resource.k8s.io", "v1", "ResourceClaim")
+_CLAIM = Declared("resource/v1.ResourceClaim")
 
 RESOURCE_CLAIM = Strategy(
     defaults=_default_claim,
-    prepare_create=status_cleared("resource.k8s.io", "v1", "ResourceClaim"),
-    prepare_update=status_kept,
-    validate_create=creation(section("spec", claim_spec)),
-    validate_update=update(kept_unshown("spec")),
-    status=StatusRules(validate=update(_reserved, _allocation_kept)),
+    prepare_create=_prepare_claim,
+    prepare_update=_prepare_claim_update,
+    validate_create=creation(_claim_admin_access, section("spec", _claim_spec), _CLAIM.created),
+    validate_update=update(_CLAIM.updated),
+    status=StatusRules(prepare=prepare_status, validate=update(_allocated_admin_access, claim_status, _CLAIM.updated)),
     returns_deleted=True,
 )
 
-_TEMPLATE: Part = section(
-    "spec",
-    section("metadata", field("annotations", annotation_map), field("labels", labels)),
-    section("spec", claim_spec),
-)
+
+# --- ResourceClaimTemplate
+
+_TEMPLATE = section("spec", TEMPLATE_METADATA, section("spec", _claim_spec))
+_CLAIM_TEMPLATE = Declared("resource/v1.ResourceClaimTemplate")
+
+
+def _template_admin_access(value: Any, path: str, report: Report) -> bool:
+    return _admin_access((value.get("spec") or {}).get("spec") or {}, value, report)
+
+
+def _prepare_template(obj: Obj, context: Context) -> None:
+    _drop_disabled(section_of(obj["spec"], "spec"))
 
 
 RESOURCE_CLAIM_TEMPLATE = Strategy(
     defaults=_default_template,
-    validate_create=creation(_TEMPLATE),
-    validate_update=update(kept("spec", "resource.ResourceClaimTemplateSpec")),
+    prepare_create=_prepare_template,
+    prepare_update=lambda obj, old, context: _prepare_template(obj, context),
+    validate_create=creation(_template_admin_access, _TEMPLATE, _CLAIM_TEMPLATE.created),
+    validate_update=update(
+        as_created(_TEMPLATE), kept("spec", "resource.ResourceClaimTemplateSpec"), _CLAIM_TEMPLATE.updated
+    ),
     returns_deleted=True,
 )

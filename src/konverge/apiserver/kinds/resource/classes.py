@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from konverge.apiserver.kinds.core.resource_names import is_extended
-from konverge.apiserver.kinds.framework.declare import (
-    Report,
-    as_created,
-    at_most,
-    creation,
-    field,
-    items,
-    section,
-    struct,
-    update,
-)
+from konverge.apiserver.kinds.framework.declare import Report, creation, dig, field, section, struct, update
+from konverge.apiserver.kinds.framework.declared import Declared
 from konverge.apiserver.kinds.framework.lifecycle import first_generation, next_generation
-from konverge.apiserver.kinds.resource.devices import DRIVER_OF_CONFIGURATION, SELECTORS, configuration
+from konverge.apiserver.kinds.resource.devices import MOST_CONFIGURATIONS, SELECTORS, configuration, up_to
 from konverge.apiserver.strategy import Context, Obj, Strategy
 
-MOST = 32
+_CONFIGURATIONS = field("config", up_to(MOST_CONFIGURATIONS, configuration))
+_DECLARED = Declared("resource/v1.DeviceClass")
 
 
-def _extended_name(value: Any, path: str, report: Report) -> bool:
-    return is_extended(value) or report.invalid(
-        path, value, "a name must be a domain-prefixed path, such as 'example.com/my-prop'"
-    )
-
-
-_SPEC = section(
-    "spec",
-    SELECTORS,
-    field("config", items(configuration)),
-    field("selectors", at_most(MOST)),
-    field("config", at_most(MOST), items(struct(DRIVER_OF_CONFIGURATION))),
-    field("extendedResourceName", _extended_name),
-)
+def _changed(new: Obj, old: Obj, path: str, report: Report) -> bool:
+    """Stored selectors and configurations stay valid. Upstream: validateDeviceClassSpec."""
+    parts = [
+        part for part in (SELECTORS, _CONFIGURATIONS) if dig(new, ("spec", part.name)) != dig(old, ("spec", part.name))
+    ]
+    return struct(section("spec", *parts))(new, path, report)
 
 
 def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
@@ -47,7 +28,8 @@ def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
 DEVICE_CLASS = Strategy(
     prepare_create=first_generation,
     prepare_update=_prepare_update,
-    validate_create=creation(_SPEC),
-    validate_update=update(as_created(_SPEC)),
+    validate_create=creation(section("spec", SELECTORS, _CONFIGURATIONS), _DECLARED.created),
+    validate_update=update(_changed, _DECLARED.updated),
+    name_check=lambda name, is_prefix: [],  # declared
     returns_deleted=True,
 )

@@ -1,46 +1,95 @@
-"""What claims, classes and slices say about devices: selectors, configurations, attributes, taints."""
+"""What claims, classes and slices say about devices: selectors, configurations, taints, names. Only what upstream
+writes by hand (pkg/apis/resource/validation): the declared rules are in `framework.declared`.
+"""
 
 from __future__ import annotations
 
-import re
+import json
 from typing import Any
 
 from konverge.apiserver.cel import cel_types as t
 from konverge.apiserver.cel.checker import Environment, check
+from konverge.apiserver.cel.cost import estimate
+from konverge.apiserver.cel.declarations import QUANTITY
 from konverge.apiserver.cel.parser import parse
 from konverge.apiserver.cel.source import CompileError
-from konverge.apiserver.kinds.framework.declare import Report, field, items, one_of, required, struct, text
-from konverge.apiserver.kinds.rules.drivers import driver_name
-from konverge.apiserver.kinds.rules.names import qualified_name
-from konverge.objects.names import dns_subdomain_errors, label_value_errors
+from konverge.apiserver.kinds.core.volume.sources import csi_driver_name
+from konverge.apiserver.kinds.framework.declare import Report, Rule, chain, field, items, required, struct, text
+from konverge.apiserver.kinds.rules.formats import (
+    LONGEST_DOMAIN,
+    LONGEST_IDENTIFIER,
+    LONGEST_POOL_NAME,
+    identifier,
+)
+from konverge.apiserver.kinds.rules.names import dns_subdomain, label_value, qualified_name
 
-_LONGEST_EXPRESSION = 10 * 1024
-_IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
-_is_identifier = re.compile(_IDENTIFIER).fullmatch
-_ATTRIBUTES = t.map_of(t.STRING, t.map_of(t.STRING, t.DYN))
+MOST_SELECTORS = 32
+MOST_CONFIGURATIONS = 32
+MOST_BINDING_CONDITIONS = 4
+LONGEST_DATA = 10 * 1024
+LONGEST_EXPRESSION = 10 * 1024
+MOST_EXPENSIVE = 1_000_000
+"""CELSelectorExpressionMaxCost."""
+MOST_ATTRIBUTES = 32
+"""ResourceSliceMaxAttributesAndCapacitiesPerDevice."""
+LONGEST_ATTRIBUTE = 64
+
+driver_name = chain(required, csi_driver_name)
+
+
+def up_to(maximum: int, *rules: Rule) -> Rule:
+    """Every element of a list, unless there are too many: then the declared rules report only that."""
+    every = items(*rules)
+
+    def check_all(value: Any, path: str, report: Report) -> bool:
+        return len(value) > maximum or every(value, path, report)
+
+    return check_all
+
+
+# --- selectors
+
 _DEVICE = t.struct(
     "kubernetes.DRADevice",
     {
         "driver": t.STRING,
         "allowMultipleAllocations": t.BOOL,
-        "attributes": _ATTRIBUTES,
-        "capacity": t.map_of(t.STRING, t.map_of(t.STRING, t.struct("kubernetes.Quantity"))),
+        "attributes": t.map_of(t.STRING, t.map_of(t.STRING, t.DYN)),
+        "capacity": t.map_of(t.STRING, t.map_of(t.STRING, QUANTITY)),
     },
 )
 _ENVIRONMENT = Environment({"device": _DEVICE})
+_SIZES = {
+    ("device", "driver"): LONGEST_DOMAIN,
+    ("device", "allowMultipleAllocations"): 1,
+    **{
+        ("device", member, *place): size
+        for member in ("attributes", "capacity")
+        for place, size in {
+            (): MOST_ATTRIBUTES,
+            ("@keys",): LONGEST_DOMAIN,
+            ("@values",): MOST_ATTRIBUTES,
+            ("@values", "@keys"): LONGEST_IDENTIFIER,
+        }.items()
+    },
+    ("device", "attributes", "@values", "@values"): LONGEST_ATTRIBUTE,
+}
 
 
 def _expression(value: Any, path: str, report: Report) -> bool:
-    """A CEL expression about one device; it says yes or no, or what is not known before it sees a device."""
-    if len(value) > _LONGEST_EXPRESSION:
-        return report.too_long(path, _LONGEST_EXPRESSION)
+    """A CEL expression about a device, which is true, false or not known to be either. Upstream: CompileCELExpression
+    (k8s.io/dynamic-resource-allocation/cel)."""
+    if len(value.encode()) > LONGEST_EXPRESSION:
+        return report.too_long(path, LONGEST_EXPRESSION)
     try:
-        source, tree = parse(value)
-        found = check(source, tree, _ENVIRONMENT).type
+        source, tree = parse(value, bindings=True)
+        checked = check(source, tree, _ENVIRONMENT)
     except CompileError as error:
         return report.invalid(path, value, f"compilation failed: {error}")
-    fits = found.kind in ("bool", "dyn")
-    return fits or report.invalid(path, value, f"must evaluate to bool or the unknown type, not {found}")
+    if checked.type.kind not in ("bool", "dyn"):
+        return report.invalid(path, value, f"must evaluate to bool or the unknown type, not {checked.type}")
+    cost = estimate(checked.tree, _SIZES.get)
+    return cost.high <= MOST_EXPENSIVE or report.forbidden(path, "too complex, exceeds cost limit")
 
 
 def _selector(value: Any, path: str, report: Report) -> bool:
@@ -50,84 +99,101 @@ def _selector(value: Any, path: str, report: Report) -> bool:
     return _expression(cel.get("expression") or "", f"{path}.cel.expression", report)
 
 
-SELECTORS = field("selectors", items(_selector))
+SELECTORS = field("selectors", up_to(MOST_SELECTORS, _selector))
 
 
-def _parameters(value: Any, path: str, report: Report) -> bool:
-    found = value.get("parameters")
-    if found is None:
-        return report.required(f"{path}.parameters")
-    return isinstance(found, dict) or report.invalid(
-        f"{path}.parameters", "<value omitted>", "parameters must be a valid JSON object"
-    )
+# --- configurations
+
+
+def json_object(value: Any, path: str, report: Report) -> bool:
+    """Raw JSON that only a driver understands; it must be an object. Upstream: validateRawExtension."""
+    if value is None:
+        return report.required(path)
+    if len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()) > LONGEST_DATA:
+        return report.too_long(path, LONGEST_DATA)
+    return isinstance(value, dict) or report.invalid(path, "<value omitted>", "must be a valid JSON object")
 
 
 def configuration(value: Any, path: str, report: Report) -> bool:
-    """Parameters for a driver, which only the driver understands."""
+    """Upstream: validateDeviceConfiguration."""
     opaque = value.get("opaque")
     if opaque is None:
         return report.required(f"{path}.opaque")
-    return _OPAQUE(opaque, f"{path}.opaque", report)
+    return json_object(opaque.get("parameters"), f"{path}.opaque.parameters", report)
 
 
-_OPAQUE = struct(_parameters)
-DRIVER_OF_CONFIGURATION = field("opaque", struct(text("driver", required, driver_name)))
-"""Reported last, with what the real server checks by generated rules."""
+# --- taints and tolerations
+
+TAINT = struct(text("key", qualified_name), field("value", label_value))
+"""Upstream: validateDeviceTaint."""
 
 
-def qualified_attribute(value: Any, path: str, report: Report) -> bool:
-    """An attribute with the domain of its driver: `gpu.example.com/model`."""
-    if "/" not in value:
-        return report.invalid(path, value, "a fully qualified name must be a domain and a name separated by a slash")
-    return attribute_name(value, path, report)
+def _toleration(value: Any, path: str, report: Report) -> bool:
+    """Upstream: validateDeviceToleration."""
+    operator, wanted = value.get("operator"), value.get("value") or ""
+    if operator == "Exists" and wanted:
+        return report.invalid(f"{path}.value", wanted, "must be empty for operator `Exists`")
+    return operator != "Equal" or label_value(wanted, f"{path}.value", report)
+
+
+TOLERATIONS = field("tolerations", items(_toleration))
+
+
+# --- conditions for binding a pod to a device
+
+
+def binding_conditions(value: Any, path: str, report: Report) -> bool:
+    """Upstream: validateDeviceBindingParameters."""
+    conditions, failures = value.get("bindingConditions") or [], value.get("bindingFailureConditions") or []
+    place, failure_place = f"{path}.bindingConditions", f"{path}.bindingFailureConditions"
+    for listed, at in ((conditions, place), (failures, failure_place)):
+        up_to(MOST_BINDING_CONDITIONS, qualified_name)(listed, at, report)
+    _unique(conditions, place, report)
+    for index, condition in enumerate(failures):
+        at = f"{failure_place}[{index}]"
+        if condition in failures[:index]:
+            report.duplicate(at, condition)
+        if condition in conditions:
+            report.invalid(at, condition, "bindingFailureConditions must not overlap with bindingConditions")
+    if failures and not conditions:
+        detail = "bindingConditions are required to use bindingFailureConditions"
+        report.invalid(place, value.get("bindingConditions"), detail)
+    if conditions and not failures:
+        detail = "bindingFailureConditions are required to use bindingConditions"
+        report.invalid(failure_place, value.get("bindingFailureConditions"), detail)
+    return True
+
+
+def _unique(value: list[str], path: str, report: Report) -> None:
+    for index, item in enumerate(value):
+        if item in value[:index]:
+            report.duplicate(f"{path}[{index}]", item)
+
+
+# --- names
 
 
 def attribute_name(value: Any, path: str, report: Report) -> bool:
-    """`[domain/]identifier`."""
+    """`[domain/]identifier`. Upstream: validateQualifiedName, which leaves names with several slashes unchecked."""
     domain, slash, name = value.rpartition("/")
+    if "/" in domain:
+        return True
     if slash:
-        if not domain:
-            report.required(path, "the domain must not be empty")
-        elif len(domain) > 63:
-            report.too_long(path, 63)
+        if domain:
+            csi_driver_name(domain, path, report)
         else:
-            for error in dns_subdomain_errors(domain):
-                report.invalid(path, domain, error)
-    if not name:
-        return report.required(path, "the name must not be empty")
-    if len(name) > 32:
-        report.too_long(path, 32)
-    words = (
-        "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric "
-        f"characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '{_IDENTIFIER}')"
-    )
-    return bool(_is_identifier(name)) or report.invalid(path, name, words)
-
-
-def toleration(value: Any, path: str, report: Report) -> bool:
-    """A taint of a device that the claim can live with."""
-    key, operator, wanted = value.get("key") or "", value.get("operator") or "", value.get("value") or ""
-    if key:
-        qualified_name(key, f"{path}.key", report)
-    if operator == "Exists":
-        if wanted:
-            report.invalid(f"{path}.value", wanted, "must be empty for operator `Exists`")
-    elif operator == "Equal":
-        for error in label_value_errors(wanted):
-            report.invalid(f"{path}.value", wanted, error)
-    elif operator:
-        one_of("Equal", "Exists")(operator, f"{path}.operator", report)
-    else:
-        report.required(f"{path}.operator")
-    effect = value.get("effect")
-    return not effect or one_of("NoExecute", "NoSchedule")(effect, f"{path}.effect", report)
+            report.invalid(path, "", "the domain must not be empty")
+        if not name:
+            return report.invalid(path, "", "the name must not be empty")
+    return identifier(name, path, report)
 
 
 def pool_name(value: Any, path: str, report: Report) -> bool:
-    """Subdomains, one below the other."""
-    if len(value) > 253:
-        report.too_long(path, 253)
+    """Subdomains with slashes between them. Upstream: validatePoolName."""
+    if not value:
+        return report.required(path)
+    if len(value.encode()) > LONGEST_POOL_NAME:
+        report.too_long(path, LONGEST_POOL_NAME)
     for part in value.split("/"):
-        for error in dns_subdomain_errors(part):
-            report.invalid(path, part, error)
+        dns_subdomain(part, path, report)
     return True

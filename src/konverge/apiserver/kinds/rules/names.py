@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from konverge.apiserver.go.strconv import quote
-from konverge.apiserver.kinds.framework.declare import Report, Rule, even_absent
+from konverge.apiserver.field_errors import quote
+from konverge.apiserver.kinds.framework.declare import Report, Rule, even_absent, field, section
 from konverge.objects.names import (
     Format,
     config_key_errors,
@@ -210,3 +210,14 @@ def local_path(value: Any, path: str, report: Report) -> bool:
 
 def absolute(value: Any, path: str, report: Report) -> bool:
     return value.startswith("/") or report.invalid(path, value, "must be an absolute path")
+
+
+def _nothing_else(value: Any, path: str, report: Report) -> bool:
+    for name in value:
+        if name not in ("labels", "annotations") and value[name]:
+            report.forbidden(f"{path}.{name}", "cannot be set")
+    return True
+
+
+TEMPLATE_METADATA = section("metadata", field("annotations", annotation_map), field("labels", labels), _nothing_else)
+"""The metadata of a template of claims. Upstream: ValidateTemplateObjectMeta (pkg/apis/core/validation)."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
-from konverge.apiserver.go.strconv import quote
+from konverge.apiserver.field_errors import quote
 from konverge.apiserver.kinds.framework.declare import Report
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 BAD_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+BAD_INTERFACE_ADDRESS = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
 BAD_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 
@@ -41,9 +42,14 @@ def parse_cidr(text: str) -> tuple[Address, Network] | None:
     """(the address as written, its network), or None."""
     host, slash, bits = text.partition("/")
     address = parse_ip(host)
-    if not slash or address is None or not bits.isdigit() or int(bits) > address.max_prefixlen:
+    if not slash or address is None or not bits.isdigit():
         return None
-    return address, ipaddress.ip_network(f"{address}/{int(bits)}", strict=False)
+    size = int(bits)
+    if ":" in host and address.version == 4 and 96 <= size <= 128:  # IPv4-mapped: the size is that of an IPv6 network
+        size -= 96
+    if size > address.max_prefixlen:
+        return None
+    return address, ipaddress.ip_network(f"{address}/{size}", strict=False)
 
 
 def _is_strict(text: str) -> bool:
@@ -93,6 +99,16 @@ def cidr_strict(value: Any, path: str, report: Report) -> bool:
     if not cidr_legacy(value, path, report) or parsed is None:
         return False
     canonical = str(parsed[1])
+    return value == canonical or report.invalid(path, value, f"must be in canonical form ({quote(canonical)})")
+
+
+def interface_address(value: Any, path: str, report: Report) -> bool:
+    """The address of a network interface with the size of its network, in canonical form. Upstream:
+    IsValidInterfaceAddress (k8s.io/apimachinery/pkg/util/validation)."""
+    parsed = parse_cidr(value)
+    if parsed is None:
+        return report.invalid(path, value, BAD_INTERFACE_ADDRESS)
+    canonical = f"{parsed[0]}/{parsed[1].prefixlen}"
     return value == canonical or report.invalid(path, value, f"must be in canonical form ({quote(canonical)})")
 
 

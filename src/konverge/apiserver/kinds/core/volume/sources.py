@@ -26,12 +26,11 @@ from konverge.apiserver.kinds.framework.declare import (
     struct,
 )
 from konverge.apiserver.kinds.rules.names import (
+    TEMPLATE_METADATA,
     absolute,
-    annotation_map,
     descending,
     dns_label,
     dns_subdomain,
-    labels,
     no_backsteps,
 )
 from konverge.apiserver.kinds.rules.numbers import inclusive, within
@@ -178,17 +177,7 @@ def _csi_secret(value: Any, path: str, report: Report) -> bool:
     return dns_subdomain(reference["name"], f"{path}.name", report)
 
 
-def _template_metadata(value: Any, path: str, report: Report) -> bool:
-    for name in value:
-        if name not in ("labels", "annotations") and value[name]:
-            report.forbidden(f"{path}.{name}", "cannot be set")
-    return True
-
-
-claim_template = struct(
-    section("metadata", field("annotations", annotation_map), field("labels", labels), _template_metadata),
-    section("spec", claim_spec),
-)
+claim_template = struct(TEMPLATE_METADATA, section("spec", claim_spec))
 _partition = within(0, 255, inclusive(1, 255))
 _volume_id = struct(*needs("volumeID"))
 pull_policy = one_of_required("Always", "IfNotPresent", "Never")
