@@ -10,7 +10,7 @@ import pytest
 
 from konverge.apiserver import ApiServer
 from konverge.cli.checks import Finding, examine
-from konverge.cli.installing import install_definitions
+from konverge.cli.install_objects import install_definitions
 from konverge.cli.main import main
 from konverge.client import Client, Config, MergePatch, Static
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
@@ -44,7 +44,7 @@ async def test_a_cluster_with_everything_is_fine(server: ApiServer, client: Clie
     assert {one.verdict for one in found.values()} == {"ok"}
     assert list(found) == ["server", "clock", "webapp definitions", "webapp permissions", "webapp lease"]
     assert found["webapp definitions"].text == "WebApp v1"
-    assert "nobody has led yet" in found["webapp lease"].text
+    assert "there was no leader yet" in found["webapp lease"].text
 
 
 async def test_what_is_missing_is_said_with_what_to_do(server: ApiServer) -> None:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from konverge.apiserver import ApiServer
-from konverge.cli.installing import install_definitions
+from konverge.cli.install_objects import install_definitions
 from konverge.cli.main import main, parser
 from konverge.cli.run import make_manager
 from konverge.client import Client, Forbidden, Static

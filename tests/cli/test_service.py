@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from konverge.apiserver import ApiServer
-from konverge.cli.installing import install_definitions
+from konverge.cli.install_objects import install_definitions
 from konverge.cli.main import main
 from konverge.cli.management import AUTHORITY, CERTIFICATE, Management
 from konverge.client import Client, Static
@@ -125,7 +125,7 @@ def test_up_leaves_it_out(arguments: tuple[str, ...]) -> None:
     ("arguments", "told"),
     [
         (("--bind-address", ":8082"), "in the clear"),
-        (("--bind-address", "0"), "serve nobody"),
+        (("--bind-address", "0"), "serve no client"),
         (("--tls-cert-file", "c.pem"), "belong together"),
         (("--tls-cert-file", "nowhere.pem", "--tls-private-key-file", "nowhere.key"), "No such file"),
         (("--server", "https://127.0.0.1:6443", "--kubeconfig", "x"), "leave out --kubeconfig"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.cli.installing import create_samples, install_definitions
+from konverge.cli.install_objects import create_samples, install_definitions
 from konverge.cli.simulators import surrounded
 from konverge.operators.catalog import SUMMARIES, find
 from konverge.runtime import Manager

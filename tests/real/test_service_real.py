@@ -11,7 +11,7 @@ from contextlib import aclosing, asynccontextmanager
 
 import pytest
 
-from konverge.cli.installing import install_definitions
+from konverge.cli.install_objects import install_definitions
 from konverge.cli.management import Management
 from konverge.client import Client, MergePatch, load_config
 from konverge.client.connection import Reconnecting

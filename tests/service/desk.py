@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from konverge.apiserver import ApiServer
-from konverge.cli.installing import install_definitions
+from konverge.cli.install_objects import install_definitions
 from konverge.client import Client, Static
 from konverge.objects.kinds.core_v1 import ServiceAccount
 from konverge.objects.kinds.rbac_v1 import PolicyRule, Role, RoleBinding, RoleRef, Subject

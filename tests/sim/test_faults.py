@@ -23,7 +23,7 @@ from konverge.objects.meta import ObjectMeta
 from konverge.sim.cluster import Cluster
 from konverge.sim.faults import Fault, Faulty, Kind, Plan, PlanError
 from konverge.sim.invariants import Invariants, Violation
-from konverge.sim.story import Outcome, shortest, tell
+from konverge.sim.scenario import Outcome, run_seed, shortest
 from tests.sim.conftest import SPACE, pod, shown
 
 pytestmark = pytest.mark.spec("S-20")
@@ -184,7 +184,7 @@ async def test_violations_are_noticed(cluster: Cluster) -> None:
     watching.at_rest()
     cluster.server.objects.delete("", "pods", SPACE, "web")
     await cluster.client.create(pod("web"))
-    with pytest.raises(Violation, match="made anew while the old one still runs"):
+    with pytest.raises(Violation, match="was recreated while the old one still runs"):
         watching.check()
 
 
@@ -199,6 +199,6 @@ async def test_an_orphan_is_noticed(cluster: Cluster) -> None:
 
 @pytest.mark.limit(300)
 def test_a_story_with_faults_is_told_the_same_way_twice() -> None:
-    first, second = tell(5), tell(5)
+    first, second = run_seed(5), run_seed(5)
     assert first.happened
     assert first.happened == second.happened

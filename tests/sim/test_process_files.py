@@ -20,7 +20,7 @@ from konverge.sim.processes.contents import File, MountError
 from konverge.sim.processes.downward import Self
 from konverge.sim.processes.environment import ConfigError, container_env, service_env
 from konverge.sim.processes.logfile import LINE, LogFile, entries
-from konverge.sim.processes.logs import Wish, producer
+from konverge.sim.processes.logs import LogOptions, producer
 from konverge.sim.processes.process import StartError, resolved
 from konverge.sim.processes.rules import find, load
 
@@ -350,9 +350,9 @@ class Heard:
         await asyncio.sleep(0)
 
 
-async def heard(log: LogFile, wish: Wish) -> bytes:
+async def heard(log: LogFile, options: LogOptions) -> bytes:
     sink = Heard()
-    await producer(log, wish)(sink)
+    await producer(log, options)(sink)
     return sink.data
 
 
@@ -367,15 +367,15 @@ async def test_what_was_said_is_what_is_read(said: list[tuple[int, bytes]]) -> N
         for fd, stream in ((1, b"stdout"), (2, b"stderr")):
             whole = b"".join(data for number, data in said if number == fd)
             ended = whole + (b"\n" if whole and not whole.endswith(b"\n") else b"")
-            assert await heard(log, Wish(stream=stream)) == ended
+            assert await heard(log, LogOptions(stream=stream)) == ended
         again = LogFile(Path(folder) / "1.log")
-        assert await heard(again, Wish()) == await heard(log, Wish())
+        assert await heard(again, LogOptions()) == await heard(log, LogOptions())
 
 
 async def test_a_log_is_bounded_and_a_follower_survives_its_rotation(tmp_path: Path) -> None:
     log = LogFile(tmp_path / "1.log", size=1000, files=3)
     log.open()
-    follower = asyncio.create_task(heard(log, Wish(follow=True)))
+    follower = asyncio.create_task(heard(log, LogOptions(follow=True)))
     for number in range(200):
         log.write(1, b"line %d\n" % number)
         await asyncio.sleep(0)
@@ -384,9 +384,9 @@ async def test_a_log_is_bounded_and_a_follower_survives_its_rotation(tmp_path: P
     assert lines == [b"line %d" % number for number in range(200)]
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 3 * 1100
     assert len(list(tmp_path.iterdir())) == 3
-    assert (await heard(log, Wish(tail=2))).splitlines() == [b"line 198", b"line 199"]
-    assert (await heard(log, Wish(tail=30))).splitlines() == lines[-30:]
-    kept = (await heard(log, Wish())).splitlines()
+    assert (await heard(log, LogOptions(tail=2))).splitlines() == [b"line 198", b"line 199"]
+    assert (await heard(log, LogOptions(tail=30))).splitlines() == lines[-30:]
+    kept = (await heard(log, LogOptions())).splitlines()
     assert kept == lines[-len(kept) :]
 
 
@@ -397,17 +397,17 @@ async def test_a_line_without_end_is_kept_in_parts(tmp_path: Path) -> None:
     log.end()
     found = list(entries((tmp_path / "1.log").read_bytes()))
     assert [(len(one.text), one.whole) for one in found] == [(LINE, False), (LINE, False), (5, True), (4, True)]
-    assert await heard(log, Wish()) == b"x" * (2 * LINE + 5) + b"\nnext\n"
+    assert await heard(log, LogOptions()) == b"x" * (2 * LINE + 5) + b"\nnext\n"
 
 
 async def test_ways_to_ask(tmp_path: Path) -> None:
     log = LogFile(tmp_path / "1.log")
     log.open()
     log.write(1, b"one\ntwo\n")
-    assert await heard(log, Wish(limit=5)) == b"one\nt"
-    assert await heard(log, Wish(tail=0)) == b""
-    assert await heard(log, Wish(since=b"9999")) == b""
-    stamped = (await heard(log, Wish(timestamps=True))).split()
+    assert await heard(log, LogOptions(limit=5)) == b"one\nt"
+    assert await heard(log, LogOptions(tail=0)) == b""
+    assert await heard(log, LogOptions(since=b"9999")) == b""
+    stamped = (await heard(log, LogOptions(timestamps=True))).split()
     assert stamped[1] == b"one"
     assert stamped[0].endswith(b"Z")
     log.end()

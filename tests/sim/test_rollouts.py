@@ -46,7 +46,7 @@ async def change(client: Client, seconds: float = 120, **spec: Any) -> None:
     await asyncio.sleep(seconds)
 
 
-async def tell(cluster: Cluster) -> Invariants:
+async def roll_out(cluster: Cluster) -> Invariants:
     """A rollout, a scale-up, and a scale-down before all of it is ready."""
     watching = Invariants(cluster)
     watching.follow()
@@ -58,14 +58,18 @@ async def tell(cluster: Cluster) -> Invariants:
 
 
 async def test_controllers_that_do_it_right_are_left_alone(cluster: Cluster) -> None:
-    watching = await tell(cluster)
+    watching = await roll_out(cluster)
     watching.at_rest()
     web = await cluster.client.get(Deployment, "web", SPACE)
     assert web.status.ready_replicas == web.status.updated_replicas == 4
 
 
-def _one_more(real: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda ctx, active, count: real(ctx, active, count + 1)
+def _one_more_deleted(real: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda ctx, active, missing: real(ctx, active, missing - 1 if missing < 0 else missing)
+
+
+def _one_more_created(real: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda ctx, active, missing: real(ctx, active, missing + 1 if missing > 0 else missing)
 
 
 def _backwards(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,14 +81,14 @@ def _backwards(real: Callable[..., Any]) -> Callable[..., Any]:
     [
         (rolling, "bounds", lambda real: lambda deployment: (3, 0), r"asks for 7 pods, 5 are allowed"),
         (rolling, "unavailable_allowed", lambda real: lambda deployment: 2, r"has 2 pods ready, 3 are needed"),
-        (replicaset, "_delete", _one_more, r"is deleted although only 1 were seen to be too much"),
+        (replicaset, "_manage_replicas", _one_more_deleted, r"is deleted although only 1 were seen to be too much"),
         (podlib, "deletion_order", _backwards, r"which is ready, is deleted before .*, which is not"),
         (podlib, "available_in", lambda real: lambda pod, seconds: 0.0, r"reports 4 available pods, .* saw 0"),
-        (replicaset, "_create", _one_more, r"is one too many: ReplicaSet .* has 5 of 4"),
+        (replicaset, "_manage_replicas", _one_more_created, r"is one too many: ReplicaSet .* has 5 of 4"),
     ],
     ids=["surge", "availability", "too much", "order", "report", "surplus"],
 )
-async def test_one_that_does_not_is_found_out(
+async def test_a_rollout_that_breaks_the_arithmetic_is_reported(
     cluster: Cluster,
     monkeypatch: pytest.MonkeyPatch,
     where: Any,
@@ -93,12 +97,12 @@ async def test_one_that_does_not_is_found_out(
     rule: str,
 ) -> None:
     monkeypatch.setattr(where, name, wrong(getattr(where, name)))
-    watching = await tell(cluster)
+    watching = await roll_out(cluster)
     with pytest.raises(Violation, match=rule):
         watching.check()
 
 
-async def test_nobody_but_its_set_deletes_a_pod(cluster: Cluster) -> None:
+async def test_only_its_replicaset_deletes_a_pod(cluster: Cluster) -> None:
     watching = Invariants(cluster)
     watching.follow()
     await made(cluster.client)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from konverge.sim.faults import Plan
-from konverge.sim.story import Outcome, report, shortest, tell
+from konverge.sim.scenario import Outcome, report, run_seed, shortest
 
 SEEDS = int(os.environ.get("KONVERGE_SEEDS", "12"))
 AT_ONCE = 4
@@ -37,7 +37,7 @@ def unheard() -> Iterator[None]:
 @pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
 def test_the_story_is_survived_with_the_faults_of_each_seed(first: int) -> None:
     for seed in range(first, min(first + AT_ONCE, SEEDS)):
-        outcome = tell(seed)
+        outcome = run_seed(seed)
         assert outcome.fine, report(outcome, shortest(outcome))
 
 

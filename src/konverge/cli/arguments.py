@@ -76,4 +76,4 @@ def address(text: str) -> tuple[str, int] | None:
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is no address: use host:port, :port, or 0 for none")
-    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - whoever writes :port means all addresses
+    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - :port means all addresses

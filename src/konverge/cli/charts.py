@@ -39,21 +39,21 @@ def chart(operator: Operator, version: str) -> dict[str, str]:
         "AUTHORITY": management.AUTHORITY,
         "CERTIFICATE": management.CERTIFICATE,
     }
-    found = {path: _filled(text, facts) for path, text in _files_of(operator).items()}
-    found["Chart.yaml"] = _yaml(_about(operator, version))
-    found["values.schema.json"] = json.dumps(_schema(yaml.safe_load(found["values.yaml"])), indent=1)
-    found |= {f"crds/{one['metadata']['name']}.yaml": _yaml(one) for one in operator.definitions()}
-    if "management" in yaml.safe_load(found["values.yaml"]):
-        found["rules/callers.yaml"] = _yaml(management.caller_rules())
-    return found | _rules(operator)
+    files = {path: _filled(text, facts) for path, text in _files_of(operator).items()}
+    files["Chart.yaml"] = _yaml(_about(operator, version))
+    files["values.schema.json"] = json.dumps(_schema(yaml.safe_load(files["values.yaml"])), indent=1)
+    files |= {f"crds/{definition['metadata']['name']}.yaml": _yaml(definition) for definition in operator.definitions()}
+    if "management" in yaml.safe_load(files["values.yaml"]):
+        files["rules/callers.yaml"] = _yaml(management.caller_rules())
+    return files | _rules(operator)
 
 
 def _files_of(operator: Operator) -> dict[str, str]:
     """Those of every chart, and those of this operator alone; its values follow the others."""
     folder = files("konverge.cli") / "chartfiles"
-    found = dict(_templates(folder))
+    texts = dict(_templates(folder))
     own = dict(_templates(folder / _ONLY / operator.name)) if (folder / _ONLY / operator.name).is_dir() else {}
-    return found | own | {"values.yaml": found["values.yaml"] + own.get("values.yaml", "")}
+    return texts | own | {"values.yaml": texts["values.yaml"] + own.get("values.yaml", "")}
 
 
 def _about(operator: Operator, version: str) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def _rules(operator: Operator) -> dict[str, str]:
     needed = permissions(within(operator.controllers(), (_ANY,)), lease_namespace=_LEASE)
     places = {"cluster": "", "namespaced": _ANY, "lease": _LEASE}
     return {
-        f"rules/{name}.yaml": _yaml(rules_for(one for one in needed if one.namespace == place))
+        f"rules/{name}.yaml": _yaml(rules_for(permission for permission in needed if permission.namespace == place))
         for name, place in places.items()
     }
 
@@ -95,15 +95,15 @@ def _always(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _templates(folder: Traversable, prefix: str = "") -> list[tuple[str, str]]:
-    found = []
+    templates = []
     for entry in folder.iterdir():
         if entry.name == _ONLY:
             continue
         if entry.is_dir():
-            found += _templates(entry, f"{prefix}{entry.name}/")
+            templates += _templates(entry, f"{prefix}{entry.name}/")
         else:
-            found.append((prefix + entry.name, entry.read_text(encoding="utf-8")))
-    return found
+            templates.append((prefix + entry.name, entry.read_text(encoding="utf-8")))
+    return templates
 
 
 def _filled(text: str, facts: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from konverge import clock
 from konverge.cli.arguments import together
-from konverge.cli.installing import missing_kinds
+from konverge.cli.install_objects import missing_kinds
 from konverge.client import Client, ClientError, Config, Forbidden, NotFound
 from konverge.client.call import Call
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
@@ -52,15 +52,15 @@ def machine() -> list[Finding]:
 async def examine(config: Config, operators: Sequence[Operator], namespace: str) -> list[Finding]:
     """All checks of a cluster; without access there is only one."""
     async with Client.connect(config, user_agent="konverge/doctor") as client:
-        found = [await _told("server", _access(client))]
-        if found[0].verdict == "fail":
-            return found
-        found.append(await _told("clock", _clock(client)))
+        findings = [await _told("server", _access(client))]
+        if findings[0].verdict == "fail":
+            return findings
+        findings.append(await _told("clock", _clock(client)))
         for operator in operators:
-            found.append(await _told(f"{operator.name} definitions", _definitions(client, operator)))
-            found.append(await _told(f"{operator.name} permissions", _permissions(client, operator, namespace)))
-            found.append(await _told(f"{operator.name} lease", _lease(client, operator, namespace)))
-    return found
+            findings.append(await _told(f"{operator.name} definitions", _definitions(client, operator)))
+            findings.append(await _told(f"{operator.name} permissions", _permissions(client, operator, namespace)))
+            findings.append(await _told(f"{operator.name} lease", _lease(client, operator, namespace)))
+    return findings
 
 
 async def _told(check: str, answer: Coroutine[Any, Any, Answer]) -> Finding:
@@ -72,10 +72,10 @@ async def _told(check: str, answer: Coroutine[Any, Any, Answer]) -> Finding:
 
 
 async def _access(client: Client) -> Answer:
-    told = await client.version()
-    await client.mapper.all()  # /version is for everybody; this is not
-    name = str(told.get("gitVersion", "unknown"))
-    digits = [str(told.get(part, "")).rstrip("+") for part in ("major", "minor")]
+    version = await client.version()
+    await client.mapper.all()  # /version is open to every user; this is not
+    name = str(version.get("gitVersion", "unknown"))
+    digits = [str(version.get(part, "")).rstrip("+") for part in ("major", "minor")]
     if all(part.isdecimal() for part in digits) and (int(digits[0]), int(digits[1])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
         return "warn", f"Kubernetes {name} is older than {oldest}, with which we are tested: upgrade"
@@ -88,10 +88,10 @@ async def _clock(client: Client) -> Answer:
 
     before = clock.now()
     response = await client.caller.call(Call("get", None, path="/version"))
-    told = response.headers.get("date")
-    if not told:
+    date = response.headers.get("date")
+    if not date:
         return "warn", "the server does not say its time (no Date header), so it was not compared"
-    skew = abs(parsedate_to_datetime(told).timestamp() - (before + clock.now()) / 2)
+    skew = abs(parsedate_to_datetime(date).timestamp() - (before + clock.now()) / 2)
     verdict: Verdict = "fail" if skew >= SKEW_FAILED else "warn" if skew >= SKEW_WARNED else "ok"
     text = f"{skew:.0f} s apart from the server's"
     return verdict, text if verdict == "ok" else f"{text}: synchronise them (NTP)"
@@ -109,8 +109,8 @@ async def _definitions(client: Client, operator: Operator) -> Answer:
             live = await client.get(CustomResourceDefinition.resource, name)
         except Forbidden:
             return "warn", f"served, but we may not read {name} to compare its schema"
-        # Whose fields they are does not matter here, so nobody is asked about.
-        if where := first_difference(definition, live, "nobody"):
+        # Whose fields they are does not matter here, so a manager that owns nothing is named.
+        if where := first_difference(definition, live, "doctor"):
             return "warn", f"{name} is not the one of this program (it differs at {where}): {todo}"
     return "ok", ", ".join(f"{kind.resource.kind} {kind.resource.version}" for kind in operator.kinds)
 
@@ -119,20 +119,20 @@ async def _permissions(client: Client, operator: Operator, namespace: str) -> An
     needed = permissions(operator.controllers(), lease_namespace=namespace)
     missing = await missing_permissions(client, needed)
     if missing:
-        told = "; ".join(map(str, missing[:3])) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
+        listed = "; ".join(map(str, missing[:3])) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
         return (
             "fail",
-            f"we may not {told}: `konverge rbac {operator.name} | kubectl apply -f -` makes an account that may",
+            f"we may not {listed}: `konverge rbac {operator.name} | kubectl apply -f -` makes an account that may",
         )
     return "ok", f"all {len(needed)} granted"
 
 
 async def _lease(client: Client, operator: Operator, namespace: str) -> Answer:
-    """Who leads. Nobody is fine: it does not run yet."""
+    """Who leads. No leader is fine: the operator does not run yet."""
     try:
         lease = await client.get(Lease, together([operator]), namespace)
     except NotFound:
-        return "ok", f"none in {namespace}: nobody has led yet"
+        return "ok", f"none in {namespace}: there was no leader yet"
     holder, renewed = lease.spec.holder_identity, lease.spec.renew_time
     if not holder or not renewed:
         return "ok", "free: who led has given it back"

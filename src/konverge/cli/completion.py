@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from konverge.cli.arguments import command
+from konverge.cli.arguments import command as new_command
 
 SHELLS = ("bash", "zsh", "fish")
 
 
 def add(commands: Any) -> None:
     about = "print the completion script of a shell"
-    parser = command(
+    parser = new_command(
         commands,
         "completion",
         about,
@@ -28,8 +28,8 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from konverge.cli.main import parser
 
-    found = described(parser())
-    print({"bash": bash, "zsh": zsh, "fish": fish}[arguments.shell](found))
+    commands = described(parser())
+    print({"bash": bash, "zsh": zsh, "fish": fish}[arguments.shell](commands))
     return 0
 
 
@@ -39,7 +39,7 @@ class Described:
 
     name: str
     about: str
-    words: tuple[str, ...]
+    options: tuple[str, ...]
     """Options, and the choices of what stands without one."""
     values: dict[str, tuple[str, ...]]
     """Option -> its choices."""
@@ -49,45 +49,49 @@ class Described:
 
 def described(parser: argparse.ArgumentParser) -> list[Described]:
     """The commands of a parser; the first, without a name, is what may stand before one."""
-    commands = next(one for one in parser._actions if isinstance(one, argparse._SubParsersAction))
-    about = {one.dest: one.help or "" for one in commands._choices_actions}
-    found = [_describe(name, about.get(name, ""), sub) for name, sub in commands.choices.items()]
-    return [_describe("", "", parser), *found]
+    commands = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    about = {action.dest: action.help or "" for action in commands._choices_actions}
+    entries = [_describe(name, about.get(name, ""), sub) for name, sub in commands.choices.items()]
+    return [_describe("", "", parser), *entries]
 
 
 def _describe(name: str, about: str, parser: argparse.ArgumentParser) -> Described:
-    words: list[str] = []
+    options: list[str] = []
     values: dict[str, tuple[str, ...]] = {}
     files: list[str] = []
     for action in parser._actions:
         choices = tuple(map(str, action.choices or ()))
         if not action.option_strings:
-            words += choices
+            options += choices
             continue
-        words += action.option_strings
+        options += action.option_strings
         for option in action.option_strings:
             if choices:
                 values[option] = choices
             elif getattr(action.type, "__name__", "") == "Path":
                 files.append(option)
-    return Described(name, about, tuple(words), values, tuple(files))
+    return Described(name, about, tuple(options), values, tuple(files))
 
 
-def bash(found: list[Described]) -> str:
+def bash(commands: list[Described]) -> str:
     """Completes by the command that was typed and the word before the cursor."""
+    names = "|".join(command.name for command in commands if command.name)
     return "\n".join(
         [
             "# konverge completion for bash: source <(konverge completion bash)",
             "_konverge() {",
             '  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" command="" word',
             '  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do',
-            f'    case "$word" in {"|".join(one.name for one in found if one.name)}) command="$word"; break;; esac',
+            f'    case "$word" in {names}) command="$word"; break;; esac',
             "  done",
             '  case "$command $prev" in',
-            *_bash_values(found),
+            *_bash_values(commands),
             "  esac",
             '  case "$command" in',
-            *(f'    "{one.name}") COMPREPLY=($(compgen -W "{" ".join(one.words)}" -- "$cur"));;' for one in found),
+            *(
+                f'    "{command.name}") COMPREPLY=($(compgen -W "{" ".join(command.options)}" -- "$cur"));;'
+                for command in commands
+            ),
             "  esac",
             "}",
             "complete -F _konverge konverge",
@@ -95,44 +99,43 @@ def bash(found: list[Described]) -> str:
     )
 
 
-def _bash_values(found: list[Described]) -> Iterator[str]:
-    for one in found:
-        for option, choices in one.values.items():
-            yield f'    "{one.name} {option}") COMPREPLY=($(compgen -W "{" ".join(choices)}" -- "$cur")); return;;'
-        for option in one.files:
-            yield f'    "{one.name} {option}") COMPREPLY=($(compgen -f -- "$cur")); return;;'
+def _bash_values(commands: list[Described]) -> Iterator[str]:
+    for command in commands:
+        for option, choices in command.values.items():
+            yield f'    "{command.name} {option}") COMPREPLY=($(compgen -W "{" ".join(choices)}" -- "$cur")); return;;'
+        for option in command.files:
+            yield f'    "{command.name} {option}") COMPREPLY=($(compgen -f -- "$cur")); return;;'
 
 
-def zsh(found: list[Described]) -> str:
+def zsh(commands: list[Described]) -> str:
     """zsh runs completions of bash; the script says so and goes on."""
     return "\n".join(
         [
             "#compdef konverge",
             "# konverge completion for zsh: source <(konverge completion zsh)",
             "autoload -U +X bashcompinit && bashcompinit",
-            bash(found),
+            bash(commands),
         ]
     )
 
 
-def fish(found: list[Described]) -> str:
-    names = " ".join(one.name for one in found if one.name)
+def fish(commands: list[Described]) -> str:
+    names = " ".join(command.name for command in commands if command.name)
     lines = ["# konverge completion for fish", "complete -c konverge -f"]
-    for one in found:
-        if not one.name:
+    for command in commands:
+        if not command.name:
             lines.append(
-                f"complete -c konverge -n 'not __fish_seen_subcommand_from {names}' -a '{' '.join(one.words)}'"
+                f"complete -c konverge -n 'not __fish_seen_subcommand_from {names}' -a '{' '.join(command.options)}'"
             )
             continue
-        seen = f"__fish_seen_subcommand_from {one.name}"
-        lines.append(
-            f"complete -c konverge -n 'not __fish_seen_subcommand_from {names}' -a {one.name} -d {_quoted(one.about)}"
-        )
-        lines.append(f"complete -c konverge -n '{seen}' -a '{' '.join(one.words)}'")
-        for option, choices in one.values.items():
+        seen = f"__fish_seen_subcommand_from {command.name}"
+        about = _quoted(command.about)
+        lines.append(f"complete -c konverge -n 'not __fish_seen_subcommand_from {names}' -a {command.name} -d {about}")
+        lines.append(f"complete -c konverge -n '{seen}' -a '{' '.join(command.options)}'")
+        for option, choices in command.values.items():
             if option.startswith("--"):
                 lines.append(f"complete -c konverge -n '{seen}' -l {option[2:]} -x -a '{' '.join(choices)}'")
-        lines += [f"complete -c konverge -n '{seen}' -l {option[2:]} -r -F" for option in one.files]
+        lines += [f"complete -c konverge -n '{seen}' -l {option[2:]} -r -F" for option in command.files]
     return "\n".join(lines)
 
 

@@ -26,9 +26,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--kubeconfig", type=Path, help="the API server (found as kubectl finds it by default)")
     parser.add_argument("--context", help="the context of the kubeconfig")
     parser.add_argument("--nodes", type=int, default=0, help="simulate so many nodes, with scheduler and kubelets")
-    parser.add_argument(
-        "--root-ca-file", type=Path, help="what pods are told to trust (the kubeconfig's CA by default)"
-    )
+    parser.add_argument("--root-ca-file", type=Path, help="the CA that pods trust (the kubeconfig's CA by default)")
     parser.set_defaults(run=run)
 
 
@@ -49,7 +47,7 @@ async def serve(arguments: argparse.Namespace, stopping: asyncio.Event) -> None:
     from konverge.sim.kubelet.agent import Kubelet
     from konverge.sim.network import Addresses
     from konverge.sim.parts import Parts, unheard
-    from konverge.sim.supervising import MANAGER
+    from konverge.sim.supervisor import MANAGER
 
     config = load_config(kubeconfig=arguments.kubeconfig, context=arguments.context)
     trusted = config.tls.ca_data

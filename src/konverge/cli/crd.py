@@ -19,6 +19,8 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from konverge.cli.documents import write
 
-    found = [one for operator in chosen_operators(arguments.operators) for one in operator.definitions()]
-    print(write(found, arguments.output))
+    definitions = [
+        definition for operator in chosen_operators(arguments.operators) for definition in operator.definitions()
+    ]
+    print(write(definitions, arguments.output))
     return 0

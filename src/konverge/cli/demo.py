@@ -1,4 +1,4 @@
-"""`konverge demo`: an operator's story on an embedded cluster, in virtual time, told as it happens."""
+"""`konverge demo`: an operator at work on an embedded cluster, in virtual time, step by step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from konverge.cli.arguments import add_output, command
 
 DEMOS = ("webapp",)
-"""Modules of `konverge.cli.demos` with `tell(lang) -> Story`."""
+"""Modules of `konverge.cli.demos` with `play() -> Story`."""
 
 
 def add(commands: Any) -> None:
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     from konverge.cli.demos.story import Story
     from konverge.cli.terminal import Paint
 
-    story: Story = import_module(f"konverge.cli.demos.{arguments.name}").tell()
+    story: Story = import_module(f"konverge.cli.demos.{arguments.name}").play()
     if arguments.output == "json":
         print(json.dumps(story.facts(), ensure_ascii=False))
     else:

@@ -32,21 +32,24 @@ def run(arguments: argparse.Namespace) -> int:
     from konverge.client import ClientError
 
     operators = chosen_operators(arguments.operator)
-    found: list[Finding] = machine()
+    findings: list[Finding] = machine()
     try:
         config = cluster_config(arguments)
     except ClientError as error:
-        found.append(Finding("configuration", "fail", str(error)))
+        findings.append(Finding("configuration", "fail", str(error)))
     else:
-        found.append(Finding("configuration", "ok", f"{config.server} ({config.source})"))
-        found += asyncio.run(examine(config, operators, arguments.namespace or config.namespace))
-    print(_text(found, arguments.output))
-    return FAILED if any(one.verdict == "fail" for one in found) else 0
+        findings.append(Finding("configuration", "ok", f"{config.server} ({config.source})"))
+        findings += asyncio.run(examine(config, operators, arguments.namespace or config.namespace))
+    print(_text(findings, arguments.output))
+    return FAILED if any(finding.verdict == "fail" for finding in findings) else 0
 
 
-def _text(found: list[Any], form: str) -> str:
+def _text(findings: list[Any], form: str) -> str:
     if form == "json":
-        return json.dumps([one._asdict() for one in found])
+        return json.dumps([finding._asdict() for finding in findings])
     paint = Paint.on()
-    width = max(len(one.check) for one in found)
-    return "\n".join(f"{paint(one.verdict.ljust(4), one.verdict)}  {one.check:<{width}}  {one.text}" for one in found)
+    width = max(len(finding.check) for finding in findings)
+    return "\n".join(
+        f"{paint(finding.verdict.ljust(4), finding.verdict)}  {finding.check:<{width}}  {finding.text}"
+        for finding in findings
+    )

@@ -9,9 +9,9 @@ from typing import Any
 
 def write(objects: Iterable[dict[str, Any]], form: str) -> str:
     """What `kubectl apply -f -` takes, in either form."""
-    found = list(objects)
+    listed = list(objects)
     if form == "json":
-        return json.dumps({"apiVersion": "v1", "kind": "List", "items": found}, indent=1)
+        return json.dumps({"apiVersion": "v1", "kind": "List", "items": listed}, indent=1)
     import yaml
 
-    return "---\n".join(yaml.safe_dump(one, sort_keys=False, allow_unicode=True, width=120) for one in found).rstrip()
+    return "---\n".join(yaml.safe_dump(obj, sort_keys=False, allow_unicode=True, width=120) for obj in listed).rstrip()

@@ -21,7 +21,7 @@ Obj = dict[str, Any]
 METRICS = 8080
 PROBES = 8081
 USER = 65532
-"""Nobody in particular: the number that minimal images use for it."""
+"""The user id of `nonroot` in minimal images."""
 GRACE = 40
 """Seconds for the end: the manager's 30 for what is queued, and some to spare."""
 
@@ -43,20 +43,20 @@ class Installation:
 
     def everything(self) -> list[Obj]:
         """In the order in which it has to be made."""
-        found = [one for operator in self.operators for one in operator.definitions()]
-        found += [self._namespace(), *self.access(), self._deployment(), self._service(), self._budget()]
-        return [*found, self._monitor()] if self.service_monitor else found
+        operators = [definition for operator in self.operators for definition in operator.definitions()]
+        operators += [self._namespace(), *self.access(), self._deployment(), self._service(), self._budget()]
+        return [*operators, self._monitor()] if self.service_monitor else operators
 
     # -------------------------------------------------------------- access
 
     def access(self) -> list[Obj]:
         """The service account and what it may do."""
-        controllers = [one for operator in self.operators for one in operator.controllers()]
+        controllers = [controller for operator in self.operators for controller in operator.controllers()]
         needed = permissions(within(controllers, self.watched), lease_namespace=self.namespace)
-        found: list[Obj] = [self._object("v1", "ServiceAccount")]
-        for namespace in sorted({one.namespace for one in needed}):
-            found += self._role(namespace, [one for one in needed if one.namespace == namespace])
-        return found
+        objs: list[Obj] = [self._object("v1", "ServiceAccount")]
+        for namespace in sorted({permission.namespace for permission in needed}):
+            objs += self._role(namespace, [permission for permission in needed if permission.namespace == namespace])
+        return objs
 
     def _role(self, namespace: str, granted: list[Permission]) -> list[Obj]:
         kind = "Role" if namespace else "ClusterRole"
@@ -103,8 +103,8 @@ class Installation:
         }
 
     def _environment(self) -> Obj:
-        found = {name: value for operator in self.operators for name, value in operator.environment().items()}
-        return {"env": [{"name": name, "value": value} for name, value in found.items()]} if found else {}
+        variables = {name: value for operator in self.operators for name, value in operator.environment().items()}
+        return {"env": [{"name": name, "value": value} for name, value in variables.items()]} if variables else {}
 
     def arguments(self) -> list[str]:
         """Of `konverge`, in the pod."""
@@ -170,4 +170,4 @@ def pod(account: str, labels: Obj, container: Obj, *, grace: int) -> Obj:
 
 def within(controllers: Sequence[Controller[Any]], namespaces: tuple[str, ...]) -> list[Controller[Any]]:
     """The same controllers, looking at these namespaces only; at all of them when there is none."""
-    return [replace(one, namespaces=namespaces) if namespaces else one for one in controllers]
+    return [replace(controller, namespaces=namespaces) if namespaces else controller for controller in controllers]

@@ -75,7 +75,7 @@ class PlainView:
         if not has_room(self._stream):
             self._unread += 1
             return
-        missed = f"  … {self._unread} changes that nobody was there to read\n" if self._unread else ""
+        missed = f"  … {self._unread} changes were not shown\n" if self._unread else ""
         self._unread = 0
         print(f"{missed}  {row}", file=self._stream, flush=True)
 
@@ -133,7 +133,7 @@ class TableView(logging.Handler):
 
 @asynccontextmanager
 async def watching(client: Client, resources: Iterable[Resource], view: View) -> AsyncIterator[None]:
-    """Inside the block, the view is told of these resources."""
+    """Inside the block, the view follows these resources."""
     rows: dict[tuple[str, str], Row] = {}
 
     def informer(resource: Resource) -> Informer:
@@ -144,7 +144,7 @@ async def watching(client: Client, resources: Iterable[Resource], view: View) ->
     one_version = {resource.group_resource: resource for resource in resources}
     informers = [informer(resource) for resource in one_version.values()]
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one.run(), name=f"live {one.spec}") for one in informers]
+        tasks = [group.create_task(informer.run(), name=f"live {informer.spec}") for informer in informers]
         tasks.append(group.create_task(view.run(), name="live view"))
         try:
             yield

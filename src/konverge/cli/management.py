@@ -1,8 +1,8 @@
 """The management service in a cluster, as plain objects; `chartfiles/only/nacos` says the same to Helm.
 
-It needs no rights: what it does at the API server it does with the token of whoever asks. So its service account has no
+It needs no rights: what it does at the API server it does with the caller's own token. So its service account has no
 role and its pods no token; all that they are given is where the API server is and which authority vouches for it. The
-roles that come along are for callers, and nobody is bound to them.
+roles that come along are for callers, and no subject is bound to them.
 """
 
 from __future__ import annotations

@@ -68,8 +68,10 @@ def _management(arguments: argparse.Namespace, plan: Installation) -> list[dict[
         raise UsageError("--management is the service of the Nacos operator: name nacos too")
     if bool(arguments.tls_secret) == arguments.behind_proxy:
         raise UsageError("tokens travel to the management service: give --tls-secret, or --behind-proxy, one of them")
-    found = Management(operator=plan.name, namespace=plan.namespace, image=plan.image, tls_secret=arguments.tls_secret)
-    return found.everything()
+    management = Management(
+        operator=plan.name, namespace=plan.namespace, image=plan.image, tls_secret=arguments.tls_secret
+    )
+    return management.everything()
 
 
 def _version() -> str:

@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def serve(arguments: argparse.Namespace, operators: list[Operator], settings: Configuration) -> None:
-    from konverge.cli.installing import check_definitions, install_definitions
+    from konverge.cli.install_objects import check_definitions, install_definitions
     from konverge.client import Client
     from konverge.runtime.program import serve_until_signal
 
@@ -118,7 +118,7 @@ def make_manager(
         leader_election=election,
         health_address=arguments.health_probe_bind_address,
     )
-    declared = [one for operator in operators for one in operator.controllers()]
+    declared = [controller for operator in operators for controller in operator.controllers()]
     for controller in within(declared, tuple(arguments.watch_namespace)):
         manager.add(controller)
     return manager

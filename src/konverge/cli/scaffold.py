@@ -56,7 +56,7 @@ from konverge.objects.kinds.core_v1 import ConfigMap
 
 
 class ${kind}Spec(Model):
-    """What is wished. The API server refuses what does not fit."""
+    """What the user asks for. The API server refuses what does not fit."""
 
     text: Annotated[str, MinLength(1)]
     times: Annotated[int, Minimum(1)] = 1
@@ -75,8 +75,8 @@ class $kind(CustomResource[${kind}Spec, ${kind}Status], group="$group", version=
 
 class ${kind}Reconciler(Reconciler[$kind]):
     async def reconcile(self, ctx: Context[$kind]) -> Result | None:
-        wish, status = ctx.obj.spec, ctx.obj.status
-        data = {"text": " ".join([wish.text] * wish.times)}
+        spec, status = ctx.obj.spec, ctx.obj.status
+        data = {"text": " ".join([spec.text] * spec.times)}
         await ctx.apply(ConfigMap(metadata=ObjectMeta(name=ctx.request.name), data=data))
         status.observed_generation = ctx.obj.metadata.generation
         set_condition(status.conditions, "Ready", True, "Written")
@@ -135,7 +135,7 @@ async def scenario() -> None:
             await cluster.settle()
             assert (await client.get(ConfigMap, "first", "default")).data == {"text": "hello"}
 
-            await client.delete(ConfigMap, "first", "default")  # somebody deletes it by hand
+            await client.delete(ConfigMap, "first", "default")  # a user deletes it by hand
             await cluster.settle()
             assert (await client.get(ConfigMap, "first", "default")).data == {"text": "hello"}
 
@@ -203,7 +203,7 @@ IGNORED = """__pycache__/
 def project(name: str, group: str) -> dict[str, str]:
     """Path -> text, for a project of that name."""
     package = name.replace("-", "_")
-    words = {"name": name, "package": package, "kind": kind_of(name), "group": group}
+    values = {"name": name, "package": package, "kind": kind_of(name), "group": group}
     files = {
         "pyproject.toml": PYPROJECT,
         "README.md": README,
@@ -214,7 +214,7 @@ def project(name: str, group: str) -> dict[str, str]:
         f"src/{package}/operator.py": OPERATOR,
         "tests/test_operator.py": TEST,
     }
-    return {path: Template(text).substitute(words) for path, text in files.items()}
+    return {path: Template(text).substitute(values) for path, text in files.items()}
 
 
 def kind_of(name: str) -> str:
@@ -222,5 +222,5 @@ def kind_of(name: str) -> str:
     >>> kind_of("my-shop-operator"), kind_of("operator")
     ('MyShop', 'Operator')
     """
-    words = name.removesuffix("-operator").split("-")
-    return "".join(word.capitalize() for word in words)
+    parts = name.removesuffix("-operator").split("-")
+    return "".join(word.capitalize() for word in parts)

@@ -40,7 +40,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--image-repository", default="", help="where the images of Nacos are (nacos/nacos-server)")
     parser.add_argument("--versions", default="", metavar="V,V", help="those that are offered (all known releases)")
-    parser.add_argument("--default-version", default="", metavar="V", help="what is made when nobody says (2.4.3)")
+    parser.add_argument("--default-version", default="", metavar="V", help="the version when none is given (2.4.3)")
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info", help="(info)")
     parser.add_argument("--log-format", choices=("text", "json"), default="text", help="(text)")
     parser.set_defaults(run=run)
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     from konverge.observe import logs
 
     if arguments.bind_address is None:
-        raise UsageError("--bind-address 0 would serve nobody; give host:port")
+        raise UsageError("--bind-address 0 would serve no client; give host:port")
     tls = _tls(arguments)
     offered = _catalogue(arguments)
     config = _cluster(arguments)
@@ -137,7 +137,9 @@ def _is_loopback(host: str) -> bool:
 def _catalogue(arguments: argparse.Namespace) -> Catalogue:
     from konverge.service.catalogue import DEFAULT, RELEASES, REPOSITORY, Catalogue, CatalogueError
 
-    releases = tuple(one.strip().removeprefix("v") for one in arguments.versions.split(",") if one.strip()) or RELEASES
+    releases = (
+        tuple(part.strip().removeprefix("v") for part in arguments.versions.split(",") if part.strip()) or RELEASES
+    )
     chosen = arguments.default_version.removeprefix("v") or (DEFAULT if DEFAULT in releases else releases[0])
     repository = arguments.image_repository or REPOSITORY
     try:

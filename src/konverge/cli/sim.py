@@ -1,4 +1,4 @@
-"""`konverge sim`: a cluster where things go wrong by seed; a seed that fails is told as short as possible."""
+"""`konverge sim`: a cluster where things go wrong by seed; a failing seed is reported with the fewest faults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from konverge.sim.faults import Plan, PlanError
-    from konverge.sim.story import report, shortest, tell
+    from konverge.sim.scenario import report, run_seed, shortest
 
     try:
         plan = Plan.read(arguments.plan) if arguments.plan else None
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.logs:
         logging.disable(logging.CRITICAL)
     for seed in range(arguments.seed, arguments.seed + arguments.count):
-        outcome = tell(seed, plan)
+        outcome = run_seed(seed, plan)
         if not outcome.fine:
             print(report(outcome, shortest(outcome)))
             return 1

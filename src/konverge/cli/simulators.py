@@ -21,11 +21,11 @@ Controllers = list[Controller[Any]]
 async def surrounded(cluster: Cluster, operators: list[Operator]) -> AsyncIterator[Controllers]:
     """The controllers of these operators, and inside the block what they talk to."""
     async with AsyncExitStack() as stack:
-        found: Controllers = []
+        declared: Controllers = []
         for operator in operators:
             around = _AROUND.get(operator.name)
-            found += operator.controllers() if around is None else await stack.enter_async_context(around(cluster))
-        yield found
+            declared += operator.controllers() if around is None else await stack.enter_async_context(around(cluster))
+        yield declared
 
 
 @asynccontextmanager

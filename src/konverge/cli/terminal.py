@@ -1,4 +1,4 @@
-"""Colours and redrawing, only where somebody looks: on a terminal, unless NO_COLOR is set or it is a dumb one."""
+"""Colours and redrawing, only where a person looks: on a terminal, unless NO_COLOR is set or it is a dumb one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def has_room(stream: TextIO) -> bool:
-    """A short text can be written without waiting. Not so in a paused terminal, or a pipe that nobody reads."""
+    """A short text can be written without waiting. Not so in a paused terminal, or a pipe that is not being read."""
     try:
         file = stream.fileno()
     except (OSError, ValueError):  # it is in memory
@@ -41,7 +41,7 @@ class Paint:
 
     @classmethod
     def on(cls, stream: TextIO | None = None, environment: Mapping[str, str] | None = None) -> Paint:
-        """For a stream (standard output), as the environment wishes it."""
+        """For a stream (standard output), as the environment asks for."""
         env = os.environ if environment is None else environment
         wanted = not env.get("NO_COLOR") and env.get("TERM") != "dumb"
         return cls(colours=wanted and is_terminal(stream or sys.stdout))
@@ -68,7 +68,7 @@ class Redrawn:
         self._height = 0
 
     def draw(self, lines: Sequence[str], above: Sequence[str] = ()) -> None:
-        """Draw the block anew; what is `above` stays on the terminal for good."""
+        """Redraw the block; what is `above` stays on the terminal for good."""
         up = f"\x1b[{self._height}F" if self._height else ""
         self._stream.write(up + "\x1b[J" + "".join(f"{line}\n" for line in (*above, *lines)))
         self._stream.flush()

@@ -141,7 +141,7 @@ async def serve(
     stopping: asyncio.Event,
 ) -> None:
     from konverge.apiserver.certificates import kept
-    from konverge.cli.installing import create_samples
+    from konverge.cli.install_objects import create_samples
     from konverge.sim.cluster import Cluster
 
     cluster = Cluster(
@@ -149,7 +149,7 @@ async def serve(
         data_dir=arguments.data_dir,
         rules=rules,
         processes=arguments.processes,
-        hold=("kubelet",) if arguments.processes else (),  # processes are told where the API server listens
+        hold=("kubelet",) if arguments.processes else (),  # processes need to know where the API server listens
         pod_address=arguments.pod_address,
         pods_from=pods_from,
         certificates=kept(arguments.data_dir, (arguments.host,)) if arguments.tls else None,
@@ -185,10 +185,10 @@ def _write_kubeconfig(cluster: Cluster, url: str, path: Path) -> Path:
 
 
 async def _install(client: Client, operators: list[Operator]) -> list[Operator]:
-    """Install the definitions. The answer are the operators that were not there: a sample that somebody deleted from a
+    """Install the definitions. Returns the operators that were not there: a sample that a user deleted from a
     kept state does not come back.
     """
-    from konverge.cli.installing import install_definitions, missing_kinds
+    from konverge.cli.install_objects import install_definitions, missing_kinds
 
     new = [operator for operator in operators if await missing_kinds(client, operator)]
     await install_definitions(client, operators)
@@ -248,7 +248,7 @@ def _places(
 
 @asynccontextmanager
 async def _shown(client: Client, places: Places, operators: list[Operator]) -> AsyncIterator[None]:
-    """Say where everything is; then show what converges, to whoever looks."""
+    """Say where everything is; then show what converges."""
     import logging
 
     from konverge.cli.live import PlainView, TableView, watching

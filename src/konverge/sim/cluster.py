@@ -23,19 +23,19 @@ from konverge.apiserver.config import Config
 from konverge.client import Client, Static
 from konverge.objects.kinds.core_v1 import Node, Pod
 from konverge.runtime import Manager
-from konverge.sim.chaos import Chaos
 from konverge.sim.clock import Clock
+from konverge.sim.cluster_faults import Chaos
 from konverge.sim.faults import Faulty, Plan
 from konverge.sim.kubelet import sessions
 from konverge.sim.kubelet.agent import Kubelet
 from konverge.sim.kubelet.behaviour import Rule
 from konverge.sim.loop import VirtualLoop
 from konverge.sim.network import PODS, Addresses
-from konverge.sim.observations import Sights
+from konverge.sim.observations import Observations
 from konverge.sim.parts import Parts, unheard
 from konverge.sim.settling import settle
-from konverge.sim.stepping import Observed, Round, noting, stateful_set_pods
-from konverge.sim.supervising import MANAGER, Supervised, running
+from konverge.sim.stepping import Observed, Step, noting, stateful_set_pods
+from konverge.sim.supervisor import MANAGER, Supervised, running
 from konverge.wire.message import Transport
 from konverge.workqueue import WorkQueue
 
@@ -72,7 +72,7 @@ class Cluster:
         real processes of this machine (see docs/process-pods.md); `faults` is what goes wrong, and when;
         `pod_address` is given to all pods instead of addresses of their own, which are counted from `pods_from`; `seed`
         is for the randomness of a virtual loop; `certificates` are for `listen(tls=True)`, and their authority is what
-        pods are told to trust.
+        pods trust.
         """
         self.clock = Clock()
         self.server = ApiServer(config=config or _config(controllers), data_dir=data_dir)
@@ -85,7 +85,7 @@ class Cluster:
         self.nodes = self._parts.nodes
         self.scheduler = self._parts.scheduler
         self.faulty = Faulty(self.server.transport, faults.faults) if faults is not None else None
-        self.sights = Sights() if faults is not None else None
+        self.observations = Observations() if faults is not None else None
         """What controllers saw, where faults make that differ from what is."""
         self.chaos = Chaos(self, self.faulty, faults) if self.faulty is not None and faults is not None else None
         self._certificates = certificates
@@ -127,7 +127,11 @@ class Cluster:
         if self.processes is not None:
             await stack.enter_async_context(self.processes.at_work(self.client))
         at_work = self._parts.at_work(
-            client, nodes=self._wanted, setup=self.client, elected=self.faulty is not None, sights=self.sights
+            client,
+            nodes=self._wanted,
+            setup=self.client,
+            elected=self.faulty is not None,
+            observations=self.observations,
         )
         self._managers = await stack.enter_async_context(at_work)
         if self.chaos is not None:
@@ -170,7 +174,7 @@ class Cluster:
     # -------------------------------------------------------------- one step at a time
 
     def hold(self, *names: str, manager: Manager | None = None) -> None:
-        """These controllers (or `scheduler`) are told of everything and do nothing until they are released."""
+        """These controllers (or `scheduler`) receive all events and do nothing until they are released."""
         for name in names:
             self._queue(name, manager).pause()
 
@@ -178,16 +182,17 @@ class Cluster:
         for name in names:
             self._queue(name, manager).resume()
 
-    async def step(self, name: str, *, manager: Manager | None = None) -> Round | None:
+    async def step(self, name: str, *, manager: Manager | None = None) -> Step | None:
         """One reconcile of a held controller, when all others have come to rest; None when it has nothing to do.
 
-        `manager` is for controllers of one's own, run on `cluster.client`: the calls of the round are noted for both.
+        `manager` is for controllers of one's own, run on `cluster.client`: the calls of the reconcile are recorded for
+        both.
         """
         await self.settle()
         engine = (manager or self.manager).engines[name]
         with noting() as calls:
             item = await engine.step()
-        return None if item is None else Round(item.key, item.reasons, calls)
+        return None if item is None else Step(item.key, item.reasons, calls)
 
     async def simulate_stateful_set_pods(
         self, name: str, namespace: str = "default", *, count: int | None = None, ready: int | None = None, ip: str = ""
@@ -237,7 +242,7 @@ def _process_pods(rules: Sequence[ProcessRule], kubelet: Kubelet, data_dir: Path
 def _config(controllers: bool | Collection[str]) -> Config:
     """Pods have loopback addresses, so endpoints may have them.
 
-    And where not all controllers run, perhaps nobody makes the service accounts that pods would be refused without.
+    And where not all controllers run, the service accounts that pods need may never be created.
     """
     refused = frozenset(() if controllers is True else ("ServiceAccount",))
     return Config(loopback_backends=True, disabled_admission=refused)

@@ -93,7 +93,7 @@ class Plan:
         >>> str(Plan.read("lost-after@17 restart(5)@12.5"))
         'restart(5)@12.5 lost-after@17'
         """
-        found = []
+        lines = []
         for word in text.split():
             match = _FAULT.fullmatch(word)
             kinds = {kind.value: kind for kind in Kind}
@@ -101,8 +101,8 @@ class Plan:
                 raise PlanError(
                     f"{word!r} is no fault; write one as KIND@PLACE or KIND(AMOUNT)@PLACE: {', '.join(kinds)}"
                 )
-            found.append(Fault(float(match[3]), kinds[match[1]], float(match[2] or 0)))
-        return cls(tuple(sorted(found, key=lambda one: one.at)))
+            lines.append(Fault(float(match[3]), kinds[match[1]], float(match[2] or 0)))
+        return cls(tuple(sorted(lines, key=lambda fault: fault.at)))
 
     @classmethod
     def of(cls, seed: int, *, faults: int = 12, exchanges: int = 600, seconds: float = 120.0) -> Plan:
@@ -113,7 +113,7 @@ class Plan:
             kind = rng.choice(list(Kind))
             place = round(rng.uniform(0, seconds), 2) if kind in WORLD else float(rng.randrange(exchanges))
             made.append(Fault(place, kind, _amount(kind, rng)))
-        return cls(tuple(sorted(made, key=lambda one: (one.at, one.kind.value))))
+        return cls(tuple(sorted(made, key=lambda fault: (fault.at, fault.kind.value))))
 
 
 def _amount(kind: Kind, rng: Random) -> float:
@@ -132,7 +132,7 @@ def _amount(kind: Kind, rng: Random) -> float:
 
 
 class Faulty:
-    """A `Transport` that misbehaves by plan. `happened` tells what it did, in order."""
+    """A `Transport` that misbehaves by plan. `happened` lists what it did, in order."""
 
     def __init__(self, inner: Transport, faults: Iterable[Fault]) -> None:
         self._inner = inner
@@ -196,10 +196,10 @@ class Faulty:
 
 
 def _refused(fault: Fault) -> Response | None:
-    found = _ANSWERS.get(fault.kind)
-    if found is None:
+    answer = _ANSWERS.get(fault.kind)
+    if answer is None:
         return None
-    code, reason, message = found
+    code, reason, message = answer
     body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
     headers = Headers([(b"content-type", b"application/json")])
     if fault.kind is Kind.BUSY:
@@ -241,7 +241,7 @@ class _FaultyStream:
         streams[self] = None
 
     def cut(self) -> None:
-        """Break off, also in the middle of somebody's waiting."""
+        """Break off, also while a caller waits."""
         if not self._cut:
             self._cut = True
             if self._reader is not None:
@@ -277,7 +277,7 @@ class _FaultyStream:
                 return await anext(chunks, None)
             except asyncio.CancelledError:
                 if not self._is_cut() or reader.uncancel():
-                    raise  # somebody else has ended the reader
+                    raise  # another task has ended the reader
             finally:
                 self._reader = None
         raise ConnectionLost("an injected fault: the connection was lost")

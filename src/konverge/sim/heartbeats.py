@@ -1,10 +1,10 @@
 """The heartbeats of simulated nodes: Leases that are renewed every ten seconds, or look as if they were.
 
-An idle cluster on virtual time would do nothing but renew Leases. So there a renewal is written when somebody looks: a
+An idle cluster on virtual time would do nothing but renew Leases. So there a renewal is written when a client looks: a
 request for a node's Lease first brings it to where it would be by now, and a watch of Leases makes every renewal a
 write for as long as it lasts. (Watches of metadata alone, as the garbage collector's, cannot see a renew time.) What is
-read is what would have been there; only versions that nobody saw were never written. On a real loop, and where faults
-may keep a heartbeat from getting through, every renewal is a write at its time.
+read is what would have been there; only versions that no client saw were never written. On a real loop, and where
+faults may keep a heartbeat from getting through, every renewal is a write at its time.
 
 The node lifecycle controller need not look at a node whose silence would be announced: see `Heartbeats.requests`.
 """
@@ -35,7 +35,7 @@ HEARTBEAT = 10.0
 
 
 class Heartbeats:
-    """Keeps the Leases of the nodes that it was told of, except those whose kubelet is silent."""
+    """Keeps the Leases of the registered nodes, except those whose kubelet is silent."""
 
     name = "heartbeats"
 
@@ -53,7 +53,7 @@ class Heartbeats:
         self._fell_silent: asyncio.Queue[Request] = asyncio.Queue()
 
     def be_lazy(self, server: ApiServer, client: Client) -> None:
-        """From now on renewals are written when somebody looks."""
+        """From now on renewals are written when a client looks."""
         self._lazy_server, self._client = server, client
         server.extensions.before[LEASES] = self._before
 
@@ -109,7 +109,7 @@ class Heartbeats:
                 except ClientError:
                     continue  # a heartbeat that did not get through is what the lease duration is for
 
-    # -------------------------------------------------------------- when somebody looks
+    # -------------------------------------------------------------- when a client looks
 
     async def _before(self, call: Call) -> None:
         """Called by the API server before it answers a request for Leases."""
@@ -154,7 +154,7 @@ class Heartbeats:
 
 
 def _is_watched(server: ApiServer) -> bool:
-    """Whether somebody watches Leases who can see a renewal."""
+    """Whether a client watches Leases that can see a renewal."""
     watchers = server.store.table("/".join(LEASES)).watchers
     return any(
         isinstance(watcher, WatchStream) and not watcher.metadata_only

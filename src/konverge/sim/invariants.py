@@ -6,7 +6,7 @@ At every change:
 - no two pods of one name run at the same time, which for a StatefulSet means two of one ordinal;
 - a Deployment has no more pods than its surge allows, and no deletion of a pod takes it below what must be available.
 
-At rest: nobody's owner is missing, and every cache is what the store is.
+At rest: no object's owner is missing, and every cache is what the store is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 
 from konverge.apiserver.storage import Event, Record, Store
 from konverge.sim.kubelet.containers import Mode
-from konverge.sim.observations import Sight
+from konverge.sim.observations import Observation
 from konverge.sim.rollouts import Rollouts
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class Invariants:
         store = self._cluster.server.store
         for name in {*store.tables, *OWNED, "apps/deployments", "apps/statefulsets"}:
             store.subscribe(name, self._follower(name))
-        if self._cluster.sights is not None:
-            self._cluster.sights.ended.append(self._reconciled)
+        if self._cluster.observations is not None:
+            self._cluster.observations.ended.append(self._reconciled)
 
     def _follower(self, table: str) -> Callable[[Event], None]:
         return lambda event: self._changed(table, event)
@@ -70,13 +70,13 @@ class Invariants:
         if problem:
             self._report(event.revision, problem)
 
-    def _reconciled(self, sight: Sight) -> None:
-        problem = self._rollouts.ended(sight)
+    def _reconciled(self, observed: Observation) -> None:
+        problem = self._rollouts.ended(observed)
         if problem:
             self._report(self._last, problem)
 
     def _removed(self, table: str, event: Event) -> None:
-        """Watchers see an object go in the state that was stored before; the release tells what the last write did."""
+        """Watchers see an object go in the state that was stored before; the release shows what the last write did."""
         metadata = event.old.decode()["metadata"] if event.old is not None else {}
         held, release = metadata.get("finalizers") or (), event.release
         left = [name for name in held if release is None or name not in release.dropped]
@@ -94,13 +94,13 @@ class Invariants:
             for machine in self._cluster.kubelet.machines.values()
             if f"{machine.pod.metadata.namespace}/{machine.pod.metadata.name}" == event.key
             and machine.pod.spec.node_name not in self._cluster.kubelet.lost
-            and any(one.mode is Mode.RUNNING for one in machine.mains.values())
+            and any(container.mode is Mode.RUNNING for container in machine.mains.values())
         ]
         if running and not all(machine.ending is not None for machine in running):
-            self._report(event.revision, f"pod {event.key} was made anew while the old one still runs")
+            self._report(event.revision, f"pod {event.key} was recreated while the old one still runs")
 
-    def _report(self, revision: int, words: str) -> None:
-        self.found.append(f"at revision {revision}: {words}")
+    def _report(self, revision: int, message: str) -> None:
+        self.found.append(f"at revision {revision}: {message}")
 
     # -------------------------------------------------------------- at rest
 
@@ -132,8 +132,8 @@ class Invariants:
 
 
 def _uid(record: Record) -> str:
-    found: str = msgspec.json.decode(record.data)["metadata"]["uid"]
-    return found
+    uid: str = msgspec.json.decode(record.data)["metadata"]["uid"]
+    return uid
 
 
 def _records(store: Store, name: str) -> list[Record]:

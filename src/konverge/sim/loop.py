@@ -23,7 +23,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class Deadlock(RuntimeError):
-    """Nothing is ready, nothing is scheduled, and somebody still waits: it would wait for ever."""
+    """Nothing is ready, nothing is scheduled, and a task still waits: it would wait for ever."""
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
@@ -53,7 +53,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self._now
 
     def wall_time(self) -> float:
-        """Seconds since the epoch, as `konverge.clock.now` tells them."""
+        """Seconds since the epoch, as `konverge.clock.now` returns them."""
         return self._epoch + self._now
 
     def jump_wall_clock(self, seconds: float) -> None:
@@ -73,14 +73,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _set_time(self, now: float) -> None:
         """And how exact it is: to the last digit.
 
-        asyncio runs timers that are due within the clock's resolution. Somebody who sleeps for the rest of an interval
+        asyncio runs timers that are due within the clock's resolution. A task that sleeps for the rest of an interval
         would wake a hair too early, sleep again, and with another such sleeper beside him time would stand still.
         """
         self._now = now
         self._clock_resolution = ulp(now)
 
     def select(self, timeout: float | None) -> list[Any]:
-        """Called by the loop when it would sleep: time passes at once, unless somebody waits for just this moment."""
+        """Called by the loop when it would sleep: time passes at once, unless a task waits for just this moment."""
         if self._idlers and timeout != 0:
             idlers, self._idlers = self._idlers, []
             for idler in idlers:
@@ -113,4 +113,4 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """There are no file descriptors, hence no events of theirs."""
 
     def _write_to_self(self) -> None:
-        """Nobody sleeps in a system call, so nobody needs to be woken."""
+        """The loop never sleeps in a system call, so it need not be woken."""

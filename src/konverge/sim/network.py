@@ -19,7 +19,7 @@ BALANCERS = "127.255.0.1"
 BLOCKS = range(1, 255)
 """The second numbers of the blocks that pods can be in: 127.1.0.0/16 and so on."""
 CLAIM = 10250
-"""A block is taken by whoever holds this port of its last address. It is the port of kubelets."""
+"""A block is taken by the process that holds this port of its last address. It is the port of kubelets."""
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def claimed_block() -> Iterator[str]:
                     continue
             yield f"127.{number}.0.1"
             return
-        yield PODS  # all are taken: whoever listens will find out
+        yield PODS  # all are taken: the first to listen gets an error
 
 
 class Addresses:
@@ -49,14 +49,14 @@ class Addresses:
 
     def of(self, holder: str) -> str:
         """The address of a holder, the same each time."""
-        found = self._held.get(holder)
-        if found is None:
-            found = self._shared or self._free()
-            self.keep(holder, found)
-        return found
+        of = self._held.get(holder)
+        if of is None:
+            of = self._shared or self._free()
+            self.keep(holder, of)
+        return of
 
     def keep(self, holder: str, address: str) -> None:
-        """An address that somebody has already, or asks for."""
+        """An address that is in use already, or asked for."""
         self._held[holder] = address
         self._taken.add(address)
 
@@ -72,7 +72,7 @@ class Addresses:
         while True:
             address = str(ipaddress.IPv4Address(self._next))
             self._next += 1
-            if self._next & 0xFFFFFF == 0xFF0000:  # the end of the pods' range: begin anew
+            if self._next & 0xFFFFFF == 0xFF0000:  # the end of the pods' range: start over
                 self._next = self._first
             if address not in self._taken and not address.endswith((".0", ".255")):
                 return address

@@ -94,7 +94,7 @@ class Nodes:
         await self.heartbeats.keep(client, name, node.metadata.uid)
 
     def _status(self, node: Node) -> dict[str, Any]:
-        present = {one.type: one for one in node.status.conditions}
+        present = {condition.type: condition for condition in node.status.conditions}
         wanted: dict[str, Any] = {}
         if any(name not in present or present[name].status != value for name, value, _, _ in _CONDITIONS):
             now = times.now()

@@ -1,8 +1,9 @@
 """What a controller saw when it acted.
 
 Caches lag behind the store, and under faults by as much as you like: a decision can be right by what was seen and still
-meet a world that has moved on. So that invariants can tell a wrong decision from a late view, the caches of a reconcile
-are remembered as they are when it begins, and whoever is told of a write can ask whose it is and what its writer saw.
+meet a world that has moved on. So that invariants can distinguish a wrong decision from a late view, the caches of a
+reconcile are remembered as they are when it begins, and an observer of a write can ask who wrote it and what the writer
+saw.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ REMEMBERED: dict[type[Object], tuple[type[Object], ...]] = {
 }
 """By the kind of a controller: which of its caches are remembered."""
 
-_current: ContextVar[Sight | None] = ContextVar("sight", default=None)
+_current: ContextVar[Observation | None] = ContextVar("observed", default=None)
 
 
 @dataclass(slots=True, eq=False)
-class Sight:
+class Observation:
     """The caches of one reconcile, of its namespace, as they were when it began."""
 
     kind: type[Object]
@@ -67,16 +68,16 @@ def _decode(record: Record) -> Obj:
     return obj
 
 
-def current() -> Sight | None:
+def current() -> Observation | None:
     """What the reconcile saw in which this is called, if it is one that is remembered."""
     return _current.get()
 
 
-class Sights:
-    """Lets controllers be seen through; `ended` are told of each reconcile that went well."""
+class Observations:
+    """Records what controllers see; `ended` are called for each reconcile that succeeded."""
 
     def __init__(self) -> None:
-        self.ended: list[Callable[[Sight], None]] = []
+        self.ended: list[Callable[[Observation], None]] = []
 
     def through(self, controller: Controller[Any]) -> Controller[Any]:
         """The same controller, with what it sees remembered, if its kind is one of those."""
@@ -86,14 +87,16 @@ class Sights:
             return controller
 
         async def reconcile(ctx: Context[Any]) -> Result | None:
-            sight = Sight(controller.kind, ctx.obj.metadata.uid, {kind: _remember(ctx, kind) for kind in kinds})
-            token = _current.set(sight)
+            observed = Observation(
+                controller.kind, ctx.obj.metadata.uid, {kind: _remember(ctx, kind) for kind in kinds}
+            )
+            token = _current.set(observed)
             try:
                 result = await inner.reconcile(ctx)
             finally:
                 _current.reset(token)
-            for tell in self.ended:
-                tell(sight)
+            for notify in self.ended:
+                notify(observed)
             return result
 
         return replace(controller, reconciler=reconcile)

@@ -17,13 +17,13 @@ from konverge.client import Client, ServerWarning
 from konverge.objects.kinds.core_v1 import Node
 from konverge.observe.events import EventRecorder
 from konverge.runtime import Controller
-from konverge.sim.balancers import Balancers
 from konverge.sim.kubelet.agent import Kubelet
+from konverge.sim.load_balancers import Balancers
 from konverge.sim.nodes import Nodes
 from konverge.sim.nodes import make as make_nodes
-from konverge.sim.observations import Sights
+from konverge.sim.observations import Observations
 from konverge.sim.scheduler import Scheduler
-from konverge.sim.supervising import Supervised, running
+from konverge.sim.supervisor import Supervised, running
 from konverge.sim.volumes import Volumes, create_classes
 
 
@@ -40,7 +40,7 @@ class Parts:
         events: bool = True,
         root_ca: str = "",
     ) -> None:
-        """Without a `kubelet` there are neither nodes nor volumes; `root_ca` is what pods are told to trust."""
+        """Without a `kubelet` there are neither nodes nor volumes; `root_ca` is the certificate that pods trust."""
         self.kubelet = kubelet
         self.nodes = Nodes(kubelet.lost if kubelet is not None else set())
         self.scheduler = Scheduler(events=events) if scheduler else None
@@ -56,12 +56,12 @@ class Parts:
         nodes: int | Sequence[Node] = (),
         setup: Client | None = None,
         elected: bool = False,
-        sights: Sights | None = None,
+        observations: Observations | None = None,
     ) -> AsyncIterator[Supervised]:
         """Register `nodes` and run everything inside the block; gives the keeper of the controllers' manager.
 
         `setup` makes what has to be there before anything runs, where `client` is one that may fail on purpose;
-        `sights` remember what the controllers see.
+        `observations` remember what the controllers see.
         """
         if self.kubelet is not None:
             await self.nodes.register(setup or client, make_nodes(nodes) if isinstance(nodes, int) else nodes)
@@ -71,34 +71,34 @@ class Parts:
             recorder = EventRecorder(client, "kubelet")
             self.kubelet.record_with(recorder)
             work.append(("kubelet events", recorder.run()))
-        managers = Supervised(client, self._declared, paused=self._hold, elected=elected, sights=sights)
+        managers = Supervised(client, self._declared, paused=self._hold, elected=elected, observations=observations)
         async with running(work), managers.running():
             yield managers
 
     def _declared(self) -> list[Controller[Any]]:
-        found = (
+        declared = (
             kube.all_controllers(root_ca=self.root_ca, announced=self.nodes.heartbeats)
             if self._controllers is not False
             else []
         )
         if not isinstance(self._controllers, bool):
-            found = [one for one in found if one.name in self._controllers]
+            declared = [controller for controller in declared if controller.name in self._controllers]
         if self.kubelet is not None:
-            found += [*self.kubelet.controllers(), *self.nodes.controllers()]
-            found += [*Volumes().controllers(), *Balancers().controllers()]
-        return found
+            declared += [*self.kubelet.controllers(), *self.nodes.controllers()]
+            declared += [*Volumes().controllers(), *Balancers().controllers()]
+        return declared
 
     def _services(self) -> list[kube.Service]:
-        found = kube.services() if self._controllers is not False else []
+        services = kube.services() if self._controllers is not False else []
         if not isinstance(self._controllers, bool):
-            found = [one for one in found if one.name in self._controllers]
+            services = [controller for controller in services if controller.name in self._controllers]
         if self.kubelet is not None:
-            found.append(self.nodes)
+            services.append(self.nodes)
         if self.scheduler is not None:
             if self.scheduler.name in self._hold:
                 self.scheduler.queue.pause()
-            found.append(self.scheduler)
-        return found
+            services.append(self.scheduler)
+        return services
 
 
 def unheard(warning: ServerWarning) -> None:

@@ -1,6 +1,6 @@
 """When a cluster has come to rest: nothing has changed for a while, and nothing is about to.
 
-Rest is about the store. Leases are renewed for ever and events only tell, so they do not count; everything else that
+Rest is about the store. Leases are renewed for ever and Events only inform, so they do not count; everything else that
 is written does. On a virtual loop "a while" costs nothing: the loop says when its next timer is due, and if that is
 after the while is over, the end is known at once and no time passes at all.
 """
@@ -45,6 +45,6 @@ async def settle(store: Callable[[], Store], busy: Callable[[], str], *, quiet: 
 
 
 async def _poll(loop: asyncio.AbstractEventLoop, busy: Callable[[], str]) -> float:
-    """On a real loop nobody knows the next timer: it may always be the next look. Work under way counts as change."""
+    """On a real loop the next timer is not known: it may always be the next look. Work under way counts as change."""
     await asyncio.sleep(0)
     return loop.time() if busy() else loop.time() + POLL

@@ -1,6 +1,6 @@
-"""One reconcile at a time: controllers that are held, the rounds they are allowed, and what they asked for in each.
+"""One reconcile at a time: controllers that are held, the reconciles they are allowed, and what they asked for in each.
 
-`Observed` is a client that notes the calls of whoever is being watched at the moment; a round is one reconcile with the
+`Observed` is a client that records the calls of the controller being stepped; a `Step` is one reconcile with the
 calls that it made. `stateful_set_pods` stands in for a StatefulSet controller that is held.
 """
 
@@ -24,7 +24,7 @@ _noted: ContextVar[list[Call] | None] = ContextVar("noted_calls", default=None)
 
 
 class ObservedCalls(Wrapper):
-    """Passes calls on, and notes those of a round."""
+    """Passes calls on, and records those of a reconcile."""
 
     def adjust(self, call: Call) -> None:
         calls = _noted.get()
@@ -52,7 +52,7 @@ def noting() -> Iterator[list[Call]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class Step:
     """One reconcile that was let through."""
 
     request: Request
@@ -64,8 +64,8 @@ class Round:
         return [call for call in self.calls if call.writes]
 
     def __str__(self) -> str:
-        told = ", ".join(f"{call.verb} {call.target().partition('?')[0]}" for call in self.writes)
-        return f"{self.request}: {told or 'no writes'}"
+        writes = ", ".join(f"{call.verb} {call.target().partition('?')[0]}" for call in self.writes)
+        return f"{self.request}: {writes or 'no writes'}"
 
 
 # ------------------------------------------------------------------ pods on demand
@@ -99,7 +99,7 @@ async def _ensure(client: Client, owner: StatefulSet, ordinal: int, *, ready: bo
 
 async def _drop_surplus(client: Client, owner: StatefulSet, wanted: int) -> None:
     for pod in await client.list(Pod, owner.metadata.namespace):
-        mine = any(one.uid == owner.metadata.uid for one in pod.metadata.owner_references)
+        mine = any(owner_reference.uid == owner.metadata.uid for owner_reference in pod.metadata.owner_references)
         ordinal = pod.metadata.name.rpartition("-")[2]
         if mine and ordinal.isdigit() and int(ordinal) >= wanted:
             await client.delete(Pod, pod.metadata.name, pod.metadata.namespace)

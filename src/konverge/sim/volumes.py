@@ -1,8 +1,8 @@
 """Simulated storage: claims find their volumes, by hand-made ones or by a StorageClass; grow; and are reclaimed.
 
 Every StorageClass is served, whatever its provisioner, except `kubernetes.io/no-provisioner`. A class that waits for
-its first consumer provisions when the scheduler has told the claim of a node. A claim that somebody else fills (its
-dataSourceRef is of a kind that provisioners do not know) waits for the volume that is made for it.
+its first consumer provisions when the scheduler has annotated the claim with a node. A claim that another program fills
+(its dataSourceRef is of a kind that provisioners do not know) waits for the volume that is made for it.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def classes() -> list[StorageClass]:
 
 
 async def create_classes(client: Client) -> None:
-    for one in classes():
+    for cls_ in classes():
         with suppress(AlreadyExists):
-            await client.create(one)
+            await client.create(cls_)
 
 
 class Volumes:
@@ -67,7 +67,7 @@ class Volumes:
     def controllers(self) -> list[Controller[Any]]:
         waiting: list[Watch[Any]] = [
             Watch(kind=PersistentVolume, requests=self._claims_of),
-            Watch(kind=StorageClass, requests=lambda one: sorted(self._pending)),
+            Watch(kind=StorageClass, requests=lambda _: sorted(self._pending)),
         ]
         volume_of = Watch(kind=PersistentVolumeClaim, requests=_volume_of)
         return [
@@ -122,11 +122,11 @@ class Volumes:
         """The volume that is the claim's already, or (unless it must be its `own`) the smallest that will do."""
         claim = ctx.obj
         volumes = await ctx.list(PersistentVolume, "")
-        mine = next((one for one in volumes if _is_for(one, claim)), None)
+        mine = next((volume for volume in volumes if _is_for(volume, claim)), None)
         if mine is not None or own:
             return mine
-        fitting = [one for one in volumes if one.spec.claim_ref is None and _will_do(one, claim)]
-        return min(fitting, key=lambda one: (_size(one), one.metadata.name), default=None)
+        fitting = [volume for volume in volumes if volume.spec.claim_ref is None and _will_do(volume, claim)]
+        return min(fitting, key=lambda volume: (_size(volume), volume.metadata.name), default=None)
 
     async def _provision(
         self, ctx: Context[PersistentVolumeClaim], kind: StorageClass | None
@@ -139,8 +139,8 @@ class Volumes:
             if name:
                 ctx.warning("ProvisioningFailed", f'storageclass.storage.k8s.io "{name}" not found')
             else:
-                words = "no persistent volumes available for this claim and no storage class is set"
-                ctx.event("FailedBinding", words)
+                message = "no persistent volumes available for this claim and no storage class is set"
+                ctx.event("FailedBinding", message)
             return None
         if kind.provisioner == BY_HAND:
             return None
@@ -177,7 +177,7 @@ class Volumes:
             return left
         amount = {"storage": str(wanted)}
         await ctx.client.patch(PersistentVolume, claim.spec.volume_name, MergePatch({"spec": {"capacity": amount}}))
-        over = [{"$patch": "delete", "type": one} for one in ("Resizing", "FileSystemResizePending")]
+        over = [{"$patch": "delete", "type": condition} for condition in ("Resizing", "FileSystemResizePending")]
         status = StrategicPatch({"status": {"capacity": amount, "allocatedResources": None, "conditions": over}})
         meta = claim.metadata
         await ctx.client.patch(PersistentVolumeClaim, meta.name, status, meta.namespace, subresource="status")
@@ -189,7 +189,10 @@ class Volumes:
         claim, meta = ctx.obj, ctx.obj.metadata
         kind = await ctx.get(StorageClass, claim.spec.storage_class_name) if claim.spec.storage_class_name else None
         takes = float(duration_seconds(kind.parameters[RESIZE])) if kind and RESIZE in kind.parameters else 0.0
-        began = next((one.last_transition_time for one in claim.status.conditions if one.type == "Resizing"), None)
+        began = next(
+            (condition.last_transition_time for condition in claim.status.conditions if condition.type == "Resizing"),
+            None,
+        )
         if began:
             return max((parse_time(began) - clock.utc_now()).total_seconds() + takes, 0.0)
         if takes:
@@ -243,16 +246,16 @@ def _is_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def _will_do(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    spec, wish = volume.spec, claim.spec
+    spec, requested = volume.spec, claim.spec
     wanted = _wanted(claim)
     return (
-        not wish.volume_name
+        not requested.volume_name
         and volume.metadata.deletion_timestamp is None
-        and (spec.storage_class_name or "") == (wish.storage_class_name or "")
-        and (spec.volume_mode or "Filesystem") == (wish.volume_mode or "Filesystem")
-        and set(wish.access_modes) <= set(spec.access_modes)
+        and (spec.storage_class_name or "") == (requested.storage_class_name or "")
+        and (spec.volume_mode or "Filesystem") == (requested.volume_mode or "Filesystem")
+        and set(requested.access_modes) <= set(spec.access_modes)
         and (wanted is None or _size(volume) >= wanted)
-        and (wish.selector is None or from_selector(wish.selector).matches(volume.metadata.labels))
+        and (requested.selector is None or from_selector(requested.selector).matches(volume.metadata.labels))
     )
 
 

@@ -1,1 +1,1 @@
-"""The stories that `konverge demo` tells."""
+"""The demonstrations of `konverge demo`."""

@@ -1,4 +1,4 @@
-"""A story: headings, facts and what the operator logged, in order; in words of a language, or as data."""
+"""A demonstration: headings, facts and what the operator logged, in order; translated, or as data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Story:
     """What happened, as it is noted."""
 
     words: Mapping[str, Words]
-    """Language -> its words. What is missing is said as it stands, in English."""
+    """Language -> translations. What is missing is shown in English."""
     fine: bool = True
     _told: list[tuple[str, str, tuple[Any, ...]]] = field(default_factory=list)
 
@@ -41,9 +41,9 @@ class Story:
         self._told.append(("verdict", f"✓ {yes}" if fine else f"✗ {no}", ()))
 
     def lines(self, lang: str, paint: Paint) -> Iterator[str]:
-        words = self.words.get(lang, {})
+        texts = self.words.get(lang, {})
         for kind, text, values in self._told:
-            line = words.get(text, text).format(*values)
+            line = texts.get(text, text).format(*values)
             if kind == "heading":
                 yield paint(line, "bold")
             elif kind == "verdict":

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from konverge.cli.demos.story import Phrases, Story, listening
-from konverge.cli.installing import install_definitions
+from konverge.cli.install_objects import install_definitions
 from konverge.client import MergePatch
 from konverge.objects import ObjectMeta
 from konverge.objects.kinds.apps_v1 import Deployment
@@ -33,7 +33,12 @@ PHRASES: Phrases = {
         "test: the spec has changed, syncing [generation {} observedGeneration {}]",
         *of,
     ),
-    "%s differs: %s": lambda _, one: ("test: {} changes [old {} new {}]", LABELS[one.field], one.old, one.new),
+    "%s differs: %s": lambda _, change: (
+        "test: {} changes [old {} new {}]",
+        LABELS[change.field],
+        change.old,
+        change.new,
+    ),
     "syncing %s %s": lambda *of: ("test: syncing {} [name {}]", *of),
     "resources synced": lambda: ("test: resources synced []",),
 }
@@ -79,14 +84,14 @@ class _Told(WebAppReconciler):
         return self.result
 
 
-def tell() -> Story:
+def play() -> Story:
     """Run it, in virtual time."""
     story = Story({"zh": CHINESE})
-    run(_tell(story))
+    run(_play(story))
     return story
 
 
-async def _tell(story: Story) -> None:
+async def _play(story: Story) -> None:
     reconciler = _Told()
     async with Cluster() as cluster:
         await install_definitions(cluster.client, [OPERATOR])
@@ -140,9 +145,9 @@ async def _compare(story: Story, cluster: Cluster) -> None:
         ("Deployment image: {} (should be {})", _image(deployment), CHANGE["image"]),
         ("Service port: {} (should be {})", service.spec.ports[0].port, CHANGE["port"]),
     ]
-    for text, found, wanted in pairs:
-        story.fact(text, found, wanted)
-    same = all(found == wanted for _, found, wanted in pairs)
+    for text, actual, wanted in pairs:
+        story.fact(text, actual, wanted)
+    same = all(actual == wanted for _, actual, wanted in pairs)
     story.verdict(same, "all resources are synced", "the resources are not synced")
 
 

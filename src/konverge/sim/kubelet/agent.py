@@ -95,7 +95,7 @@ class Kubelet:
     # -------------------------------------------------------------- what is reconciled
 
     def _concerns_us(self, change: Change) -> bool:
-        """Pods that have a node. Of deletions nobody else hears, so what is remembered is forgotten here."""
+        """Pods that have a node. No other part sees deletions, so state is dropped here."""
         if change.new is None:
             if change.old is not None:
                 self._forget(change.old.uid)
@@ -185,7 +185,7 @@ class Kubelet:
         return machine
 
     def _script(self, pod: Pod) -> dict[str, Behaviour]:
-        """The scripts of a pod's containers, read anew when their words or images change."""
+        """The scripts of a pod's containers, read again when their annotation or images change."""
         uid = pod.metadata.uid
         basis = (tuple(sorted(pod.metadata.annotations.items())), tuple(self.rules))
         known = self._scripts.get(uid)
@@ -244,4 +244,4 @@ class Kubelet:
 
 
 def _address(node: Node) -> str:
-    return next((one.address for one in node.status.addresses if one.type == "InternalIP"), "127.0.0.1")
+    return next((address.address for address in node.status.addresses if address.type == "InternalIP"), "127.0.0.1")

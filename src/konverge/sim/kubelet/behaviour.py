@@ -1,4 +1,4 @@
-"""What a simulated container does with its life: a few words in an annotation, or a rule that matches pods.
+"""The script of a simulated container: phrases in an annotation, or a rule that matches pods.
 
     metadata:
       annotations:
@@ -29,7 +29,7 @@ ADDRESS = "sim.konverge.dev/ip"
 
 
 class BehaviourError(ValueError):
-    """Words that cannot be understood; the text says which, and what could stand there."""
+    """A phrase that cannot be parsed; the message says which, and what is allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +101,11 @@ def parse(text: str, base: Behaviour = RUNS) -> Behaviour:
 
 def _changes(phrase: str) -> dict[str, Any]:
     for pattern, make in _PHRASES.values():
-        found = re.fullmatch(pattern, phrase)
-        if found is None:
+        match = re.fullmatch(pattern, phrase)
+        if match is None:
             continue
         try:
-            return make(*found.groups())
+            return make(*match.groups())
         except ValueError as error:
             raise BehaviourError(f"{phrase!r}: {error}") from error
     raise BehaviourError(f"{phrase!r} is no behaviour; there are: {', '.join(_PHRASES)}")
@@ -113,11 +113,11 @@ def _changes(phrase: str) -> dict[str, Any]:
 
 def groups(text: str) -> dict[str, str]:
     """The phrases by container; those for every container are under the empty name."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for group in filter(None, (part.strip() for part in text.split(";"))):
         named = _NAMED.fullmatch(group)
-        found[named[1] if named else ""] = named[2] if named else group
-    return found
+        by_name[named[1] if named else ""] = named[2] if named else group
+    return by_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,30 +146,32 @@ class Rule:
 
 def read_rules(document: Any) -> list[Rule]:
     """Rules as a rules file has them: a list of mappings with the members of `Rule`."""
-    if not isinstance(document, list) or not all(isinstance(one, dict) for one in document):
+    if not isinstance(document, list) or not all(isinstance(rule, dict) for rule in document):
         raise BehaviourError("a rules file is a list of mappings such as {image: 'nginx*', behave: slow-start 20s}")
     known = set(Rule.__dataclass_fields__)
-    for one in document:
-        if "behave" not in one or not set(one) <= known:
-            raise BehaviourError(f"the rule {one} needs `behave`, and may have {', '.join(sorted(known - {'behave'}))}")
-        for phrases in groups(one["behave"]).values():
+    for rule in document:
+        if "behave" not in rule or not set(rule) <= known:
+            raise BehaviourError(
+                f"the rule {rule} needs `behave`, and may have {', '.join(sorted(known - {'behave'}))}"
+            )
+        for phrases in groups(rule["behave"]).values():
             parse(phrases)
-    return [Rule(**one) for one in document]
+    return [Rule(**rule) for rule in document]
 
 
 def behaviours(pod: Pod, rules: Iterable[Rule] = ()) -> dict[str, Behaviour]:
-    """What each container of a pod does. Words of the pod's own go before rules. Raises BehaviourError."""
+    """What each container of a pod does. The pod's own annotation goes before rules. Raises BehaviourError."""
     own = groups(pod.metadata.annotations.get(ANNOTATION, ""))
     main = SUCCEEDS if any(owner.kind == "Job" for owner in pod.metadata.owner_references) else RUNS
-    found: dict[str, Behaviour] = {}
+    scripts: dict[str, Behaviour] = {}
     for container in pod.spec.init_containers:
         base = RUNS if container.restart_policy == "Always" else SUCCEEDS
         text = own.get(container.name) or _ruled(pod, container.name, container.image or "", rules, init=True)
-        found[container.name] = parse(text, base)
+        scripts[container.name] = parse(text, base)
     for container in pod.spec.containers:
         text = own.get(container.name) or own.get("") or _ruled(pod, container.name, container.image or "", rules)
-        found[container.name] = parse(text, main)
-    return found
+        scripts[container.name] = parse(text, main)
+    return scripts
 
 
 def _ruled(pod: Pod, container: str, image: str, rules: Iterable[Rule], *, init: bool = False) -> str:

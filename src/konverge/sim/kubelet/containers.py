@@ -8,12 +8,12 @@ from math import ceil, inf
 
 from konverge.objects.kinds.core_v1 import Container
 from konverge.sim.kubelet.behaviour import Behaviour
-from konverge.sim.kubelet.probes import Prober, answers, prober, turns
+from konverge.sim.kubelet.probes import Prober, answers, new_prober, turns
 
 FIRST_BACKOFF, MAX_BACKOFF = 10.0, 300.0
 """kubelet's: 10 s, doubled with each failure, at most 5 minutes."""
 FORGIVEN_AFTER = 600.0
-"""A run that lasted so long starts the backoff anew."""
+"""A run that lasted so long resets the back-off."""
 SYNC = 1.0
 """How long the end of a container stands before the kubelet acts on it."""
 PULL_SHOWN = 2.0
@@ -41,7 +41,7 @@ class Run:
 
 @dataclass(slots=True)
 class Note:
-    """Something to tell as an event."""
+    """Something to report as an Event."""
 
     type: str
     reason: str
@@ -99,7 +99,7 @@ class ContainerState:
         """When something happens to it by itself."""
         if self.mode is not Mode.RUNNING:
             return self.due
-        return min([self.exits, self._plain_readiness(script), *(one.next for one in self.probers)])
+        return min([self.exits, self._plain_readiness(script), *(prober.next for prober in self.probers)])
 
     # -------------------------------------------------------------- beginning
 
@@ -129,7 +129,7 @@ class ContainerState:
         self.code, self.killed = script.exit_code or 0, False
         ends = script.exit_code is not None and (script.exit_times is None or self.runs <= script.exit_times)
         self.exits = t + script.exit_after if ends else inf
-        self.probers = [prober("startup", spec.startup_probe, t)] if spec.startup_probe else []
+        self.probers = [new_prober("startup", spec.startup_probe, t)] if spec.startup_probe else []
         self.up = self.ready = False
         if not self.probers:
             self._started(t, spec, script)
@@ -141,17 +141,17 @@ class ContainerState:
         ]
 
     def resume(self, began: float, t: float, spec: Container, script: Behaviour) -> None:
-        """Go on as the API shows it, after the kubelet itself began anew."""
+        """Go on as the API shows it, after the kubelet itself restarted."""
         self.run(began, spec, script)
 
     def _started(self, t: float, spec: Container, script: Behaviour) -> None:
         self.up = True
         if spec.readiness_probe:
-            self.probers.append(prober("readiness", spec.readiness_probe, t))
+            self.probers.append(new_prober("readiness", spec.readiness_probe, t))
         else:
             self.ready = self.serves and answers("readiness", script, self.began, t)
         if spec.liveness_probe:
-            self.probers.append(prober("liveness", spec.liveness_probe, t))
+            self.probers.append(new_prober("liveness", spec.liveness_probe, t))
 
     def _wait(self, reason: str, message: str, until: float) -> None:
         self.mode, self.reason, self.message, self.due = Mode.WAITING, reason, message, until
@@ -183,27 +183,27 @@ class ContainerState:
         if self._plain_readiness(script) <= t:
             self.ready = answers("readiness", script, self.began, t)
         notes: list[Note] = []
-        for one in [one for one in self.probers if one.next <= t]:
-            changed = one.tick(t, script, self.began)
-            if one.failed:
-                message = f"{one.kind.capitalize()} probe failed: the simulated container does not answer"
+        for prober in [prober for prober in self.probers if prober.next <= t]:
+            changed = prober.tick(t, script, self.began)
+            if prober.failed:
+                message = f"{prober.kind.capitalize()} probe failed: the simulated container does not answer"
                 notes.append(Note("Warning", "Unhealthy", message, self.name))
             if changed:
-                notes += self._judged(one, t, spec, script)
+                notes += self._judged(prober, t, spec, script)
             if self.mode is not Mode.RUNNING:
                 break
         return notes
 
-    def _judged(self, one: Prober, t: float, spec: Container, script: Behaviour) -> list[Note]:
-        if one.kind == "readiness":
-            self.ready = one.result
-        elif one.result and one.kind == "startup":
-            self.probers.remove(one)
+    def _judged(self, prober: Prober, t: float, spec: Container, script: Behaviour) -> list[Note]:
+        if prober.kind == "readiness":
+            self.ready = prober.result
+        elif prober.result and prober.kind == "startup":
+            self.probers.remove(prober)
             self._started(t, spec, script)
-        elif not one.result:
+        elif not prober.result:
             self.code, self.killed = 137, True
             self.finish(t)
-            message = f"Container {self.name} failed {one.kind} probe, will be restarted"
+            message = f"Container {self.name} failed {prober.kind} probe, will be restarted"
             return [Note("Normal", "Killing", message, self.name)]
         return []
 
@@ -216,9 +216,11 @@ class ContainerState:
         ends = script.exit_code is not None and (script.exit_times is None or self.runs <= script.exit_times)
         self.code = script.exit_code or 0
         self.exits = max(t, self.began + script.exit_after) if ends else inf
-        for one in self.probers:
-            one.next = min(one.next, one.first + max(ceil((t - one.first) / one.period), 0) * one.period)
-        if self.up and self.serves and not any(one.kind == "readiness" for one in self.probers):
+        for prober in self.probers:
+            prober.next = min(
+                prober.next, prober.first + max(ceil((t - prober.first) / prober.period), 0) * prober.period
+            )
+        if self.up and self.serves and not any(prober.kind == "readiness" for prober in self.probers):
             self.ready = answers("readiness", script, self.began, t)
 
     def finish(self, t: float) -> None:
@@ -246,14 +248,14 @@ class ContainerState:
 
     def back_off(self, end: Run, pod: str) -> None:
         """Wait before the next run, and longer the next time."""
-        words = f"back-off {_go_duration(self.backoff)} restarting failed container={self.name} pod={pod}"
-        self._wait("CrashLoopBackOff", words, end.ended + self.backoff)
+        message = f"back-off {_go_duration(self.backoff)} restarting failed container={self.name} pod={pod}"
+        self._wait("CrashLoopBackOff", message, end.ended + self.backoff)
         self.last, self.end = end, None
         self.backoff = min(self.backoff * 2, MAX_BACKOFF)
 
     def _plain_readiness(self, script: Behaviour) -> float:
         """When readiness turns by the script alone, in a container without a probe for it."""
-        if not self.up or not self.serves or any(one.kind == "readiness" for one in self.probers):
+        if not self.up or not self.serves or any(prober.kind == "readiness" for prober in self.probers):
             return inf
         moments = turns(script, self.began)
         return min((m for m in moments if answers("readiness", script, self.began, m) != self.ready), default=inf)

@@ -143,9 +143,9 @@ class _Streams:
             reader, writer = await _connect(self._address, link.port)
         except _Refused as refusal:
             self._forget(link, key)
-            words = spdy.data(link.error, str(refusal).encode(), final=True)
+            frames = spdy.data(link.error, str(refusal).encode(), final=True)
             with suppress(ConnectionError):
-                await self._socket.send(words + spdy.data(link.data, b"", final=True))
+                await self._socket.send(frames + spdy.data(link.data, b"", final=True))
             return
         filling = asyncio.create_task(self._fill(link, writer), name="port-forward: to the pod")
         try:
@@ -164,7 +164,7 @@ class _Streams:
     def _forget(self, link: _Link, key: str) -> None:
         self._requests.pop(key, None)
         self._links.pop(link.data, None)
-        while not link.inbox.empty():  # whoever waits to put something is let go
+        while not link.inbox.empty():  # release writers that wait for room
             link.inbox.get_nowait()
 
     async def _fill(self, link: _Link, writer: asyncio.StreamWriter) -> None:

@@ -1,7 +1,7 @@
 """The state of a container that is a real process: the same life as a simulated one, but others make it happen.
 
 Pure, like the rest of the machine: what is to be done to the process goes out as orders, and what happens to it comes
-in as calls (`launched`, `probed`, `exited`, …). Whoever runs the process carries out the one and reports the other.
+in as calls (`launched`, `probed`, `exited`, …). The process runner carries out the orders and reports what happens.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ class LiveContainer(ContainerState):
 
     def refused(self, reason: str, message: str, again: float) -> list[Note]:
         """It cannot be started as things are; try again at that time."""
-        told = (reason, message) == (self.reason, self.message)
+        reported = (reason, message) == (self.reason, self.message)
         self._wait(reason, message, again if self.deadline == inf else inf)
-        return [] if told else [Note("Warning", "Failed", f"Error: {message}", self.name)]
+        return [] if reported else [Note("Warning", "Failed", f"Error: {message}", self.name)]
 
     # -------------------------------------------------------------- going on
 
@@ -88,33 +88,33 @@ class LiveContainer(ContainerState):
         return super().fire(t, spec, script, pod)
 
     def _fire_running(self, t: float, spec: Container, script: Behaviour) -> list[Note]:
-        for one in self.probers:
-            if one.next <= t:
-                one.next = inf  # until the answer is there
-                self.orders.append(Look(self.name, one.kind, self.runs))
+        for prober in self.probers:
+            if prober.next <= t:
+                prober.next = inf  # until the answer is there
+                self.orders.append(Look(self.name, prober.kind, self.runs))
         return []
 
-    def probed(self, look: Look, asked: float, t: float, answer: bool, words: str, spec: Container) -> list[Note]:
+    def probed(self, look: Look, asked: float, t: float, answer: bool, output: str, spec: Container) -> list[Note]:
         """The answer to a probe that was made at `asked`. One about an earlier run is late, and counts for nothing."""
-        prober = next((one for one in self.probers if one.kind == look.probe), None)
+        prober = next((prober for prober in self.probers if prober.kind == look.probe), None)
         if self.mode is not Mode.RUNNING or look.run != self.runs or prober is None:
             return []
         prober.next = max(asked + prober.period, t)
         changed = prober.count(answer)
         notes = []
         if not answer:
-            message = f"{look.probe.capitalize()} probe failed: {words}"
+            message = f"{look.probe.capitalize()} probe failed: {output}"
             notes.append(Note("Warning", "Unhealthy", message, self.name))
         return notes + (self._judged(prober, t, spec, RUNS) if changed else [])
 
-    def _judged(self, one: Prober, t: float, spec: Container, script: Behaviour) -> list[Note]:
-        if one.result or one.kind == "readiness":
-            return super()._judged(one, t, spec, script)
+    def _judged(self, prober: Prober, t: float, spec: Container, script: Behaviour) -> list[Note]:
+        if prober.result or prober.kind == "readiness":
+            return super()._judged(prober, t, spec, script)
         self.probers = [other for other in self.probers if other.kind == "readiness"]
-        probe = spec.startup_probe if one.kind == "startup" else spec.liveness_probe
+        probe = spec.startup_probe if prober.kind == "startup" else spec.liveness_probe
         own = probe.termination_grace_period_seconds if probe is not None else None
         self._order_stop(t + (self.grace if own is None else own))
-        message = f"Container {self.name} failed {one.kind} probe, will be restarted"
+        message = f"Container {self.name} failed {prober.kind} probe, will be restarted"
         return [Note("Normal", "Killing", message, self.name)]
 
     def follow(self, t: float, script: Behaviour) -> None:

@@ -18,16 +18,16 @@ Line = tuple[str, str]
 
 def producer(machine: PodMachine | None, pod: Obj, container: str, query: Mapping[str, Sequence[str]]) -> Producer:
     """The log of a container, as the API server asks for it. Raises ApiError where a kubelet refuses."""
-    found = {**machine.inits, **machine.mains}.get(container) if machine is not None else None
+    state = {**machine.inits, **machine.mains}.get(container) if machine is not None else None
     previous = _truth(query, "previous")
-    if found is not None:
-        refuse(found, pod["metadata"]["name"], previous)
-    lines = _lines(found, previous) if found is not None else []
+    if state is not None:
+        refuse(state, pod["metadata"]["name"], previous)
+    lines = _lines(state, previous) if state is not None else []
     tail = query.get("tailLines")
     if tail and tail[0]:
         lines = lines[len(lines) - min(int(tail[0]), len(lines)) :]
     stamped = _truth(query, "timestamps")
-    text = "".join(f"{moment} {words}\n" if stamped else f"{words}\n" for moment, words in lines)
+    text = "".join(f"{moment} {line}\n" if stamped else f"{line}\n" for moment, line in lines)
     limit = query.get("limitBytes")
 
     async def produce(sink: Sink) -> None:
@@ -36,25 +36,27 @@ def producer(machine: PodMachine | None, pod: Obj, container: str, query: Mappin
     return produce
 
 
-def refuse(one: ContainerState, pod: str, previous: bool) -> None:
+def refuse(container: ContainerState, pod: str, previous: bool) -> None:
     """A kubelet has no log of a run that has not been."""
     if previous:
-        if one.last is None:
-            raise status.bad_request(f'previous terminated container "{one.name}" in pod "{pod}" not found')
-    elif one.mode in (Mode.NEW, Mode.WAITING) and one.runs == 0:
-        raise status.bad_request(f'container "{one.name}" in pod "{pod}" is waiting to start: {one.reason}')
+        if container.last is None:
+            raise status.bad_request(f'previous terminated container "{container.name}" in pod "{pod}" not found')
+    elif container.mode in (Mode.NEW, Mode.WAITING) and container.runs == 0:
+        raise status.bad_request(f'container "{container.name}" in pod "{pod}" is waiting to start: {container.reason}')
 
 
-def _lines(one: ContainerState, previous: bool) -> list[Line]:
-    run = one.last if previous or one.mode is Mode.WAITING else one.end
-    number = one.runs - 1 if previous and one.mode is not Mode.WAITING else one.runs
-    if one.mode is Mode.RUNNING and not previous:
-        return [(time(one.began), f"{time(one.began)} {one.name}: simulated run {one.runs} began")]
+def _lines(container: ContainerState, previous: bool) -> list[Line]:
+    run = container.last if previous or container.mode is Mode.WAITING else container.end
+    number = container.runs - 1 if previous and container.mode is not Mode.WAITING else container.runs
+    if container.mode is Mode.RUNNING and not previous:
+        return [
+            (time(container.began), f"{time(container.began)} {container.name}: simulated run {container.runs} began")
+        ]
     if run is None:
         return []
     return [
-        (time(run.began), f"{time(run.began)} {one.name}: simulated run {number} began"),
-        (time(run.ended), f"{time(run.ended)} {one.name}: exit {run.code} ({run.reason})"),
+        (time(run.began), f"{time(run.began)} {container.name}: simulated run {number} began"),
+        (time(run.ended), f"{time(run.ended)} {container.name}: exit {run.code} ({run.reason})"),
     ]
 
 

@@ -29,8 +29,10 @@ class PodMachine:
         self.failure: tuple[str, str] | None = None
         """Reason and message of a pod that the kubelet itself ended."""
         self.notes: list[Note] = []
-        self.inits = {one.name: self._state(one, init=True) for one in pod.spec.init_containers}
-        self.mains = {one.name: self._state(one, init=False) for one in pod.spec.containers}
+        self.inits = {
+            init_container.name: self._state(init_container, init=True) for init_container in pod.spec.init_containers
+        }
+        self.mains = {container.name: self._state(container, init=False) for container in pod.spec.containers}
 
     def _state(self, spec: Container, *, init: bool) -> ContainerState:
         policy = self.pod.spec.restart_policy or "Always"
@@ -55,14 +57,14 @@ class PodMachine:
     @property
     def live(self) -> dict[str, LiveContainer]:
         """The containers that are real processes."""
-        return {one.name: one for one in self._all() if isinstance(one, LiveContainer)}
+        return {container.name: container for container in self._all() if isinstance(container, LiveContainer)}
 
     def orders(self) -> list[Order]:
         """What is to be done to real processes, once each."""
-        found = [order for one in self.live.values() for order in one.orders]
-        for one in self.live.values():
-            one.orders.clear()
-        return found
+        orders = [order for container in self.live.values() for order in container.orders]
+        for container in self.live.values():
+            container.orders.clear()
+        return orders
 
     # -------------------------------------------------------------- time
 
@@ -80,8 +82,12 @@ class PodMachine:
 
     def _next(self) -> float:
         script = self.scripts
-        found = [one.next(script.get(one.name, RUNS)) for one in self._all() if one.mode is not Mode.NEW]
-        return min([self._deadline(), *found], default=inf)
+        times = [
+            container.next(script.get(container.name, RUNS))
+            for container in self._all()
+            if container.mode is not Mode.NEW
+        ]
+        return min([self._deadline(), *times], default=inf)
 
     def _deadline(self) -> float:
         limit = self.pod.spec.active_deadline_seconds
@@ -92,41 +98,43 @@ class PodMachine:
         if self._deadline() <= t:
             self.failure = ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
             self._stop_all(self.grace)
-        for one in self._all():
-            script = self.scripts.get(one.name, RUNS)
-            if one.mode is not Mode.NEW and one.next(script) <= t:
-                self.notes += one.fire(t, self.spec(one.name), script, self.full_name)
+        for container in self._all():
+            script = self.scripts.get(container.name, RUNS)
+            if container.mode is not Mode.NEW and container.next(script) <= t:
+                self.notes += container.fire(t, self.spec(container.name), script, self.full_name)
 
     def _begin_what_may(self) -> None:
         if self.ending is not None or self.failure is not None:
             return
-        for one in self.inits.values():
-            if one.mode is Mode.NEW:
-                self._begin(one)
-            while one.mode is Mode.RUNNING and one.exits <= self.time:
+        for container in self.inits.values():
+            if container.mode is Mode.NEW:
+                self._begin(container)
+            while container.mode is Mode.RUNNING and container.exits <= self.time:
                 self._fire()
-            if not (one.up if one.sidecar else one.completed) and not self.initialized:
+            if not (container.up if container.sidecar else container.completed) and not self.initialized:
                 return
-        for one in self.mains.values():
-            if one.mode is Mode.NEW:
-                self._begin(one)
+        for container in self.mains.values():
+            if container.mode is Mode.NEW:
+                self._begin(container)
 
-    def _begin(self, one: ContainerState) -> None:
-        self.notes += one.create(self.time, self.spec(one.name), self.scripts.get(one.name, RUNS))
+    def _begin(self, container: ContainerState) -> None:
+        self.notes += container.create(self.time, self.spec(container.name), self.scripts.get(container.name, RUNS))
 
     def _end_sidecars(self) -> None:
         """Sidecars end when all that they serve is over."""
         if self.ending is None and self._work_is_over():
-            for one in self.inits.values():
-                if one.sidecar and one.policy != "Never":
-                    self.notes += one.stop(self.time, 30.0, self.scripts.get(one.name, RUNS))
+            for container in self.inits.values():
+                if container.sidecar and container.policy != "Never":
+                    self.notes += container.stop(self.time, 30.0, self.scripts.get(container.name, RUNS))
 
     def _work_is_over(self) -> bool:
-        if any(one.over and not one.completed for one in self.inits.values() if not one.sidecar):
+        if any(
+            container.over and not container.completed for container in self.inits.values() if not container.sidecar
+        ):
             return True
-        return all(one.over for one in self.mains.values())
+        return all(container.over for container in self.mains.values())
 
-    # -------------------------------------------------------------- being told
+    # -------------------------------------------------------------- inputs
 
     def terminate(self, now: float, grace: float) -> None:
         """Deletion was asked for. Asking again with less grace shortens it."""
@@ -136,56 +144,62 @@ class PodMachine:
         self._stop_all(max(self.ending + grace - now, 0.0))
 
     def _stop_all(self, grace: float) -> None:
-        for one in self._all():
-            self.notes += one.stop(self.time, grace, self.scripts.get(one.name, RUNS))
+        for container in self._all():
+            self.notes += container.stop(self.time, grace, self.scripts.get(container.name, RUNS))
 
     def update(self, pod: Pod, scripts: dict[str, Behaviour], now: float) -> None:
         """The object or its script has changed. A new script is followed from now on."""
         self.advance(now)
         before, self.pod, self.scripts = self.scripts, pod, scripts
-        for one in self._all():
-            script = scripts.get(one.name, RUNS)
-            if script != before.get(one.name, RUNS):
-                one.follow(self.time, script)
+        for container in self._all():
+            script = scripts.get(container.name, RUNS)
+            if script != before.get(container.name, RUNS):
+                container.follow(self.time, script)
 
     # -------------------------------------------------------------- what holds
 
     @property
     def initialized(self) -> bool:
-        return any(one.runs or one.mode is not Mode.NEW for one in self.mains.values())
+        return any(container.runs or container.mode is not Mode.NEW for container in self.mains.values())
 
     @property
     def finished(self) -> bool:
         """Succeeded or failed, with nothing left running."""
-        quiet = all(one.mode is not Mode.RUNNING for one in self._all())
+        quiet = all(container.mode is not Mode.RUNNING for container in self._all())
         return quiet and (self.failure is not None or self._work_is_over())
 
     @property
     def gone(self) -> bool:
         """Asked to end, and ended."""
-        return self.ending is not None and all(one.mode is not Mode.RUNNING for one in self._all())
+        return self.ending is not None and all(container.mode is not Mode.RUNNING for container in self._all())
 
     @property
     def phase(self) -> str:
         """As kubelet's getPhase has it."""
         if self.failure is not None:
             return "Failed"
-        regular = [one for one in self.inits.values() if not one.sidecar]
-        if any(one.over and not one.completed and one.end is not None for one in regular):
+        regular = [container for container in self.inits.values() if not container.sidecar]
+        if any(container.over and not container.completed and container.end is not None for container in regular):
             return "Failed"
         mains = list(self.mains.values())
-        if any(one.runs == 0 for one in mains):
+        if any(container.runs == 0 for container in mains):
             return "Pending" if self.ending is None else "Failed"
-        if not all(one.over for one in mains) or any(one.mode is Mode.RUNNING for one in self._all()):
+        if not all(container.over for container in mains) or any(
+            container.mode is Mode.RUNNING for container in self._all()
+        ):
             return "Running"
-        return "Succeeded" if all(one.completed for one in mains) else "Failed"
+        return "Succeeded" if all(container.completed for container in mains) else "Failed"
 
     def _all(self) -> list[ContainerState]:
         return [*self.inits.values(), *self.mains.values()]
 
     def spec(self, name: str) -> Container:
         spec = self.pod.spec
-        return next(one for one in (*spec.init_containers, *spec.containers) if one.name == name)
+        return next(
+            init_container
+            for init_container in (*spec.init_containers, *spec.containers)
+            if init_container.name == name
+        )
 
     @property
     def full_name(self) -> str:
@@ -212,24 +226,24 @@ def recover(pod: Pod, scripts: dict[str, Behaviour], now: float, live: Collectio
     return machine
 
 
-def _restore(one: ContainerState, status: ContainerStatus, machine: PodMachine) -> None:
+def _restore(container: ContainerState, status: ContainerStatus, machine: PodMachine) -> None:
     state, before = status.state, status.last_state.terminated if status.last_state else None
     if state is None or (state.waiting is not None and before is None):
         return
-    one.runs = status.restart_count
-    one.backoff = min(FIRST_BACKOFF * 2.0 ** max(status.restart_count - 1, 0), MAX_BACKOFF) if before else 0.0
+    container.runs = status.restart_count
+    container.backoff = min(FIRST_BACKOFF * 2.0 ** max(status.restart_count - 1, 0), MAX_BACKOFF) if before else 0.0
     if before is not None:
-        one.last = _run(before, machine.time)
+        container.last = _run(before, machine.time)
     if state.running is not None:
         began = _time(state.running.started_at, machine.time)
-        one.resume(began, machine.time, machine.spec(one.name), machine.scripts.get(one.name, RUNS))
+        container.resume(began, machine.time, machine.spec(container.name), machine.scripts.get(container.name, RUNS))
     elif state.terminated is not None:
-        one.end = _run(state.terminated, machine.time)
-        one.runs, one.code, one.mode = status.restart_count + 1, one.end.code, Mode.ENDED
-        one.finish(one.end.ended)
-    elif one.last is not None:
-        one.runs = status.restart_count + 1
-        one.back_off(one.last, machine.full_name)
+        container.end = _run(state.terminated, machine.time)
+        container.runs, container.code, container.mode = status.restart_count + 1, container.end.code, Mode.ENDED
+        container.finish(container.end.ended)
+    elif container.last is not None:
+        container.runs = status.restart_count + 1
+        container.back_off(container.last, machine.full_name)
 
 
 def _run(ended: ContainerStateTerminated, now: float) -> Run:

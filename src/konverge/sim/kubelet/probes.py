@@ -1,6 +1,6 @@
 """The arithmetic of probes: when the next one is worth making, and what it leads to.
 
-A probe that would only find again what is known already is not made: its container's script tells when the answer will
+A probe that would only find again what is known already is not made: its container's script says when the answer will
 change, and the next probe is the first of its rhythm after that. So a healthy pod costs nothing, for hours.
 """
 
@@ -56,7 +56,7 @@ class Prober:
         return max(self.first + ceil((turn - self.first) / self.period) * self.period, t + self.period)
 
 
-def prober(kind: str, probe: Probe, t: float) -> Prober:
+def new_prober(kind: str, probe: Probe, t: float) -> Prober:
     first = t + (probe.initial_delay_seconds or 0)
     return Prober(
         kind=kind,

@@ -31,7 +31,7 @@ FORWARDING = ("SPDY/3.1+portforward.k8s.io", "v4.channel.k8s.io")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ExecOptions:
     """What is asked of a session."""
 
     command: Sequence[str] = ()
@@ -47,10 +47,10 @@ class Sessions(Protocol):
     def log(self, uid: str, container: str, query: Mapping[str, Sequence[str]]) -> Producer | None:
         """The log of a container that is a process; None for others. Raises ApiError."""
 
-    def exec(self, uid: str, container: str, wish: Wish) -> Talk | None:
+    def exec(self, uid: str, container: str, options: ExecOptions) -> Talk | None:
         """Run a command in a container; None when there is no such process."""
 
-    def attach(self, uid: str, container: str, wish: Wish) -> Talk | None:
+    def attach(self, uid: str, container: str, options: ExecOptions) -> Talk | None:
         """Follow a container's process; None when there is no such process."""
 
 
@@ -62,8 +62,8 @@ def plug_in(server: ApiServer, kubelet: Kubelet) -> None:
 
 
 def _log(kubelet: Kubelet, pod: Obj, container: str, query: Mapping[str, Sequence[str]]) -> Producer:
-    found = kubelet.runtime.log(pod["metadata"]["uid"], container, query) if kubelet.runtime is not None else None
-    return found or logs.producer(kubelet.machines.get(pod["metadata"]["uid"]), pod, container, query)
+    producer = kubelet.runtime.log(pod["metadata"]["uid"], container, query) if kubelet.runtime is not None else None
+    return producer or logs.producer(kubelet.machines.get(pod["metadata"]["uid"]), pod, container, query)
 
 
 # ------------------------------------------------------------------ exec and attach
@@ -72,18 +72,18 @@ def _log(kubelet: Kubelet, pod: Obj, container: str, query: Mapping[str, Sequenc
 async def _exec(kubelet: Kubelet, what: str, call: Call) -> Response:
     pod = _pod(call)
     container = _container(call, pod)
-    wish = Wish(
+    options = ExecOptions(
         command=call.query.get("command", []),
         stdin=_truth(call, "stdin"),
         stdout=_truth(call, "stdout"),
         stderr=_truth(call, "stderr"),
         tty=_truth(call, "tty"),
     )
-    if what == "exec" and not wish.command:
+    if what == "exec" and not options.command:
         raise status.bad_request("you must specify at least 1 command for the container")
     uid, runtime, talk = pod["metadata"]["uid"], kubelet.runtime, None
     if runtime is not None:
-        talk = runtime.exec(uid, container, wish) if what == "exec" else runtime.attach(uid, container, wish)
+        talk = runtime.exec(uid, container, options) if what == "exec" else runtime.attach(uid, container, options)
     if talk is None:
         raise _no_process(pod, container, what)
     return _upgraded(call, CHANNELS, talk)
@@ -93,9 +93,9 @@ def _no_process(pod: Obj, container: str, what: str) -> status.ApiError:
     spec = pod["spec"]
     image = next(
         (
-            one.get("image")
-            for one in (*spec["containers"], *(spec.get("initContainers") or ()))
-            if one["name"] == container
+            declared.get("image")
+            for declared in (*spec["containers"], *(spec.get("initContainers") or ()))
+            if declared["name"] == container
         ),
         "",
     )
@@ -149,8 +149,8 @@ def _pod(call: Call) -> Obj:
 
 def _container(call: Call, pod: Obj) -> str:
     wanted = (call.query.get("container") or [""])[0]
-    main = [one["name"] for one in pod["spec"]["containers"]]
-    names = [*main, *(one["name"] for one in pod["spec"].get("initContainers") or ())]
+    main = [container["name"] for container in pod["spec"]["containers"]]
+    names = [*main, *(init_container["name"] for init_container in pod["spec"].get("initContainers") or ())]
     if wanted and wanted not in names:
         raise status.bad_request(f"container {wanted} is not valid for pod {call.info.name}")
     if not wanted and len(main) > 1:

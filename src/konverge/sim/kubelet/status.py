@@ -1,4 +1,4 @@
-"""What the API shows of a pod's machine: phase, conditions and container statuses, in kubelet's words.
+"""What the API shows of a pod's machine: phase, conditions and container statuses, as a kubelet writes them.
 
 Pure. `wanted` is the status as it should be, `patch` the strategic merge patch that makes it so: conditions are merged
 by type, so those that others have written stay.
@@ -31,10 +31,15 @@ def wanted(machine: PodMachine, host_ip: str, pod_ip: str) -> Obj:
         "podIPs": [{"ip": pod_ip}],
         "startTime": time(machine.began),
         "observedGeneration": pod.metadata.generation,
-        "containerStatuses": [_container(machine, machine.mains[one.name], one) for one in pod.spec.containers],
+        "containerStatuses": [
+            _container(machine, machine.mains[container.name], container) for container in pod.spec.containers
+        ],
     }
     if pod.spec.init_containers:
-        init = [_container(machine, machine.inits[one.name], one) for one in pod.spec.init_containers]
+        init = [
+            _container(machine, machine.inits[init_container.name], init_container)
+            for init_container in pod.spec.init_containers
+        ]
         status["initContainerStatuses"] = init
     if machine.failure is not None:
         status["reason"], status["message"] = machine.failure
@@ -49,23 +54,25 @@ def time(moment: float) -> str:
 # ------------------------------------------------------------------ containers
 
 
-def _container(machine: PodMachine, one: ContainerState, spec: Container) -> Obj:
+def _container(machine: PodMachine, container: ContainerState, spec: Container) -> Obj:
     pod = machine.pod
     status: Obj = {
-        "name": one.name,
+        "name": container.name,
         "image": spec.image or "",
-        "imageID": f"sim://{spec.image}" if one.runs else "",
-        "ready": one.ready,
-        "restartCount": one.restarts,
-        "started": one.up,
-        "state": _state(one, pod),
+        "imageID": f"sim://{spec.image}" if container.runs else "",
+        "ready": container.ready,
+        "restartCount": container.restarts,
+        "started": container.up,
+        "state": _state(container, pod),
         "lastState": {},
     }
-    if one.runs:
-        status["containerID"] = _identity(pod, one.name, one.runs)
-    if one.last is not None:
-        status["lastState"] = {"terminated": _terminated(one.last, _identity(pod, one.name, max(one.runs - 1, 1)))}
-    if one.runs and spec.resources is not None:
+    if container.runs:
+        status["containerID"] = _identity(pod, container.name, container.runs)
+    if container.last is not None:
+        status["lastState"] = {
+            "terminated": _terminated(container.last, _identity(pod, container.name, max(container.runs - 1, 1)))
+        }
+    if container.runs and spec.resources is not None:
         status["resources"] = to_dict(spec.resources)
     return status
 
@@ -74,18 +81,18 @@ def _identity(pod: Pod, name: str, run: int) -> str:
     return f"sim://{pod.metadata.uid}/{name}/{run}"
 
 
-def _state(one: ContainerState, pod: Pod) -> Obj:
-    if one.mode is Mode.RUNNING:
-        return {"running": {"startedAt": time(one.began)}}
-    if one.mode is Mode.ENDED and one.end is not None:
-        return {"terminated": _terminated(one.end, _identity(pod, one.name, one.runs))}
-    return {"waiting": {"reason": one.reason} | ({"message": one.message} if one.message else {})}
+def _state(container: ContainerState, pod: Pod) -> Obj:
+    if container.mode is Mode.RUNNING:
+        return {"running": {"startedAt": time(container.began)}}
+    if container.mode is Mode.ENDED and container.end is not None:
+        return {"terminated": _terminated(container.end, _identity(pod, container.name, container.runs))}
+    return {"waiting": {"reason": container.reason} | ({"message": container.message} if container.message else {})}
 
 
 def _terminated(run: Run, identity: str) -> Obj:
     times = {"startedAt": time(run.began), "finishedAt": time(run.ended)}
-    words = {"message": run.message} if run.message else {}
-    return {"exitCode": run.code, "reason": run.reason, **words, **times, "containerID": identity}
+    message = {"message": run.message} if run.message else {}
+    return {"exitCode": run.code, "reason": run.reason, **message, **times, "containerID": identity}
 
 
 # ------------------------------------------------------------------ conditions
@@ -95,7 +102,7 @@ def _conditions(machine: PodMachine, phase: str) -> list[Obj]:
     pod = machine.pod
     ready = _containers_ready(machine, phase)
     alive = phase in ("Pending", "Running")
-    found = {
+    verdicts = {
         "PodReadyToStartContainers": {"status": "True" if alive else "False"},
         "Initialized": _initialized(machine, phase),
         "ContainersReady": ready,
@@ -103,14 +110,14 @@ def _conditions(machine: PodMachine, phase: str) -> list[Obj]:
         "PodScheduled": {"status": "True"},
     }
     generation = {"observedGeneration": pod.metadata.generation} if pod.metadata.generation else {}
-    return [{"type": name, **found[name], **generation} for name in _ORDER]
+    return [{"type": name, **verdicts[name], **generation} for name in _ORDER]
 
 
 def _containers_ready(machine: PodMachine, phase: str) -> Obj:
     if phase in ("Succeeded", "Failed"):
         return {"status": "False", "reason": "PodCompleted" if phase == "Succeeded" else "PodFailed"}
-    watched = [one for one in machine.inits.values() if one.sidecar] + list(machine.mains.values())
-    unready = [one.name for one in watched if not one.ready]
+    watched = [container for container in machine.inits.values() if container.sidecar] + list(machine.mains.values())
+    unready = [container.name for container in watched if not container.ready]
     if not unready:
         return {"status": "True"}
     message = f"containers with unready status: [{' '.join(unready)}]"
@@ -120,7 +127,11 @@ def _containers_ready(machine: PodMachine, phase: str) -> Obj:
 def _initialized(machine: PodMachine, phase: str) -> Obj:
     if phase == "Succeeded":
         return {"status": "True", "reason": "PodCompleted"}
-    open_ones = [one.name for one in machine.inits.values() if not (one.up if one.sidecar else one.ready)]
+    open_ones = [
+        container.name
+        for container in machine.inits.values()
+        if not (container.up if container.sidecar else container.ready)
+    ]
     if machine.initialized or not open_ones:
         return {"status": "True"}
     message = f"containers with incomplete status: [{' '.join(open_ones)}]"
@@ -128,7 +139,7 @@ def _initialized(machine: PodMachine, phase: str) -> Obj:
 
 
 def _gates(pod: Pod) -> Obj:
-    present = {one.type: one.status for one in pod.status.conditions}
+    present = {condition.type: condition.status for condition in pod.status.conditions}
     messages = []
     for gate in pod.spec.readiness_gates:
         name = gate.condition_type
@@ -158,13 +169,15 @@ def patch(pod: Pod, status: Obj, now: float) -> Obj | None:
 
 
 def _changed_conditions(present: list[Obj], conditions: list[Obj], now: float) -> list[Obj]:
-    old = {one["type"]: one for one in present}
+    old = {condition["type"]: condition for condition in present}
     changed = []
-    for one in conditions:
-        before = old.get(one["type"], {})
-        if all(before.get(name) == one.get(name) for name in ("status", "reason", "message", "observedGeneration")):
+    for condition in conditions:
+        before = old.get(condition["type"], {})
+        if all(
+            before.get(name) == condition.get(name) for name in ("status", "reason", "message", "observedGeneration")
+        ):
             continue
-        since = before.get("lastTransitionTime") if before.get("status") == one["status"] else None
-        cleared: Obj = {name: None for name in ("reason", "message") if name in before and name not in one}
-        changed.append({**one, **cleared, "lastProbeTime": None, "lastTransitionTime": since or time(now)})
+        since = before.get("lastTransitionTime") if before.get("status") == condition["status"] else None
+        cleared: Obj = {name: None for name in ("reason", "message") if name in before and name not in condition}
+        changed.append({**condition, **cleared, "lastProbeTime": None, "lastTransitionTime": since or time(now)})
     return changed

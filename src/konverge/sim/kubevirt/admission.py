@@ -54,18 +54,18 @@ class Webhooks:
         if (resource.group, resource.plural, request.subresource) == ("", "pods", "eviction"):
             evictions.check(request)
         check = _CHECKS.get((resource.group, resource.plural, request.operation))
-        found = check(request) if check is not None and not request.subresource else []
-        if found:
-            raise _refusal(request, found)
+        problems = check(request) if check is not None and not request.subresource else []
+        if problems:
+            raise _refusal(request, problems)
 
 
-def _refusal(request: AdmissionRequest, found: list[Problem]) -> ApiError:
+def _refusal(request: AdmissionRequest, problems: list[Problem]) -> ApiError:
     resource = request.served.resource
     hook = f"{resource.kind.lower()}-validator.{resource.group}"
-    words = "; ".join(f"{path}: {text}" for path, text in found)
-    causes = [{"reason": "FieldValueInvalid", "message": text, "field": path} for path, text in found]
+    message = "; ".join(f"{path}: {text}" for path, text in problems)
+    causes = [{"reason": "FieldValueInvalid", "message": text, "field": path} for path, text in problems]
     details = {"group": resource.group, "kind": resource.plural, "name": request.name, "causes": causes}
-    return ApiError(422, "Invalid", f'admission webhook "{hook}" denied the request: {words}', details)
+    return ApiError(422, "Invalid", f'admission webhook "{hook}" denied the request: {message}', details)
 
 
 # ------------------------------------------------------------------ machines
@@ -82,11 +82,11 @@ def _undisturbed(obj: Obj, old: Obj) -> Iterator[Problem]:
     """While a snapshot is taken or restored, some things must not change."""
     status = old.get("status") or {}
     if status.get("snapshotInProgress"):
-        words = f'until snapshot "{status["snapshotInProgress"]}" completes'
+        message = f'until snapshot "{status["snapshotInProgress"]}" completes'
         if _volumes(obj) != _volumes(old):
-            yield "spec.template.spec.volumes", f"Cannot update VM Disks or Volumes {words}"
+            yield "spec.template.spec.volumes", f"Cannot update VM Disks or Volumes {message}"
         if _power(obj) != _power(old):
-            yield "spec.runStrategy", f"Cannot update VM Running state {words}"
+            yield "spec.runStrategy", f"Cannot update VM Running state {message}"
     if status.get("restoreInProgress") and _power(obj) != _power(old) and _power(obj) != "Halted":
         yield "spec.runStrategy", f'Cannot start VM until restore "{status["restoreInProgress"]}" completes'
 
@@ -113,10 +113,12 @@ def _migration(request: AdmissionRequest) -> list[Problem]:
     instance = call.lookup(KUBEVIRT, "virtualmachineinstances", namespace, name)
     if instance is None:
         return [("spec.vmiName", f'the VMI "{name}" does not exist')]
-    found = condition(instance.get("status") or {}, "LiveMigratable")
-    if found.get("status") == "False":
-        words = f"Cannot migrate VMI, Reason: {found.get('reason', '')}, Message: {found.get('message', '')}"
-        return [("spec.vmiName", words)]
+    migratable = condition(instance.get("status") or {}, "LiveMigratable")
+    if migratable.get("status") == "False":
+        message = (
+            f"Cannot migrate VMI, Reason: {migratable.get('reason', '')}, Message: {migratable.get('message', '')}"
+        )
+        return [("spec.vmiName", message)]
     if (instance.get("status") or {}).get("phase") in _OVER:
         return [("spec.vmiName", "Cannot migrate VMI in finalized state.")]
     for other in call.scan(KUBEVIRT, "virtualmachineinstancemigrations", namespace):

@@ -38,14 +38,14 @@ def waits(volume: DataVolume, kind: StorageClass | None) -> bool:
 
 def claim_for(volume: DataVolume, source: str, size: str, classes: Iterable[StorageClass], *, populator: bool) -> Obj:
     """`source` is the word for what fills it, `size` what a clone takes when none is asked for."""
-    wish: Obj = volume.spec.get("storage") or volume.spec.get("pvc") or {}
-    mode = wish.get("volumeMode", "Filesystem")
+    requested: Obj = volume.spec.get("storage") or volume.spec.get("pvc") or {}
+    mode = requested.get("volumeMode", "Filesystem")
     spec: Obj = {
-        "accessModes": wish.get("accessModes") or ["ReadWriteOnce"],
+        "accessModes": requested.get("accessModes") or ["ReadWriteOnce"],
         "volumeMode": mode,
         "resources": {"requests": {"storage": _requested(volume, mode, size)}},
     }
-    name = wish.get("storageClassName") or (_virt_default(classes) if "storage" in volume.spec else "")
+    name = requested.get("storageClassName") or (_virt_default(classes) if "storage" in volume.spec else "")
     if name:
         spec["storageClassName"] = name
     if populator:
@@ -64,15 +64,15 @@ def claim_for(volume: DataVolume, source: str, size: str, classes: Iterable[Stor
 
 
 def _requested(volume: DataVolume, mode: str, size: str) -> str:
-    wish: Obj = volume.spec.get("storage") or volume.spec.get("pvc") or {}
-    asked = str(((wish.get("resources") or {}).get("requests") or {}).get("storage") or size)
+    requested: Obj = volume.spec.get("storage") or volume.spec.get("pvc") or {}
+    asked = str(((requested.get("resources") or {}).get("requests") or {}).get("storage") or size)
     if "storage" not in volume.spec or mode == "Block":
         return asked
     return f"{ceil(float(Quantity(asked)) / (1 - OVERHEAD) / _MIB)}Mi"
 
 
 def _virt_default(classes: Iterable[StorageClass]) -> str:
-    marked = (one.metadata.name for one in classes if one.metadata.annotations.get(DEFAULT_VIRT) == "true")
+    marked = (cls_.metadata.name for cls_ in classes if cls_.metadata.annotations.get(DEFAULT_VIRT) == "true")
     return min(marked, default="")
 
 

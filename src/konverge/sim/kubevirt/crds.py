@@ -26,8 +26,8 @@ def _list(item: Obj, most: int = 256) -> Obj:
     return {"type": "array", "items": item, "maxItems": most}
 
 
-def _one_of(*words: str) -> Obj:
-    return {"type": "string", "enum": list(words)}
+def _one_of(*values: str) -> Obj:
+    return {"type": "string", "enum": list(values)}
 
 
 def _rule(schema: Obj, rule: str, message: str) -> Obj:

@@ -45,7 +45,7 @@ class DataVolumes:
                 owns=[PersistentVolumeClaim],
                 watches=[
                     faults.switches(DataVolume),
-                    Watch(kind=StorageClass, requests=lambda one: sorted(self._pending)),
+                    Watch(kind=StorageClass, requests=lambda _: sorted(self._pending)),
                 ],
                 reads=[DataSource],
                 makes=[PersistentVolume],
@@ -111,8 +111,8 @@ class DataVolumes:
         named: Obj = ctx.obj.spec.get("sourceRef") or {}
         if named:
             place = named.get("namespace") or place
-            found = await ctx.get(DataSource, named["name"], place)
-            source = found.spec.get("source", {}) if found is not None else {"pvc": {"name": ""}}
+            data_source = await ctx.get(DataSource, named["name"], place)
+            source = data_source.spec.get("source", {}) if data_source is not None else {"pvc": {"name": ""}}
         word = next(iter(source), "blank")
         if word != "pvc" or not source["pvc"].get("name"):
             return word, None

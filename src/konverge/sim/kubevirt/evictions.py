@@ -21,7 +21,7 @@ def check(request: AdmissionRequest) -> None:
     """For an eviction of any pod. Raises 429 where the guest in it goes first."""
     pod = request.call.lookup("", "pods", request.namespace, request.name)
     owners = ((pod or {}).get("metadata") or {}).get("ownerReferences") or []
-    name = next((str(one["name"]) for one in owners if one.get("kind") == Instance.resource.kind), "")
+    name = next((str(owner["name"]) for owner in owners if owner.get("kind") == Instance.resource.kind), "")
     if pod is None or not name:
         return
     instance = request.call.lookup(KUBEVIRT, "virtualmachineinstances", request.namespace, name)
@@ -32,8 +32,8 @@ def check(request: AdmissionRequest) -> None:
     if strategy == "None" or (strategy == "LiveMigrateIfPossible" and not movable):
         return
     if strategy == "LiveMigrate" and not movable:
-        words = f"VMI {name} is configured with an eviction strategy but is not live-migratable"
-        raise status.too_many_requests(f"admission webhook denied the request: {words}", _RETRY)
+        message = f"VMI {name} is configured with an eviction strategy but is not live-migratable"
+        raise status.too_many_requests(f"admission webhook denied the request: {message}", _RETRY)
     if not request.dry_run:
         _mark(request, name, str(pod["spec"].get("nodeName", "")))
     place = f"{request.namespace}/{name}"
@@ -41,9 +41,9 @@ def check(request: AdmissionRequest) -> None:
 
 
 def _mark(request: AdmissionRequest, name: str, node: str) -> None:
-    def leave(found: Obj) -> None:
-        if found["status"].get("nodeName") == node:
-            found["status"][LEAVES] = node
+    def leave(obj: Obj) -> None:
+        if obj["status"].get("nodeName") == node:
+            obj["status"][LEAVES] = node
 
     request.call.server.objects.update(KUBEVIRT, "virtualmachineinstances", request.namespace, name, leave)
 
@@ -60,8 +60,8 @@ async def evacuate(ctx: Context[Instance]) -> None:
         return
     pods = "-".join(uid[:8] for uid in instance.status.get("activePods") or {})
     meta = {"name": f"kubevirt-evacuation-{pods}", "namespace": instance.metadata.namespace}
-    wish = {"apiVersion": "kubevirt.io/v1", "kind": Migration.resource.kind, "metadata": meta}
+    migration = {"apiVersion": "kubevirt.io/v1", "kind": Migration.resource.kind, "metadata": meta}
     try:
-        await ctx.client.create({**wish, "spec": {"vmiName": instance.metadata.name}}, resource=Migration.resource)
+        await ctx.client.create({**migration, "spec": {"vmiName": instance.metadata.name}}, resource=Migration.resource)
     except AlreadyExists:
         return

@@ -1,4 +1,4 @@
-"""What goes wrong on purpose: words in an annotation of the object, or in a ConfigMap of its namespace.
+"""What goes wrong on purpose: phrases in an annotation of the object, or in a ConfigMap of its namespace.
 
     kubectl annotate vm web-vm sim.konverge.dev/fault="crash times=2"
     kubectl create configmap konverge-kubevirt-faults --from-literal=dv.web-system=import-404 --from-literal=vm=no-agent
@@ -48,7 +48,7 @@ KNOWN: dict[str, dict[str, str]] = {
 """By the short name of a kind: its faults, and what they do."""
 
 Faults = dict[str, dict[str, str]]
-"""By name: the words that came with it."""
+"""By name: the settings that came with it."""
 
 
 def read(text: str) -> Faults:
@@ -56,13 +56,13 @@ def read(text: str) -> Faults:
     >>> read("crash times=2; no-agent")
     {'crash': {'times': '2'}, 'no-agent': {}}
     """
-    found: Faults = {}
+    faults: Faults = {}
     for part in text.split(";"):
-        name, *words = part.split()[:8] or [""]
+        name, *settings = part.split()[:8] or [""]
         if name:
-            pairs = (word.partition("=") for word in words)
-            found[name] = {key: value for key, _, value in pairs}
-    return found
+            pairs = (word.partition("=") for word in settings)
+            faults[name] = {key: value for key, _, value in pairs}
+    return faults
 
 
 async def of(ctx: Context[Any], short: str, *others: Object | None) -> Faults:
@@ -72,14 +72,14 @@ async def of(ctx: Context[Any], short: str, *others: Object | None) -> Faults:
     switches = await ctx.get(ConfigMap, CONFIG_MAP, namespace)
     data: Mapping[str, str] = switches.data if switches is not None else {}
     texts = [data.get(short, ""), data.get(f"{short}.{obj.metadata.name}", "")]
-    texts += [one.metadata.annotations.get(ANNOTATION, "") for one in (*others, obj) if one is not None]
-    found: Faults = {}
+    texts += [other.metadata.annotations.get(ANNOTATION, "") for other in (*others, obj) if other is not None]
+    faults: Faults = {}
     for text in filter(None, texts):
-        found |= read(text)
-    for name in [one for one in found if one not in KNOWN[short]]:
+        faults |= read(text)
+    for name in [fault for fault in faults if fault not in KNOWN[short]]:
         ctx.warning("UnknownFault", f"{name!r} is no fault of a {short}; there are: {', '.join(KNOWN[short])}")
-        del found[name]
-    return found
+        del faults[name]
+    return faults
 
 
 def switches(kind: type[Any]) -> Watch[ConfigMap]:
@@ -88,10 +88,10 @@ def switches(kind: type[Any]) -> Watch[ConfigMap]:
 
 
 def _everyone(kind: type[Any]) -> Callable[[ConfigMap, Caches], Iterable[Request]]:
-    def lookup(found: ConfigMap, caches: Caches) -> Iterable[Request]:
+    def lookup(config_map: ConfigMap, caches: Caches) -> Iterable[Request]:
         lister = caches.lister(kind)
-        where = found.metadata.namespace if kind.resource.namespaced else None
+        where = config_map.metadata.namespace if kind.resource.namespaced else None
         objects = lister.list(where) if lister is not None else []
-        return [Request(one.metadata.namespace, one.metadata.name) for one in objects]
+        return [Request(obj.metadata.namespace, obj.metadata.name) for obj in objects]
 
     return lookup

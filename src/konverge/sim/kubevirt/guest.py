@@ -25,9 +25,13 @@ GUEST_OS: Obj = {
 
 def interfaces(instance: Instance, pod: Pod | None, *, agent: bool, silent: bool = False) -> list[Obj]:
     """`silent`: the agent answers without addresses."""
-    networks = {one["name"]: one for one in instance.spec.get("networks", [])}
-    found = []
-    plugged = [one for one in instance.spec["domain"]["devices"].get("interfaces", []) if one.get("state") != "absent"]
+    networks = {network["name"]: network for network in instance.spec.get("networks", [])}
+    shown = []
+    plugged = [
+        interface
+        for interface in instance.spec["domain"]["devices"].get("interfaces", [])
+        if interface.get("state") != "absent"
+    ]
     for number, interface in enumerate(plugged):
         name = interface["name"]
         on_pod = "pod" in networks.get(name, {})
@@ -40,12 +44,12 @@ def interfaces(instance: Instance, pod: Pod | None, *, agent: bool, silent: bool
             made |= {"ipAddress": address, "ipAddresses": [address]}
         if agent:
             made |= {"interfaceName": f"enp{number + 1}s0", "infoSource": f"{made['infoSource']}, guest-agent"}
-        found.append(made)
-    return found
+        shown.append(made)
+    return shown
 
 
 def _mac(instance: Instance, interface: Obj) -> str:
-    """As asked; otherwise another one with every start, as KubeVirt does it where nobody keeps MACs."""
+    """As asked; otherwise another one with every start, as KubeVirt does it where no MAC pool is installed."""
     if interface.get("macAddress"):
         return str(interface["macAddress"])
     digest = sha256(f"{instance.metadata.uid}/{interface['name']}".encode()).digest()
@@ -66,15 +70,15 @@ def migratable(instance: Instance, modes: dict[str, list[str]], *, refused: bool
     devices = instance.spec["domain"]["devices"]
     if devices.get("gpus") or devices.get("hostDevices"):
         return "HostDeviceNotLiveMigratable", "VMI uses a PCI host devices"
-    networks = {one["name"]: one for one in instance.spec.get("networks", [])}
-    for one in devices.get("interfaces", []):
-        if "bridge" in one and "pod" in networks.get(one["name"], {}):
-            words = "cannot migrate VMI which does not use masquerade to connect to the pod network"
-            return "InterfaceNotLiveMigratable", words
-    for claim, found in modes.items():
-        if refused or "ReadWriteMany" not in found:
-            words = (
+    networks = {network["name"]: network for network in instance.spec.get("networks", [])}
+    for interface in devices.get("interfaces", []):
+        if "bridge" in interface and "pod" in networks.get(interface["name"], {}):
+            message = "cannot migrate VMI which does not use masquerade to connect to the pod network"
+            return "InterfaceNotLiveMigratable", message
+    for claim, access_modes in modes.items():
+        if refused or "ReadWriteMany" not in access_modes:
+            message = (
                 f"cannot migrate VMI: PVC {claim} is not shared, live migration requires that all PVCs must be shared"
             )
-            return "DisksNotLiveMigratable", f"{words} (using ReadWriteMany access mode)"
+            return "DisksNotLiveMigratable", f"{message} (using ReadWriteMany access mode)"
     return "", ""

@@ -28,12 +28,12 @@ class Guests:
 
     def crashes_at_start(self, instance: Instance, wrong: Faults) -> str:
         """Why it does not come up; nothing when it does."""
-        words = wrong.get("crash")
+        crash = wrong.get("crash")
         key = instance.metadata.namespace, instance.metadata.name
-        if words is None:
+        if crash is None:
             self._crashes.pop(key, None)
             return ""
-        if "after" in words or self._crashes.get(key, 0) >= seconds(words, "times", inf):
+        if "after" in crash or self._crashes.get(key, 0) >= seconds(crash, "times", inf):
             return ""
         self._crashes[key] = self._crashes.get(key, 0) + 1
         return "server error. command SyncVMI failed: LibvirtError: internal error: process exited while connecting"
@@ -42,13 +42,13 @@ class Guests:
         """The phase that a running one ends with, or nothing; and when to ask again."""
         due = inf
         for name, phase in (("crash", "Failed"), ("shutdown", "Succeeded")):
-            words = wrong.get(name)
-            if words is None or (name == "crash" and "after" not in words):
+            settings = wrong.get(name)
+            if settings is None or (name == "crash" and "after" not in settings):
                 continue
             key = instance.metadata.namespace, instance.metadata.name
-            if name == "crash" and self._crashes.get(key, 0) >= seconds(words, "times", inf):
+            if name == "crash" and self._crashes.get(key, 0) >= seconds(settings, "times", inf):
                 continue
-            after = seconds(words, "after", 5.0)
+            after = seconds(settings, "after", 5.0)
             left = self._pace.left(instance.metadata, f"end {name}", (after, after))
             if left == 0:
                 self._crashes[key] = self._crashes.get(key, 0) + 1
@@ -71,8 +71,8 @@ class Guests:
         guest = instance.spec["domain"]["memory"]["guest"]
         held = status.get("memory") or {"guestAtBoot": guest}
         status["memory"] = {**held, "guestCurrent": guest, "guestRequested": guest}
-        reason, words = migratable(instance, modes, refused="rwo" in wrong)
-        set_condition(status, "LiveMigratable", not reason, reason, words)
+        reason, message = migratable(instance, modes, refused="rwo" in wrong)
+        set_condition(status, "LiveMigratable", not reason, reason, message)
         status["migrationMethod"] = "BlockMigration" if reason else "LiveMigration"
         if instance.spec.get("startStrategy") == "Paused" and not self._pace.begun(instance.metadata, "paused"):
             self._pace.left(instance.metadata, "paused", (0.0, 0.0))
@@ -80,7 +80,7 @@ class Guests:
         return min(left or inf, moment)
 
     def _agent_left(self, instance: Instance, wrong: Faults) -> float:
-        """Seconds until the agent answers. One that has answered goes on, also when this simulation begins anew."""
+        """Seconds until the agent answers. One that has answered goes on, also when this simulation is restarted."""
         if "no-agent" in wrong:
             return inf
         known = is_true(instance.status, "AgentConnected")
@@ -95,11 +95,11 @@ class Guests:
             status.pop("guestOSInfo", None)
 
     def _silence(self, instance: Instance, wrong: Faults) -> tuple[bool, float]:
-        """Whether the agent tells no addresses just now, and when that changes."""
-        words = wrong.get("ip-vanishes")
-        if words is None:
+        """Whether the agent reports no addresses just now, and when that changes."""
+        settings = wrong.get("ip-vanishes")
+        if settings is None:
             return False, inf
-        after, lasting = seconds(words, "after", 20.0), seconds(words, "seconds", 3.0)
+        after, lasting = seconds(settings, "after", 20.0), seconds(settings, "seconds", 3.0)
         left = self._pace.left(instance.metadata, "ip goes", (after, after))
         if left:
             return False, left
@@ -110,8 +110,8 @@ class Guests:
 def _volumes(instance: Instance, present: list[Obj]) -> list[Obj]:
     """Those that were plugged in later say so."""
     claims, at_start = claims_of(instance.spec), not present
-    known = {one["name"]: one for one in present}
-    found = []
+    known = {volume_status["name"]: volume_status for volume_status in present}
+    volumes = []
     for number, volume in enumerate(instance.spec.get("volumes", [])):
         name = volume["name"]
         made: Obj = known.get(name) or {"name": name, "target": f"vd{chr(ord('a') + number % 26)}"}
@@ -119,5 +119,5 @@ def _volumes(instance: Instance, present: list[Obj]) -> list[Obj]:
             made["persistentVolumeClaimInfo"] = {"claimName": claims[name]}
         if not at_start and name not in known:
             made |= {"phase": "Ready", "reason": "VolumeReady", "hotplugVolume": {"attachPodName": f"hp-volume-{name}"}}
-        found.append(made)
-    return found
+        volumes.append(made)
+    return volumes

@@ -108,22 +108,22 @@ class Instances:
         """Until there is something to boot from."""
         status = ctx.obj.status
         left = self._pace.left(ctx.obj.metadata, "pending", self._timings.begin)
-        found = await volumes_of(ctx)
-        reason, words = found.problem
+        volumes = await volumes_of(ctx)
+        reason, message = volumes.problem
         if reason:
-            set_condition(status, "Synchronized", False, reason, words)
+            set_condition(status, "Synchronized", False, reason, message)
         else:
             drop_condition(status, "Synchronized")
-        ready = not (found.filling or found.failed or found.to_bind)
+        ready = not (volumes.filling or volumes.failed or volumes.to_bind)
         set_condition(status, "DataVolumesReady", ready, "AllDVsReady" if ready else "NotAllDVsReady")
-        await self._bind(ctx, pods, found.to_bind)
-        if not found.ready:
+        await self._bind(ctx, pods, volumes.to_bind)
+        if not volumes.ready:
             return inf
         return left or move(ctx, "Scheduling")
 
     async def _bind(self, ctx: Context[Instance], pods: Sequence[Pod], claims: list[str]) -> None:
         """In the older way of CDI a pod is made just to have waiting claims bound."""
-        binders = [one for one in pods if launcher.BINDS_ONLY in one.metadata.labels]
+        binders = [pod for pod in pods if launcher.BINDS_ONLY in pod.metadata.labels]
         if claims and not binders:
             await ctx.client.create(launcher.binder_for(ctx.obj, claims), resource=Pod.resource)
         if not claims:
@@ -147,8 +147,8 @@ class Instances:
         _copy_placing(status, pod)
         _copy_pulling(status, pod)
         if problems and pod.spec.node_name:
-            for reason, words in problems:
-                ctx.warning(reason, words, about=pod)
+            for reason, message in problems:
+                ctx.warning(reason, message, about=pod)
             return self._timings.retry[0]
         if not problems and pod.spec.node_name and _is_ready(pod):
             left = self._pace.left(ctx.obj.metadata, "scheduled", self._timings.begin)
@@ -214,19 +214,19 @@ class Instances:
         limit = seconds(wrong["unschedulable"], "seconds", inf)
         left = inf if limit == inf else self._pace.left(ctx.obj.metadata, "unschedulable", (limit, limit))
         if left:
-            words = _PLACELESS.format(count=3)
-            set_condition(ctx.obj.status, "PodScheduled", False, "Unschedulable", words)
+            message = _PLACELESS.format(count=3)
+            set_condition(ctx.obj.status, "PodScheduled", False, "Unschedulable", message)
         return left
 
     def _behaviour(self, instance: Instance, wrong: faults.Faults, *, waits: bool) -> str:
         grace = float(instance.spec.get("terminationGracePeriodSeconds", 180))
         stop = min(self._pace.draw(instance.metadata, "stop", self._timings.stop), grace)
-        words = [f"stop {stop:.3f}s"]
+        phrases = [f"stop {stop:.3f}s"]
         if "image-pull" in wrong:
-            words.append("image-pull-error")
+            phrases.append("image-pull-error")
         elif waits:
-            words.append("never-ready")
-        return ", ".join(words)
+            phrases.append("never-ready")
+        return ", ".join(phrases)
 
     async def _direct(self, ctx: Context[Instance], pod: Pod, behaviour: str) -> None:
         """What is wrong now is not what was wrong when the pod was made."""
@@ -262,28 +262,28 @@ def fail(ctx: Context[Instance], why: str) -> float:
 def current(instance: Instance, pods: Sequence[Pod]) -> Pod | None:
     """The pod that it is in, or is about to be in; neither where it moves to nor one that only binds claims."""
     active = instance.status.get("activePods") or {}
-    mine = [one for one in pods if one.metadata.uid in active]
+    mine = [pod for pod in pods if pod.metadata.uid in active]
     fresh = [
-        one
-        for one in pods
-        if launcher.TARGET not in one.metadata.labels and launcher.BINDS_ONLY not in one.metadata.labels
+        pod
+        for pod in pods
+        if launcher.TARGET not in pod.metadata.labels and launcher.BINDS_ONLY not in pod.metadata.labels
     ]
     return next(iter(mine or ([] if active else fresh)), None)
 
 
 def _is_ready(pod: Pod) -> bool:
-    return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
+    return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
 
 
 def _copy_placing(status: dict[str, Any], pod: Pod) -> None:
-    for one in pod.status.conditions:
-        if one.type == "PodScheduled":
-            set_condition(status, "PodScheduled", one.status, one.reason or "", one.message or "")
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled":
+            set_condition(status, "PodScheduled", condition.status, condition.reason or "", condition.message or "")
 
 
 def _copy_pulling(status: dict[str, Any], pod: Pod) -> None:
-    for one in pod.status.container_statuses:
-        waiting = one.state.waiting if one.state is not None else None
+    for container_statuse in pod.status.container_statuses:
+        waiting = container_statuse.state.waiting if container_statuse.state is not None else None
         if waiting is not None and waiting.reason in _PULLING:
             set_condition(status, "Synchronized", False, waiting.reason or "", waiting.message or "")
             return
@@ -294,13 +294,13 @@ def _place(ctx: Context[Any]) -> tuple[str, str]:
     return ctx.request.name, ctx.request.namespace
 
 
-def _users(found: PersistentVolumeClaim | DataVolume, caches: Caches) -> Iterable[Request]:
+def _users(claim: PersistentVolumeClaim | DataVolume, caches: Caches) -> Iterable[Request]:
     """The instances that use a claim; a DataVolume has the name of its claim."""
-    return _under(caches, "claim", f"{found.metadata.namespace}/{found.metadata.name}")
+    return _under(caches, "claim", f"{claim.metadata.namespace}/{claim.metadata.name}")
 
 
-def _attached(found: NetworkAttachment, caches: Caches) -> Iterable[Request]:
-    return _under(caches, "attachment", f"{found.metadata.namespace}/{found.metadata.name}")
+def _attached(network_attachment: NetworkAttachment, caches: Caches) -> Iterable[Request]:
+    return _under(caches, "attachment", f"{network_attachment.metadata.namespace}/{network_attachment.metadata.name}")
 
 
 def _under(caches: Caches, index: str, value: str) -> Iterable[Request]:

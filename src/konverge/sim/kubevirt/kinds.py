@@ -150,7 +150,7 @@ class Enactment(Foreign):
 
 def condition(status: Obj, name: str) -> Obj:
     """The condition of a type, or nothing."""
-    return next((one for one in status.get("conditions", []) if one["type"] == name), {})
+    return next((entry for entry in status.get("conditions", []) if entry["type"] == name), {})
 
 
 def is_true(status: Obj, name: str) -> bool:
@@ -159,19 +159,19 @@ def is_true(status: Obj, name: str) -> bool:
 
 def set_condition(status: Obj, name: str, value: str | bool, reason: str = "", message: str = "") -> None:
     """`lastTransitionTime` moves with the status alone."""
-    found = condition(status, name)
+    present = condition(status, name)
     word = value if isinstance(value, str) else str(value)
     made: Obj = {"type": name, "status": word}
     made |= {key: text for key, text in (("reason", reason), ("message", message)) if text}
-    same = found.get("status") == word
-    made["lastTransitionTime"] = found["lastTransitionTime"] if same else times.now()
-    others = [one for one in status.get("conditions", []) if one["type"] != name]
-    status["conditions"] = sorted([*others, made], key=lambda one: str(one["type"]))
+    same = present.get("status") == word
+    made["lastTransitionTime"] = present["lastTransitionTime"] if same else times.now()
+    others = [entry for entry in status.get("conditions", []) if entry["type"] != name]
+    status["conditions"] = sorted([*others, made], key=lambda entry: str(entry["type"]))
 
 
 def drop_condition(status: Obj, name: str) -> None:
     if condition(status, name):
-        status["conditions"] = [one for one in status["conditions"] if one["type"] != name]
+        status["conditions"] = [entry for entry in status["conditions"] if entry["type"] != name]
 
 
 async def save(client: Client, obj: Foreign, before: Obj, *, main: bool = False) -> None:
@@ -206,13 +206,13 @@ def label_value(name: str) -> str:
 
 async def without_finalizer(client: Client, obj: Object, *names: str) -> None:
     """Take these finalizers off, if they are there."""
-    left = [one for one in obj.metadata.finalizers if one not in names]
+    left = [finalizer for finalizer in obj.metadata.finalizers if finalizer not in names]
     if len(left) != len(obj.metadata.finalizers):
         await _set_finalizers(client, obj, left)
 
 
 async def with_finalizers(client: Client, obj: Object, names: Sequence[str]) -> None:
-    missing = [one for one in names if one not in obj.metadata.finalizers]
+    missing = [name for name in names if name not in obj.metadata.finalizers]
     if missing:
         await _set_finalizers(client, obj, [*obj.metadata.finalizers, *missing])
 

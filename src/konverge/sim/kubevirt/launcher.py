@@ -1,7 +1,7 @@
 """The pod in which an instance runs, and what it needs from the cluster. Pure.
 
-It is an ordinary pod: the cluster's scheduler finds its node, tells waiting claims of it and says why when there is
-none, and claims are in use for as long as it lives.
+It is an ordinary pod: the cluster's scheduler finds its node, annotates waiting claims with it and says why when there
+is none, and claims are in use for as long as it lives.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ _PLACING = (
 
 def claims_of(spec: Obj) -> dict[str, str]:
     """By volume: the claim that it is in."""
-    found = {}
+    claims = {}
     for volume in spec.get("volumes", []):
         if "persistentVolumeClaim" in volume:
-            found[volume["name"]] = str(volume["persistentVolumeClaim"]["claimName"])
+            claims[volume["name"]] = str(volume["persistentVolumeClaim"]["claimName"])
         elif "dataVolume" in volume:
-            found[volume["name"]] = str(volume["dataVolume"]["name"])
-    return found
+            claims[volume["name"]] = str(volume["dataVolume"]["name"])
+    return claims
 
 
 def attachments_of(spec: Obj, namespace: str) -> list[tuple[str, str]]:
     """Namespace and name of the network attachments that it names."""
-    found = []
+    attachments = []
     for network in spec.get("networks", []):
         if "multus" in network:
             place, _, name = str(network["multus"]["networkName"]).rpartition("/")
-            found.append((place or namespace, name))
-    return found
+            attachments.append((place or namespace, name))
+    return attachments
 
 
 _IN_VOLUMES = (
@@ -70,16 +70,20 @@ _IN_CREDENTIALS = tuple((key, "source", "secret", "secretName") for key in ("ssh
 
 def secrets_of(spec: Obj) -> list[str]:
     """The Secrets without which its pod does not start."""
-    found = [_dig(one, path) for one in spec.get("volumes", []) for path in _IN_VOLUMES]
-    found += [_dig(one, path) for one in spec.get("accessCredentials", []) for path in _IN_CREDENTIALS]
-    return list(dict.fromkeys(name for name in found if name))
+    names = [_dig(volume, path) for volume in spec.get("volumes", []) for path in _IN_VOLUMES]
+    names += [
+        _dig(access_credential, path)
+        for access_credential in spec.get("accessCredentials", [])
+        for path in _IN_CREDENTIALS
+    ]
+    return list(dict.fromkeys(name for name in names if name))
 
 
 def _dig(obj: Obj, path: Iterable[str]) -> str:
-    found: Any = obj
+    value: Any = obj
     for key in path:
-        found = (found or {}).get(key)
-    return str(found or "")
+        value = (value or {}).get(key)
+    return str(value or "")
 
 
 def by_claim(record: Record, meta: Meta) -> Iterable[str]:
@@ -148,8 +152,8 @@ def _resources(spec: Obj) -> Obj:
     memory = ceil(float(Quantity(str(domain.get("memory", {}).get("guest", "1Gi")))))
     asked = (domain.get("resources") or {}).get("requests") or {}
     devices: dict[str, int] = {}
-    for one in (*domain["devices"].get("gpus", []), *domain["devices"].get("hostDevices", [])):
-        devices[one["deviceName"]] = devices.get(one["deviceName"], 0) + 1
+    for host_device in (*domain["devices"].get("gpus", []), *domain["devices"].get("hostDevices", [])):
+        devices[host_device["deviceName"]] = devices.get(host_device["deviceName"], 0) + 1
     counted = {name: str(number) for name, number in devices.items()}
     requests = {"cpu": asked.get("cpu") or f"{1000 * count // _CPU_RATIO}m", "memory": str(memory + OVERHEAD)}
     return {"requests": {**requests, **counted}, **({"limits": counted} if counted else {})}
@@ -157,5 +161,5 @@ def _resources(spec: Obj) -> Obj:
 
 def _elsewhere(node: str) -> Obj:
     term = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [node]}
-    wish = {"nodeSelectorTerms": [{"matchExpressions": [term]}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": wish}}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [term]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}

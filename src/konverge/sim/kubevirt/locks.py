@@ -24,7 +24,7 @@ async def live(ctx: Context[Any], name: str) -> VirtualMachine | None:
 
 
 async def put(ctx: Context[Any], machine: VirtualMachine, mark: str) -> bool:
-    """Have it, or say that somebody else has. Raises Conflict when the machine has changed meanwhile."""
+    """Take the lock, or say who holds it. Raises Conflict when the machine has changed meanwhile."""
     holder = machine.status.get(mark)
     if holder is None:
         await _write(ctx, machine, mark, ctx.obj.metadata.name)

@@ -54,7 +54,7 @@ def _twice(names: Iterable[str]) -> set[str]:
 def _networks(template: Obj) -> Iterator[Problem]:
     interfaces = template["domain"]["devices"].get("interfaces", [])
     networks = template.get("networks", [])
-    mine, theirs = [one["name"] for one in interfaces], [one["name"] for one in networks]
+    mine, theirs = [interface["name"] for interface in interfaces], [network["name"] for network in networks]
     for name in sorted(_twice(mine)):
         yield f"{_DEVICES}.interfaces", f"Only one interface can be connected to one specific network: {name}"
     for name in sorted(_twice(theirs)):
@@ -66,41 +66,41 @@ def _networks(template: Obj) -> Iterator[Problem]:
         yield f"{_DEVICES}.interfaces", f"interface {name!r} has no network of that name"
     for name in sorted(set(theirs) - set(mine)):
         yield f"{_TEMPLATE}.networks", f"network {name!r} has no interface of that name"
-    on_pod = [one for one in networks if "pod" in one]
-    default = [one for one in networks if (one.get("multus") or {}).get("default")]
+    on_pod = [network for network in networks if "pod" in network]
+    default = [network for network in networks if (network.get("multus") or {}).get("default")]
     if len(on_pod) > 1:
         yield f"{_TEMPLATE}.networks", "more than one interface is connected to a pod network"
     if on_pod and default:
         yield f"{_TEMPLATE}.networks", "Pod network cannot be defined when Multus default network is defined"
-    pods = {one["name"] for one in on_pod}
-    for one in networks:
-        if ("pod" in one) == ("multus" in one):
-            yield f"{_TEMPLATE}.networks", f"network {one['name']!r} should have exactly one type: pod or multus"
-        elif "multus" in one and not one["multus"].get("networkName"):
-            yield f"{_TEMPLATE}.networks", f"network {one['name']!r} has no networkName"
-    for one in interfaces:
-        if "masquerade" in one and one["name"] in theirs and one["name"] not in pods:
+    pods = {network["name"] for network in on_pod}
+    for network in networks:
+        if ("pod" in network) == ("multus" in network):
+            yield f"{_TEMPLATE}.networks", f"network {network['name']!r} should have exactly one type: pod or multus"
+        elif "multus" in network and not network["multus"].get("networkName"):
+            yield f"{_TEMPLATE}.networks", f"network {network['name']!r} has no networkName"
+    for interface in interfaces:
+        if "masquerade" in interface and interface["name"] in theirs and interface["name"] not in pods:
             yield f"{_DEVICES}.interfaces", "Masquerade interface only implemented with pod network"
-        mac = one.get("macAddress")
+        mac = interface.get("macAddress")
         if mac is not None and not _MAC(mac):
-            yield f"{_DEVICES}.interfaces", f"interface {one['name']!r} has malformed MAC address ({mac})"
+            yield f"{_DEVICES}.interfaces", f"interface {interface['name']!r} has malformed MAC address ({mac})"
 
 
 def _volumes(template: Obj) -> Iterator[Problem]:
     volumes = template.get("volumes", [])
-    for name in sorted(_twice(one["name"] for one in volumes)):
+    for name in sorted(_twice(volume["name"] for volume in volumes)):
         yield f"{_TEMPLATE}.volumes", f"volume {name!r} must have a unique name"
-    for one in volumes:
-        sources = [key for key in one if key != "name"]
+    for volume in volumes:
+        sources = [key for key in volume if key != "name"]
         if len(sources) != 1:
-            yield f"{_TEMPLATE}.volumes", f"volume {one['name']!r} must have exactly one source type set"
+            yield f"{_TEMPLATE}.volumes", f"volume {volume['name']!r} must have exactly one source type set"
 
 
 def _disks(template: Obj) -> Iterator[Problem]:
     disks = template["domain"]["devices"].get("disks", [])
-    volumes = {one["name"]: one for one in template.get("volumes", [])}
+    volumes = {volume["name"]: volume for volume in template.get("volumes", [])}
     path = f"{_DEVICES}.disks"
-    for name in sorted(_twice(one["name"] for one in disks)):
+    for name in sorted(_twice(disk["name"] for disk in disks)):
         yield path, f"disk {name!r} must have a unique name"
     for disk in disks:
         name = disk["name"]
@@ -108,7 +108,7 @@ def _disks(template: Obj) -> Iterator[Problem]:
             yield path, f"disk name {name!r} must be a DNS label"
         if name not in volumes:
             yield path, f"{path}[{name}] references a volume that does not exist"
-        sort = next((one for one in _SORTS if one in disk), "disk")
+        sort = next((target for target in _SORTS if target in disk), "disk")
         device = disk.get(sort) or {}
         bus = device.get("bus", "sata" if sort == "cdrom" else "virtio")
         if bus not in _BUSES:
@@ -131,14 +131,14 @@ def _hot_buses(sort: str) -> tuple[str, ...]:
 def _boot_order(template: Obj) -> Iterator[Problem]:
     devices = template["domain"]["devices"]
     taken: set[int] = set()
-    for one in (*devices.get("disks", []), *devices.get("interfaces", [])):
-        order = one.get("bootOrder")
+    for disk in (*devices.get("disks", []), *devices.get("interfaces", [])):
+        order = disk.get("bootOrder")
         if order is None:
             continue
         if order < 1:
-            yield _DEVICES, f"bootOrder of {one['name']!r} must have a value > 0"
+            yield _DEVICES, f"bootOrder of {disk['name']!r} must have a value > 0"
         if order in taken:
-            yield _DEVICES, f"Boot order for {one['name']!r} already set for a different device"
+            yield _DEVICES, f"Boot order for {disk['name']!r} already set for a different device"
         taken.add(order)
 
 

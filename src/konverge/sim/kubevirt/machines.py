@@ -1,4 +1,4 @@
-"""VirtualMachines: an instance exists as the run strategy says, and the status tells how that goes.
+"""VirtualMachines: an instance exists as the run strategy says, and the status reports how that goes.
 
 An instance that fails before its guest ever ran counts as a failure to start: the next attempt waits, longer each time.
 One that ran and failed, or was shut down from inside, is started again at once under `Always`.
@@ -84,7 +84,7 @@ class Machines:
             instance = None
         wrong = await faults.of(ctx, "vm")
         left = await (self._end(ctx, instance, wrong) if ctx.deleting else self._keep(ctx, instance))
-        await self._tell(ctx, instance)
+        await self._report(ctx, instance)
         with suppress(NotFound):
             await save(ctx.client, machine, before)
         if ctx.deleting and left == 0:
@@ -101,10 +101,10 @@ class Machines:
         if instance is not None and instance.status.get("phase") in FINAL:
             self._count(machine, instance)
         _settle_requests(machine, instance)
-        wish = _wish(machine, instance)
-        if wish == "stop" and instance is not None:
+        action = _desired_action(machine, instance)
+        if action == "stop" and instance is not None:
             await self._remove(ctx, instance)
-        elif wish == "start" and instance is None:
+        elif action == "start" and instance is None:
             return await self._start(ctx)
         elif instance is not None:
             await self._update(ctx, instance)
@@ -171,8 +171,8 @@ class Machines:
             return
         made = propagated(instance.spec, wanted) if live and not is_true(status, "RestartRequired") else None
         if made is None:
-            words = "a non-live-updatable field was changed in the template spec"
-            set_condition(status, "RestartRequired", True, "RestartRequired", words)
+            message = "a non-live-updatable field was changed in the template spec"
+            set_condition(status, "RestartRequired", True, "RestartRequired", message)
             return
         meta = instance.metadata
         patch = MergePatch({"metadata": {"uid": meta.uid}, "spec": made})
@@ -187,8 +187,8 @@ class Machines:
         cluster = "cluster" in kind.lower()
         plural = "virtualmachineclusterinstancetypes" if cluster else "virtualmachineinstancetypes"
         resource = Resource(_TYPES, "v1beta1", kind, plural, namespaced=not cluster)
-        found = await ctx.client.get(resource, matcher["name"], "" if cluster else ctx.request.namespace)
-        spec: Obj = found["spec"]
+        instancetype = await ctx.client.get(resource, matcher["name"], "" if cluster else ctx.request.namespace)
+        spec: Obj = instancetype["spec"]
         return spec
 
     async def _make_volumes(self, ctx: Context[VirtualMachine]) -> None:
@@ -219,7 +219,7 @@ class Machines:
 
     # -------------------------------------------------------------- status
 
-    async def _tell(self, ctx: Context[VirtualMachine], instance: Instance | None) -> None:
+    async def _report(self, ctx: Context[VirtualMachine], instance: Instance | None) -> None:
         machine, status = ctx.obj, ctx.obj.status
         inner: Obj = instance.status if instance is not None else {}
         status["printableStatus"] = printable(machine, instance, await _around(ctx, instance))
@@ -238,8 +238,8 @@ class Machines:
             drop_condition(status, "Paused")
         claims = launcher.claims_of(machine.spec["template"]["spec"])
         status["volumeSnapshotStatuses"] = [
-            {"name": one["name"], "enabled": one["name"] in claims, **_why_not(one["name"], claims)}
-            for one in machine.spec["template"]["spec"].get("volumes", [])
+            {"name": volume["name"], "enabled": volume["name"] in claims, **_why_not(volume["name"], claims)}
+            for volume in machine.spec["template"]["spec"].get("volumes", [])
         ]
 
 
@@ -247,12 +247,15 @@ def _why_not(name: str, claims: dict[str, str]) -> Obj:
     return {} if name in claims else {"reason": f"Snapshot is not supported for this volumeSource type [{name}]"}
 
 
-def _wish(machine: VirtualMachine, instance: Instance | None) -> str:
+def _desired_action(machine: VirtualMachine, instance: Instance | None) -> str:
     """`start`, `stop`, or nothing: what the run strategy and the requests of people come to."""
     phase = instance.status.get("phase", "") if instance is not None else ""
     if instance is not None and instance.metadata.deletion_timestamp is not None:
         return "stop"
-    asked = next((str(one["action"]) for one in machine.status.get("stateChangeRequests", [])), "")
+    asked = next(
+        (str(state_change_request["action"]) for state_change_request in machine.status.get("stateChangeRequests", [])),
+        "",
+    )
     if asked == "Stop" or (asked == "Start" and phase in FINAL):
         return "stop"
     match strategy(machine):
@@ -272,8 +275,8 @@ def _wish(machine: VirtualMachine, instance: Instance | None) -> str:
 def _settle_requests(machine: VirtualMachine, instance: Instance | None) -> None:
     """What people asked for and has happened is forgotten; what has not stays, in order.
 
-    A strategy that starts machines by itself would start one again that was stopped, so there the wish to have it
-    stopped stays until somebody wants it started.
+    A strategy that starts machines by itself would start one again that was stopped, so there the action to have it
+    stopped stays until a user starts it.
     """
     asked: list[Obj] = list(machine.status.get("stateChangeRequests", []))
     restless = strategy(machine) in ("RerunOnFailure", "Once")
@@ -300,25 +303,28 @@ def _backoff_left(machine: VirtualMachine) -> float:
 
 
 def _has_run(instance: Instance) -> bool:
-    return any(one["phase"] == "Running" for one in instance.status.get("phaseTransitionTimestamps", []))
+    return any(
+        phase_transition_timestamp["phase"] == "Running"
+        for phase_transition_timestamp in instance.status.get("phaseTransitionTimestamps", [])
+    )
 
 
 def _is_of(instance: Instance, machine: VirtualMachine) -> bool:
-    return any(one.uid == machine.metadata.uid for one in instance.metadata.owner_references)
+    return any(owner_reference.uid == machine.metadata.uid for owner_reference in instance.metadata.owner_references)
 
 
 async def _updates_live(ctx: Context[Any]) -> bool:
-    for found in await ctx.list(KubeVirt, ""):
-        if (found.spec.get("configuration") or {}).get("vmRolloutStrategy") == "LiveUpdate":
+    for kube_virt in await ctx.list(KubeVirt, ""):
+        if (kube_virt.spec.get("configuration") or {}).get("vmRolloutStrategy") == "LiveUpdate":
             return True
     return False
 
 
 async def _around(ctx: Context[VirtualMachine], instance: Instance | None) -> Around:
-    """What the instance alone does not tell."""
+    """What the instance alone does not show."""
     moving = any(
-        one.spec.get("vmiName") == ctx.request.name and one.status.get("phase") not in _OVER
-        for one in await ctx.list(Migration)
+        migration.spec.get("vmiName") == ctx.request.name and migration.status.get("phase") not in _OVER
+        for migration in await ctx.list(Migration)
     )
     filling = unbound = False
     for name in launcher.claims_of(instance.spec if instance is not None else {}).values():
@@ -337,7 +343,7 @@ def _moved(migration: Migration) -> Iterable[Request]:
     return [Request(migration.metadata.namespace, str(migration.spec.get("vmiName", "")))]
 
 
-def _all_machines(found: KubeVirt, caches: Caches) -> Iterable[Request]:
+def _all_machines(kube_virt: KubeVirt, caches: Caches) -> Iterable[Request]:
     lister = caches.lister(VirtualMachine)
     return [] if lister is None else [Request(o.metadata.namespace, o.metadata.name) for o in lister.list(None)]
 

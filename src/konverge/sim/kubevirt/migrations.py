@@ -163,7 +163,7 @@ class Migrations:
 
 
 def _runs(pod: Pod) -> bool:
-    return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
+    return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
 
 
 def _uid(record: Record, meta: Meta) -> Iterable[str]:

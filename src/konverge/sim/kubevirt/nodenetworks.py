@@ -60,7 +60,7 @@ class NodeNetworks:
     async def observe(self, ctx: Context[Node]) -> Result | None:
         """Every node has a state of its own name."""
         node = ctx.obj
-        address = next((one.address for one in node.status.addresses if one.type == "InternalIP"), "")
+        address = next((address.address for address in node.status.addresses if address.type == "InternalIP"), "")
         if ctx.deleting or not address or await ctx.get(NodeState, node.metadata.name) is not None:
             return None
         made = NodeState(metadata=ObjectMeta(name=node.metadata.name))
@@ -81,21 +81,21 @@ class NodeNetworks:
 
     async def _selected(self, ctx: Context[NodePolicy]) -> list[NodeState]:
         wanted = ctx.obj.spec.get("nodeSelector") or {}
-        found = []
+        selected = []
         for node in await ctx.list(Node, ""):
             labels = node.metadata.labels
             state = await ctx.get(NodeState, node.metadata.name)
             if state is not None and all(labels.get(key) == value for key, value in wanted.items()):
-                found.append(state)
-        return found
+                selected.append(state)
+        return selected
 
     async def _advance(self, ctx: Context[NodePolicy], states: Sequence[NodeState], wrong: faults.Faults) -> float:
         policy, status = ctx.obj, ctx.obj.status
         if not states:
             _show(status, "Ignored", "NoMatchingNode", "Policy does not match any node")
             return inf
-        verdicts = {one.metadata.name: self._verdict(policy, one, wrong) for one in states}
-        open_ones = [one for one in states if not await self._is_done(ctx, one, verdicts[one.metadata.name])]
+        verdicts = {state.metadata.name: self._verdict(policy, state, wrong) for state in states}
+        open_ones = [state for state in states if not await self._is_done(ctx, state, verdicts[state.metadata.name])]
         if open_ones:
             step = f"generation {policy.metadata.generation}"
             if condition(status, "Progressing").get("status") != "True":
@@ -116,8 +116,8 @@ class NodeNetworks:
                 f"{len(failed)}/{len(states)} nodes failed to configure: {name}: {why}",
             )
         else:
-            words = f"{len(states)}/{len(states)} nodes successfully configured"
-            _show(status, "Available", "SuccessfullyConfigured", words)
+            message = f"{len(states)}/{len(states)} nodes successfully configured"
+            _show(status, "Available", "SuccessfullyConfigured", message)
         return inf
 
     def _verdict(self, policy: NodePolicy, state: NodeState, wrong: faults.Faults) -> str:
@@ -127,10 +127,10 @@ class NodeNetworks:
 
     async def _is_done(self, ctx: Context[NodePolicy], state: NodeState, verdict: str) -> bool:
         """This generation has been tried there, with the outcome that it would have now."""
-        found = await ctx.get(Enactment, f"{state.metadata.name}.{ctx.obj.metadata.name}")
-        if found is None or found.status.get("policyGeneration") != ctx.obj.metadata.generation:
+        enactment = await ctx.get(Enactment, f"{state.metadata.name}.{ctx.obj.metadata.name}")
+        if enactment is None or enactment.status.get("policyGeneration") != ctx.obj.metadata.generation:
             return False
-        return bool(condition(found.status, "Failing").get("message", "") == verdict)
+        return bool(condition(enactment.status, "Failing").get("message", "") == verdict)
 
     async def _enact(self, ctx: Context[NodePolicy], state: NodeState, verdict: str) -> None:
         policy, name = ctx.obj, f"{state.metadata.name}.{ctx.obj.metadata.name}"
@@ -138,12 +138,12 @@ class NodeNetworks:
         status: Obj = {"policyGeneration": policy.metadata.generation, "desiredState": desired}
         set_condition(status, "Available", not verdict, "FailedToConfigure" if verdict else "SuccessfullyConfigured")
         set_condition(status, "Failing", bool(verdict), "FailedToConfigure" if verdict else "", verdict)
-        found = await ctx.get(Enactment, name)
-        if found is None:
+        enactment = await ctx.get(Enactment, name)
+        if enactment is None:
             await _make(ctx.client, Enactment(metadata=ObjectMeta(name=name)), policy, status)
         else:
-            before, found.status = kept(found), status
-            await save(ctx.client, found, before)
+            before, enactment.status = kept(enactment), status
+            await save(ctx.client, enactment, before)
         if not verdict:
             before = kept(state)
             state.status["currentState"] = applied(desired, state.status.get("currentState") or {})
@@ -152,11 +152,11 @@ class NodeNetworks:
 
 def _show(status: Obj, name: str, reason: str, message: str) -> None:
     """One of the conditions holds, the others do not."""
-    for one in TYPES:
-        if one == name:
-            set_condition(status, one, True, reason, message)
+    for condition_type in TYPES:
+        if condition_type == name:
+            set_condition(status, condition_type, True, reason, message)
         else:
-            set_condition(status, one, False, reason)
+            set_condition(status, condition_type, False, reason)
 
 
 async def _make(client: Client, made: Foreign, owner: Node | NodePolicy, status: Obj) -> None:
@@ -172,6 +172,6 @@ async def _make(client: Client, made: Foreign, owner: Node | NodePolicy, status:
     await save(client, live, {})
 
 
-def _all_policies(found: Any, caches: Caches) -> Iterable[Request]:
+def _all_policies(changed: Any, caches: Caches) -> Iterable[Request]:
     lister = caches.lister(NodePolicy)
-    return [] if lister is None else [Request("", one.metadata.name) for one in lister.list(None)]
+    return [] if lister is None else [Request("", policy.metadata.name) for policy in lister.list(None)]

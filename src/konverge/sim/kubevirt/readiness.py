@@ -39,11 +39,11 @@ class Volumes:
 
 
 async def volumes_of(ctx: Context[Instance]) -> Volumes:
-    found = Volumes()
+    volumes = Volumes()
     for name in launcher.claims_of(ctx.obj.spec).values():
         claim = await ctx.get(PersistentVolumeClaim, name)
         if claim is None or claim.metadata.deletion_timestamp is not None:
-            found.missing.append(name)
+            volumes.missing.append(name)
             continue
         owner = controller_of(claim)
         if owner is None or owner.kind != "DataVolume" or not ctx.serves(DataVolume):
@@ -51,25 +51,25 @@ async def volumes_of(ctx: Context[Instance]) -> Volumes:
         volume = await ctx.get(DataVolume, owner.name)
         phase = volume.status.get("phase", "") if volume is not None else "Succeeded"
         if phase == "Failed":
-            found.failed.append(name)
+            volumes.failed.append(name)
         elif phase == "WaitForFirstConsumer":
-            found.to_bind.append(name)
+            volumes.to_bind.append(name)
         elif phase not in GO_ON:
-            found.filling.append(name)
-    return found
+            volumes.filling.append(name)
+    return volumes
 
 
 async def obstacles(ctx: Context[Instance]) -> list[tuple[str, str]]:
     """Why a placed pod does not start: events of the kubelet, as reason and message."""
     spec, meta = ctx.obj.spec, ctx.obj.metadata
-    found = []
+    problems = []
     for place, name in launcher.attachments_of(spec, meta.namespace):
         why = _unusable(await _attachment(ctx, place, name), place, name)
         if why:
-            found.append(("FailedCreatePodSandBox", f"Failed to create pod sandbox: plugin type=multus: {why}"))
+            problems.append(("FailedCreatePodSandBox", f"Failed to create pod sandbox: plugin type=multus: {why}"))
     missing = [name for name in launcher.secrets_of(spec) if await ctx.get(Secret, name) is None]
-    found += [("FailedMount", f'MountVolume.SetUp failed: secret "{name}" not found') for name in missing]
-    return found
+    problems += [("FailedMount", f'MountVolume.SetUp failed: secret "{name}" not found') for name in missing]
+    return problems
 
 
 def _unusable(attachment: NetworkAttachment | None, place: str, name: str) -> str:

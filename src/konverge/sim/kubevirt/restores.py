@@ -126,8 +126,8 @@ class Restores:
         if instance is None or instance.status.get("phase") in ("Succeeded", "Failed"):
             return 0.0
         policy = ctx.obj.spec.get("targetReadinessPolicy", "WaitGracePeriod")
-        words = f"Waiting for target to be ready: VMI {machine.metadata.name} is running"
-        set_condition(ctx.obj.status, "Ready", False, "NotReady", words)
+        message = f"Waiting for target to be ready: VMI {machine.metadata.name} is running"
+        set_condition(ctx.obj.status, "Ready", False, "NotReady", message)
         left = self._pace.left(ctx.obj.metadata, "grace", (_GRACE, _GRACE))
         if policy == "FailImmediate" or (policy == "WaitGracePeriod" and left == 0):
             return self._fail(ctx, f"the target is not stopped: {machine.metadata.name}")
@@ -185,14 +185,21 @@ class Restores:
 
     async def _rewrite(self, ctx: Context[Restore], machine: VirtualMachine, content: SnapshotContent) -> None:
         spec = deepcopy(content.spec["source"]["virtualMachine"]["spec"])
-        names = {one["volumeName"]: self._name(ctx.obj, one) for one in content.spec["volumeBackups"]}
+        names = {
+            volume_backup["volumeName"]: self._name(ctx.obj, volume_backup)
+            for volume_backup in content.spec["volumeBackups"]
+        }
         volumes = spec["template"]["spec"].get("volumes", [])
         for volume in volumes:
             if volume["name"] in names and ctx.obj.spec.get("volumeRestorePolicy") != "InPlace":
                 volume.pop("dataVolume", None)
                 volume["persistentVolumeClaim"] = {"claimName": names[volume["name"]]}
         gone = ctx.obj.status.get("deletedDataVolumes", [])
-        templates = [one for one in spec.get("dataVolumeTemplates", []) if one["metadata"]["name"] not in gone]
+        templates = [
+            data_volume_template
+            for data_volume_template in spec.get("dataVolumeTemplates", [])
+            if data_volume_template["metadata"]["name"] not in gone
+        ]
         if "dataVolumeTemplates" in spec:
             spec["dataVolumeTemplates"] = templates
         await self._patch(ctx, machine, _halted(spec))
@@ -207,8 +214,12 @@ class Restores:
 def _restores_of(instance: Instance, caches: Caches) -> Iterable[Request]:
     """Those that may wait for an instance to stop."""
     lister, meta = caches.lister(Restore), instance.metadata
-    found = lister.list(meta.namespace) if lister is not None else []
-    return [Request(meta.namespace, one.metadata.name) for one in found if one.spec["target"]["name"] == meta.name]
+    restores = lister.list(meta.namespace) if lister is not None else []
+    return [
+        Request(meta.namespace, restore.metadata.name)
+        for restore in restores
+        if restore.spec["target"]["name"] == meta.name
+    ]
 
 
 def _halted(spec: Obj) -> Obj:

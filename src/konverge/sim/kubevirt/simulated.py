@@ -104,7 +104,7 @@ class SimulatedKubeVirt:
     def _controllers(self, part: str) -> list[Controller[Any]]:
         match part:
             case "kubevirt":
-                kinds = [one(self.pace, self.timings) for one in (Machines, Instances, Migrations)]
+                kinds = [Machine(self.pace, self.timings) for Machine in (Machines, Instances, Migrations)]
                 return [controller for kind in kinds for controller in kind.controllers()] + losses.controllers()
             case "cdi":
                 return DataVolumes(self.pace, self.timings, populator=self._populator).controllers()
@@ -131,7 +131,7 @@ class SimulatedKubeVirt:
 
 
 def _manager(client: Client, part: str, controllers: list[Controller[Any]]) -> Manager:
-    """Like those of a cluster, they never give up; and nobody wants to wait for their longest backoff."""
+    """Like those of a cluster, they never give up; and tests should not wait for their longest back-off."""
     settings = Settings(max_retries=0, max_delay=15.0)
     manager = Manager(client, name=f"{_MANAGER}-{part}", settings=settings, check_permissions=False)
     for controller in controllers:
@@ -151,4 +151,6 @@ async def _established(client: Client, name: str) -> None:
 
 
 def _serves(definition: CustomResourceDefinition) -> bool:
-    return any(one.type == "Established" and one.status == "True" for one in definition.status.conditions)
+    return any(
+        condition.type == "Established" and condition.status == "True" for condition in definition.status.conditions
+    )

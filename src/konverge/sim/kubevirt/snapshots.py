@@ -147,8 +147,8 @@ class Snapshots:
             await ctx.client.create(body, resource=SnapshotContent.resource)
         except AlreadyExists:
             ctx.log.debug("%s is there already", content)
-        names = [one["volumeName"] for one in backups]
-        others = [one["name"] for one in template.get("volumes", []) if one["name"] not in names]
+        names = [backup["volumeName"] for backup in backups]
+        others = [volume["name"] for volume in template.get("volumes", []) if volume["name"] not in names]
         status |= {
             "phase": "Succeeded",
             "readyToUse": True,

@@ -1,7 +1,7 @@
 """`subresources.kubevirt.io/v1`, which `virtctl` asks: start, stop, restart, migrate, pause and unpause.
 
 On a cluster this is an aggregated API; here the embedded server serves it itself. Consoles and other streams are left
-out: nobody is at the other end.
+out: there is no guest at the other end.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Asked:
     async def request(self, *actions: str) -> None:
         """Leave it to the controller."""
         uid = self.instance.metadata.uid if self.instance is not None else ""
-        made = [{"action": one, **({"uid": uid} if one == "Stop" else {})} for one in actions]
+        made = [{"action": action, **({"uid": uid} if action == "Stop" else {})} for action in actions]
         patch = MergePatch({"status": {"stateChangeRequests": made}})
         await self.client.patch(VirtualMachine, self.name, patch, self.namespace, subresource="status")
 
@@ -111,8 +111,8 @@ async def _migrate(asked: Asked) -> None:
     if not asked.alive:
         raise asked.refusal("VM is not running")
     meta = {"generateName": "kubevirt-migrate-vm-", "namespace": asked.namespace}
-    wish = {"apiVersion": "kubevirt.io/v1", "kind": Migration.resource.kind, "metadata": meta}
-    await asked.client.create({**wish, "spec": {"vmiName": asked.name}}, resource=Migration.resource)
+    migration = {"apiVersion": "kubevirt.io/v1", "kind": Migration.resource.kind, "metadata": meta}
+    await asked.client.create({**migration, "spec": {"vmiName": asked.name}}, resource=Migration.resource)
 
 
 # ------------------------------------------------------------------ instances
@@ -193,7 +193,7 @@ async def _answer(client: Client, action: Action, call: Call) -> Response:
     respond.settle_form(call)
     try:
         await action(asked)
-    except ApiStatusError as error:  # what our own call was refused with is what the caller is told
+    except ApiStatusError as error:  # the refusal of our own call is passed on to the caller
         raise status.ApiError(error.code, error.reason, error.message) from error
     return respond.answer(
         call, 202, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 202}

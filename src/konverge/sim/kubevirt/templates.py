@@ -73,7 +73,9 @@ def _size(domain: Obj, size: Obj | None) -> None:
 def _disks(spec: Obj) -> None:
     """A disk for each volume that has none."""
     disks = spec["domain"]["devices"].setdefault("disks", [])
-    known = {one["name"] for one in disks} | {one["name"] for one in spec["domain"]["devices"].get("filesystems", [])}
+    known = {disk["name"] for disk in disks} | {
+        filesystem["name"] for filesystem in spec["domain"]["devices"].get("filesystems", [])
+    }
     for volume in spec.get("volumes", []):
         if volume["name"] not in known:
             disks.append({"name": volume["name"], "disk": {"bus": "sata"}})
@@ -112,44 +114,50 @@ def propagated(running: Obj, wanted: Obj) -> Obj | None:
 
 def comparable(spec: Obj) -> Obj:
     """What counts of a spec when two are compared: the room to grow follows from the size at the start."""
-    found = deepcopy(spec)
-    found["domain"]["cpu"].pop("maxSockets", None)
-    found["domain"]["memory"].pop("maxGuest", None)
-    return found
+    compared = deepcopy(spec)
+    compared["domain"]["cpu"].pop("maxSockets", None)
+    compared["domain"]["memory"].pop("maxGuest", None)
+    return compared
 
 
 def _plug_networks(made: Obj, wanted: Obj) -> None:
     """New ones with a bridge or SR-IOV are plugged in; those that are to be absent are unplugged."""
-    have = {one["name"]: one for one in made["domain"]["devices"].get("interfaces", [])}
-    wish = {one["name"]: one for one in wanted["domain"]["devices"].get("interfaces", [])}
-    pluggable = [one for name, one in wish.items() if name not in have and ("bridge" in one or "sriov" in one)]
-    absent = {name for name, one in wish.items() if one.get("state") == "absent" and name in have}
+    have = {interface["name"]: interface for interface in made["domain"]["devices"].get("interfaces", [])}
+    desired = {interface["name"]: interface for interface in wanted["domain"]["devices"].get("interfaces", [])}
+    pluggable = [
+        interface
+        for name, interface in desired.items()
+        if name not in have and ("bridge" in interface or "sriov" in interface)
+    ]
+    absent = {name for name, interface in desired.items() if interface.get("state") == "absent" and name in have}
     if pluggable or absent:
         made["domain"]["devices"]["interfaces"] = [
-            *(wish[name] if name in absent else one for name, one in have.items()),
+            *(desired[name] if name in absent else interface for name, interface in have.items()),
             *pluggable,
         ]
-        names = {one["name"] for one in pluggable}
+        names = {interface["name"] for interface in pluggable}
         made["networks"] = [
             *made.get("networks", []),
-            *(one for one in wanted.get("networks", []) if one["name"] in names),
+            *(network for network in wanted.get("networks", []) if network["name"] in names),
         ]
 
 
 def _plug_volumes(made: Obj, wanted: Obj) -> None:
     """Volumes that say that they can be plugged come and go."""
-    have = {one["name"] for one in made.get("volumes", [])}
-    wish = {one["name"] for one in wanted.get("volumes", [])}
-    coming = [one for one in wanted.get("volumes", []) if one["name"] not in have and _pluggable(one)]
-    going = {one["name"] for one in made.get("volumes", []) if one["name"] not in wish and _pluggable(one)}
+    have = {volume["name"] for volume in made.get("volumes", [])}
+    desired = {volume["name"] for volume in wanted.get("volumes", [])}
+    coming = [volume for volume in wanted.get("volumes", []) if volume["name"] not in have and _pluggable(volume)]
+    going = {
+        volume["name"] for volume in made.get("volumes", []) if volume["name"] not in desired and _pluggable(volume)
+    }
     if not coming and not going:
         return
-    names = {one["name"] for one in coming}
-    disks = [one for one in made["domain"]["devices"]["disks"] if one["name"] not in going]
-    disks += [one for one in wanted["domain"]["devices"]["disks"] if one["name"] in names]
+    names = {volume["name"] for volume in coming}
+    disks = [disk for disk in made["domain"]["devices"]["disks"] if disk["name"] not in going]
+    disks += [disk for disk in wanted["domain"]["devices"]["disks"] if disk["name"] in names]
     made["domain"]["devices"]["disks"] = disks
-    made["volumes"] = [*(one for one in made.get("volumes", []) if one["name"] not in going), *coming]
+    made["volumes"] = [*(volume for volume in made.get("volumes", []) if volume["name"] not in going), *coming]
 
 
 def _pluggable(volume: Obj) -> bool:
-    return any(isinstance(one, dict) and one.get("hotpluggable") for one in volume.values())
+    return any(isinstance(source, dict) and source.get("hotpluggable") for source in volume.values())

@@ -47,7 +47,7 @@ class Timings:
     network: Span = (4.0, 8.0)
     """A node that takes on another network."""
     retry: Span = (5.0, 5.0)
-    """Until something is looked at again that nobody tells of."""
+    """Until something is looked at again that no event announces."""
 
 
 QUICK = Timings(
@@ -93,7 +93,7 @@ class Pace:
         return (meta.uid, step) in self._due
 
     def again(self, meta: ObjectMeta, step: str) -> None:
-        """The next question begins this step anew."""
+        """The next call starts this step again."""
         self._due.pop((meta.uid, step), None)
 
     def _tidy(self, now: float) -> None:
@@ -102,9 +102,9 @@ class Pace:
             self._due = {key: due for key, due in self._due.items() if due > now - 3600}
 
 
-def seconds(words: Mapping[str, str], name: str, default: float) -> float:
-    """A number of seconds among the words of a fault."""
+def seconds(settings: Mapping[str, str], name: str, default: float) -> float:
+    """A number of seconds among the settings of a fault."""
     try:
-        return float(words.get(name, default))
+        return float(settings.get(name, default))
     except ValueError:
         return default

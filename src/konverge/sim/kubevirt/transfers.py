@@ -12,7 +12,7 @@ from konverge.sim.kubevirt.kinds import DataVolume, set_condition
 from konverge.sim.kubevirt.timings import Pace, Span, Timings
 
 UPLOADED = "sim.konverge.dev/uploaded"
-"""The annotation of a DataVolume that says that somebody has uploaded into it."""
+"""The annotation of a DataVolume that says that data has been uploaded into it."""
 _CLONES = ("pvc", "snapshot")
 _LOOKS = 4
 """How often progress is reported."""
@@ -26,7 +26,7 @@ _TOLD = {
 
 
 def phase(ctx: Context[DataVolume], word: str) -> None:
-    """Say it in the status, and tell it once."""
+    """Write it into the status, and emit one Event."""
     status, name = ctx.obj.status, ctx.obj.metadata.name
     if status.get("phase") == word:
         return
@@ -35,12 +35,12 @@ def phase(ctx: Context[DataVolume], word: str) -> None:
     if word != "Succeeded":
         set_condition(status, "Ready", False, "TransferRunning" if "Progress" in word else word)
     if text:
-        told = {"Succeeded": "ImportSucceeded", "Failed": "ImportFailed"}.get(word, word)
-        ctx.event(told, text, type="Warning" if word == "Failed" else "Normal")
+        reason = {"Succeeded": "ImportSucceeded", "Failed": "ImportFailed"}.get(word, word)
+        ctx.event(reason, text, type="Warning" if word == "Failed" else "Normal")
 
 
 class Transfers:
-    """Where a transfer is, and when it goes on. Steps belong to the claim: another claim begins anew."""
+    """Where a transfer is, and when it goes on. Steps belong to the claim: another claim starts from the beginning."""
 
     def __init__(self, pace: Pace, timings: Timings) -> None:
         self._pace = pace

@@ -31,8 +31,8 @@ def _name(volume: Obj, claim: Obj | None) -> Iterator[Problem]:
     if len(meta["name"]) > 253:
         yield "metadata.name", "Name of data volume cannot be more than 253 characters"
     owned = any(
-        one.get("kind") == "DataVolume" and one.get("name") == meta["name"]
-        for one in ((claim or {}).get("metadata") or {}).get("ownerReferences", [])
+        owner_reference.get("kind") == "DataVolume" and owner_reference.get("name") == meta["name"]
+        for owner_reference in ((claim or {}).get("metadata") or {}).get("ownerReferences", [])
     )
     adopts = (meta.get("annotations") or {}).get(ADOPTION) == "true"
     if claim is not None and not owned and not adopts:
@@ -68,10 +68,10 @@ def _shape(spec: Obj) -> Iterator[Problem]:
         yield "spec", "Specify either PVC or Storage in DataVolume"
         return
     path = "spec.pvc" if "pvc" in spec else "spec.storage"
-    wish = spec.get("pvc") or spec.get("storage") or {}
-    if "pvc" in spec and len(wish.get("accessModes", [])) != 1:
+    requested = spec.get("pvc") or spec.get("storage") or {}
+    if "pvc" in spec and len(requested.get("accessModes", [])) != 1:
         yield f"{path}.accessModes", "PVC accessModes must be exactly one"
-    size = ((wish.get("resources") or {}).get("requests") or {}).get("storage")
+    size = ((requested.get("resources") or {}).get("requests") or {}).get("storage")
     clones = "sourceRef" in spec or any(word in (spec.get("source") or {}) for word in _CLONES)
     if size is None:
         if "pvc" in spec or not clones:

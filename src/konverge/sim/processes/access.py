@@ -1,4 +1,4 @@
-"""How a process finds the API server: there is no cluster IP to reach it by, so it is told the real address.
+"""How a process finds the API server: there is no cluster IP to reach it by, so it gets the real address.
 
 Client libraries that insist on the usual path of the token will not find it; all know KUBECONFIG.
 """
@@ -18,11 +18,14 @@ SERVICE = ("default", "kubernetes")
 
 def server(slices: Iterable[EndpointSlice]) -> tuple[str, int] | None:
     """Address and port of the API server, if it listens."""
-    for one in slices:
-        if (one.metadata.namespace, one.metadata.labels.get("kubernetes.io/service-name")) == SERVICE:
-            for endpoint in one.endpoints:
-                if endpoint.addresses and one.ports and one.ports[0].port:
-                    return endpoint.addresses[0], one.ports[0].port
+    for endpoint_slice in slices:
+        if (
+            endpoint_slice.metadata.namespace,
+            endpoint_slice.metadata.labels.get("kubernetes.io/service-name"),
+        ) == SERVICE:
+            for endpoint in endpoint_slice.endpoints:
+                if endpoint.addresses and endpoint_slice.ports and endpoint_slice.ports[0].port:
+                    return endpoint.addresses[0], endpoint_slice.ports[0].port
     return None
 
 
@@ -50,7 +53,7 @@ def token_mount(pod: Pod, spec: Container) -> str:
         for part in (volume.projected.sources if volume.projected is not None else ())
         if part.service_account_token is not None
     }
-    return next((one.mount_path for one in spec.volume_mounts if one.name in with_token), "")
+    return next((volume_mount.mount_path for volume_mount in spec.volume_mounts if volume_mount.name in with_token), "")
 
 
 def kubeconfig(pod: Pod, mounts: Mounts, mounted: str, address: str, port: int) -> str:

@@ -20,7 +20,7 @@ _MODE = 0o644
 
 
 class MountError(Exception):
-    """A volume that cannot be there as things are; the words are the kubelet's where it has any."""
+    """A volume that cannot be mounted; the message is the kubelet's where it has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,11 @@ def is_made_of_objects(volume: Volume) -> bool:
 async def files(volume: Volume, itself: Self, source: Source) -> Files:
     """The files of such a volume. Raises MountError."""
     if volume.config_map is not None:
-        one = volume.config_map
-        data = await source.config_map_data(one.name or "")
-        return _picked(data, "configmap", one.name or "", one.items, one.optional, one.default_mode)
+        config_map = volume.config_map
+        data = await source.config_map_data(config_map.name or "")
+        return _picked(
+            data, "configmap", config_map.name or "", config_map.items, config_map.optional, config_map.default_mode
+        )
     if volume.secret is not None:
         secret = volume.secret
         name = secret.secret_name or ""
@@ -59,18 +61,18 @@ async def files(volume: Volume, itself: Self, source: Source) -> Files:
         return _picked(keys, "secret", name, secret.items, secret.optional, secret.default_mode)
     if volume.downward_api is not None:
         return _downward(volume.downward_api.items, itself, volume.downward_api.default_mode)
-    found: Files = {}
+    contents: Files = {}
     if volume.projected is not None:
         for part in volume.projected.sources:
-            found |= await _projected(part, itself, source, volume.projected.default_mode)
-    return found
+            contents |= await _projected(part, itself, source, volume.projected.default_mode)
+    return contents
 
 
 async def _projected(part: VolumeProjection, itself: Self, source: Source, mode: int | None) -> Files:
     if part.config_map is not None:
-        one = part.config_map
-        data = await source.config_map_data(one.name or "")
-        return _picked(data, "configmap", one.name or "", one.items, one.optional, mode)
+        config_map = part.config_map
+        data = await source.config_map_data(config_map.name or "")
+        return _picked(data, "configmap", config_map.name or "", config_map.items, config_map.optional, mode)
     if part.secret is not None:
         secret = part.secret
         keys = await source.secret(secret.name or "")
@@ -102,17 +104,17 @@ def _picked(
     usual = _MODE if mode is None else mode
     if not items:
         return {key: File(value, usual) for key, value in data.items()}
-    found: Files = {}
+    contents: Files = {}
     for item in items:
         if item.key in data:
-            found[item.path] = File(data[item.key], usual if item.mode is None else item.mode)
+            contents[item.path] = File(data[item.key], usual if item.mode is None else item.mode)
         elif not optional:
             raise MountError(f"references non-existent {kind} key: {item.key}")
-    return found
+    return contents
 
 
 def _downward(items: Sequence[DownwardAPIVolumeFile], itself: Self, mode: int | None) -> Files:
-    found: Files = {}
+    contents: Files = {}
     for item in items:
         text = ""
         if item.field_ref is not None:
@@ -120,5 +122,5 @@ def _downward(items: Sequence[DownwardAPIVolumeFile], itself: Self, mode: int | 
         elif item.resource_field_ref is not None:
             text = itself.amount(item.resource_field_ref, item.resource_field_ref.container_name or "")
         usual = _MODE if mode is None else mode
-        found[item.path] = File(text.encode(), usual if item.mode is None else item.mode)
-    return found
+        contents[item.path] = File(text.encode(), usual if item.mode is None else item.mode)
+    return contents

@@ -31,7 +31,7 @@ def make_folder(path: Path) -> Path:
 
 
 def write_private(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Write a file anew; who reads it sees the old or the new, never half."""
+    """Replace a file; a reader sees the old or the new contents, never half."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(data)
@@ -46,12 +46,12 @@ def write_volume(folder: Path, files: Files) -> bool:
     _check_paths(files)
     link = folder / DATA
     old = folder / link.readlink() if link.is_symlink() else None
-    if old is not None and _held(old) == {path: (one.data, one.mode & 0o700) for path, one in files.items()}:
+    if old is not None and _held(old) == {path: (file.data, file.mode & 0o700) for path, file in files.items()}:
         return False
     new = make_folder(folder / f"..{secrets.token_hex(8)}")
-    for path, one in files.items():
+    for path, file in files.items():
         make_folder((new / path).parent)
-        write_private(new / path, one.data, one.mode)
+        write_private(new / path, file.data, file.mode)
     beside = folder / f"{DATA}_tmp"
     beside.unlink(missing_ok=True)
     beside.symlink_to(new.name)
@@ -71,11 +71,11 @@ def _check_paths(files: Files) -> None:
 
 
 def _held(folder: Path) -> dict[str, tuple[bytes, int]]:
-    found = {}
+    held = {}
     for path in folder.rglob("*"):
         if path.is_file():
-            found[path.relative_to(folder).as_posix()] = (path.read_bytes(), path.stat().st_mode & 0o700)
-    return found
+            held[path.relative_to(folder).as_posix()] = (path.read_bytes(), path.stat().st_mode & 0o700)
+    return held
 
 
 def _show(folder: Path, names: set[str]) -> None:

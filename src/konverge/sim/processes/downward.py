@@ -66,7 +66,12 @@ class Self:
 
     def _asked(self, container: str, which: str, name: str) -> Quantity:
         spec: Container | None = next(
-            (one for one in (*self.pod.spec.containers, *self.pod.spec.init_containers) if one.name == container), None
+            (
+                declared
+                for declared in (*self.pod.spec.containers, *self.pod.spec.init_containers)
+                if declared.name == container
+            ),
+            None,
         )
         asked: Mapping[str, Quantity] = {}
         if spec is not None and spec.resources is not None:

@@ -15,7 +15,7 @@ _NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 
 
 class ConfigError(Exception):
-    """A container that cannot be made as things are; the words are the kubelet's."""
+    """A container that cannot be created; the message is the kubelet's."""
 
 
 class Objects(Protocol):
@@ -33,29 +33,29 @@ def expand(text: str, known: Mapping[str, str]) -> str:
     '1-$(A)-$(B)'
     """
 
-    def value(found: re.Match[str]) -> str:
-        name = found[1]
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
         if name is None:
             return "$"
-        return known.get(name, found[0])
+        return known.get(name, match[0])
 
     return _REFERENCE.sub(value, text)
 
 
 async def container_env(spec: Container, itself: Self, objects: Objects, services: Mapping[str, str]) -> dict[str, str]:
     """All variables that the container's spec leads to. Raises ConfigError."""
-    found = dict(services)
+    variables = dict(services)
     for source in spec.env_from:
-        found |= await _from(source, objects)
-    for one in spec.env:
-        if one.value_from is not None:
-            value = await _value_from(one.value_from, spec, itself, objects)
+        variables |= await _from(source, objects)
+    for variable in spec.env:
+        if variable.value_from is not None:
+            value = await _value_from(variable.value_from, spec, itself, objects)
             if value is None:
                 continue
         else:
-            value = expand(one.value or "", found)
-        found[one.name] = value
-    return found
+            value = expand(variable.value or "", variables)
+        variables[variable.name] = value
+    return variables
 
 
 async def _from(source: EnvFromSource, objects: Objects) -> dict[str, str]:
@@ -113,28 +113,28 @@ def decoded(data: Mapping[str, str]) -> dict[str, bytes]:
 
 
 def service_env(services: Iterable[Service]) -> dict[str, str]:
-    """The variables that tell of services, as `docker --link` once made them."""
-    found: dict[str, str] = {}
-    for service in sorted(services, key=lambda one: one.metadata.name):
+    """The variables that describe services, as `docker --link` once made them."""
+    variables: dict[str, str] = {}
+    for service in sorted(services, key=lambda service: service.metadata.name):
         address = service.spec.cluster_ip
         if address and address != "None" and service.spec.ports:
-            found |= _links(service, address)
-    return found
+            variables |= _links(service, address)
+    return variables
 
 
 def _links(service: Service, address: str) -> dict[str, str]:
     name = service.metadata.name.upper().replace("-", "_")
     first = service.spec.ports[0]
-    found = {f"{name}_SERVICE_HOST": address, f"{name}_SERVICE_PORT": str(first.port)}
+    links = {f"{name}_SERVICE_HOST": address, f"{name}_SERVICE_PORT": str(first.port)}
     for port in service.spec.ports:
         if port.name:
-            found[f"{name}_SERVICE_PORT_{port.name.upper().replace('-', '_')}"] = str(port.port)
-    found[f"{name}_PORT"] = f"{(first.protocol or 'TCP').lower()}://{address}:{first.port}"
+            links[f"{name}_SERVICE_PORT_{port.name.upper().replace('-', '_')}"] = str(port.port)
+    links[f"{name}_PORT"] = f"{(first.protocol or 'TCP').lower()}://{address}:{first.port}"
     for port in service.spec.ports:
         protocol = port.protocol or "TCP"
         prefix = f"{name}_PORT_{port.port}_{protocol}"
-        found[prefix] = f"{protocol.lower()}://{address}:{port.port}"
-        found[f"{prefix}_PROTO"] = protocol.lower()
-        found[f"{prefix}_PORT"] = str(port.port)
-        found[f"{prefix}_ADDR"] = address
-    return found
+        links[prefix] = f"{protocol.lower()}://{address}:{port.port}"
+        links[f"{prefix}_PROTO"] = protocol.lower()
+        links[f"{prefix}_PORT"] = str(port.port)
+        links[f"{prefix}_ADDR"] = address
+    return links

@@ -19,33 +19,33 @@ Runner = Callable[[Sequence[str], float], Awaitable[tuple[int, bytes]]]
 
 
 class HandlerError(Exception):
-    """The probe or hook failed; the words are the kubelet's."""
+    """The probe or hook failed; the message is the kubelet's."""
 
 
-async def probe(wish: Probe, spec: Container, address: str, run: Runner) -> None:
+async def probe(action: Probe, spec: Container, address: str, run: Runner) -> None:
     """Raises HandlerError."""
-    seconds = float(wish.timeout_seconds or 1)
-    if wish.exec is not None:
-        await _command(wish.exec.command, seconds, run)
-    elif wish.http_get is not None:
-        await _http(wish.http_get, spec, address, seconds, f"kube-probe/{MINOR_VERSION}")
-    elif wish.tcp_socket is not None:
-        port = port_number(wish.tcp_socket.port, spec)
-        await _connect(wish.tcp_socket.host or address, port, seconds)
-    elif wish.grpc is not None:
-        await _connect(address, wish.grpc.port, seconds)
+    seconds = float(action.timeout_seconds or 1)
+    if action.exec is not None:
+        await _command(action.exec.command, seconds, run)
+    elif action.http_get is not None:
+        await _http(action.http_get, spec, address, seconds, f"kube-probe/{MINOR_VERSION}")
+    elif action.tcp_socket is not None:
+        port = port_number(action.tcp_socket.port, spec)
+        await _connect(action.tcp_socket.host or address, port, seconds)
+    elif action.grpc is not None:
+        await _connect(address, action.grpc.port, seconds)
 
 
-async def hook(wish: LifecycleHandler, spec: Container, address: str, run: Runner, seconds: float) -> None:
+async def hook(action: LifecycleHandler, spec: Container, address: str, run: Runner, seconds: float) -> None:
     """Raises HandlerError."""
-    if wish.exec is not None:
-        await _command(wish.exec.command, seconds, run)
-    elif wish.http_get is not None:
-        await _http(wish.http_get, spec, address, seconds, f"kube-lifecycle/{MINOR_VERSION}")
-    elif wish.tcp_socket is not None:
-        await _connect(wish.tcp_socket.host or address, port_number(wish.tcp_socket.port, spec), seconds)
-    elif wish.sleep is not None:
-        await asyncio.sleep(min(wish.sleep.seconds, seconds))
+    if action.exec is not None:
+        await _command(action.exec.command, seconds, run)
+    elif action.http_get is not None:
+        await _http(action.http_get, spec, address, seconds, f"kube-lifecycle/{MINOR_VERSION}")
+    elif action.tcp_socket is not None:
+        await _connect(action.tcp_socket.host or address, port_number(action.tcp_socket.port, spec), seconds)
+    elif action.sleep is not None:
+        await asyncio.sleep(min(action.sleep.seconds, seconds))
 
 
 def port_number(port: int | str, spec: Container) -> int:
@@ -53,9 +53,9 @@ def port_number(port: int | str, spec: Container) -> int:
     text = str(port)
     if text.isdigit():
         return int(text)
-    for one in spec.ports:
-        if one.name == text:
-            return one.container_port
+    for declared in spec.ports:
+        if declared.name == text:
+            return declared.container_port
     raise HandlerError(f"couldn't find port: {text}")
 
 
@@ -72,26 +72,26 @@ async def _connect(host: str, port: int, seconds: float) -> None:
     except TimeoutError:
         raise HandlerError(f"dial tcp {host}:{port}: i/o timeout") from None
     except OSError as error:
-        raise HandlerError(f"dial tcp {host}:{port}: connect: {_words(error)}") from None
+        raise HandlerError(f"dial tcp {host}:{port}: connect: {_error_text(error)}") from None
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
 
 
-async def _http(wish: HTTPGetAction, spec: Container, address: str, seconds: float, agent: str) -> None:
-    scheme = (wish.scheme or "HTTP").lower()
-    host, port = wish.host or address, port_number(wish.port, spec)
-    path = wish.path or "/"
+async def _http(action: HTTPGetAction, spec: Container, address: str, seconds: float, agent: str) -> None:
+    scheme = (action.scheme or "HTTP").lower()
+    host, port = action.host or address, port_number(action.port, spec)
+    path = action.path or "/"
     path = path if path.startswith("/") else f"/{path}"
-    status = await _get(scheme, host, port, path, _fields(wish, agent), seconds)
+    status = await _get(scheme, host, port, path, _fields(action, agent), seconds)
     if not 200 <= status < 400:
         raise HandlerError(f"HTTP probe failed with statuscode: {status}")
 
 
-def _fields(wish: HTTPGetAction, agent: str) -> Headers:
+def _fields(action: HTTPGetAction, agent: str) -> Headers:
     headers = Headers()
-    for one in wish.http_headers:
-        headers.add(one.name, one.value)
+    for http_header in action.http_headers:
+        headers.add(http_header.name, http_header.value)
     for name, value in (("user-agent", agent), ("accept", "*/*")):
         if name not in headers:
             headers.add(name, value)
@@ -113,9 +113,9 @@ async def _get(scheme: str, host: str, port: int, path: str, headers: Headers, s
         raise HandlerError(f'Get "{url}{path}": context deadline exceeded') from None
     except WireError as error:
         cause = error.__cause__
-        words = f"dial tcp {host}:{port}: connect: {_words(cause)}" if isinstance(cause, OSError) else str(error)
-        raise HandlerError(f'Get "{url}{path}": {words}') from None
+        message = f"dial tcp {host}:{port}: connect: {_error_text(cause)}" if isinstance(cause, OSError) else str(error)
+        raise HandlerError(f'Get "{url}{path}": {message}') from None
 
 
-def _words(error: OSError) -> str:
+def _error_text(error: OSError) -> str:
     return os.strerror(error.errno).lower() if error.errno else str(error)

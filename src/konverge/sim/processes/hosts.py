@@ -33,7 +33,7 @@ def text(itself: Self, pods: Iterable[Pod], services: Iterable[Service], slices:
 
 def _pods(namespace: str, uid: str, pods: Iterable[Pod]) -> list[str]:
     lines = []
-    for pod in sorted(pods, key=lambda one: (one.metadata.namespace, one.metadata.name)):
+    for pod in sorted(pods, key=lambda pod: (pod.metadata.namespace, pod.metadata.name)):
         meta, spec, address = pod.metadata, pod.spec, pod.status.pod_ip
         if not spec.hostname or not spec.subdomain or not address or pod.status.phase in ("Succeeded", "Failed"):
             continue
@@ -44,17 +44,19 @@ def _pods(namespace: str, uid: str, pods: Iterable[Pod]) -> list[str]:
 
 def _services(namespace: str, services: Iterable[Service], slices: Iterable[EndpointSlice]) -> list[str]:
     addresses: dict[tuple[str, str], list[str]] = {}
-    for one in slices:
-        key = (one.metadata.namespace, one.metadata.labels.get(_SERVICE, ""))
-        for endpoint in one.endpoints:
+    for endpoint_slice in slices:
+        key = (endpoint_slice.metadata.namespace, endpoint_slice.metadata.labels.get(_SERVICE, ""))
+        for endpoint in endpoint_slice.endpoints:
             if endpoint.conditions is None or endpoint.conditions.ready is not False:
                 addresses.setdefault(key, []).extend(endpoint.addresses)
     lines: list[str] = []
-    for service in sorted(services, key=lambda one: (one.metadata.namespace, one.metadata.name)):
+    for service in sorted(
+        services, key=lambda endpoint_slice: (endpoint_slice.metadata.namespace, endpoint_slice.metadata.name)
+    ):
         meta = service.metadata
         names = " ".join(_names(meta.name, meta.namespace, namespace))
-        found = sorted(set(addresses.get((meta.namespace, meta.name), ())))
-        lines += [f"{address} {names}" for address in found]
+        members = sorted(set(addresses.get((meta.namespace, meta.name), ())))
+        lines += [f"{address} {names}" for address in members]
     return lines
 
 

@@ -55,14 +55,14 @@ class LogFile:
         """The file of each position, oldest first: (position, number of the file)."""
 
     def _existing(self) -> list[tuple[int, int]]:
-        found, position = [], 0
+        existing, position = [], 0
         for number in range(self._files - 1, -1, -1):
             path = self._numbered(number)
             if path.exists():
-                found.append((position, number))
+                existing.append((position, number))
                 position += path.stat().st_size
         self.end_position = position
-        return found
+        return existing
 
     def _numbered(self, number: int) -> Path:
         return self.path if number == 0 else self.path.with_name(f"{self.path.name}.{number}")
@@ -143,7 +143,7 @@ class LogFile:
         if not self._starts or position >= self.end_position:
             return b"", position
         position = max(position, self._starts[0][0])
-        start, number = next(one for one in reversed(self._starts) if one[0] <= position)
+        start, number = next(start for start in reversed(self._starts) if start[0] <= position)
         following = [begin for begin, _ in self._starts if begin > start]
         end = following[0] if following else self.end_position
         with self._numbered(number).open("rb") as file:

@@ -15,7 +15,7 @@ Query = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class LogOptions:
     """What is asked of a log."""
 
     follow: bool = False
@@ -28,7 +28,7 @@ class Wish:
     stream: bytes = b""
 
 
-def read_wish(query: Query) -> Wish:
+def read_options(query: Query) -> LogOptions:
     """From the query of a request, which the API server has checked."""
 
     def text(name: str) -> str:
@@ -47,7 +47,7 @@ def read_wish(query: Query) -> Wish:
     elif text("sinceTime"):
         since = parse_time(text("sinceTime")).strftime("%Y-%m-%dT%H:%M:%S.%f")
     stream = text("stream").lower()
-    return Wish(
+    return LogOptions(
         follow=truth("follow"),
         previous=truth("previous"),
         timestamps=truth("timestamps"),
@@ -58,21 +58,21 @@ def read_wish(query: Query) -> Wish:
     )
 
 
-def producer(log: LogFile, wish: Wish) -> Producer:
+def producer(log: LogFile, options: LogOptions) -> Producer:
     async def produce(sink: Sink) -> None:
-        position = log.tail(wish.tail) if wish.tail is not None else 0
-        last, rest, left = log.end_position, b"", wish.limit
+        position = log.tail(options.tail) if options.tail is not None else 0
+        last, rest, left = log.end_position, b"", options.limit
         while left is None or left > 0:
             data, position = log.read(position)
             if data:
                 whole, line_break, rest = (rest + data).rpartition(b"\n")
-                text = _shown(whole + line_break, wish)
+                text = _shown(whole + line_break, options)
                 sink.write(text if left is None else text[:left])
                 left = None if left is None else left - len(text)
                 await sink.drain()
-                if not wish.follow and position >= last:
+                if not options.follow and position >= last:
                     return
-            elif log.ended or not wish.follow:
+            elif log.ended or not options.follow:
                 return
             else:
                 await log.changed()
@@ -80,10 +80,10 @@ def producer(log: LogFile, wish: Wish) -> Producer:
     return produce
 
 
-def _shown(data: bytes, wish: Wish) -> bytes:
+def _shown(data: bytes, options: LogOptions) -> bytes:
     parts = []
-    for one in entries(data):
-        if one.time < wish.since or (wish.stream and one.stream != wish.stream):
+    for entry in entries(data):
+        if entry.time < options.since or (options.stream and entry.stream != options.stream):
             continue
-        parts.append(one.time + b" " + one.body if wish.timestamps else one.body)
+        parts.append(entry.time + b" " + entry.body if options.timestamps else entry.body)
     return b"".join(parts)

@@ -11,7 +11,7 @@ from konverge.objects.kinds.core_v1 import ConfigMap, Pod, Secret, ServiceAccoun
 from konverge.objects.times import parse_time
 
 _FRESH = 0.8
-"""A token is made anew when so much of its life is over."""
+"""A token is renewed when so much of its life is over."""
 
 
 class Lookup:
@@ -22,7 +22,7 @@ class Lookup:
         self._pod = pod
         self._tokens: dict[tuple[str, int], tuple[bytes, float]] = {}
         self.next_token = float("inf")
-        """When the first of the tokens should be made anew."""
+        """When the first of the tokens should be renewed."""
 
     async def config_map(self, name: str) -> dict[str, str] | None:
         try:
@@ -32,18 +32,18 @@ class Lookup:
 
     async def config_map_data(self, name: str) -> dict[str, bytes] | None:
         try:
-            found = await self._client.get(ConfigMap, name, self._pod.metadata.namespace)
+            config_map = await self._client.get(ConfigMap, name, self._pod.metadata.namespace)
         except NotFound:
             return None
-        plain = {key: value.encode() for key, value in found.data.items()}
-        return plain | {key: b64decode(value) for key, value in found.binary_data.items()}
+        plain = {key: value.encode() for key, value in config_map.data.items()}
+        return plain | {key: b64decode(value) for key, value in config_map.binary_data.items()}
 
     async def secret(self, name: str) -> dict[str, bytes] | None:
         try:
-            found = await self._client.get(Secret, name, self._pod.metadata.namespace)
+            secret = await self._client.get(Secret, name, self._pod.metadata.namespace)
         except NotFound:
             return None
-        return {key: b64decode(value) for key, value in found.data.items()}
+        return {key: b64decode(value) for key, value in secret.data.items()}
 
     async def token(self, audience: str, seconds: int) -> bytes:
         key = (audience, seconds)
@@ -56,10 +56,10 @@ class Lookup:
     async def _issue(self, audience: str, seconds: int) -> tuple[bytes, float]:
         meta, spec = self._pod.metadata, self._pod.spec
         bound = {"kind": "Pod", "apiVersion": "v1", "name": meta.name, "uid": meta.uid}
-        wish: dict[str, Any] = {"expirationSeconds": max(seconds, 600), "boundObjectRef": bound}
+        token_spec: dict[str, Any] = {"expirationSeconds": max(seconds, 600), "boundObjectRef": bound}
         if audience:
-            wish["audiences"] = [audience]
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": wish}
+            token_spec["audiences"] = [audience]
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": token_spec}
         account = spec.service_account_name or "default"
         made = await self._client.create_sub(ServiceAccount, account, "token", body, meta.namespace)
         now = clock.now()

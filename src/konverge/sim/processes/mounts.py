@@ -46,7 +46,7 @@ class Mounts:
             return text
         paths = sorted((str(path) for path in self._real), key=len, reverse=True)
         pattern = _BEFORE + "(" + "|".join(map(re.escape, paths)) + ")" + _AFTER
-        return re.sub(pattern, lambda found: str(self._real[PurePosixPath(found[1])]), text)
+        return re.sub(pattern, lambda match: str(self._real[PurePosixPath(match[1])]), text)
 
     def add(self, path: str, real: Path) -> None:
         where = PurePosixPath(path)
@@ -63,11 +63,13 @@ def prepare(home: Path, spec: Container, volumes: Mapping[str, tuple[Path, bool]
     disk.remove(mounts.root)
     disk.remove(home / "subpaths")
     disk.make_folder(mounts.root)
-    for number, one in enumerate(sorted(spec.volume_mounts, key=lambda one: len(PurePosixPath(one.mount_path).parts))):
-        if one.name not in volumes:
-            raise MountError(f'there is no volume "{one.name}"')
-        folder, of_objects = volumes[one.name]
-        mounts.add(one.mount_path, _shown(one, folder, of_objects, home / "subpaths" / str(number), env))
+    for number, mount in enumerate(
+        sorted(spec.volume_mounts, key=lambda mount: len(PurePosixPath(mount.mount_path).parts))
+    ):
+        if mount.name not in volumes:
+            raise MountError(f'there is no volume "{mount.name}"')
+        folder, of_objects = volumes[mount.name]
+        mounts.add(mount.mount_path, _shown(mount, folder, of_objects, home / "subpaths" / str(number), env))
     log = home / "termination-log"
     disk.write_private(log, b"")
     mounts.add(spec.termination_message_path or TERMINATION_LOG, log)

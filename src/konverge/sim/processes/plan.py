@@ -28,14 +28,14 @@ class Plan:
     cwd: Path
     volumes: Path
 
-    def own_words(self, words: Sequence[str]) -> list[str]:
+    def own_words(self, arguments: Sequence[str]) -> list[str]:
         """A command of the container's own (a probe, a hook), as it is to be run here."""
-        return [self.mounts.translate(word) if self.rule.translate else word for word in words]
+        return [self.mounts.translate(word) if self.rule.translate else word for word in arguments]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The files that a container of the pod is told of."""
+    """The files whose paths a container of the pod gets."""
 
     volumes: Path
     hosts: Path
@@ -53,37 +53,37 @@ def make(
     spec: Container, rule: ProcessRule, itself: Self, mounts: Mounts, env: Mapping[str, str], place: Place
 ) -> Plan:
     """`env` is what the container's spec leads to, on top of `base_env`. Raises ConfigError."""
-    words = _Words(spec, itself, mounts, env, place)
+    texts = _Words(spec, itself, mounts, env, place)
     if rule.translate:
         env = {name: mounts.translate(value) for name, value in env.items()}
-    whole = {**env, **{name: words(value) for name, value in rule.env.items()}}
+    whole = {**env, **{name: texts(value) for name, value in rule.env.items()}}
     own = [expand(word, whole) for word in spec.command]
     args = [expand(word, whole) for word in spec.args]
     if rule.translate:
         own, args = [mounts.translate(word) for word in own], [mounts.translate(word) for word in args]
-    command = _command(rule, [(word, words(word)) for word in rule.command], own, args)
-    return Plan(spec, rule, mounts, whole, command, _cwd(spec, rule, mounts, words), place.volumes)
+    command = _command(rule, [(word, texts(word)) for word in rule.command], own, args)
+    return Plan(spec, rule, mounts, whole, command, _cwd(spec, rule, mounts, texts), place.volumes)
 
 
 def _command(rule: ProcessRule, ours: Sequence[tuple[str, str]], own: Sequence[str], args: Sequence[str]) -> list[str]:
     if rule.container_command == "replace" and own:
         return [*own, *args]
-    found: list[str] = []
+    command: list[str] = []
     given = list(args) if rule.container_args == "append" else []
     placed = False
     for template, word in ours:
         if template == templates.ARGS:
-            found, placed = found + given, True
+            command, placed = command + given, True
         else:
-            found.append(word)
+            command.append(word)
     if rule.container_command == "append":
-        found += own
-    return found if placed else found + given
+        command += own
+    return command if placed else command + given
 
 
-def _cwd(spec: Container, rule: ProcessRule, mounts: Mounts, words: _Words) -> Path:
+def _cwd(spec: Container, rule: ProcessRule, mounts: Mounts, texts: _Words) -> Path:
     if rule.workdir:
-        return Path(words(rule.workdir))
+        return Path(texts(rule.workdir))
     if spec.working_dir and mounts.is_mounted(spec.working_dir):
         return mounts.locate(spec.working_dir)
     return disk.make_folder(mounts.locate(spec.working_dir or "/"))
@@ -122,10 +122,10 @@ class _Words:
         return templates.expand(text, self._plain, self._with_argument)
 
     def _port(self, name: str) -> str:
-        for one in self._spec.ports:
-            if one.name == name:
-                return str(one.container_port)
-        known = ", ".join(one.name for one in self._spec.ports if one.name) or "none with a name"
+        for port in self._spec.ports:
+            if port.name == name:
+                return str(port.container_port)
+        known = ", ".join(port.name for port in self._spec.ports if port.name) or "none with a name"
         raise ConfigError(f"the image's process rule asks for port {name!r}; the container has {known}")
 
     def _mount(self, path: str) -> str:

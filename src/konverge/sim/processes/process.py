@@ -1,7 +1,7 @@
-"""One process: a session of its own, its output line by line to whoever keeps it, its end as an exit code.
+"""One process: a session of its own, its output line by line to a callback, its end as an exit code.
 
-`Spawner` starts processes and tells the warden of each. Exit codes are those of a shell: 128 and the signal's number
-for a process that a signal ended.
+`Spawner` starts processes and registers each with the warden. Exit codes are those of a shell: 128 and the signal's
+number for a process that a signal ended.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Output = Callable[[int, bytes], None]
 
 
 class StartError(Exception):
-    """The program cannot be run; the words are those of a container engine."""
+    """The program cannot be run; the message is that of a container engine."""
 
 
 class Process(asyncio.SubprocessProtocol):
@@ -154,16 +154,23 @@ class Spawner:
         pipe, none = subprocess.PIPE, subprocess.DEVNULL
         plain: dict[str, Any] = {"stdin": pipe if stdin else none, "stdout": pipe, "stderr": pipe}
         streams = plain if terminal is None else dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
-        words = [*_PYTHON, str(_HERE / "trampoline.py"), str(os.getpid()), "tty" if terminal is not None else "-"]
+        arguments = [*_PYTHON, str(_HERE / "trampoline.py"), str(os.getpid()), "tty" if terminal is not None else "-"]
         loop = asyncio.get_running_loop()
         starting: asyncio.Future[Any] = asyncio.ensure_future(
             loop.subprocess_exec(
-                lambda: process, *words, program, *command, env=dict(env), cwd=cwd, start_new_session=True, **streams
+                lambda: process,
+                *arguments,
+                program,
+                *command,
+                env=dict(env),
+                cwd=cwd,
+                start_new_session=True,
+                **streams,
             )
         )
         try:
             await asyncio.shield(starting)
-        except asyncio.CancelledError:  # a process that nobody knows must not be left
+        except asyncio.CancelledError:  # a process that is not registered must not be left behind
             abandoned = asyncio.create_task(
                 _abandon(starting, process), name=f"end of {command[0]}, not wanted any more"
             )
@@ -178,9 +185,9 @@ class Spawner:
 
     def _tell(self, line: bytes) -> None:
         if self._warden is None:
-            words = [*_PYTHON, str(_HERE / "warden.py"), *([self.temporary] if self.temporary else [])]
+            command = [*_PYTHON, str(_HERE / "warden.py"), *([self.temporary] if self.temporary else [])]
             self._warden = subprocess.Popen(
-                words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 start_new_session=True, env={}, cwd="/", bufsize=0,
             )  # fmt: skip
         assert self._warden.stdin is not None
@@ -191,10 +198,10 @@ class Spawner:
         """End the warden; all processes have ended before."""
         if self._abandoned:
             await asyncio.wait(self._abandoned)
-        one, self._warden = self._warden, None
-        if one is not None and one.stdin is not None:
-            one.stdin.close()
-            await asyncio.to_thread(one.wait)
+        warden, self._warden = self._warden, None
+        if warden is not None and warden.stdin is not None:
+            warden.stdin.close()
+            await asyncio.to_thread(warden.wait)
 
 
 async def _abandon(starting: asyncio.Future[Any], process: Process) -> None:
@@ -213,7 +220,7 @@ def resolved(command: Sequence[str], env: Mapping[str, str], cwd: Path) -> str:
         if not os.access(path, os.X_OK):
             raise StartError(f'exec: "{name}": permission denied')
         return str(path)
-    found = shutil.which(name, path=env.get("PATH", "")) if name else None
-    if found is None:
+    program = shutil.which(name, path=env.get("PATH", "")) if name else None
+    if program is None:
         raise StartError(f'exec: "{name}": executable file not found in $PATH')
-    return str(Path(found).absolute())
+    return str(Path(program).absolute())

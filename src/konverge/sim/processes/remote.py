@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from konverge.sim.kubelet.sessions import Wish
+from konverge.sim.kubelet.sessions import ExecOptions
 from konverge.sim.processes.process import Process, Spawner, StartError
 from konverge.sim.processes.running import Run
 from konverge.wire.websocket import WebSocket
@@ -66,20 +66,20 @@ class Outlet:
                 self._hold(False)
 
 
-async def execute(run: Run, spawner: Spawner, wish: Wish, socket: WebSocket) -> None:
+async def execute(run: Run, spawner: Spawner, options: ExecOptions, socket: WebSocket) -> None:
     """Run a command in the container's environment."""
     await socket.send(bytes((STDOUT,)))  # some clients wait for a first message
-    begin = _with_terminal if wish.tty else _with_pipes
+    begin = _with_terminal if options.tty else _with_pipes
     try:
-        outcome = await begin(run, spawner, wish, socket)
+        outcome = await begin(run, spawner, options, socket)
     except StartError as error:
-        words = f"OCI runtime exec failed: {error}"
-        outcome = {**_SUCCESS, "status": "Failure", "reason": "InternalError", "message": words, "code": 500}
+        message = f"OCI runtime exec failed: {error}"
+        outcome = {**_SUCCESS, "status": "Failure", "reason": "InternalError", "message": message, "code": 500}
     await socket.send(bytes((OUTCOME,)) + json.dumps(outcome).encode())
 
 
-async def _with_pipes(run: Run, spawner: Spawner, wish: Wish, socket: WebSocket) -> dict[str, Any]:
-    wanted = {1: wish.stdout, 2: wish.stderr}
+async def _with_pipes(run: Run, spawner: Spawner, options: ExecOptions, socket: WebSocket) -> dict[str, Any]:
+    wanted = {1: options.stdout, 2: options.stderr}
     holder: list[Process] = []
     outlet = Outlet(socket, lambda held: holder[0].hold_output(held) if holder else None)
 
@@ -88,19 +88,19 @@ async def _with_pipes(run: Run, spawner: Spawner, wish: Wish, socket: WebSocket)
             outlet.put(fd, data)
 
     plan = run.plan
-    command = exec_words(run, wish.command)
-    process = await spawner.start(command, plan.env, plan.cwd, said, stdin=wish.stdin)
+    command = exec_arguments(run, options.command)
+    process = await spawner.start(command, plan.env, plan.cwd, said, stdin=options.stdin)
     holder.append(process)
     return await _together(process, outlet, socket, _Pipes(process))
 
 
-async def _with_terminal(run: Run, spawner: Spawner, wish: Wish, socket: WebSocket) -> dict[str, Any]:
+async def _with_terminal(run: Run, spawner: Spawner, options: ExecOptions, socket: WebSocket) -> dict[str, Any]:
     ours, theirs = os.openpty()
     terminal = _Terminal(ours)
     outlet = Outlet(socket, terminal.hold)
     try:
         env = {"TERM": "xterm", **run.plan.env}
-        command = exec_words(run, wish.command)
+        command = exec_arguments(run, options.command)
         process = await spawner.start(command, env, run.plan.cwd, lambda fd, data: None, terminal=theirs)
     finally:
         os.close(theirs)
@@ -156,7 +156,7 @@ class _Terminal:
             data = os.read(self._fd, _CHUNK)
         except BlockingIOError:
             return
-        except OSError:  # EIO: nobody has the other end open any more
+        except OSError:  # EIO: no process has the other end open any more
             data = b""
         if data:
             self._say(data)
@@ -168,7 +168,7 @@ class _Terminal:
             try:
                 data = data[os.write(self._fd, data) :]
             except BlockingIOError:
-                await asyncio.sleep(0.01)  # a terminal that nobody reads; typing is slow anyway
+                await asyncio.sleep(0.01)  # a terminal that is not being read; typing is slow anyway
             except OSError as error:
                 if error.errno == errno.EIO:
                     return
@@ -234,7 +234,7 @@ async def _listen(socket: WebSocket, inlet: _Pipes | _Terminal) -> None:
 
 
 def outcome_of(code: int) -> dict[str, Any]:
-    """The Status that tells a client the exit code."""
+    """The Status that reports the exit code to the client."""
     if code == 0:
         return _SUCCESS
     return {
@@ -246,26 +246,26 @@ def outcome_of(code: int) -> dict[str, Any]:
     }
 
 
-def exec_words(run: Run, command: Any) -> list[str]:
+def exec_arguments(run: Run, command: Any) -> list[str]:
     """A command of the user's, with mount paths replaced by what stands for them.
 
     `kubectl cp` from a pod runs `tar cf - PATH` and expects that very path in the archive: so the archive is made
     from the container's root, with its links followed.
     """
-    words = list(command)
+    arguments = list(command)
     mounts = run.plan.mounts
-    if words[:3] == ["tar", "cf", "-"] and len(words) == 4 and mounts.is_mounted(words[3]):
-        return ["tar", "-C", str(mounts.root), "-chf", "-", words[3].lstrip("/")]
-    return [mounts.translate(word) for word in words]
+    if arguments[:3] == ["tar", "cf", "-"] and len(arguments) == 4 and mounts.is_mounted(arguments[3]):
+        return ["tar", "-C", str(mounts.root), "-chf", "-", arguments[3].lstrip("/")]
+    return [mounts.translate(word) for word in arguments]
 
 
-async def attach(run: Run, wish: Wish, socket: WebSocket) -> None:
+async def attach(run: Run, options: ExecOptions, socket: WebSocket) -> None:
     """What the container's process says from now on, and a way to talk to it."""
     process = run.process
     assert process is not None
     await socket.send(bytes((STDOUT,)))
     outlet = Outlet(socket, None)  # one who watches must not hold the process
-    wanted = {1: wish.stdout, 2: wish.stderr}
+    wanted = {1: options.stdout, 2: options.stderr}
 
     def said(fd: int, data: bytes) -> None:
         if wanted[fd]:

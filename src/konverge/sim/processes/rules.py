@@ -91,9 +91,9 @@ _SWITCHES = ("translate", "enforce_memory")
 
 def read_rules(document: Any) -> list[ProcessRule]:
     """Rules as a file has them: a list of mappings with the members of `ProcessRule`. Raises RuleError."""
-    if not isinstance(document, list) or not all(isinstance(one, dict) for one in document):
+    if not isinstance(document, list) or not all(isinstance(rule, dict) for rule in document):
         raise RuleError("a rules file is a list of mappings such as {image: 'web:*', command: [python3, serve.py]}")
-    return [_read(one) for one in document]
+    return [_read(rule) for rule in document]
 
 
 def load(path: Path) -> list[ProcessRule]:
@@ -106,20 +106,20 @@ def load(path: Path) -> list[ProcessRule]:
         raise RuleError(f"is not YAML: {error}") from error
 
 
-def _read(one: dict[str, Any]) -> ProcessRule:
+def _read(entry: dict[str, Any]) -> ProcessRule:
     known = {member.name for member in fields(ProcessRule)}
-    if "image" not in one or not set(one) <= known:
-        raise RuleError(f"the rule {one} needs `image`, and may have {', '.join(sorted(known - {'image'}))}")
-    made = dict(one)
+    if "image" not in entry or not set(entry) <= known:
+        raise RuleError(f"the rule {entry} needs `image`, and may have {', '.join(sorted(known - {'image'}))}")
+    made = dict(entry)
     for name in _LISTS:
         value = made.get(name, [])
         if not isinstance(value, list):
-            raise RuleError(f"{name} of the rule for {one['image']!r} is a list, one element per argument")
+            raise RuleError(f"{name} of the rule for {entry['image']!r} is a list, one element per argument")
         made[name] = tuple(str(part) for part in value)
     made["env"] = {str(name): str(value) for name, value in (made.get("env") or {}).items()}
     for name in _SWITCHES:
         if not isinstance(made.get(name, False), bool):
-            raise RuleError(f"{name} of the rule for {one['image']!r} is true or false")
+            raise RuleError(f"{name} of the rule for {entry['image']!r} is true or false")
     for name in known - {*_LISTS, *_SWITCHES, "env"}:
         if name in made:
             made[name] = str(made[name])

@@ -122,12 +122,12 @@ class PodRunner:
         try:
             plan = await self._preparing.plan(self.pod, name, self.pod_ip, self.host_ip)
         except MountError as error:
-            words = str(error)
-            self._report(name, lambda one, t: self._not_mounted(one, t, words))
+            message = str(error)
+            self._report(name, lambda container, t: self._not_mounted(container, t, message))
             return
         except (ConfigError, DownwardError, ClientError, OSError) as error:
-            words = str(error)
-            self._report(name, lambda one, t: one.refused("CreateContainerConfigError", words, t + AGAIN))
+            message = str(error)
+            self._report(name, lambda container, t: container.refused("CreateContainerConfigError", message, t + AGAIN))
             return
         run = self.runs[name] = Run(plan, self.log(name, self.machine.live[name].runs + 1), self._spawner, self.pod_ip)
         self._preparations.discard(name)
@@ -142,16 +142,16 @@ class PodRunner:
         try:
             process = await run.start()
         except StartError as error:
-            words = str(error)
-            self._report(name, lambda one, t: self._never_ran(one, t, spec, words))
+            cause = str(error)
+            self._report(name, lambda container, t: self._never_ran(container, t, spec, cause))
             return
         failure = await run.post_start()
         if failure:
             process.kill()
             note = Note("Warning", "FailedPostStartHook", f"PostStartHook failed: {failure}", name)
-            self._report(name, lambda one, t: [*one.launched(t, spec), note])
+            self._report(name, lambda container, t: [*container.launched(t, spec), note])
         else:
-            self._report(name, lambda one, t: one.launched(t, spec))
+            self._report(name, lambda container, t: container.launched(t, spec))
         watching = self._watch_memory(run, spec)
         code = await run.finish()
         if watching is not None:
@@ -159,7 +159,7 @@ class PodRunner:
         message = _last_words(run, spec, code)
         self._forget_old_logs(name)
         reason = "OOMKilled" if run.out_of_memory else ""
-        self._report(name, lambda one, t: one.exited(t, code, reason, message))
+        self._report(name, lambda container, t: container.exited(t, code, reason, message))
 
     def _watch_memory(self, run: Run, spec: Container) -> asyncio.Task[None] | None:
         limit = spec.resources.limits.get("memory") if spec.resources is not None else None
@@ -167,19 +167,19 @@ class PodRunner:
             return None
         return self._spawn(run.watch_memory(int(limit)), f"memory of {spec.name}")
 
-    def _not_mounted(self, one: LiveContainer, t: float, words: str) -> list[Note]:
-        one.refused("ContainerCreating", "", t + AGAIN)
-        known = self._mount_errors.get(one.name) == words
-        self._mount_errors[one.name] = words
-        return [] if known else [Note("Warning", "FailedMount", words, one.name)]
+    def _not_mounted(self, live_container: LiveContainer, t: float, message: str) -> list[Note]:
+        live_container.refused("ContainerCreating", "", t + AGAIN)
+        known = self._mount_errors.get(live_container.name) == message
+        self._mount_errors[live_container.name] = message
+        return [] if known else [Note("Warning", "FailedMount", message, live_container.name)]
 
-    def _never_ran(self, one: LiveContainer, t: float, spec: Container, words: str) -> list[Note]:
-        one.launched(t, spec)
-        one.exited(t, _START_ERROR, "StartError", words)
-        return [Note("Warning", "Failed", f"Error: {words}", one.name)]
+    def _never_ran(self, live_container: LiveContainer, t: float, spec: Container, message: str) -> list[Note]:
+        live_container.launched(t, spec)
+        live_container.exited(t, _START_ERROR, "StartError", message)
+        return [Note("Warning", "Failed", f"Error: {message}", live_container.name)]
 
     def _report(self, name: str, what: Callable[[LiveContainer, float], list[Note] | None]) -> None:
-        """Tell the machine, and have the kubelet look at it."""
+        """Notify the machine, and have the kubelet look at it."""
         now = self._kubelet.now()
         self.machine.advance(now)
         self.machine.notes += what(self.machine.live[name], now) or []
@@ -204,21 +204,21 @@ class PodRunner:
         failure = await run.ask_to_end(left)
         if failure:
             note = Note("Warning", "FailedPreStopHook", f"PreStopHook failed: {failure}", name)
-            self._report(name, lambda one, t: [note])
+            self._report(name, lambda container, t: [note])
 
     # -------------------------------------------------------------- probes
 
     async def _look(self, look: Look) -> None:
         run, spec = self.runs[look.container], self.machine.spec(look.container)
-        wish: Probe | None = getattr(spec, f"{look.probe}_probe")
-        asked, words = self._kubelet.now(), ""
-        if wish is None:
+        declared: Probe | None = getattr(spec, f"{look.probe}_probe")
+        asked, output = self._kubelet.now(), ""
+        if declared is None:
             return
         try:
-            await probe(wish, spec, self.pod_ip, run.run_command)
+            await probe(declared, spec, self.pod_ip, run.run_command)
         except HandlerError as error:
-            words = str(error) or "failed"
-        self._report(look.container, lambda one, t: one.probed(look, asked, t, not words, words, spec))
+            output = str(error) or "failed"
+        self._report(look.container, lambda container, t: container.probed(look, asked, t, not output, output, spec))
 
     # -------------------------------------------------------------- logs
 
@@ -246,4 +246,4 @@ def _last_words(run: Run, spec: Container, code: int) -> str:
     if text or code == 0 or spec.termination_message_policy != "FallbackToLogsOnError":
         return text.decode("utf-8", "replace")
     data, _ = run.log.read(max(run.log.tail(_LAST_LINES), run.log.end_position - 2 * _LAST_BYTES))
-    return b"".join(one.body for one in entries(data))[-_LAST_BYTES:].decode("utf-8", "replace")
+    return b"".join(entry.body for entry in entries(data))[-_LAST_BYTES:].decode("utf-8", "replace")

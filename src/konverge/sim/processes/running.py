@@ -45,11 +45,11 @@ class Run:
 
     async def post_start(self) -> str:
         """Run the hook; why it failed, or nothing."""
-        wish = self.plan.spec.lifecycle.post_start if self.plan.spec.lifecycle is not None else None
-        if wish is None:
+        action = self.plan.spec.lifecycle.post_start if self.plan.spec.lifecycle is not None else None
+        if action is None:
             return ""
         try:
-            await hook(wish, self.plan.spec, self._address, self.run_command, float("inf"))
+            await hook(action, self.plan.spec, self._address, self.run_command, float("inf"))
         except HandlerError as error:
             return str(error)
         return ""
@@ -90,10 +90,10 @@ class Run:
     async def ask_to_end(self, seconds: float) -> str:
         """The hook, then the signal; why the hook failed, or nothing."""
         spec, failure = self.plan.spec, ""
-        wish = spec.lifecycle.pre_stop if spec.lifecycle is not None else None
-        if wish is not None and seconds > 0:
+        action = spec.lifecycle.pre_stop if spec.lifecycle is not None else None
+        if action is not None and seconds > 0:
             try:
-                await hook(wish, spec, self._address, self.run_command, seconds)
+                await hook(action, spec, self._address, self.run_command, seconds)
             except HandlerError as error:
                 failure = str(error)
         if self.process is not None:

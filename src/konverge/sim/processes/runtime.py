@@ -27,7 +27,7 @@ from konverge.sim.clock import RealTime
 from konverge.sim.kubelet.containers import Mode
 from konverge.sim.kubelet.logs import refuse
 from konverge.sim.kubelet.machine import PodMachine
-from konverge.sim.kubelet.sessions import Talk, Wish
+from konverge.sim.kubelet.sessions import ExecOptions, Talk
 from konverge.sim.loop import VirtualLoop
 from konverge.sim.processes import access, disk, hosts, logs, mounts, plan, remote
 from konverge.sim.processes.downward import Self
@@ -93,8 +93,8 @@ class Processes:
 
     async def _sweep(self) -> None:
         """Remove what an earlier life left of pods and volumes that are gone since."""
-        pods = {one.metadata.uid for one in await self._client.list(Pod)}
-        volumes = {folder_name(one) for one in await self._client.list(PersistentVolume)}
+        pods = {pod.metadata.uid for pod in await self._client.list(Pod)}
+        volumes = {folder_name(volume) for volume in await self._client.list(PersistentVolume)}
         for group, wanted in (("pods", pods), ("volumes", volumes)):
             for entry in disk.make_folder(self._root / group).iterdir():
                 if entry.name not in wanted:
@@ -114,7 +114,9 @@ class Processes:
     def _ruled(self, pod: Pod) -> dict[str, ProcessRule | None]:
         space = pod.metadata.namespace
         containers = (*pod.spec.init_containers, *pod.spec.containers)
-        return {one.name: find(self.rules, space, one.name, one.image or "") for one in containers}
+        return {
+            container.name: find(self.rules, space, container.name, container.image or "") for container in containers
+        }
 
     def obey(self, machine: PodMachine, pod_ip: str, host_ip: str) -> None:
         uid = machine.pod.metadata.uid
@@ -140,7 +142,11 @@ class Processes:
 
     async def plan(self, pod: Pod, name: str, pod_ip: str, host_ip: str) -> plan.Plan:
         client, home = self._client, self._root / "pods" / pod.metadata.uid
-        spec = next(one for one in (*pod.spec.init_containers, *pod.spec.containers) if one.name == name)
+        spec = next(
+            init_container
+            for init_container in (*pod.spec.init_containers, *pod.spec.containers)
+            if init_container.name == name
+        )
         rule = self._ruled(pod)[name]
         if rule is None:
             raise ConfigError(
@@ -188,21 +194,21 @@ class Processes:
 
     def log(self, uid: str, container: str, query: Mapping[str, Sequence[str]]) -> Producer | None:
         runner = self.runners.get(uid)
-        one = runner.machine.live.get(container) if runner is not None else None
-        if runner is None or one is None:
+        live = runner.machine.live.get(container) if runner is not None else None
+        if runner is None or live is None:
             return None
-        wish = logs.read_wish(query)
-        refuse(one, runner.pod.metadata.name, wish.previous)
-        number = one.runs - 1 if wish.previous and one.mode is not Mode.WAITING else one.runs
-        return logs.producer(runner.log(container, number), wish)
+        options = logs.read_options(query)
+        refuse(live, runner.pod.metadata.name, options.previous)
+        number = live.runs - 1 if options.previous and live.mode is not Mode.WAITING else live.runs
+        return logs.producer(runner.log(container, number), options)
 
-    def exec(self, uid: str, container: str, wish: Wish) -> Talk | None:
+    def exec(self, uid: str, container: str, options: ExecOptions) -> Talk | None:
         run = self._running(uid, container)
-        return None if run is None else partial(remote.execute, run, self.spawner, wish)
+        return None if run is None else partial(remote.execute, run, self.spawner, options)
 
-    def attach(self, uid: str, container: str, wish: Wish) -> Talk | None:
+    def attach(self, uid: str, container: str, options: ExecOptions) -> Talk | None:
         run = self._running(uid, container)
-        return None if run is None else partial(remote.attach, run, wish)
+        return None if run is None else partial(remote.attach, run, options)
 
     def _running(self, uid: str, container: str) -> Run | None:
         runner = self.runners.get(uid)
@@ -213,10 +219,10 @@ class Processes:
 
     def controllers(self) -> list[Controller[Any]]:
         everyone: list[Watch[Any]] = [
-            Watch(kind=kind, requests=lambda one: self._requests()) for kind in (Service, EndpointSlice, Pod)
+            Watch(kind=kind, requests=lambda _: self._requests()) for kind in (Service, EndpointSlice, Pod)
         ]
         users: list[Watch[Any]] = [
-            Watch(kind=kind, requests=lambda one: self._users_of(one)) for kind in (ConfigMap, Secret)
+            Watch(kind=kind, requests=lambda obj: self._users_of(obj)) for kind in (ConfigMap, Secret)
         ]
         return [
             Controller(Pod, self.refresh, name="process-files", watches=[*everyone, *users]),
@@ -227,10 +233,10 @@ class Processes:
         metas = [runner.pod.metadata for runner in self.runners.values()]
         return [Request(meta.namespace, meta.name) for meta in metas]
 
-    def _users_of(self, one: ConfigMap | Secret) -> list[Request]:
-        meta = one.metadata
+    def _users_of(self, config_map: ConfigMap | Secret) -> list[Request]:
+        meta = config_map.metadata
         pods = [runner.pod for runner in self.runners.values() if runner.pod.metadata.namespace == meta.namespace]
-        used = [pod for pod in pods if refers_to(pod, one.kind, meta.name)]
+        used = [pod for pod in pods if refers_to(pod, config_map.kind, meta.name)]
         return [Request(pod.metadata.namespace, pod.metadata.name) for pod in used]
 
     async def refresh(self, ctx: Context[Pod]) -> Result | None:
@@ -257,8 +263,8 @@ class Processes:
 
 
 def _linked(pod: Pod, services: Iterable[Service]) -> list[Service]:
-    """The services that a container's variables tell of: those of its namespace, but for the API server's."""
+    """The services that a container's variables describe: those of its namespace, but for the API server's."""
     if pod.spec.enable_service_links is False:
         return []
-    meta = [(one, (one.metadata.namespace, one.metadata.name)) for one in services]
-    return [one for one, key in meta if key[0] == pod.metadata.namespace and key != access.SERVICE]
+    meta = [(service, (service.metadata.namespace, service.metadata.name)) for service in services]
+    return [service for service, key in meta if key[0] == pod.metadata.namespace and key != access.SERVICE]

@@ -49,15 +49,18 @@ def expand(text: str, plain: Mapping[str, str], with_argument: Mapping[str, Call
     '127.1.0.1:80 {}'
     """
 
-    def value(found: re.Match[str]) -> str:
-        whole, name, argument = found[0], found[1], found[2]
+    def value(match: re.Match[str]) -> str:
+        whole, name, argument = match[0], match[1], match[2]
         if whole in ("{{", "}}"):
             return whole[0]
         if name in plain and argument is None:
             return plain[name]
         if name in with_argument and argument:
             return with_argument[name](argument)
-        known = [*(f"{{{one}}}" for one in PLAIN), *(f"{{{one}:…}}" for one in WITH_ARGUMENT)]
+        known = [
+            *(f"{{{known_name}}}" for known_name in PLAIN),
+            *(f"{{{known_name}:…}}" for known_name in WITH_ARGUMENT),
+        ]
         raise TemplateError(
             f"{whole!r} in {text!r} is no template; write {{{{ for a brace; there are {' '.join(known)}"
         )

@@ -26,17 +26,17 @@ class PodVolumes:
 
     async def prepare(self, itself: Self, source: Source) -> Folders:
         """All volumes, filled. Raises MountError."""
-        found: Folders = {}
+        folders: Folders = {}
         for volume in itself.pod.spec.volumes:
             try:
                 if is_made_of_objects(volume):
                     disk.write_volume(self.home / volume.name, await files(volume, itself, source))
-                    found[volume.name] = (self.home / volume.name, True)
+                    folders[volume.name] = (self.home / volume.name, True)
                 else:
-                    found[volume.name] = (await self._folder(volume, itself.pod), False)
+                    folders[volume.name] = (await self._folder(volume, itself.pod), False)
             except MountError as error:
                 raise MountError(f'MountVolume.SetUp failed for volume "{volume.name}" : {error}') from error
-        return found
+        return folders
 
     async def refresh(self, itself: Self, source: Source) -> None:
         """Files of objects as they are now. What has gone meanwhile stays as it was, as with a kubelet."""
@@ -63,7 +63,7 @@ class PodVolumes:
 
     def _of_host(self, path: str) -> Path:
         wanted = Path(path).resolve()
-        if not any(wanted.is_relative_to(Path(one).resolve()) for one in self._host_paths):
+        if not any(wanted.is_relative_to(Path(host_path).resolve()) for host_path in self._host_paths):
             raise MountError(f"hostPath {path} is not allowed; name it in `host_paths` of the image's process rule")
         return wanted
 

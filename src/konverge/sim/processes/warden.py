@@ -1,7 +1,7 @@
 """Ends what is left when the cluster itself was killed: a process of its own, at the other end of a pipe.
 
 Run as a script, on the standard library alone. Each line that it reads is `+SESSION` or `-SESSION`; when the pipe
-ends, every session that is still named is killed, and the folder that it was told of (one that was to live as long as
+ends, every session that is still named is killed, and the folder that it was given (one that was to live as long as
 the cluster) is removed. A container is a session of its own, so whatever it started goes with it, also what has left
 its process group.
 """
@@ -15,8 +15,8 @@ from contextlib import suppress
 
 
 def members(session: int) -> list[int]:
-    """The processes of a session, where the system tells (Linux)."""
-    found = []
+    """The processes of a session, where the system lists them (Linux)."""
+    pids = []
     try:
         names = os.listdir("/proc")  # noqa: PTH208 - a script for which each import counts
     except OSError:
@@ -30,8 +30,8 @@ def members(session: int) -> list[int]:
         except OSError:
             continue
         if len(fields) > 3 and int(fields[3]) == session and fields[0] != b"Z":
-            found.append(int(name))
-    return found
+            pids.append(int(name))
+    return pids
 
 
 def resident(session: int) -> int:

@@ -26,12 +26,12 @@ class Volumes:
     """Claims that are bound when they hear of a node."""
     places: list[NodeSelector] = field(default_factory=list)
     pinned: str = ""
-    """The node that a claim was told already."""
+    """The node that a claim is annotated with already."""
 
     def problems(self, node: NodeInfo) -> list[str]:
         if self.pinned and node.name != self.pinned:
             return [CONFLICT]
-        return [] if all(selector_matches(one, node.node) for one in self.places) else [CONFLICT]
+        return [] if all(selector_matches(place, node.node) for place in self.places) else [CONFLICT]
 
 
 @dataclass(slots=True)
@@ -43,15 +43,15 @@ class Claims:
     classes: Lister[StorageClass]
 
     def of(self, pod: Pod) -> Volumes:
-        found = Volumes()
+        volumes = Volumes()
         for name in claim_names(pod):
             claim = self.claims.get(name, pod.metadata.namespace)
-            found.problem = self._judge(name, claim, found)
-            if found.problem:
+            volumes.problem = self._judge(name, claim, volumes)
+            if volumes.problem:
                 break
-        return found
+        return volumes
 
-    def _judge(self, name: str, claim: PersistentVolumeClaim | None, found: Volumes) -> str:
+    def _judge(self, name: str, claim: PersistentVolumeClaim | None, volumes: Volumes) -> str:
         if claim is None:
             return f'persistentvolumeclaim "{name}" not found'
         if claim.metadata.deletion_timestamp is not None:
@@ -60,12 +60,12 @@ class Claims:
             volume = self.volumes.get(claim.spec.volume_name)
             affinity = volume.spec.node_affinity if volume is not None else None
             if affinity is not None and affinity.required is not None:
-                found.places.append(affinity.required)
+                volumes.places.append(affinity.required)
             return ""
         if not self._waits(claim):
             return _UNBOUND
-        found.waiting.append(claim)
-        found.pinned = claim.metadata.annotations.get(SELECTED_NODE, found.pinned)
+        volumes.waiting.append(claim)
+        volumes.pinned = claim.metadata.annotations.get(SELECTED_NODE, volumes.pinned)
         return ""
 
     def _waits(self, claim: PersistentVolumeClaim) -> bool:
@@ -74,10 +74,10 @@ class Claims:
 
 
 def claim_names(pod: Pod) -> list[str]:
-    found = []
+    names = []
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
-            found.append(volume.persistent_volume_claim.claim_name)
+            names.append(volume.persistent_volume_claim.claim_name)
         elif volume.ephemeral is not None:
-            found.append(f"{pod.metadata.name}-{volume.name}")
-    return found
+            names.append(f"{pod.metadata.name}-{volume.name}")
+    return names

@@ -1,6 +1,6 @@
 """Which nodes will do for a pod, why the others will not, and which is best. Pure.
 
-The words are kube-scheduler's: they end up in the pod's PodScheduled condition and in its FailedScheduling event.
+The messages are kube-scheduler's: they end up in the pod's PodScheduled condition and in its FailedScheduling event.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ def problems(pod: Pod, info: PodInfo, node: NodeInfo, neighbours: Neighbours) ->
 def lacking(info: PodInfo, node: NodeInfo, without: Iterable[PodInfo] = ()) -> list[str]:
     """The resources of which there is not enough, even if some pods were not there."""
     freed: Counter[str] = Counter()
-    for one in without:
-        freed.update(one.requests)
-    found = []
+    for victim in without:
+        freed.update(victim.requests)
+    reasons = []
     for key, amount in info.requests.items():
         if amount and node.used[key] - freed[key] + amount > node.offers.get(key, 0):
-            found.append("Too many pods" if key == "pods" else f"Insufficient {key}")
-    return sorted(found)
+            reasons.append("Too many pods" if key == "pods" else f"Insufficient {key}")
+    return sorted(reasons)
 
 
 def _ports_taken(info: PodInfo, node: NodeInfo) -> bool:
     return any(_collide(mine, theirs) for other in node.pods.values() for theirs in other.ports for mine in info.ports)
 
 
-def _collide(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
+def _collide(port: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
     anywhere = "0.0.0.0"  # noqa: S104 - the API's word for "any"
-    return one[1:] == other[1:] and (one[0] == other[0] or anywhere in (one[0], other[0]))
+    return port[1:] == other[1:] and (port[0] == other[0] or anywhere in (port[0], other[0]))
 
 
 def best(pod: Pod, info: PodInfo, nodes: list[NodeInfo], neighbours: Neighbours) -> NodeInfo:
@@ -65,8 +65,8 @@ def best(pod: Pod, info: PodInfo, nodes: list[NodeInfo], neighbours: Neighbours)
 def _score(pod: Pod, node: NodeInfo, neighbours: Neighbours) -> float:
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     preferred = affinity.preferred_during_scheduling_ignored_during_execution if affinity else []
-    score = sum(one.weight for one in preferred if term_matches(one.preference, node.node))
-    score += neighbours.preference(node) - sum(one.crowding(node) for one in neighbours.soft)
+    score = sum(term.weight for term in preferred if term_matches(term.preference, node.node))
+    score += neighbours.preference(node) - sum(term.crowding(node) for term in neighbours.soft)
     if untolerated(pod.spec, node.node.spec.taints, ("PreferNoSchedule",)) is not None:
         score -= 1000
     return score
@@ -87,15 +87,15 @@ def refusal(state: ClusterState, reasons: Counter[str], preemption: str) -> str:
     if not state.nodes:
         return "no nodes available to schedule pods"
     total = f"0/{len(state.nodes)} nodes are available"
-    found = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
-    return f"{total}: {found}. preemption: {total}: {preemption}."
+    counted = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+    return f"{total}: {counted}. preemption: {total}: {preemption}."
 
 
 def preemption_words(state: ClusterState, hopeless: int) -> str:
-    """Why nobody had to make room."""
-    words = []
+    """Why no pod was preempted."""
+    parts = []
     if len(state.nodes) - hopeless:
-        words.append(f"{len(state.nodes) - hopeless} No preemption victims found for incoming pod")
+        parts.append(f"{len(state.nodes) - hopeless} No preemption victims found for incoming pod")
     if hopeless:
-        words.append(f"{hopeless} Preemption is not helpful for scheduling")
-    return ", ".join(sorted(words))
+        parts.append(f"{hopeless} Preemption is not helpful for scheduling")
+    return ", ".join(sorted(parts))

@@ -20,7 +20,7 @@ class Sacrifice:
     @property
     def cost(self) -> tuple[int, int, int, str]:
         """The least important victims first, then the fewest."""
-        priorities = [one.priority for one in self.victims]
+        priorities = [victim.priority for victim in self.victims]
         return max(priorities), sum(priorities), len(priorities), self.node
 
 
@@ -28,28 +28,32 @@ def sacrifice(pod: Pod, info: PodInfo, state: ClusterState, neighbours: Neighbou
     """The cheapest way to make room, if there is one."""
     if pod.spec.preemption_policy == "Never":
         return None
-    found = [one for node in state.nodes.values() if (one := _on(pod, info, node, neighbours)) is not None]
-    return min(found, key=lambda one: one.cost, default=None)
+    candidates = [
+        candidate for node in state.nodes.values() if (candidate := _on(pod, info, node, neighbours)) is not None
+    ]
+    return min(candidates, key=lambda candidate: candidate.cost, default=None)
 
 
 def _on(pod: Pod, info: PodInfo, node: NodeInfo, neighbours: Neighbours) -> Sacrifice | None:
-    lesser = sorted((one for one in node.pods.values() if one.priority < info.priority), key=lambda one: -one.priority)
+    lesser = sorted(
+        (pod for pod in node.pods.values() if pod.priority < info.priority), key=lambda spared: -spared.priority
+    )
     reasons = problems(pod, info, node, neighbours)
     if not lesser or not reasons or HOPELESS & set(reasons) or lacking(info, node, lesser):
         return None
     if neighbours.problems(node) or not lacking(info, node):
         return None  # it is not resources that are in the way
     victims = list(lesser)
-    for one in lesser:  # the most important are spared first
-        rest = [other for other in victims if other is not one]
+    for spared in lesser:  # the most important are spared first
+        rest = [other for other in victims if other is not spared]
         if not lacking(info, node, rest):
             victims = rest
     return Sacrifice(node.name, victims)
 
 
 def making_room(pod: Pod, info: PodInfo, state: ClusterState) -> bool:
-    """Pods that were told to go for this one's sake are still on their way."""
+    """Pods that were preempted for this one are still terminating."""
     node = state.nodes.get(pod.status.nominated_node_name or "")
     if node is None:
         return False
-    return any(one.meta.deletion_timestamp and one.priority < info.priority for one in node.pods.values())
+    return any(pod.meta.deletion_timestamp and pod.priority < info.priority for pod in node.pods.values())

@@ -168,7 +168,7 @@ class Scheduler:
         try:
             await self._client.create_sub(Pod, meta.name, "binding", body, meta.namespace)
         except ClientError as error:
-            # Gone, or somebody else was faster, or nothing of the kind: the next look tells.
+            # Gone, or bound by another scheduler, or a passing error: the next attempt shows which.
             self.state.drop((meta.namespace, meta.name))
             if isinstance(error, NotFound):
                 return
@@ -181,22 +181,22 @@ class Scheduler:
     ) -> None:
         self._unplaced.add(_key(pod))
         if volumes.problem:
-            words = f"0/{len(self.state.nodes)} nodes are available"
+            summary = f"0/{len(self.state.nodes)} nodes are available"
             helpless = f"{len(self.state.nodes)} Preemption is not helpful for scheduling"
-            await self._say(pod, f"{words}: {volumes.problem}. preemption: {words}: {helpless}.")
+            await self._say(pod, f"{summary}: {volumes.problem}. preemption: {summary}: {helpless}.")
             return
         if making_room(pod, info, self.state):
             return
-        found = sacrifice(pod, info, self.state, neighbours)
-        if found is not None:
-            await self._preempt(pod, found)
+        victims = sacrifice(pod, info, self.state, neighbours)
+        if victims is not None:
+            await self._preempt(pod, victims)
         message = filters.refusal(self.state, refused, filters.preemption_words(self.state, hopeless))
-        await self._say(pod, message, found.node if found else "")
+        await self._say(pod, message, victims.node if victims else "")
 
     async def _say(self, pod: Pod, message: str, nominated: str = "") -> None:
         """The condition and the event, when they say something new."""
         meta = pod.metadata
-        present = next((one for one in pod.status.conditions if one.type == "PodScheduled"), None)
+        present = next((condition for condition in pod.status.conditions if condition.type == "PodScheduled"), None)
         if present is not None and present.message == message and not nominated:
             return
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
@@ -212,10 +212,10 @@ class Scheduler:
             return
         self._tell(pod, "Warning", "FailedScheduling", message)
 
-    async def _preempt(self, pod: Pod, found: Sacrifice) -> None:
-        for victim in found.victims:
+    async def _preempt(self, pod: Pod, chosen: Sacrifice) -> None:
+        for victim in chosen.victims:
             meta = victim.meta
-            message = f"Preempted by pod {pod.metadata.uid} on node {found.node}"
+            message = f"Preempted by pod {pod.metadata.uid} on node {chosen.node}"
             self._tell(Pod(metadata=meta, spec=PodSpec(containers=[])), "Normal", "Preempted", message)
             try:
                 await self._client.delete(Pod, meta.name, meta.namespace, uid=meta.uid)

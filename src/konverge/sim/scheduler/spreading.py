@@ -1,7 +1,7 @@
 """What depends on where other pods are: affinity, anti-affinity and topology spread.
 
 A term names a topology key: nodes with the same value of that label are one domain. All of it is counted afresh for
-each pod that asks for it; a pod that asks for nothing pays for nothing, unless somebody placed repels others.
+each pod that asks for it; a pod that asks for nothing pays for nothing, unless a placed pod repels others.
 """
 
 from __future__ import annotations
@@ -56,8 +56,16 @@ class Neighbours:
         self._far_domains = [self._domains(term) for term in self._far]
         self._repelled = self._repelled_domains() if state.repelling else set()
         constraints = pod.spec.topology_spread_constraints
-        self._hard = [_Spread(one, pod, state) for one in constraints if one.when_unsatisfiable == "DoNotSchedule"]
-        self.soft = [_Spread(one, pod, state) for one in constraints if one.when_unsatisfiable != "DoNotSchedule"]
+        self._hard = [
+            _Spread(constraint, pod, state)
+            for constraint in constraints
+            if constraint.when_unsatisfiable == "DoNotSchedule"
+        ]
+        self.soft = [
+            _Spread(constraint, pod, state)
+            for constraint in constraints
+            if constraint.when_unsatisfiable != "DoNotSchedule"
+        ]
 
     def problems(self, node: NodeInfo) -> list[str]:
         labels = node.node.metadata.labels
@@ -69,35 +77,35 @@ class Neighbours:
                 return [ANTI_AFFINITY]
         if any(labels.get(key) == value for key, value in self._repelled):
             return [EXISTING]
-        return next((words for one in self._hard if (words := one.problems(node.node))), [])
+        return next((reasons for spread in self._hard if (reasons := spread.problems(node.node))), [])
 
     def _first_of_its_kind(self, term: PodAffinityTerm, domains: Counter[str], labels: dict[str, str]) -> bool:
-        """Pods that want to be near their like may begin anywhere: somebody must be the first."""
+        """Pods that want to be near their like may begin anywhere: one pod must be the first."""
         meta = self._pod.metadata
         return not domains and term.topology_key in labels and concerns(term, meta, meta)
 
     def _domains(self, term: PodAffinityTerm) -> Counter[str]:
         """The domains with pods that the term speaks of, and how many."""
-        found: Counter[str] = Counter()
+        counter: Counter[str] = Counter()
         concerned = those_concerned(term, self._pod.metadata)
         for node in self._state.nodes.values():
             value = node.node.metadata.labels.get(term.topology_key)
             if value is not None:
-                count = sum(concerned(one.meta) for one in node.pods.values())
+                count = sum(concerned(pod.meta) for pod in node.pods.values())
                 if count:
-                    found[value] += count
-        return found
+                    counter[value] += count
+        return counter
 
     def _repelled_domains(self) -> set[Domain]:
-        found: set[Domain] = set()
+        domains: set[Domain] = set()
         for node in self._state.nodes.values():
             labels = node.node.metadata.labels
             for other in node.pods.values():
                 for term in other.repels:
                     value = labels.get(term.topology_key)
                     if value is not None and concerns(term, other.meta, self._pod.metadata):
-                        found.add((term.topology_key, value))
-        return found
+                        domains.add((term.topology_key, value))
+        return domains
 
     def preference(self, node: NodeInfo) -> int:
         """Preferred terms, summed: for and against this node."""
@@ -114,9 +122,9 @@ class Neighbours:
         wanted = near.preferred_during_scheduling_ignored_during_execution if near else []
         unwanted = far.preferred_during_scheduling_ignored_during_execution if far else []
         return [
-            (sign * one.weight, one.pod_affinity_term.topology_key, self._domains(one.pod_affinity_term))
+            (sign * term.weight, term.pod_affinity_term.topology_key, self._domains(term.pod_affinity_term))
             for sign, terms in ((1, wanted), (-1, unwanted))
-            for one in terms
+            for term in terms
         ]
 
 
@@ -134,11 +142,11 @@ class _Spread:
             if value is None or not self._counts(pod, node.node):
                 continue
             self.counts[value] += sum(
-                one.meta.namespace == pod.metadata.namespace
-                and one.meta.deletion_timestamp is None
-                and selector.matches(one.meta.labels)
-                and all(one.meta.labels.get(key) == wanted for key, wanted in keys.items())
-                for one in node.pods.values()
+                neighbour.meta.namespace == pod.metadata.namespace
+                and neighbour.meta.deletion_timestamp is None
+                and selector.matches(neighbour.meta.labels)
+                and all(neighbour.meta.labels.get(key) == wanted for key, wanted in keys.items())
+                for neighbour in node.pods.values()
             )
 
     def _counts(self, pod: Pod, node: Node) -> bool:

@@ -1,7 +1,7 @@
 """A story that a cluster must survive: workloads come, change and go while things go wrong; at the end all is well.
 
-`tell(seed)` runs it once. When it fails, `shortest` leaves out one fault after the other for as long as it still fails,
-so that what remains is the reason.
+`run_seed(seed)` runs it once. When it fails, `shortest` leaves out one fault after the other for as long as it still
+fails, so that what remains is the reason.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Outcome:
         return not self.problem
 
 
-def tell(seed: int, plan: Plan | None = None) -> Outcome:
+def run_seed(seed: int, plan: Plan | None = None) -> Outcome:
     """The story with the faults of a seed (or of a plan), on virtual time."""
     chosen = Plan.of(seed) if plan is None else plan
     outcome = Outcome(seed, chosen)
     try:
-        run(_tell(chosen, outcome), seed=seed)
+        run(_play(chosen, outcome), seed=seed)
     except AssertionError as error:
         outcome.problem = str(error) or repr(error)
     except Exception as error:  # the boundary of a run: whatever ended it is what is reported
@@ -55,7 +55,7 @@ def tell(seed: int, plan: Plan | None = None) -> Outcome:
     return outcome
 
 
-def shortest(outcome: Outcome, again: Callable[[int, Plan], Outcome] = tell) -> Outcome:
+def shortest(outcome: Outcome, again: Callable[[int, Plan], Outcome] = run_seed) -> Outcome:
     """A failing outcome with as few faults as will do: no single one of them can be left out."""
     best, place = outcome, 0
     while place < len(best.plan.faults):
@@ -69,7 +69,7 @@ def shortest(outcome: Outcome, again: Callable[[int, Plan], Outcome] = tell) -> 
 
 
 def report(outcome: Outcome, short: Outcome) -> str:
-    """A failing outcome in words: what is wrong, the fewest faults that lead to it, and how to see it again."""
+    """A failing outcome as text: what is wrong, the fewest faults that lead to it, and how to see it again."""
     again = f'konverge sim --seed {outcome.seed} --plan "{short.plan if short.plan.faults else ""}" --logs'
     lines = [
         f"seed {outcome.seed} failed: {outcome.problem}",
@@ -81,7 +81,7 @@ def report(outcome: Outcome, short: Outcome) -> str:
     return "\n".join(lines)
 
 
-async def _tell(plan: Plan, outcome: Outcome) -> None:
+async def _play(plan: Plan, outcome: Outcome) -> None:
     async with Cluster(faults=plan) as cluster:
         watching = Invariants(cluster)
         watching.follow()
@@ -126,7 +126,7 @@ async def _all_is_well(client: Client) -> None:
     pods = [pod for pod in await client.list(Pod, SPACE) if pod.metadata.deletion_timestamp is None]
     shown = sorted(
         f"{pod.metadata.labels.get('app')} {pod.spec.containers[0].image} "
-        f"{next((one.status for one in pod.status.conditions if one.type == 'Ready'), '')}"
+        f"{next((condition.status for condition in pod.status.conditions if condition.type == 'Ready'), '')}"
         for pod in pods
         if pod.status.phase not in ("Succeeded", "Failed")
     )

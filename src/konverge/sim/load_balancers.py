@@ -21,7 +21,7 @@ class Balancers:
 
     async def reconcile(self, ctx: Context[Service]) -> Result | None:
         service = ctx.obj
-        present = [one.ip for one in service.status.load_balancer.ingress] if service.status.load_balancer else []
+        present = [entry.ip for entry in service.status.load_balancer.ingress] if service.status.load_balancer else []
         wanted: list[str] = []
         if service.spec.type == "LoadBalancer" and not service.spec.load_balancer_class and not ctx.deleting:
             if present and present[0]:

@@ -19,7 +19,7 @@ ESTABLISHED_WITHIN = 30.0
 
 async def install_definitions(client: Client, operators: Iterable[Operator]) -> None:
     """Apply the definitions of these operators, and wait until the server serves their kinds."""
-    definitions = [one for operator in operators for one in operator.definitions()]
+    definitions = [definition for operator in operators for definition in operator.definitions()]
     for definition in definitions:
         await client.apply(definition, field_manager=FIELD_MANAGER, force=True)
     for definition in definitions:
@@ -42,7 +42,9 @@ async def _established(client: Client, name: str) -> None:
 
 
 def _serves(definition: Any) -> bool:
-    return any(one.type == "Established" and one.status == "True" for one in definition.status.conditions)
+    return any(
+        condition.type == "Established" and condition.status == "True" for condition in definition.status.conditions
+    )
 
 
 async def check_definitions(client: Client, operators: Iterable[Operator]) -> None:
@@ -67,7 +69,7 @@ async def missing_kinds(client: Client, operator: Operator) -> list[str]:
 
 
 async def create_samples(client: Client, operators: Iterable[Operator]) -> list[dict[str, Any]]:
-    """Make the samples that are not there yet; those that somebody changed stay as they are."""
+    """Make the samples that are not there yet; those that a user changed stay as they are."""
     from konverge.client import AlreadyExists
 
     samples = [sample for operator in operators for sample in operator.sample_objects()]

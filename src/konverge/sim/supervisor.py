@@ -1,4 +1,4 @@
-"""What keeps a cluster running: services side by side, and a manager that is begun anew when it had to end."""
+"""What keeps a cluster running: services side by side, and a manager that is restarted when it had to end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from konverge.client import Client
 from konverge.runtime import Controller, LeadershipLost, Manager, Settings
 from konverge.runtime.manager import LeaderElection
-from konverge.sim.observations import Sights
+from konverge.sim.observations import Observations
 
 MANAGER = "kube-controller-manager"
 
@@ -43,13 +43,13 @@ class Supervised:
         *,
         paused: Collection[str],
         elected: bool,
-        sights: Sights | None = None,
+        observations: Observations | None = None,
     ) -> None:
         self._client = client
         self._controllers = controllers
         self._paused = paused
         self._elected = elected
-        self._sights = sights
+        self._sights = observations
         self._terms = 0
         self.manager: Manager
 

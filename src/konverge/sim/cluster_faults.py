@@ -68,7 +68,7 @@ class Chaos:
             await self._cluster.recover_node(name)
 
     async def _take_leadership(self) -> None:
-        """Somebody else holds the Lease from now on, and is never heard of again."""
-        spec = {"holderIdentity": "somebody-else", "renewTime": times.micro_now()}
+        """Another holder has the Lease from now on, and never renews it."""
+        spec = {"holderIdentity": "another-holder", "renewTime": times.micro_now()}
         with suppress(ClientError):
             await self._cluster.client.patch(Lease, LEASE, MergePatch({"spec": spec}), SPACE)
