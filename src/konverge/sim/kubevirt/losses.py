@@ -1,4 +1,4 @@
-"""Claims that lose their volume on purpose: the volume is deleted behind the controllers' back, and the rest follows."""
+"""Claims that lose their volume on purpose: the volume is deleted behind the controllers' back."""
 
 from __future__ import annotations
 
