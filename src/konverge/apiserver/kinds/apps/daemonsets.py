@@ -2,6 +2,8 @@
 
 The real server keeps a counter of template changes in its internal struct, which the API shows as an annotation. The
 caller's annotation counts at creation only.
+
+Upstream: pkg/registry/apps/daemonset/strategy.go, pkg/apis/apps/validation, pkg/apis/apps/v1.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
-def _template_generation(obj: Obj) -> int:
+def _template_generation(obj: Obj) -> int:  # upstream: Convert_v1_DaemonSet_To_apps_DaemonSet
     text = (obj["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "0")
     try:
         return int(text)
@@ -34,11 +36,11 @@ def _template_generation(obj: Obj) -> int:
         raise status.bad_request(f'DaemonSet in version "v1" cannot be handled as a DaemonSet: {why}') from None
 
 
-def _set_template_generation(obj: Obj, value: int) -> None:
+def _set_template_generation(obj: Obj, value: int) -> None:  # upstream: Convert_apps_DaemonSet_To_v1_DaemonSet
     section_of(obj["metadata"], "annotations")[TEMPLATE_GENERATION] = str(value)
 
 
-def _defaults(obj: Obj) -> None:
+def _defaults(obj: Obj) -> None:  # upstream: SetDefaults_DaemonSet
     section_of(obj, "metadata")
     _set_template_generation(obj, _template_generation(obj))
     spec = section_of(obj, "spec")
@@ -53,18 +55,18 @@ def _defaults(obj: Obj) -> None:
 _clear_status = status_cleared("apps", "v1", "DaemonSet")
 
 
-def _prepare_create(obj: Obj, context: Context) -> None:
+def _prepare_create(obj: Obj, context: Context) -> None:  # upstream: daemonSetStrategy.PrepareForCreate
     _clear_status(obj, context)
     _set_template_generation(obj, max(_template_generation(obj), 1))
 
 
-def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
+def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:  # upstream: daemonSetStrategy.PrepareForUpdate
     status_kept(obj, old, context)
     changed = obj["spec"].get("template") != old["spec"].get("template")
     _set_template_generation(obj, _template_generation(old) + changed)
 
 
-def _rolling(value: Any, path: str, report: Report) -> bool:
+def _rolling(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateRollingUpdateDaemonSet
     for rule in (count_or_percent, within_hundred_percent):
         for name in ("maxUnavailable", "maxSurge"):
             rule(value.get(name), f"{path}.{name}", report)
@@ -74,7 +76,7 @@ def _rolling(value: Any, path: str, report: Report) -> bool:
     return bool(unavailable or surge) or report.required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0")
 
 
-def _update_strategy(value: Any, path: str, report: Report) -> bool:
+def _update_strategy(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateDaemonSetUpdateStrategy
     kind = value.get("type") or ""
     if kind == "RollingUpdate":
         return _rolling(value.get("rollingUpdate") or {}, f"{path}.rollingUpdate", report)
@@ -85,7 +87,7 @@ def _update_strategy(value: Any, path: str, report: Report) -> bool:
 _after = always_restarting("DaemonSet")
 
 
-def _template(spec: Any, path: str, report: Report) -> bool:
+def _template(spec: Any, path: str, report: Report) -> bool:  # upstream: ValidateDaemonSetSpec
     selector, template, place = spec.get("selector"), spec.get("template") or {}, f"{path}.template"
     if selector is None or good_selector(selector, f"{path}.selector", report):
         matching_labels(selector, template, place, report)
@@ -95,7 +97,7 @@ def _template(spec: Any, path: str, report: Report) -> bool:
     return _after(template, place, report)
 
 
-_SPEC = section(
+_SPEC = section(  # upstream: ValidateDaemonSetSpec
     "spec",
     _template,
     field("minReadySeconds", not_negative),
@@ -113,16 +115,17 @@ _COUNTS = (
     "numberUnavailable",
     "collisionCount",
 )
-_STATUS = section("status", same_rule(_COUNTS, not_negative))
+_STATUS = section("status", same_rule(_COUNTS, not_negative))  # upstream: validateDaemonSetStatus
 
 
+# upstream: daemonSetStrategy.WarningsOnUpdate
 def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     if old is not None and _template_generation(obj) == _template_generation(old):
         return ()
     return template_warnings(obj["spec"]["template"], "spec.template")
 
 
-DAEMON_SET = Strategy(
+DAEMON_SET = Strategy(  # upstream: daemonSetStrategy
     defaults=_defaults,
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,

@@ -1,4 +1,7 @@
-"""Deployment and ReplicaSet."""
+"""Deployment and ReplicaSet.
+
+Upstream: pkg/registry/apps/deployment, pkg/registry/apps/replicaset, pkg/apis/apps/validation, pkg/apis/apps/v1.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ _DEPLOYMENT = {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSecon
 _ROLLING = {"maxUnavailable": "25%", "maxSurge": "25%"}
 
 
-def _default_deployment(obj: Obj) -> None:
+def _default_deployment(obj: Obj) -> None:  # upstream: SetDefaults_Deployment
     spec = section_of(obj, "spec")
     fill(spec, _DEPLOYMENT)
     strategy = section_of(spec, "strategy")
@@ -46,26 +49,26 @@ def _default_deployment(obj: Obj) -> None:
     default_pod_template(section_of(spec, "template"))
 
 
-def _default_replica_set(obj: Obj) -> None:
+def _default_replica_set(obj: Obj) -> None:  # upstream: SetDefaults_ReplicaSet
     spec = section_of(obj, "spec")
     fill(spec, {"replicas": 1})
     default_pod_template(section_of(spec, "template"))
 
 
-def _some_movement(value: Any, path: str, report: Report) -> bool:
+def _some_movement(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateRollingUpdateDeployment
     unavailable = value.get("maxUnavailable")
     moves = count_of(unavailable) or count_of(value.get("maxSurge"))
     return bool(moves) or report.invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
 
 
-_ROLLING_UPDATE = struct(
+_ROLLING_UPDATE = struct(  # upstream: ValidateRollingUpdateDeployment
     same_rule(("maxUnavailable", "maxSurge"), count_or_percent),
     _some_movement,
     field("maxUnavailable", within_hundred_percent),
 )
 
 
-def _strategy(value: Any, path: str, report: Report) -> bool:
+def _strategy(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateDeploymentStrategy
     kind, rolling = value.get("type") or "", value.get("rollingUpdate")
     if kind == "Recreate":
         detail = "may not be specified when strategy `type` is 'Recreate'"
@@ -75,7 +78,7 @@ def _strategy(value: Any, path: str, report: Report) -> bool:
     return report.not_supported(path, internal("apps.DeploymentStrategy", value), ("Recreate", "RollingUpdate"))
 
 
-def _deadline(value: Any, path: str, report: Report) -> bool:
+def _deadline(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateDeploymentSpec
     deadline = value.get("progressDeadlineSeconds")
     if deadline is None:
         return True
@@ -87,10 +90,10 @@ def _deadline(value: Any, path: str, report: Report) -> bool:
 selector_kept = kept("spec.selector", "*meta.LabelSelector")
 """A workload never changes what it owns."""
 
-_TEMPLATE = selected_template(
+_TEMPLATE = selected_template(  # upstream: ValidatePodTemplateSpecForReplicaSet
     required_selector("deployment", bad="invalid label selector"), always_restarting("ReplicaSet")
 )
-_DEPLOYMENT_SPEC = section(
+_DEPLOYMENT_SPEC = section(  # upstream: ValidateDeploymentSpec
     "spec",
     field("replicas", not_negative),
     _TEMPLATE,
@@ -98,6 +101,7 @@ _DEPLOYMENT_SPEC = section(
     same_rule(("minReadySeconds", "revisionHistoryLimit"), not_negative),
     _deadline,
 )
+# upstream: ValidateReplicaSetSpec
 _REPLICA_SET_SPEC = section("spec", same_rule(("replicas", "minReadySeconds"), not_negative), _TEMPLATE)
 
 _ABOVE = "cannot be greater than status.replicas"
@@ -116,7 +120,7 @@ _DEPLOYMENT_COUNTS = (
     "terminatingReplicas",
     "collisionCount",
 )
-_DEPLOYMENT_STATUS = section(
+_DEPLOYMENT_STATUS = section(  # upstream: ValidateDeploymentStatus
     "status",
     same_rule(_DEPLOYMENT_COUNTS, not_negative),
     not_above("updatedReplicas", "replicas", _ABOVE),
@@ -130,7 +134,7 @@ _REPLICA_SET_COUNTS = (
     "observedGeneration",
     "terminatingReplicas",
 )
-_REPLICA_SET_STATUS = section(
+_REPLICA_SET_STATUS = section(  # upstream: ValidateReplicaSetStatus
     "status",
     same_rule(_REPLICA_SET_COUNTS, not_negative),
     not_above("fullyLabeledReplicas", "replicas", _ABOVE),
@@ -138,20 +142,21 @@ _REPLICA_SET_STATUS = section(
 )
 
 
-def _prepare_deployment(obj: Obj, old: Obj, context: Context) -> None:
+def _prepare_deployment(obj: Obj, old: Obj, context: Context) -> None:  # upstream: deploymentStrategy.PrepareForUpdate
     """The controller copies annotations to its ReplicaSets, so a change of them is a new generation too."""
     status_kept(obj, old, context)
     if not same(obj["metadata"].get("annotations"), old["metadata"].get("annotations")):
         next_generation(obj, old)
 
 
-def _labels_kept(obj: Obj, old: Obj, context: Context) -> None:
+def _labels_kept(obj: Obj, old: Obj, context: Context) -> None:  # upstream: deploymentStatusStrategy.PrepareForUpdate
     if "labels" in old["metadata"]:
         obj["metadata"]["labels"] = old["metadata"]["labels"]
     else:
         obj["metadata"].pop("labels", None)
 
 
+# upstream: deploymentStrategy.WarningsOnCreate
 def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     if not generation_changed(obj, old):
         return ()
@@ -159,7 +164,7 @@ def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     return warnings if old is not None else [*name_warnings(obj), *warnings]
 
 
-DEPLOYMENT = Strategy(
+DEPLOYMENT = Strategy(  # upstream: deploymentStrategy
     defaults=_default_deployment,
     prepare_create=status_cleared("apps", "v1", "Deployment"),
     prepare_update=_prepare_deployment,
@@ -172,7 +177,7 @@ DEPLOYMENT = Strategy(
     generation=True,
 )
 
-REPLICA_SET = Strategy(
+REPLICA_SET = Strategy(  # upstream: rsStrategy
     defaults=_default_replica_set,
     prepare_create=status_cleared("apps", "v1", "ReplicaSet"),
     prepare_update=status_kept,

@@ -1,4 +1,4 @@
-"""StatefulSet."""
+"""StatefulSet. Upstream: pkg/registry/apps/statefulset/strategy.go, pkg/apis/apps/validation, pkg/apis/apps/v1."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ _SPEC_DEFAULTS = {
 _RETENTION = {"whenDeleted": "Retain", "whenScaled": "Retain"}
 
 
-def _default_claim_template(claim: Obj) -> None:
+def _default_claim_template(claim: Obj) -> None:  # upstream: Convert_apps_StatefulSetSpec_To_v1_StatefulSetSpec
     claim["kind"], claim["apiVersion"] = "PersistentVolumeClaim", "v1"
     section_of(claim, "metadata")
     default_claim_spec(section_of(claim, "spec"))
     fill(section_of(claim, "status"), {"phase": "Pending"})
 
 
-def _defaults(obj: Obj) -> None:
+def _defaults(obj: Obj) -> None:  # upstream: SetDefaults_StatefulSet
     spec = section_of(obj, "spec")
     strategy = section_of(spec, "updateStrategy")
     if not strategy.get("type"):
@@ -72,17 +72,18 @@ def _defaults(obj: Obj) -> None:
         _default_claim_template(claim)
 
 
-def _not_zero(value: Any, path: str, report: Report) -> bool:
+def _not_zero(value: Any, path: str, report: Report) -> bool:  # upstream: validateRollingUpdateStatefulSet
     count_or_percent(value, path, report)
     if count_of(value) == 0:
         report.invalid(path, value, "cannot be 0")
     return within_hundred_percent(value, path, report)
 
 
+# upstream: validateRollingUpdateStatefulSet
 _ROLLING = struct(field("partition", not_negative), given("maxUnavailable", _not_zero))
 
 
-def _update_strategy(value: Any, path: str, report: Report) -> bool:
+def _update_strategy(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateStatefulSetSpec
     kind, rolling = value.get("type") or "", value.get("rollingUpdate")
     if kind == "RollingUpdate":
         return rolling is None or _ROLLING(rolling, f"{path}.rollingUpdate", report)
@@ -94,7 +95,7 @@ def _update_strategy(value: Any, path: str, report: Report) -> bool:
     return report.invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")
 
 
-def _management_policy(value: Any, path: str, report: Report) -> bool:
+def _management_policy(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateStatefulSetSpec
     known = value in ("OrderedReady", "Parallel")
     return known or report.invalid(path, value, "must be 'OrderedReady' or 'Parallel'")
 
@@ -118,7 +119,7 @@ _selector = required_selector("statefulset", bad="")
 _after = always_restarting("StatefulSet")
 
 
-def _template(spec: Any, path: str, report: Report) -> bool:
+def _template(spec: Any, path: str, report: Report) -> bool:  # upstream: ValidatePodTemplateSpecForStatefulSet
     place = f"{path}.template"
     if _selector(spec, path, report):
         template = _effective_template(spec)
@@ -130,12 +131,12 @@ def _template(spec: Any, path: str, report: Report) -> bool:
     return _after(spec.get("template") or {}, place, report)
 
 
-_RETENTION_POLICY = one_of("Retain", "Delete")
+_RETENTION_POLICY = one_of("Retain", "Delete")  # upstream: ValidatePersistentVolumeClaimRetentionPolicyType
 _CLAIMS = field("volumeClaimTemplates", items(struct(section("spec", claim_spec))))
 _SERVICE = field("serviceName", dns_label)
 
 
-def _spec(*, new: bool) -> Part:
+def _spec(*, new: bool) -> Part:  # upstream: ValidateStatefulSetSpec
     """What is immutable is only checked at creation: what is stored stays valid."""
     at_creation: tuple[Part, ...] = (_CLAIMS,) if new else ()
     service: tuple[Part, ...] = (_SERVICE,) if new else ()
@@ -158,7 +159,7 @@ def _spec(*, new: bool) -> Part:
 
 _ABOVE = "cannot be greater than status.replicas"
 _COUNTS = ("replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-_STATUS = section(
+_STATUS = section(  # upstream: ValidateStatefulSetStatus
     "status",
     same_rule((*_COUNTS, "observedGeneration", "collisionCount"), not_negative),
     *(not_above(name, "replicas", _ABOVE) for name in _COUNTS[1:]),
@@ -166,6 +167,7 @@ _STATUS = section(
 )
 
 
+# upstream: statefulSetStrategy.WarningsOnCreate
 def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     warnings = template_warnings(obj["spec"]["template"], "spec.template") if generation_changed(obj, old) else []
     if (obj["spec"].get("revisionHistoryLimit") or 0) < 0:
@@ -174,7 +176,7 @@ def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     return warnings
 
 
-STATEFUL_SET = Strategy(
+STATEFUL_SET = Strategy(  # upstream: statefulSetStrategy
     defaults=_defaults,
     prepare_create=status_cleared("apps", "v1", "StatefulSet"),
     prepare_update=status_kept,

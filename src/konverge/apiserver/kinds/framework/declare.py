@@ -292,6 +292,7 @@ def exactly_one(members: Collection[str], *, noun: str, none_detail: str, rules:
 IMMUTABLE = "field is immutable"
 
 
+# upstream: ValidateImmutableField
 def unchanged(*names: str, detail: str = IMMUTABLE, absent: Any = None) -> Transition:
     """These members (dotted paths) keep their values; the error shows the new one (`absent` where there is none)."""
     places = tuple((name, tuple(name.split("."))) for name in names)

@@ -21,7 +21,7 @@ from konverge.apiserver.strategy import Context, Obj
 
 @cache
 def _empty_status(group: str, version: str, kind: str) -> tuple[Obj, bool]:
-    """The status that nobody has written yet, as Go writes it, and whether it has containers in it."""
+    """The status before the first write, as Go writes it, and whether it has containers in it."""
     node = schema.lookup(group, version, kind)
     empty = zero(node.fields["status"].node) if node is not None else {}
     return empty, any(isinstance(value, dict | list) for value in empty.values())

@@ -1,4 +1,7 @@
-"""Conditions of a status: the standard ones (metav1.Condition), which all kinds since 2020 have."""
+"""Conditions of a status: the standard ones (metav1.Condition), which all kinds since 2020 have.
+
+Upstream: k8s.io/apimachinery/pkg/apis/meta/v1/validation.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ _REASON_MESSAGE = (
 )
 
 
-def reason_errors(value: str) -> list[str]:
+def reason_errors(value: str) -> list[str]:  # upstream: IsValidConditionReason
     if re.fullmatch(_REASON, value):
         return []
     return [regex_error(_REASON_MESSAGE, _REASON, "my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB")]
@@ -51,7 +54,7 @@ def _unique_type(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-CONDITION = struct(
+CONDITION = struct(  # upstream: ValidateCondition
     text("type", required_saying("is required"), qualified_name),
     text("status", required, one_of("False", "True", "Unknown")),
     field("observedGeneration", at_least(0, "must be greater than or equal to zero")),
@@ -60,5 +63,5 @@ CONDITION = struct(
     field("message", longest(32768)),
 )
 
-conditions = items(_unique_type, CONDITION)
+conditions = items(_unique_type, CONDITION)  # upstream: ValidateConditions
 """`field("conditions", conditions)`."""

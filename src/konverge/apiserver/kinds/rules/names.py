@@ -83,7 +83,7 @@ def labels(value: Any, path: str, report: Report) -> bool:
 ANNOTATIONS_LIMIT = 256 * 1024
 
 
-def annotation_map(value: Any, path: str, report: Report) -> bool:
+def annotation_map(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateAnnotations
     """Keys are qualified names in any case; all together are limited in size."""
     total = 0
     for key in sorted(value):
@@ -98,7 +98,7 @@ _is_path = re.compile(_PATH).fullmatch
 
 
 @even_absent
-def domain_path(value: Any, path: str, report: Report) -> bool:
+def domain_path(value: Any, path: str, report: Report) -> bool:  # upstream: IsDomainPrefixedPath
     """`example.com/controller`."""
     if not value:
         return report.required(path)
@@ -111,13 +111,13 @@ def domain_path(value: Any, path: str, report: Report) -> bool:
 
 
 @even_absent
-def three_segments(value: Any, path: str, report: Report) -> bool:
+def three_segments(value: Any, path: str, report: Report) -> bool:  # upstream: IsFullyQualifiedName
     """The name of a webhook: `check.example.com`."""
     return _segments(value, path, report, 3, "three")
 
 
 @even_absent
-def domain_name(value: Any, path: str, report: Report) -> bool:
+def domain_name(value: Any, path: str, report: Report) -> bool:  # upstream: IsFullyQualifiedDomainName
     """A fully qualified domain name; a dot may end it."""
     name = value.removesuffix(".") if value else ""
     if not _segments(name, path, report, 2, "two"):
@@ -143,7 +143,7 @@ _DOMAIN_LIMIT = 253
 _NAME_LIMIT = 571
 
 
-def is_kubernetes_signer(name: str) -> bool:
+def is_kubernetes_signer(name: str) -> bool:  # upstream: IsKubernetesSignerName
     host = name.partition("/")[0]
     return host == "kubernetes.io" or host.endswith(".kubernetes.io")
 
@@ -159,7 +159,7 @@ def _labels(segment: str, errors_of: Format, path: str, report: Report) -> None:
 
 
 @even_absent
-def signer_name(value: Any, path: str, report: Report) -> bool:
+def signer_name(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateSignerName
     """`example.com/signer-name`."""
     if not value:
         return report.required(path)
@@ -177,7 +177,7 @@ def signer_name(value: Any, path: str, report: Report) -> bool:
     return len(value) <= _NAME_LIMIT or report.too_long(path, _NAME_LIMIT)
 
 
-def trust_bundle_errors(name: str, signer: str) -> list[str]:
+def trust_bundle_errors(name: str, signer: str) -> list[str]:  # upstream: ValidateClusterTrustBundleName
     """A ClusterTrustBundle of a signer has the signer's name before its own."""
     if not signer:
         if ":" in name:
@@ -189,19 +189,19 @@ def trust_bundle_errors(name: str, signer: str) -> list[str]:
     return dns_subdomain_errors(name.removeprefix(prefix))
 
 
-def no_backsteps(value: Any, path: str, report: Report) -> bool:
+def no_backsteps(value: Any, path: str, report: Report) -> bool:  # upstream: validatePathNoBacksteps
     """No `..` among the segments."""
     return ".." not in value.split("/") or report.invalid(path, value, "must not contain '..'")
 
 
-def descending(value: Any, path: str, report: Report) -> bool:
+def descending(value: Any, path: str, report: Report) -> bool:  # upstream: validateLocalDescendingPath
     """Relative, and never upwards."""
     if value.startswith("/"):
         report.invalid(path, value, "must be a relative path")
     return no_backsteps(value, path, report)
 
 
-def local_path(value: Any, path: str, report: Report) -> bool:
+def local_path(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateLocalNonReservedPath
     """A path that a volume of files may have: descending, and not one of the names that the kubelet uses."""
     descending(value, path, report)
     reserved = value.startswith("..") and not value.startswith("../")

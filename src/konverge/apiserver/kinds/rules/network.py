@@ -3,6 +3,8 @@
 Old fields (`ip_legacy`, `cidr_legacy`) once took what Go's parser took (leading zeros: `010.1.2.3`) and still take any
 spelling that is not ambiguous; new ones want the canonical form. What is stored stays valid: callers skip these rules
 for values that the old object had.
+
+Upstream: k8s.io/apimachinery/pkg/util/validation/ip.go.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ def _without_zeros(text: str) -> str:
     return ".".join(part.lstrip("0") or "0" if part.isdigit() and len(part) < 4 else part for part in text.split("."))
 
 
-def parse_ip(text: str) -> Address | None:
+def parse_ip(text: str) -> Address | None:  # upstream: parseIP
     """As Go's sloppy parser reads it; an IPv4-mapped IPv6 address is the IPv4 address."""
     try:
         address = ipaddress.ip_address(text if ":" in text else _without_zeros(text))
@@ -38,7 +40,7 @@ def parse_ip(text: str) -> Address | None:
     return address
 
 
-def parse_cidr(text: str) -> tuple[Address, Network] | None:
+def parse_cidr(text: str) -> tuple[Address, Network] | None:  # upstream: parseCIDR
     """(the address as written, its network), or None."""
     host, slash, bits = text.partition("/")
     address = parse_ip(host)
@@ -60,7 +62,7 @@ def _is_strict(text: str) -> bool:
     return not (isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped)
 
 
-def ip_legacy(value: Any, path: str, report: Report) -> bool:
+def ip_legacy(value: Any, path: str, report: Report) -> bool:  # upstream: IsValidIPForLegacyField
     """An IP in an old field: new values may not be ambiguous, but need not be canonical."""
     address = parse_ip(value)
     if address is None:
@@ -70,7 +72,7 @@ def ip_legacy(value: Any, path: str, report: Report) -> bool:
     return _is_strict(value) or report.invalid(path, value, "must not have leading 0s")
 
 
-def ip_strict(value: Any, path: str, report: Report) -> bool:
+def ip_strict(value: Any, path: str, report: Report) -> bool:  # upstream: IsValidIP
     """An IP in canonical form."""
     if not ip_legacy(value, path, report):
         return False
@@ -78,7 +80,7 @@ def ip_strict(value: Any, path: str, report: Report) -> bool:
     return value == canonical or report.invalid(path, value, f"must be in canonical form ({quote(canonical)})")
 
 
-def cidr_legacy(value: Any, path: str, report: Report) -> bool:
+def cidr_legacy(value: Any, path: str, report: Report) -> bool:  # upstream: IsValidCIDRForLegacyField
     """A CIDR in an old field."""
     parsed = parse_cidr(value)
     if parsed is None:
@@ -93,7 +95,7 @@ def cidr_legacy(value: Any, path: str, report: Report) -> bool:
     return matches or report.invalid(path, value, "must not have bits set beyond the prefix length")
 
 
-def cidr_strict(value: Any, path: str, report: Report) -> bool:
+def cidr_strict(value: Any, path: str, report: Report) -> bool:  # upstream: IsValidCIDR
     """A CIDR in canonical form."""
     parsed = parse_cidr(value)
     if not cidr_legacy(value, path, report) or parsed is None:
@@ -112,7 +114,7 @@ def interface_address(value: Any, path: str, report: Report) -> bool:
     return value == canonical or report.invalid(path, value, f"must be in canonical form ({quote(canonical)})")
 
 
-def ip_warnings(path: str, value: str) -> list[str]:
+def ip_warnings(path: str, value: str) -> list[str]:  # upstream: GetWarningsForIP
     """What the API says about an accepted but odd IP."""
     address = parse_ip(value)
     if address is None:
@@ -124,7 +126,7 @@ def ip_warnings(path: str, value: str) -> list[str]:
     return []
 
 
-def cidr_warnings(path: str, value: str) -> list[str]:
+def cidr_warnings(path: str, value: str) -> list[str]:  # upstream: GetWarningsForCIDR
     """What the API says about an accepted but odd CIDR."""
     parsed = parse_cidr(value)
     if parsed is None:

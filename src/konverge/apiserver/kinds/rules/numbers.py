@@ -13,11 +13,11 @@ NOT_POSITIVE = "must be greater than zero"
 MAX_INT32 = 2**31 - 1
 
 
-def inclusive(low: int, high: int) -> str:
+def inclusive(low: int, high: int) -> str:  # upstream: InclusiveRangeError
     return f"must be between {low} and {high}, inclusive"
 
 
-def within(low: int, high: int, detail: str = "") -> Rule:
+def within(low: int, high: int, detail: str = "") -> Rule:  # upstream: IsInRange
     """low ≤ value ≤ high."""
     message = detail or inclusive(low, high)
 
@@ -36,30 +36,30 @@ def at_least(low: int, detail: str = "") -> Rule:
     return check
 
 
-not_negative = at_least(0)
-positive = at_least(1, NOT_POSITIVE)
-port_number = within(1, 65535)
-user_id = within(0, MAX_INT32)
-group_id = within(0, MAX_INT32)
+not_negative = at_least(0)  # upstream: ValidateNonnegativeField
+positive = at_least(1, NOT_POSITIVE)  # upstream: ValidatePositiveField
+port_number = within(1, 65535)  # upstream: IsValidPortNum
+user_id = within(0, MAX_INT32)  # upstream: IsValidUserID
+group_id = within(0, MAX_INT32)  # upstream: IsValidGroupID
 _percentage = format_rule(percent_errors)
 
 
-def port_number_or_name(value: Any, path: str, report: Report) -> bool:
+def port_number_or_name(value: Any, path: str, report: Report) -> bool:  # upstream: ValidatePortNumOrName
     """An IntOrString that means a port."""
     return (port_number if isinstance(value, int) else port_name)(value, path, report)
 
 
-def count_or_percent(value: Any, path: str, report: Report) -> bool:
+def count_or_percent(value: Any, path: str, report: Report) -> bool:  # upstream: ValidatePositiveIntOrPercent
     """An IntOrString that is not negative, or a percentage."""
     return (not_negative if isinstance(value, int) else _percentage)(value, path, report)
 
 
-def percent(value: Any) -> int | None:
+def percent(value: Any) -> int | None:  # upstream: getPercentValue
     """The number of a valid percentage, None for anything else."""
     return int(value[:-1]) if isinstance(value, str) and not percent_errors(value) else None
 
 
-def count_of(value: Any) -> int:
+def count_of(value: Any) -> int:  # upstream: getIntOrPercentValue
     """The number of a count or of a percentage; a text that is neither counts as the number it begins as, or 0."""
     if isinstance(value, str):
         share = percent(value)
@@ -67,6 +67,6 @@ def count_of(value: Any) -> int:
     return int(value or 0)
 
 
-def within_hundred_percent(value: Any, path: str, report: Report) -> bool:
+def within_hundred_percent(value: Any, path: str, report: Report) -> bool:  # upstream: IsNotMoreThan100Percent
     share = percent(value)
     return share is None or share <= 100 or report.invalid(path, value, "must not be greater than 100%")

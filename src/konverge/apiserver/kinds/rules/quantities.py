@@ -38,11 +38,11 @@ def is_whole(value: Any) -> bool:
     return amount(value) % NANO == 0
 
 
-def quantity_not_negative(value: Any, path: str, report: Report) -> bool:
+def quantity_not_negative(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateNonnegativeQuantity
     return amount(value) >= 0 or report.invalid(path, shown(value), NEGATIVE)
 
 
-def quantity_positive(value: Any, path: str, report: Report) -> bool:
+def quantity_positive(value: Any, path: str, report: Report) -> bool:  # upstream: ValidatePositiveQuantityValue
     return amount(value) > 0 or report.invalid(path, shown(value), NOT_POSITIVE)
 
 
@@ -51,7 +51,7 @@ def shown(value: Any) -> str:
     return value if isinstance(value, str) else str(value)
 
 
-def rounded_to_milli(value: Any) -> str:
+def rounded_to_milli(value: Any) -> str:  # upstream: SetDefaults_ResourceList
     """The next whole number of thousandths."""
     quantity = Quantity(value)
     return str(Quantity.of(quantity.milli, -3, quantity.format))

@@ -1,4 +1,4 @@
-"""Label selectors: their rules, and whether they select."""
+"""Label selectors: their rules, and whether they select. Upstream: k8s.io/apimachinery/pkg/apis/meta/v1/validation."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ def _key(value: Any, path: str, report: Report) -> bool:
     return qualified_name(value.get("key", ""), f"{path}.key", report)
 
 
+# upstream: ValidateLabelSelectorRequirement
 REQUIREMENT = struct(operator_and_values, _key, field("values", items(label_value)))
 
+# upstream: ValidateLabelSelector
 label_selector = struct(field("matchLabels", labels), field("matchExpressions", items(REQUIREMENT)))
 """A metav1.LabelSelector: `field("selector", present, label_selector)`."""
 

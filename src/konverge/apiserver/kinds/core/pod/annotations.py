@@ -1,4 +1,7 @@
-"""Annotations that mean something to pods: mirror pods, deletion cost, and what seccomp and AppArmor once were."""
+"""Annotations that mean something to pods: mirror pods, deletion cost, and what seccomp and AppArmor once were.
+
+Upstream: pkg/apis/core/validation, pkg/apis/core/annotation_key_constants.go.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _OF_OLD_INIT_CONTAINERS = tuple(
 )
 
 
-def drop_init_annotations(metadata: dict[str, Any]) -> None:
+def drop_init_annotations(metadata: dict[str, Any]) -> None:  # upstream: DropInitContainerAnnotations (pkg/api/pod)
     """Init containers once lived in annotations; what is still sent of them is not kept."""
     annotations = metadata.get("annotations")
     if annotations and any(key in annotations for key in _OF_OLD_INIT_CONTAINERS):
@@ -36,6 +39,7 @@ def drop_init_annotations(metadata: dict[str, Any]) -> None:
         metadata.update({"annotations": kept} if kept else {})
 
 
+# upstream: ValidatePodSpecificAnnotations
 def pod_annotations(annotations: Annotations, spec: dict[str, Any], path: str, report: Report) -> bool:
     """The annotations of a pod or template."""
     if not annotations:
@@ -56,7 +60,7 @@ def pod_annotations(annotations: Annotations, spec: dict[str, Any], path: str, r
     return True
 
 
-def _tolerations(text: str, path: str, report: Report) -> None:
+def _tolerations(text: str, path: str, report: Report) -> None:  # upstream: ValidateTolerationsInPodAnnotations
     problem = json_objects_error(text.encode(), "core.Toleration", ("key", "operator", "value", "effect"))
     if problem:
         report.invalid(path, TOLERATIONS_KEY, problem)
@@ -64,14 +68,14 @@ def _tolerations(text: str, path: str, report: Report) -> None:
         TOLERATIONS(json.loads(text), f"{path}.{TOLERATIONS_KEY}", report)
 
 
-def _is_int32(text: str) -> bool:
+def _is_int32(text: str) -> bool:  # upstream: GetDeletionCostFromPodAnnotations
     """Canonical decimal: no plus sign, no leading zeros."""
     digits = text.removeprefix("-")
     plain = digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0")
     return plain and -(2**31) <= int(text) < 2**31
 
 
-def _seccomp(profile: str, path: str, report: Report) -> None:
+def _seccomp(profile: str, path: str, report: Report) -> None:  # upstream: ValidateSeccompProfile
     if profile in ("runtime/default", "docker/default", "unconfined"):
         return
     if profile.startswith("localhost/"):
@@ -80,6 +84,7 @@ def _seccomp(profile: str, path: str, report: Report) -> None:
         report.invalid(path, profile, "must be a valid seccomp profile")
 
 
+# upstream: ValidateAppArmorPodAnnotations
 def _app_armor(key: str, profile: str, spec: dict[str, Any], path: str, report: Report) -> None:
     name = key.removeprefix(APP_ARMOR)
     if all(container.get("name") != name for container, _ in containers_of(spec, "")):
@@ -88,6 +93,7 @@ def _app_armor(key: str, profile: str, spec: dict[str, Any], path: str, report: 
         report.invalid(path, profile, f"invalid AppArmor profile name: {quote(profile)}")
 
 
+# upstream: validateSeccompAnnotationsAndFields, validateAppArmorAnnotationsAndFieldsMatchOnCreate
 def annotations_match_fields(metadata: dict[str, Any], spec: dict[str, Any], path: str, report: Report) -> bool:
     """Where an old annotation and its new field both speak, they say the same."""
     annotations = metadata.get("annotations")
@@ -113,6 +119,7 @@ def annotations_match_fields(metadata: dict[str, Any], spec: dict[str, Any], pat
     return True
 
 
+# upstream: validateSeccompAnnotationsAndFieldsMatch
 def _matches(annotation: str, profile: dict[str, Any], path: str, noun: str, report: Report) -> bool:
     kind = profile.get("type")
     expected = {"Unconfined": ("unconfined",), "RuntimeDefault": ("runtime/default", "docker/default")}
@@ -126,6 +133,7 @@ def _matches(annotation: str, profile: dict[str, Any], path: str, noun: str, rep
     return fine or report.forbidden(f"{path}.type", f"{noun} type in annotation and field must match")
 
 
+# upstream: ValidatePodSpecificAnnotationUpdates
 def annotation_changes(new: Annotations, old: Annotations, path: str, report: Report) -> bool:
     """Mirror and AppArmor annotations stay as they were at creation."""
     for key in sorted(old):
@@ -136,7 +144,7 @@ def annotation_changes(new: Annotations, old: Annotations, path: str, report: Re
     return True
 
 
-def _frozen(key: str, path: str, verb: str, report: Report) -> None:
+def _frozen(key: str, path: str, verb: str, report: Report) -> None:  # upstream: ValidatePodSpecificAnnotationUpdates
     if key.startswith(APP_ARMOR):
         report.forbidden(path, f"may not {verb} AppArmor annotations")
     if key == MIRROR:

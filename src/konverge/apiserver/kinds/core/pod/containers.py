@@ -1,4 +1,7 @@
-"""Containers: regular ones, init containers, sidecars and ephemeral containers."""
+"""Containers (regular ones, init containers, sidecars, ephemeral ones), their probes and lifecycle hooks.
+
+Upstream: pkg/apis/core/validation.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +33,11 @@ from konverge.objects.names import http_header_errors
 
 
 @even_absent
-def _port(value: Any, path: str, report: Report) -> bool:
+def _port(value: Any, path: str, report: Report) -> bool:  # upstream: ValidatePortNumOrName
     return port_number_or_name(0 if value is None else value, path, report)
 
 
-def _headers(value: Any, path: str, report: Report) -> bool:
+def _headers(value: Any, path: str, report: Report) -> bool:  # upstream: validateHTTPGetAction
     for header in value:
         name = header.get("name") or ""
         for detail in http_header_errors(name):
@@ -42,7 +45,7 @@ def _headers(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _sleep(value: Any, path: str, report: Report) -> bool:
+def _sleep(value: Any, path: str, report: Report) -> bool:  # upstream: validateSleepAction
     limit, seconds = report.scope.grace_period, value.get("seconds") or 0
     if limit is None or 0 <= seconds <= limit:
         return True
@@ -50,13 +53,13 @@ def _sleep(value: Any, path: str, report: Report) -> bool:
     return report.invalid(path, seconds, detail)
 
 
-HTTP = struct(
+HTTP = struct(  # upstream: validateHTTPGetAction
     field("path", required),
     field("port", _port),
     field("scheme", one_of("HTTP", "HTTPS")),
     field("httpHeaders", _headers),
 )
-_ACTIONS: dict[str, Rule] = {
+_ACTIONS: dict[str, Rule] = {  # upstream: validateHandler
     "exec": struct(field("command", required)),
     "httpGet": HTTP,
     "tcpSocket": struct(field("port", _port)),
@@ -65,14 +68,14 @@ _ACTIONS: dict[str, Rule] = {
 }
 
 
-def _handler(*members: str) -> Rule:
+def _handler(*members: str) -> Rule:  # upstream: validateHandler
     return exactly_one(members, noun="handler type", none_detail="must specify a handler type", rules=_ACTIONS)
 
 
 _HOOK = _handler("exec", "httpGet", "tcpSocket", "sleep")
-LIFECYCLE = struct(field("postStart", _HOOK), field("preStop", _HOOK))
+LIFECYCLE = struct(field("postStart", _HOOK), field("preStop", _HOOK))  # upstream: validateLifecycle
 
-_PROBE = struct(
+_PROBE = struct(  # upstream: validateProbe
     _handler("exec", "httpGet", "tcpSocket", "grpc"),
     field("initialDelaySeconds", not_negative),
     field("timeoutSeconds", not_negative),
@@ -82,13 +85,13 @@ _PROBE = struct(
 )
 
 
-def _grace(value: Any, path: str, report: Report) -> None:
+def _grace(value: Any, path: str, report: Report) -> None:  # upstream: validateProbe
     seconds = value.get("terminationGracePeriodSeconds")
     if seconds is not None and seconds <= 0:
         report.invalid(f"{path}.terminationGracePeriodSeconds", seconds, "must be greater than 0")
 
 
-def probe_once(value: Any, path: str, report: Report) -> bool:
+def probe_once(value: Any, path: str, report: Report) -> bool:  # upstream: validateLivenessProbe, validateStartupProbe
     """A liveness or startup probe: one success is success."""
     _PROBE(value, path, report)
     _grace(value, path, report)
@@ -96,7 +99,7 @@ def probe_once(value: Any, path: str, report: Report) -> bool:
     return threshold == 1 or report.invalid(f"{path}.successThreshold", threshold, "must be 1")
 
 
-def readiness_probe(value: Any, path: str, report: Report) -> bool:
+def readiness_probe(value: Any, path: str, report: Report) -> bool:  # upstream: validateReadinessProbe
     _PROBE(value, path, report)
     _grace(value, path, report)
     seconds, place = value.get("terminationGracePeriodSeconds"), f"{path}.terminationGracePeriodSeconds"
@@ -115,11 +118,11 @@ _NOT_FOR_PLAIN_INIT = "may not be set for init containers without restartPolicy=
 _NOT_FOR_EPHEMERAL = "cannot be set for an Ephemeral Container"
 
 
-def _host_port(value: Any, path: str, report: Report) -> bool:
+def _host_port(value: Any, path: str, report: Report) -> bool:  # upstream: validateContainerPorts
     return value == 0 or port_number(value, path, report)
 
 
-PORTS = items(
+PORTS = items(  # upstream: validateContainerPorts
     struct(
         field("name", port_name, distinct),
         field("containerPort", required, port_number),
@@ -129,7 +132,7 @@ PORTS = items(
 )
 
 
-def _resize_policies(value: Any, path: str, report: Report) -> bool:
+def _resize_policies(value: Any, path: str, report: Report) -> bool:  # upstream: validateResizePolicy
     seen: set[str] = set()
     for index, policy in enumerate(value):
         name, restart = policy.get("resourceName") or "", policy.get("restartPolicy") or ""
@@ -143,7 +146,7 @@ def _resize_policies(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-_COMMON = struct(
+_COMMON = struct(  # upstream: validateContainerCommon
     field("name", required, dns_label),
     field("image", required),
     field("terminationMessagePolicy", one_of_required("File", "FallbackToLogsOnError")),
@@ -160,7 +163,7 @@ _COMMON = struct(
 _HOOKS = struct(field("lifecycle", LIFECYCLE), *PROBES)
 
 
-def _restart_rules(value: Any, path: str, report: Report) -> bool:
+def _restart_rules(value: Any, path: str, report: Report) -> bool:  # upstream: validateContainerRestartPolicy
     policy, rules = value.get("restartPolicy"), value.get("restartPolicyRules") or ()
     if policy is None:
         if not rules:
@@ -175,7 +178,7 @@ def _restart_rules(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _restart_rule(rule: Any, path: str, report: Report) -> bool:
+def _restart_rule(rule: Any, path: str, report: Report) -> bool:  # upstream: validateContainerRestartPolicy
     one_of("Restart", "RestartAllContainers")(rule.get("action") or "", f"{path}.action", report)
     codes, place = rule.get("exitCodes"), f"{path}.exitCodes"
     if codes is None:
@@ -185,7 +188,7 @@ def _restart_rule(rule: Any, path: str, report: Report) -> bool:
     return count <= 255 or report.too_many(f"{place}.values", count, 255)
 
 
-def _host_ports(containers: list[Any], path: str, report: Report) -> None:
+def _host_ports(containers: list[Any], path: str, report: Report) -> None:  # upstream: checkHostPortConflicts
     taken: set[str] = set()
     for index, container in enumerate(containers):
         for at, port in enumerate(container.get("ports") or ()):
@@ -197,7 +200,7 @@ def _host_ports(containers: list[Any], path: str, report: Report) -> None:
             taken.add(key)
 
 
-def regular_containers(value: Any, path: str, report: Report) -> bool:
+def regular_containers(value: Any, path: str, report: Report) -> bool:  # upstream: validateContainers
     """spec.containers"""
     names: set[str] = set()
     for index, container in enumerate(value):
@@ -212,7 +215,7 @@ def regular_containers(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def init_containers(value: Any, path: str, report: Report) -> bool:
+def init_containers(value: Any, path: str, report: Report) -> bool:  # upstream: validateInitContainers
     """spec.initContainers; those with restartPolicy Always are sidecars and may have hooks."""
     names = {container.get("name") or "" for container in report.scope.spec.get("containers") or ()}
     for index, container in enumerate(value):
@@ -231,7 +234,7 @@ def init_containers(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _plain_init(container: Any, path: str, report: Report) -> None:
+def _plain_init(container: Any, path: str, report: Report) -> None:  # upstream: validateInitContainers
     for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
         if container.get(name) is not None:
             report.forbidden(f"{path}.{name}", _NOT_FOR_PLAIN_INIT)
@@ -257,7 +260,7 @@ _FORBIDDEN_EPHEMERAL = (
 _POINTERS = ("restartPolicy", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle")
 
 
-def ephemeral_containers(value: Any, path: str, report: Report) -> bool:
+def ephemeral_containers(value: Any, path: str, report: Report) -> bool:  # upstream: validateEphemeralContainers
     """spec.ephemeralContainers: debuggers, with few of a container's powers."""
     spec = report.scope.spec
     targets = {c.get("name") or "" for kind in ("containers", "initContainers") for c in spec.get(kind) or ()}
@@ -276,7 +279,7 @@ def ephemeral_containers(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _ephemeral_limits(container: Any, path: str, report: Report) -> None:
+def _ephemeral_limits(container: Any, path: str, report: Report) -> None:  # upstream: validateFieldAllowList
     for name in _FORBIDDEN_EPHEMERAL:
         value = container.get(name)
         if value or (name in _POINTERS and value is not None):
@@ -287,7 +290,7 @@ def _ephemeral_limits(container: Any, path: str, report: Report) -> None:
                 report.forbidden(f"{path}.volumeMounts[{index}].{name}", _NOT_FOR_EPHEMERAL)
 
 
-def untrimmed_image(container: Any, path: str, report: Report) -> bool:
+def untrimmed_image(container: Any, path: str, report: Report) -> bool:  # upstream: validateContainerOnlyForPod
     """Asked of pods only: templates have always been let through."""
     image = container.get("image") or ""
     detail = "must not have leading or trailing whitespace"

@@ -5,6 +5,8 @@
 
 Every template in the API goes through the same table; a Pod gets some more, because a default that is added to
 templates would make every stored workload look changed.
+
+Upstream: pkg/apis/core/v1/defaults.go.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _LONGEST_NAME = 255
 
 
 @remembered(1024)
-def default_pull_policy(image: str) -> str:
+def default_pull_policy(image: str) -> str:  # upstream: SetDefaults_Container
     """Always for `:latest` and for no tag at all; a reference that is no reference counts as tagged."""
     match = _NAME.fullmatch(image)
     if match is None or len(match["name"]) > _LONGEST_NAME:
@@ -50,7 +52,7 @@ _HTTP = {"path": "/", "scheme": "HTTP"}
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
-def default_resource_list(resources: Obj | None) -> None:
+def default_resource_list(resources: Obj | None) -> None:  # upstream: SetDefaults_ResourceList
     """Amounts finer than a thousandth are rounded up to one."""
     if not resources:
         return
@@ -64,29 +66,30 @@ def default_resources(resources: Obj) -> None:
     default_resource_list(resources.get("requests"))
 
 
-def default_claim_spec(spec: Obj) -> None:
+def default_claim_spec(spec: Obj) -> None:  # upstream: SetDefaults_PersistentVolumeClaimSpec
     """A PersistentVolumeClaimSpec, in a claim or in a template of one."""
     if spec.get("volumeMode") is None:
         spec["volumeMode"] = "Filesystem"
     default_resources(section_of(spec, "resources"))
 
 
-def _default_host_path(source: Obj) -> None:
+def _default_host_path(source: Obj) -> None:  # upstream: SetDefaults_HostPathVolumeSource
     if source.get("type") is None:
         source["type"] = ""
 
 
-def _default_items(source: Obj) -> None:
+def _default_items(source: Obj) -> None:  # upstream: SetDefaults_ObjectFieldSelector
     for item in each(source, "items"):
         if item.get("fieldRef") is not None:
             fill(item["fieldRef"], {"apiVersion": "v1"})
 
 
-def _default_downward(source: Obj) -> None:
+def _default_downward(source: Obj) -> None:  # upstream: SetDefaults_DownwardAPIVolumeSource
     fill(source, {"defaultMode": 0o644})
     _default_items(source)
 
 
+# upstream: SetDefaults_ProjectedVolumeSource, SetDefaults_ServiceAccountTokenProjection
 def _default_projected(source: Obj) -> None:
     fill(source, {"defaultMode": 0o644})
     for projection in each(source, "sources"):
@@ -104,7 +107,7 @@ def _default_ephemeral(source: Obj) -> None:
         default_claim_spec(section_of(template, "spec"))
 
 
-def _default_image(source: Obj) -> None:
+def _default_image(source: Obj) -> None:  # upstream: SetDefaults_Volume
     fill(source, {"pullPolicy": default_pull_policy(source.get("reference") or "")})
 
 
@@ -121,6 +124,7 @@ def _default_azure_disk(source: Obj) -> None:
 
 _AZURE_DISK = {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"}
 
+# upstream: SetDefaults_SecretVolumeSource (and the others by source)
 VOLUME_SOURCES: dict[str, Callable[[Obj], None]] = {
     "hostPath": _default_host_path,
     "secret": _filling({"defaultMode": 0o644}),
@@ -137,7 +141,7 @@ VOLUME_SOURCES: dict[str, Callable[[Obj], None]] = {
 """Defaults by kind of volume; a PersistentVolume takes those that it knows."""
 
 
-def _default_volume(volume: Obj) -> None:
+def _default_volume(volume: Obj) -> None:  # upstream: SetDefaults_Volume
     present = False
     for name, source in list(volume.items()):
         if name == "name" or source is None:
@@ -149,12 +153,12 @@ def _default_volume(volume: Obj) -> None:
         volume["emptyDir"] = {}
 
 
-def _default_probe(probe: Obj) -> None:
+def _default_probe(probe: Obj) -> None:  # upstream: SetDefaults_Probe
     fill_numbers(probe, _PROBE)
     _default_handler(probe)
 
 
-def _default_handler(handler: Obj | None) -> None:
+def _default_handler(handler: Obj | None) -> None:  # upstream: SetDefaults_HTTPGetAction
     if handler is None:
         return
     if handler.get("httpGet") is not None:
@@ -163,7 +167,7 @@ def _default_handler(handler: Obj | None) -> None:
         handler["grpc"]["service"] = ""
 
 
-def _default_env(entry: Obj) -> None:
+def _default_env(entry: Obj) -> None:  # upstream: SetDefaults_ObjectFieldSelector
     source = entry.get("valueFrom")
     if source is None:
         return
@@ -173,7 +177,7 @@ def _default_env(entry: Obj) -> None:
         source["fileKeyRef"]["optional"] = False
 
 
-def _default_container(container: Obj) -> None:
+def _default_container(container: Obj) -> None:  # upstream: SetDefaults_Container
     if not container.get("imagePullPolicy"):
         container["imagePullPolicy"] = default_pull_policy(container.get("image") or "")
     fill(container, _CONTAINER)
@@ -192,7 +196,7 @@ def _default_container(container: Obj) -> None:
         _default_handler(lifecycle.get("preStop"))
 
 
-def default_pod_spec(spec: Obj) -> None:
+def default_pod_spec(spec: Obj) -> None:  # upstream: SetDefaults_PodSpec
     """What the spec of every pod and every template gets."""
     drop_gated(spec)
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
@@ -215,7 +219,7 @@ def default_pod_template(template: Obj) -> None:
     default_pod_spec(section_of(template, "spec"))
 
 
-def default_pod(pod: Obj) -> None:
+def default_pod(pod: Obj) -> None:  # upstream: SetDefaults_Pod
     """A Pod."""
     spec = section_of(pod, "spec")
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
@@ -231,18 +235,18 @@ def default_pod(pod: Obj) -> None:
     _default_addresses(section_of(pod, "status"))
 
 
-def _requests_from_limits(resources: Obj | None) -> None:
+def _requests_from_limits(resources: Obj | None) -> None:  # upstream: SetDefaults_Pod
     if resources and resources.get("limits"):
         resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
 
 
-def _host_ports(container: Obj) -> None:
+def _host_ports(container: Obj) -> None:  # upstream: defaultHostNetworkPorts
     for port in each(container, "ports"):
         if not port.get("hostPort") and port.get("containerPort"):
             port["hostPort"] = port["containerPort"]
 
 
-def _default_addresses(status: Obj) -> None:
+def _default_addresses(status: Obj) -> None:  # upstream: SetDefaults_PodStatus
     """podIP and podIPs say the same; podIP wins where they differ."""
     first, listed = status.get("podIP"), status.get("podIPs")
     if first and (not listed or listed[0].get("ip") != first):
@@ -254,7 +258,7 @@ def _default_addresses(status: Obj) -> None:
 _OF_FILES = ("secret", "configMap", "downwardAPI", "projected")
 
 
-def drop_gated(spec: Obj) -> None:
+def drop_gated(spec: Obj) -> None:  # upstream: DropDisabledTemplateFields (pkg/api/pod)
     """Remove what belongs to alpha features, from the spec of a pod or template."""
     spec.pop("schedulingGroup", None)
     spec.pop("evictionResponders", None)
@@ -273,7 +277,7 @@ def _drop_from_volume(volume: Obj) -> None:
             _drop_owners(volume[name])
 
 
-def _drop_owners(source: Obj) -> None:
+def _drop_owners(source: Obj) -> None:  # upstream: dropDisabledAtomicWriteVolumeUserFields
     """Who owns the files of a volume."""
     source.pop("defaultUser", None)
     source.pop("user", None)
@@ -285,7 +289,7 @@ def _drop_owners(source: Obj) -> None:
                 _drop_owners(inner)
 
 
-def _drop_from_container(container: Obj) -> None:
+def _drop_from_container(container: Obj) -> None:  # upstream: dropContainerStopSignals
     for mount in each(container, "volumeMounts"):
         mount.pop("bindMountOptions", None)
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
@@ -301,7 +305,7 @@ def _drop_from_container(container: Obj) -> None:
         del container["lifecycle"]
 
 
-def _drop_from_handler(handler: Obj) -> None:
+def _drop_from_handler(handler: Obj) -> None:  # upstream: dropHTTPProbeProtocol, dropDisabledGRPCContainerProbeTLS
     if handler.get("httpGet"):
         handler["httpGet"].pop("protocol", None)
     if handler.get("grpc"):

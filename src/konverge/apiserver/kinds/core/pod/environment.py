@@ -1,4 +1,7 @@
-"""Environment variables of containers."""
+"""Environment variables of containers, and references to fields and resources of the pod itself.
+
+Upstream: pkg/apis/core/validation.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ _DIVISORS = {
 _RESOURCES = tuple(f"{of}.{name}" for of in ("limits", "requests") for name in ("cpu", "ephemeral-storage", "memory"))
 
 
-def _conversion_error(version: str, label: str) -> str:
+def _conversion_error(version: str, label: str) -> str:  # upstream: ConvertDownwardAPIFieldLabel (pkg/apis/core/pods)
     if version != "v1":
         return f"unsupported pod version: {version}"
     subscripted = _SUBSCRIPTED.fullmatch(label)
@@ -56,7 +59,7 @@ def _conversion_error(version: str, label: str) -> str:
     return "" if label in _LABELS or label == "spec.host" else f"field label not supported: {label}"
 
 
-def field_reference(supported: Collection[str]) -> Rule:
+def field_reference(supported: Collection[str]) -> Rule:  # upstream: validateObjectFieldSelector
     """An ObjectFieldSelector that may point at these fields."""
 
     def check(value: Any, path: str, report: Report) -> bool:
@@ -78,7 +81,7 @@ def field_reference(supported: Collection[str]) -> Rule:
     return check
 
 
-def _divisor(value: Any, path: str, report: Report) -> bool:
+def _divisor(value: Any, path: str, report: Report) -> bool:  # upstream: validateContainerResourceDivisor
     divisor, resource = value.get("divisor"), value.get("resource") or ""
     if amount(divisor) == 0:
         return True
@@ -87,7 +90,7 @@ def _divisor(value: Any, path: str, report: Report) -> bool:
     return not detail or shown(divisor) in allowed or report.invalid(f"{path}.divisor", resource, detail)
 
 
-def _resource_reference(*, needs_container: bool) -> Rule:
+def _resource_reference(*, needs_container: bool) -> Rule:  # upstream: validateContainerResourceFieldSelector
     def check(value: Any, path: str, report: Report) -> bool:
         resource = value.get("resource") or ""
         if needs_container and not value.get("containerName"):
@@ -111,9 +114,10 @@ def _object_name(value: Any, path: str, report: Report) -> bool:
     return dns_subdomain(value or "", path, report)
 
 
+# upstream: validateConfigMapKeySelector, validateSecretKeySelector
 _KEY_OF_OBJECT = struct(field("name", _object_name), field("key", required, config_key))
 
-SOURCES: dict[str, Rule] = {
+SOURCES: dict[str, Rule] = {  # upstream: validateEnvVarValueFrom
     "fieldRef": field_reference(ENV_FIELDS),
     "resourceFieldRef": RESOURCE_IN_ENV,
     "configMapKeyRef": _KEY_OF_OBJECT,
@@ -127,7 +131,7 @@ SOURCES: dict[str, Rule] = {
 _ONE_OF = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
 
 
-def _value_from(value: Any, path: str, report: Report) -> bool:
+def _value_from(value: Any, path: str, report: Report) -> bool:  # upstream: validateEnvVarValueFrom
     source, place = value.get("valueFrom"), f"{path}.valueFrom"
     if source is None:
         return True
@@ -141,9 +145,10 @@ def _value_from(value: Any, path: str, report: Report) -> bool:
     return len(given) == 1 or report.invalid(place, "", "may not have more than one field specified at a time")
 
 
-ENV = items(struct(field("name", required, env_name), _value_from))
+ENV = items(struct(field("name", required, env_name), _value_from))  # upstream: ValidateEnv
 
 
+# upstream: validateConfigMapEnvSource, validateSecretEnvSource
 def _source_name(value: Any, path: str, report: Report) -> bool:
     """Names here may end with a dash, as a generateName may."""
     masked = value[:-2] + "a" if len(value) > 1 and value.endswith("-") else value
@@ -156,7 +161,7 @@ def _source_name(value: Any, path: str, report: Report) -> bool:
 _SOURCE = struct(field("name", required, _source_name))
 
 
-def env_from(value: Any, path: str, report: Report) -> bool:
+def env_from(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateEnvFrom
     """Whole ConfigMaps and Secrets as environment; the API reports the choice of source at the list."""
     for index, entry in enumerate(value):
         place = f"{path}[{index}]"

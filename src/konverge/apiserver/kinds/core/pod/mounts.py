@@ -1,4 +1,7 @@
-"""Mounts of volumes and devices in containers, against the volumes of the pod (`PodScope.volumes`)."""
+"""Mounts of volumes and devices in containers, against the volumes of the pod (`PodScope.volumes`).
+
+Upstream: pkg/apis/core/validation.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _RECURSIVE = ("Disabled", "Enabled", "IfPossible")
 
 
-def volume_mounts(container: Any, path: str, report: Report) -> bool:
+def volume_mounts(container: Any, path: str, report: Report) -> bool:  # upstream: ValidateVolumeMounts
     """container.volumeMounts"""
     mounts = container.get("volumeMounts")
     if not mounts:
@@ -57,7 +60,7 @@ def _sub_paths(mount: Any, place: str, report: Report) -> None:
             descending(mount[name], f"{place}.{name}", report)
 
 
-def _propagation(mount: Any, container: Any, path: str, report: Report) -> None:
+def _propagation(mount: Any, container: Any, path: str, report: Report) -> None:  # upstream: validateMountPropagation
     mode = mount.get("mountPropagation")
     if mode is None:
         return
@@ -68,7 +71,7 @@ def _propagation(mount: Any, container: Any, path: str, report: Report) -> None:
         report.forbidden(path, "Bidirectional mount propagation is available only to privileged containers")
 
 
-def _recursive(mount: Any, path: str, report: Report) -> None:
+def _recursive(mount: Any, path: str, report: Report) -> None:  # upstream: validateMountRecursiveReadOnly
     mode = mount.get("recursiveReadOnly")
     if mode is None or mode == "Disabled":
         return
@@ -81,7 +84,7 @@ def _recursive(mount: Any, path: str, report: Report) -> None:
         report.forbidden(path, "may only be specified when mountPropagation is None or not specified")
 
 
-def volume_devices(container: Any, path: str, report: Report) -> bool:
+def volume_devices(container: Any, path: str, report: Report) -> bool:  # upstream: ValidateVolumeDevices
     """container.volumeDevices: raw block devices."""
     mounts = {mount.get("name"): mount.get("mountPath") for mount in container.get("volumeMounts") or ()}
     names: set[str] = set()
@@ -100,7 +103,7 @@ def volume_devices(container: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _device_name(name: str, names: set[str], path: str, report: Report) -> None:
+def _device_name(name: str, names: set[str], path: str, report: Report) -> None:  # upstream: ValidateVolumeDevices
     if not name:
         report.required(path)
     if name in names:
@@ -113,7 +116,7 @@ def _device_name(name: str, names: set[str], path: str, report: Report) -> None:
         report.invalid(path, name, detail)
 
 
-def _device_path(target: str, paths: set[str], path: str, report: Report) -> None:
+def _device_path(target: str, paths: set[str], path: str, report: Report) -> None:  # upstream: ValidateVolumeDevices
     if not target:
         report.required(path)
     if target in paths:

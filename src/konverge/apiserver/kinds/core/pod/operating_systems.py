@@ -1,4 +1,4 @@
-"""What differs by the operating system of a pod's containers."""
+"""What differs by the operating system of a pod's containers. Upstream: pkg/apis/core/validation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CONTAINER_CONTEXT = (
 )
 
 
-def operating_system(spec: Any, path: str, report: Report) -> bool:
+def operating_system(spec: Any, path: str, report: Report) -> bool:  # upstream: validateOS
     """spec.os, and the fields that mean nothing on that system."""
     system = spec.get("os")
     if system is None:
@@ -50,7 +50,7 @@ def operating_system(spec: Any, path: str, report: Report) -> bool:
     return report.not_supported(f"{path}.os", name, ("linux", "windows"))
 
 
-def _linux(spec: Any, path: str, report: Report) -> bool:
+def _linux(spec: Any, path: str, report: Report) -> bool:  # upstream: validateLinux
     for holder, place in [(spec, path), *containers_of(spec, path)]:
         if (holder.get("securityContext") or {}).get("windowsOptions") is not None:
             where = f"{place}.securityContext.windowsOptions"
@@ -58,7 +58,7 @@ def _linux(spec: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _windows(spec: Any, path: str, report: Report) -> bool:
+def _windows(spec: Any, path: str, report: Report) -> bool:  # upstream: validateWindows
     context = spec.get("securityContext") or {}
     for name in _POD_CONTEXT:
         if context.get(name) is not None:
@@ -81,7 +81,7 @@ def _wants_host_process(holder: Any) -> bool | None:
     return wanted
 
 
-def host_process(spec: Any, path: str, report: Report) -> bool:
+def host_process(spec: Any, path: str, report: Report) -> bool:  # upstream: validateWindowsHostProcessPod
     """Windows host processes: all containers of a pod are, or none is."""
     of_pod = _wants_host_process(spec)
     containers = containers_of(spec, path)

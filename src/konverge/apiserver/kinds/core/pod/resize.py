@@ -1,4 +1,7 @@
-"""/resize: changing the cpu and memory of a pod that runs."""
+"""/resize: changing the cpu and memory of a pod that runs.
+
+Upstream: pkg/registry/core/pod/strategy.go, pkg/apis/core/validation.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ Spec = dict[str, Any]
 _RESIZED = ("resources", "resizePolicy")
 
 
+# upstream: podResizeStrategy.PrepareForUpdate, dropNonResizeUpdates
 def prepare_resize(pod: Obj, old: Obj, context: Context) -> None:
     """Only the sizes of the containers come from the request; the rest is the stored pod."""
     new, before = pod["spec"], old["spec"]
@@ -31,7 +35,7 @@ def prepare_resize(pod: Obj, old: Obj, context: Context) -> None:
     pod["status"] = old["status"]
 
 
-def _merged(new: list[Spec], old: list[Spec]) -> list[Spec]:
+def _merged(new: list[Spec], old: list[Spec]) -> list[Spec]:  # upstream: dropNonResizeUpdatesForContainers
     if any(container.get("name") != before.get("name") for container, before in zip(new, old, strict=True)):
         return new
     merged = []
@@ -41,7 +45,7 @@ def _merged(new: list[Spec], old: list[Spec]) -> list[Spec]:
     return merged
 
 
-def check_pod_resize(new: Obj, old: Obj, report: Report) -> None:
+def check_pod_resize(new: Obj, old: Obj, report: Report) -> None:  # upstream: ValidatePodResize
     """Sizes change within the quality of service; nothing else does."""
     check_pod(new, report)
     refusal = _never(old)
@@ -62,24 +66,24 @@ def check_pod_resize(new: Obj, old: Obj, report: Report) -> None:
         _containers(new["spec"], old["spec"], report)
 
 
-def _never(pod: Obj) -> str:
+def _never(pod: Obj) -> str:  # upstream: ValidatePodResize
     if MIRROR in (pod["metadata"].get("annotations") or {}):
         return "static pods cannot be resized"
     return "windows pods cannot be resized" if (pod["spec"].get("os") or {}).get("name") == "windows" else ""
 
 
-def _node_can(pod: Obj) -> bool:
+def _node_can(pod: Obj) -> bool:  # upstream: isPodResizeRequestSupported
     for status in pod["status"].get("containerStatuses") or ():
         if (status.get("state") or {}).get("running") is not None:
             return status.get("resources") is not None
     return True
 
 
-def _lost(new: Spec, old: Spec, which: str) -> bool:
+def _lost(new: Spec, old: Spec, which: str) -> bool:  # upstream: resourcesRemoved
     return bool((old.get(which) or {}).keys() - (new.get(which) or {}).keys())
 
 
-def _without_sizes(resources: Spec | None) -> Spec:
+def _without_sizes(resources: Spec | None) -> Spec:  # upstream: dropCPUMemoryResourceRequirementsUpdates
     rest = {**(resources or {})}
     for which in ("requests", "limits"):
         kept = {name: value for name, value in (rest.pop(which, None) or {}).items() if name not in ("cpu", "memory")}
@@ -88,7 +92,7 @@ def _without_sizes(resources: Spec | None) -> Spec:
     return rest
 
 
-def _pod_level(new: Spec, old: Spec, report: Report) -> None:
+def _pod_level(new: Spec, old: Spec, report: Report) -> None:  # upstream: validatePodLevelResourcesResize
     now, before = new.get("resources"), old.get("resources")
     if not now and not before:
         return
@@ -102,6 +106,7 @@ def _pod_level(new: Spec, old: Spec, report: Report) -> None:
         report.forbidden("spec", "only cpu and memory resources are mutable at pod-level")
 
 
+# upstream: validatePodResizeContainerOrdering
 def _same_order(new: Spec, old: Spec, kind: str, report: Report) -> None:
     now, before = new.get(kind) or [], old.get(kind) or []
     if len(now) != len(before):
@@ -113,7 +118,7 @@ def _same_order(new: Spec, old: Spec, kind: str, report: Report) -> None:
             report.forbidden(f"spec.{kind}[{index}].name", detail)
 
 
-def _containers(new: Spec, old: Spec, report: Report) -> None:
+def _containers(new: Spec, old: Spec, report: Report) -> None:  # upstream: ValidatePodResize
     for kind in ("initContainers", "containers"):
         for index, before in enumerate(old.get(kind) or ()):
             now = new[kind][index].get("resources") or {}
@@ -128,11 +133,11 @@ def _containers(new: Spec, old: Spec, report: Report) -> None:
         _init_container(new["initContainers"][index], before, f"spec.initContainers[{index}]", report)
 
 
-def _fixed(container: Spec) -> Spec:
+def _fixed(container: Spec) -> Spec:  # upstream: dropCPUMemoryResourcesFromContainer
     return {**container, "resources": _without_sizes(container.get("resources"))}
 
 
-def _init_container(new: Spec, old: Spec, path: str, report: Report) -> None:
+def _init_container(new: Spec, old: Spec, path: str, report: Report) -> None:  # upstream: ValidatePodResize
     if _fixed(new) != _fixed(old):
         report.forbidden(path, "only cpu and memory resources for init or sidecar containers are mutable")
     if new == old or new.get("restartPolicy") == "Always":

@@ -1,4 +1,7 @@
-"""Resources of a pod as a whole: sums over containers, defaults and rules of `spec.resources`, quality of service."""
+"""Resources: limits, requests and claims of containers and of pods, their sums, quality of service.
+
+Upstream: pkg/apis/core/validation, pkg/api/pod/util.go.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,13 @@ from konverge.apiserver.kinds.rules.names import dns_label
 from konverge.apiserver.kinds.rules.quantities import added, amount, largest, shown
 
 
+# upstream: validateResourceQuantityHugePageValue
 def _huge_pages(name: str, value: Any, path: str, report: Report) -> None:
     if not is_huge_page_multiple(name, value):
         report.invalid(path, shown(value), f"{shown(value)} is not positive integer multiple of {name}")
 
 
+# upstream: validateResourceRequirements
 def _against_limit(name: str, value: Any, limits: dict[str, Any], path: str, report: Report) -> None:
     if name not in limits:
         if not may_overcommit(name):
@@ -36,7 +41,7 @@ def _against_limit(name: str, value: Any, limits: dict[str, Any], path: str, rep
         report.invalid(f"{path}.requests", shown(value), detail)
 
 
-def _requirements(name_rule: Rule) -> Rule:
+def _requirements(name_rule: Rule) -> Rule:  # upstream: validateResourceRequirements
     def check(value: Any, path: str, report: Report) -> bool:
         limits, requests = value.get("limits") or {}, value.get("requests") or {}
         for name in sorted(limits):
@@ -60,13 +65,14 @@ def _requirements(name_rule: Rule) -> Rule:
     return check
 
 
+# upstream: validateResourceRequirements
 def _pages_need_company(limits: dict[str, Any], requests: dict[str, Any], path: str, report: Report) -> None:
     names = {*limits, *requests}
     if any(is_huge_page(name) for name in names) and not names & {"cpu", "memory"}:
         report.forbidden(path, "HugePages require cpu or memory")
 
 
-def _claims(claims: list[dict[str, Any]], path: str, report: Report) -> None:
+def _claims(claims: list[dict[str, Any]], path: str, report: Report) -> None:  # upstream: validateResourceClaimNames
     known: frozenset[str] = report.scope.claims
     seen: set[str] = set()
     for index, claim in enumerate(claims):
@@ -81,6 +87,7 @@ def _claims(claims: list[dict[str, Any]], path: str, report: Report) -> None:
             report.add(FieldError(ErrorType.NOT_FOUND, place, name, detail))
 
 
+# upstream: validateResourceClaimNames
 def _claim_once(claim: dict[str, Any], name: str, seen: set[str], place: str, report: Report) -> None:
     if name in seen:
         report.duplicate(place, name)
@@ -98,11 +105,11 @@ def _claim_once(claim: dict[str, Any], name: str, seen: set[str], place: str, re
     seen.add(key)
 
 
-container_requirements = _requirements(container_resource_name)
-pod_requirements = _requirements(pod_resource_name)
+container_requirements = _requirements(container_resource_name)  # upstream: ValidateContainerResourceRequirements
+pod_requirements = _requirements(pod_resource_name)  # upstream: validatePodResourceRequirements
 
 
-def overhead(value: Any, path: str, report: Report) -> bool:
+def overhead(value: Any, path: str, report: Report) -> bool:  # upstream: validateOverhead
     """The overhead of a RuntimeClass or pod counts as limits."""
     return container_requirements({"limits": value}, path, report)
 
@@ -118,6 +125,7 @@ def _of(container: dict[str, Any], which: str) -> dict[str, Any]:
     return (container.get("resources") or {}).get(which) or {}
 
 
+# upstream: AggregateContainerRequests (component-helpers/resource)
 def total_of_containers(spec: dict[str, Any], which: str) -> Amounts:
     """What the containers need at the same time at most; init containers run one after the other."""
     total: Amounts = {}
@@ -136,7 +144,7 @@ def total_of_containers(spec: dict[str, Any], which: str) -> Amounts:
     return largest(total, peak)
 
 
-def default_pod_level(spec: dict[str, Any]) -> None:
+def default_pod_level(spec: dict[str, Any]) -> None:  # upstream: DefaultPodLevelResources (pkg/api/pod)
     """A pod that says something of its resources gets the rest from its containers, or from its limits."""
     resources = spec.get("resources")
     if not resources or not (resources.get("limits") or resources.get("requests")):
@@ -155,6 +163,7 @@ def default_pod_level(spec: dict[str, Any]) -> None:
     resources.update({name: amounts for name, amounts in (("limits", limits), ("requests", requests)) if amounts})
 
 
+# upstream: defaultPodLevelLimits (pkg/api/pod)
 def _limits_from_containers(spec: dict[str, Any], requests: Amounts, limits: Amounts) -> Amounts:
     """Where all containers have a limit, the pod has one too: theirs together, but not below its request."""
     holders = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
@@ -166,7 +175,7 @@ def _limits_from_containers(spec: dict[str, Any], requests: Amounts, limits: Amo
     }
 
 
-def pod_resources(spec: Any, path: str, report: Report) -> bool:
+def pod_resources(spec: Any, path: str, report: Report) -> bool:  # upstream: validatePodResources
     """spec.resources against the containers."""
     resources, place = spec.get("resources"), f"{path}.resources"
     if not resources:
@@ -183,6 +192,7 @@ def pod_resources(spec: Any, path: str, report: Report) -> bool:
     return True
 
 
+# upstream: validatePodResourceConsistency
 def _at_least(of_pod: dict[str, Any] | None, total: Amounts, path: str, noun: str, report: Report) -> None:
     for name in sorted(total):
         if of_pod and name in of_pod and amount(total[name]) > amount(of_pod[name]):
@@ -190,6 +200,7 @@ def _at_least(of_pod: dict[str, Any] | None, total: Amounts, path: str, noun: st
             report.invalid(f"{path}[{name}]", shown(of_pod[name]), detail)
 
 
+# upstream: validatePodResourceConsistency
 def _containers_within(spec: dict[str, Any], limits: dict[str, Any], path: str, report: Report) -> None:
     for index, container in enumerate(spec.get("containers") or ()):
         own = _of(container, "limits")
@@ -199,7 +210,7 @@ def _containers_within(spec: dict[str, Any], limits: dict[str, Any], path: str, 
                 report.invalid(f"{path}.containers[{index}][{name}].limits", shown(own[name]), detail)
 
 
-def quality_of_service(spec: dict[str, Any]) -> str:
+def quality_of_service(spec: dict[str, Any]) -> str:  # upstream: ComputePodQOS (pkg/apis/core/helper/qos)
     """Guaranteed, Burstable or BestEffort: what all containers agree on, else Burstable."""
     of_pod = spec.get("resources") or {}
     if any(_is_pod_level(name) for which in ("requests", "limits") for name in of_pod.get(which) or ()):

@@ -1,4 +1,4 @@
-"""Where pods may run: node selectors, affinity, tolerations, topology spread."""
+"""Where pods may run: node selectors, affinity, tolerations, topology spread. Upstream: pkg/apis/core/validation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from konverge.objects.names import dns_label_errors, label_value_errors
 TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-def _requirement_operator(value: Any, path: str, report: Report) -> bool:
+def _requirement_operator(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateNodeSelectorRequirement
     operator, values = value.get("operator") or "", value.get("values") or ()
     if operator not in ("Gt", "Lt"):
         return operator_and_values(value, path, report)
@@ -26,7 +26,7 @@ def _key(value: Any, path: str, report: Report) -> bool:
     return qualified_name(value.get("key") or "", f"{path}.key", report)
 
 
-def _field_requirement(value: Any, path: str, report: Report) -> bool:
+def _field_requirement(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateNodeFieldSelectorRequirement
     operator, key, values = value.get("operator") or "", value.get("key") or "", value.get("values") or ()
     if operator not in ("In", "NotIn"):
         report.invalid(f"{path}.operator", operator, "not a valid selector operator")
@@ -39,14 +39,14 @@ def _field_requirement(value: Any, path: str, report: Report) -> bool:
 
 
 _MATCH_FIELDS = field("matchFields", items(_field_requirement))
-REQUIRED_TERM = struct(
+REQUIRED_TERM = struct(  # upstream: ValidateNodeSelectorTerm
     field("matchExpressions", items(struct(_requirement_operator, _key, field("values", items(label_value))))),
     _MATCH_FIELDS,
 )
 _PREFERRED_TERM = (field("matchExpressions", items(struct(_requirement_operator, _key))), _MATCH_FIELDS)
 
 
-def node_selector(value: Any, path: str, report: Report) -> bool:
+def node_selector(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateNodeSelector
     """A NodeSelector: terms of which one must match."""
     terms, place = value.get("nodeSelectorTerms"), f"{path}.nodeSelectorTerms"
     if not terms:
@@ -54,19 +54,20 @@ def node_selector(value: Any, path: str, report: Report) -> bool:
     return items(REQUIRED_TERM)(terms, place, report)
 
 
+# upstream: ValidatePreferredSchedulingTerms, validateWeightedPodAffinityTerms
 def _weight(value: Any, path: str, report: Report) -> bool:
     weight = value.get("weight") or 0
     return 0 < weight <= 100 or report.invalid(f"{path}.weight", weight, "must be in the range 1-100")
 
 
-def _namespaces(value: Any, path: str, report: Report) -> bool:
+def _namespaces(value: Any, path: str, report: Report) -> bool:  # upstream: validatePodAffinityTerm
     for name in value.get("namespaces") or ():
         for detail in dns_label_errors(name):
             report.invalid(f"{path}.namespace", name, detail)
     return True
 
 
-def label_keys(value: Any, path: str, report: Report) -> bool:
+def label_keys(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateMatchLabelKeysAndMismatchLabelKeys
     """matchLabelKeys and mismatchLabelKeys against the selector that they extend."""
     selector = value.get("labelSelector")
     matched, mismatched = value.get("matchLabelKeys") or (), value.get("mismatchLabelKeys") or ()
@@ -84,6 +85,7 @@ def label_keys(value: Any, path: str, report: Report) -> bool:
     return True
 
 
+# upstream: ValidateMatchLabelKeysInTopologySpread
 def _keys_in_selector(keys: Sequence[str], selector: Mapping[str, Any], path: str, report: Report) -> None:
     """The server itself adds one expression for each key: only a second one is the user's."""
     seen = set(selector.get("matchLabels") or ())
@@ -96,28 +98,28 @@ def _keys_in_selector(keys: Sequence[str], selector: Mapping[str, Any], path: st
         seen.add(key)
 
 
-def _topology_key(value: Any, path: str, report: Report) -> bool:
+def _topology_key(value: Any, path: str, report: Report) -> bool:  # upstream: validatePodAffinityTerm
     key, place = value.get("topologyKey") or "", f"{path}.topologyKey"
     if not key:
         report.required(place, "can not be empty")
     return qualified_name(key, place, report)
 
 
-_POD_TERM = (
+_POD_TERM = (  # upstream: validatePodAffinityTerm
     field("labelSelector", label_selector),
     field("namespaceSelector", label_selector),
     _namespaces,
     label_keys,
     _topology_key,
 )
-_POD_AFFINITY = struct(
+_POD_AFFINITY = struct(  # upstream: validatePodAffinity, validatePodAntiAffinity
     field("requiredDuringSchedulingIgnoredDuringExecution", items(struct(*_POD_TERM))),
     field(
         "preferredDuringSchedulingIgnoredDuringExecution",
         items(struct(_weight, section("podAffinityTerm", *_POD_TERM))),
     ),
 )
-AFFINITY = struct(
+AFFINITY = struct(  # upstream: validateAffinity
     field(
         "nodeAffinity",
         struct(
@@ -133,7 +135,7 @@ AFFINITY = struct(
 )
 
 
-def _toleration(value: Any, path: str, report: Report) -> bool:
+def _toleration(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateTolerations
     key, operator = value.get("key") or "", value.get("operator") or ""
     if key:
         qualified_name(key, f"{path}.key", report)
@@ -147,7 +149,7 @@ def _toleration(value: Any, path: str, report: Report) -> bool:
     return not effect or one_of(*TAINT_EFFECTS)(effect, f"{path}.effect", report)
 
 
-def _toleration_operator(operator: str, value: str, path: str, report: Report) -> bool:
+def _toleration_operator(operator: str, value: str, path: str, report: Report) -> bool:  # upstream: ValidateTolerations
     if operator in ("Equal", ""):
         errors = label_value_errors(value)
         return not errors or report.invalid(path, value, ";".join(errors))
@@ -157,10 +159,10 @@ def _toleration_operator(operator: str, value: str, path: str, report: Report) -
     return report.not_supported(path, operator, known)
 
 
-TOLERATIONS = items(_toleration)
+TOLERATIONS = items(_toleration)  # upstream: ValidateTolerations
 
 
-def _min_domains(value: Any, path: str, report: Report) -> bool:
+def _min_domains(value: Any, path: str, report: Report) -> bool:  # upstream: validateMinDomains
     minimum, action = value.get("minDomains"), value.get("whenUnsatisfiable") or ""
     if minimum is None:
         return True
@@ -169,7 +171,7 @@ def _min_domains(value: Any, path: str, report: Report) -> bool:
     return action == "DoNotSchedule" or report.invalid(f"{path}.minDomains", minimum, detail)
 
 
-def topology_spread(value: Any, path: str, report: Report) -> bool:
+def topology_spread(value: Any, path: str, report: Report) -> bool:  # upstream: validateTopologySpreadConstraints
     """All constraints: none may repeat the key and action of a later one."""
     pairs = [(each.get("topologyKey") or "", each.get("whenUnsatisfiable") or "") for each in value]
     for index, constraint in enumerate(value):
@@ -184,7 +186,7 @@ def topology_spread(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-_INCLUSION = one_of("Honor", "Ignore")
+_INCLUSION = one_of("Honor", "Ignore")  # upstream: validateNodeInclusionPolicy
 _SPREAD_REST = struct(
     _min_domains,
     given("nodeAffinityPolicy", _INCLUSION),

@@ -7,8 +7,8 @@ from typing import Any
 
 
 @dataclass(slots=True, kw_only=True)
-class PodScope:
-    """Made anew for each spec that is checked."""
+class PodScope:  # upstream: PodValidationOptions
+    """One for each spec that is checked."""
 
     is_pod: bool = False
     """A Pod, rather than a template of one: more is demanded of it."""
@@ -37,6 +37,7 @@ def pod_scope(spec: dict[str, Any], metadata: dict[str, Any], *, is_pod: bool) -
     )
 
 
+# upstream: VisitContainersWithPath (pkg/apis/core/pods)
 def containers_of(spec: dict[str, Any], path: str) -> list[tuple[dict[str, Any], str]]:
     """Every container of a pod with its path: init containers first, as the API visits them."""
     return [

@@ -1,4 +1,4 @@
-"""Security contexts of containers and pods."""
+"""Security contexts of containers and pods. Upstream: pkg/apis/core/validation."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from konverge.apiserver.kinds.rules.numbers import group_id, user_id
 
 _PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
 _SYSCTL = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
-_is_sysctl = re.compile(_SYSCTL).fullmatch
+_is_sysctl = re.compile(_SYSCTL).fullmatch  # upstream: IsValidSysctlName
 _NETBIOS = re.compile(r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}')
 _WINDOWS_LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 _WINDOWS_DOMAIN = re.compile(rf"{_WINDOWS_LABEL}(?:\.{_WINDOWS_LABEL})*")
 
 
-def seccomp_profile(value: Any, path: str, report: Report) -> bool:
+def seccomp_profile(value: Any, path: str, report: Report) -> bool:  # upstream: validateSeccompProfileField
     kind, local = value.get("type") or "", value.get("localhostProfile")
     if not kind:
         report.required(f"{path}.type", "type is required when seccompProfile is set")
@@ -33,7 +33,7 @@ def seccomp_profile(value: Any, path: str, report: Report) -> bool:
     return local is None or report.invalid(place, shown, "can only be set when seccomp type is Localhost")
 
 
-def app_armor_profile(value: Any, path: str, report: Report) -> bool:
+def app_armor_profile(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateAppArmorProfileField
     kind, local, place = value.get("type") or "", value.get("localhostProfile"), f"{path}.localhostProfile"
     if kind == "Localhost":
         return _app_armor_file(local, place, report)
@@ -54,7 +54,7 @@ def _app_armor_file(value: str | None, path: str, report: Report) -> bool:
     return len(value.encode()) <= 4095 or report.too_long(path, 4095)
 
 
-def windows_options(value: Any, path: str, report: Report) -> bool:
+def windows_options(value: Any, path: str, report: Report) -> bool:  # upstream: validateWindowsSecurityContextOptions
     if value.get("gmsaCredentialSpecName") is not None:
         dns_subdomain(value["gmsaCredentialSpecName"], f"{path}.gmsaCredentialSpecName", report)
     credential = value.get("gmsaCredentialSpec")
@@ -71,7 +71,7 @@ def windows_options(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _windows_user_errors(name: str) -> list[str]:
+def _windows_user_errors(name: str) -> list[str]:  # upstream: validateWindowsSecurityContextOptions
     if not name:
         return [" cannot be an empty string"]
     if any(ord(letter) < 32 or ord(letter) == 127 for letter in name):
@@ -95,7 +95,7 @@ def _windows_user_errors(name: str) -> list[str]:
     return errors
 
 
-def _proc_mount(value: Any, path: str, report: Report) -> bool:
+def _proc_mount(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateProcMountType
     if value not in ("Default", "Unmasked"):
         report.not_supported(path, value, ("Default", "Unmasked"))
     if report.scope.host_users and value == "Unmasked":
@@ -103,7 +103,7 @@ def _proc_mount(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _escalation(value: Any, path: str, report: Report) -> bool:
+def _escalation(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateSecurityContext
     if value.get("allowPrivilegeEscalation") is not False:
         return True
     shown = internal("core.SecurityContext", value)
@@ -116,7 +116,7 @@ def _escalation(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-CONTAINER_CONTEXT = struct(
+CONTAINER_CONTEXT = struct(  # upstream: ValidateSecurityContext
     field("runAsUser", user_id),
     field("runAsGroup", group_id),
     given("procMount", _proc_mount),
@@ -127,7 +127,7 @@ CONTAINER_CONTEXT = struct(
 )
 
 
-def _sysctls(value: Any, path: str, report: Report) -> bool:
+def _sysctls(value: Any, path: str, report: Report) -> bool:  # upstream: validateSysctls
     seen: set[str] = set()
     spec = report.scope.spec
     for index, sysctl in enumerate(value):
@@ -143,7 +143,7 @@ def _sysctls(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _host_sysctl(name: str, spec: dict[str, Any], path: str, report: Report) -> None:
+def _host_sysctl(name: str, spec: dict[str, Any], path: str, report: Report) -> None:  # upstream: ValidateHostSysctl
     plain = name.replace("/", ".")
     if spec.get("hostNetwork") and plain.startswith("net."):
         report.invalid(path, name, "may not be specified when 'hostNetwork' is true")
@@ -152,7 +152,7 @@ def _host_sysctl(name: str, spec: dict[str, Any], path: str, report: Report) -> 
         report.invalid(path, name, "may not be specified when 'hostIPC' is true")
 
 
-POD_CONTEXT = struct(
+POD_CONTEXT = struct(  # upstream: validatePodSpecSecurityContext
     field("fsGroup", group_id),
     field("runAsUser", user_id),
     field("runAsGroup", group_id),

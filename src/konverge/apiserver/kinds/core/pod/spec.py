@@ -3,6 +3,8 @@
     check_pod_spec(spec, path, report, metadata, is_pod=True)
 
 A template's spec is the same with a little more patience: see `is_pod`.
+
+Upstream: pkg/apis/core/validation.
 """
 
 from __future__ import annotations
@@ -39,13 +41,13 @@ from konverge.apiserver.kinds.rules.network import ip_legacy
 from konverge.apiserver.kinds.rules.numbers import MAX_INT32, within
 
 
-def _resource_claims(value: Any, path: str, report: Report) -> bool:
+def _resource_claims(value: Any, path: str, report: Report) -> bool:  # upstream: validatePodResourceClaims
     if "kubernetes.io/config.mirror" in report.scope.annotations:
         return report.forbidden("", "static pods do not support resource claims")
     return items(struct(field("name", required, distinct, dns_label), _claim_source))(value, path, report)
 
 
-def _claim_source(value: Any, path: str, report: Report) -> bool:
+def _claim_source(value: Any, path: str, report: Report) -> bool:  # upstream: validatePodResourceClaim
     claim, template = value.get("resourceClaimName"), value.get("resourceClaimTemplateName")
     shown = internal("core.PodResourceClaim", value)
     if claim is not None and template is not None:
@@ -59,7 +61,7 @@ def _claim_source(value: Any, path: str, report: Report) -> bool:
     return template is None or dns_subdomain(template, f"{path}.resourceClaimTemplateName", report)
 
 
-def _host_network_ports(spec: Any, path: str, report: Report) -> bool:
+def _host_network_ports(spec: Any, path: str, report: Report) -> bool:  # upstream: validatePodHostNetworkDeps
     if not spec.get("hostNetwork"):
         return True
     for index, container in enumerate(spec.get("containers") or ()):
@@ -71,13 +73,13 @@ def _host_network_ports(spec: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _shared_processes(spec: Any, path: str, report: Report) -> bool:
+def _shared_processes(spec: Any, path: str, report: Report) -> bool:  # upstream: validateShareProcessNamespace
     clash = spec.get("shareProcessNamespace") and spec.get("hostPID")
     detail = "ShareProcessNamespace and HostPID cannot both be enabled"
     return not clash or report.invalid(f"{path}.shareProcessNamespace", True, detail)
 
 
-def _dns_config(spec: Any, path: str, report: Report) -> bool:
+def _dns_config(spec: Any, path: str, report: Report) -> bool:  # upstream: validatePodDNSConfig
     config, place = spec.get("dnsConfig"), f"{path}.dnsConfig"
     if spec.get("dnsPolicy") == "None":
         if config is None:
@@ -88,13 +90,13 @@ def _dns_config(spec: Any, path: str, report: Report) -> bool:
     return config is None or _DNS(config, place, report)
 
 
-def _few_nameservers(value: Any, path: str, report: Report) -> bool:
+def _few_nameservers(value: Any, path: str, report: Report) -> bool:  # upstream: validatePodDNSConfig
     if len(value) > 3:
         report.invalid(path, value, "must not have more than 3 nameservers")
     return items(ip_legacy)(value, path, report)
 
 
-def _searches(value: Any, path: str, report: Report) -> bool:
+def _searches(value: Any, path: str, report: Report) -> bool:  # upstream: validatePodDNSConfig
     if len(value) > 32:
         report.invalid(path, value, "must not have more than 32 search paths")
     if len(" ".join(value)) > 2048:
@@ -106,7 +108,7 @@ def _searches(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _dns_option(value: Any, path: str, report: Report) -> bool:
+def _dns_option(value: Any, path: str, report: Report) -> bool:  # upstream: validatePodDNSConfig
     return bool(value.get("name")) or report.required(path, "must not be empty")
 
 
@@ -117,11 +119,11 @@ _DNS = struct(
 )
 
 
-def _readiness_gate(value: Any, path: str, report: Report) -> bool:
+def _readiness_gate(value: Any, path: str, report: Report) -> bool:  # upstream: validateReadinessGates
     return qualified_name(value.get("conditionType") or "", f"{path}.conditionType", report)
 
 
-def _scheduling_gates(value: Any, path: str, report: Report) -> bool:
+def _scheduling_gates(value: Any, path: str, report: Report) -> bool:  # upstream: validateSchedulingGates
     seen: set[str] = set()
     for index, gate in enumerate(value):
         name = gate.get("name") or ""
@@ -132,7 +134,7 @@ def _scheduling_gates(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _host_users(spec: Any, path: str, report: Report) -> bool:
+def _host_users(spec: Any, path: str, report: Report) -> bool:  # upstream: validateHostUsers
     if spec.get("hostUsers") is not False:
         return True
     for name, shown in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
@@ -144,7 +146,7 @@ def _host_users(spec: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _hostname_override(spec: Any, path: str, report: Report) -> bool:
+def _hostname_override(spec: Any, path: str, report: Report) -> bool:  # upstream: validatePodHostName
     name, place = spec.get("hostnameOverride"), f"{path}.hostnameOverride"
     if name is None:
         return True
@@ -157,12 +159,12 @@ def _hostname_override(spec: Any, path: str, report: Report) -> bool:
     return dns_subdomain(name, place, report)
 
 
-def _host_alias(value: Any, path: str, report: Report) -> bool:
+def _host_alias(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateHostAliases
     ip_legacy(value.get("ip") or "", f"{path}.ip", report)
     return items(dns_subdomain)(value.get("hostnames"), f"{path}.hostnames", report)
 
 
-def _files_of_env(spec: Any, path: str, report: Report) -> bool:
+def _files_of_env(spec: Any, path: str, report: Report) -> bool:  # upstream: validateFileKeyRefVolumes
     sources = {volume.get("name"): volume for volume in spec.get("volumes") or ()}
     for container, place in containers_of(spec, path):
         for index, entry in enumerate(container.get("env") or ()):
@@ -177,7 +179,7 @@ def _files_of_env(spec: Any, path: str, report: Report) -> bool:
     return True
 
 
-_SPEC = struct(
+_SPEC = struct(  # upstream: ValidatePodSpec
     field("terminationGracePeriodSeconds", present),
     field("volumes", volumes),
     field("resourceClaims", _resource_claims),
@@ -215,6 +217,7 @@ _SPEC = struct(
 )
 
 
+# upstream: ValidatePodSpec
 def check_pod_spec(
     spec: dict[str, Any], path: str, report: Report, metadata: dict[str, Any], *, is_pod: bool = False
 ) -> bool:

@@ -1,4 +1,7 @@
-"""The status of a pod: what the kubelet and the scheduler may write."""
+"""The status of a pod: what the kubelet and the scheduler may write.
+
+Upstream: pkg/registry/core/pod/strategy.go, pkg/apis/core/validation.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ Status = dict[str, Any]
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 
 
-def prepare_status(pod: Obj, old: Obj, context: Context) -> None:
+def prepare_status(pod: Obj, old: Obj, context: Context) -> None:  # upstream: podStatusStrategy.PrepareForUpdate
     """Fields that an older kubelet does not know are kept, and owners are not a kubelet's to change."""
     metadata, before = pod["metadata"], old["metadata"]
     if "ownerReferences" in before:
@@ -40,7 +43,7 @@ def prepare_status(pod: Obj, old: Obj, context: Context) -> None:
             condition["observedGeneration"] = generation
 
 
-def check_pod_status(new: Obj, old: Obj, report: Report) -> None:
+def check_pod_status(new: Obj, old: Obj, report: Report) -> None:  # upstream: ValidatePodStatusUpdate
     now, before = new["metadata"].get("annotations") or {}, old["metadata"].get("annotations") or {}
     annotation_changes(now, before, "metadata.annotations", report)
     pod_annotations(now, new["spec"], "metadata.annotations", report)
@@ -63,7 +66,7 @@ def check_pod_status(new: Obj, old: Obj, report: Report) -> None:
         check_devices(status, kind, new["spec"], report)
 
 
-def _conditions(status: Status, report: Report) -> None:
+def _conditions(status: Status, report: Report) -> None:  # upstream: validatePodConditions
     for index, condition in enumerate(status.get("conditions") or ()):
         place, kind = f"status.conditions[{index}]", condition.get("type") or ""
         generation = condition.get("observedGeneration") or 0
@@ -73,6 +76,7 @@ def _conditions(status: Status, report: Report) -> None:
             qualified_name(kind, f"{place}.Type", report)
 
 
+# upstream: ValidatePodStatusUpdate
 def _nomination(status: Status, was: Status, spec: dict[str, Any], report: Report) -> None:
     node, path = status.get("nominatedNodeName"), "status.nominatedNodeName"
     if not node or node == was.get("nominatedNodeName"):
@@ -82,6 +86,7 @@ def _nomination(status: Status, was: Status, spec: dict[str, Any], report: Repor
         report.forbidden(path, "may not be set on pods that are already bound to a node")
 
 
+# upstream: ValidateContainerStateTransition, ValidateEphemeralContainerStateTransition
 def _transitions(new: Any, old: Any, kind: str, spec: dict[str, Any], report: Report) -> None:
     """A container that has ended begins again only if its restart policy says so."""
     if kind != "ephemeralContainerStatuses" and _all_could_restart(spec):
@@ -106,7 +111,7 @@ def _may_restart(name: str | None, kind: str, spec: dict[str, Any], code: int) -
     return False
 
 
-def _all_could_restart(spec: dict[str, Any]) -> bool:
+def _all_could_restart(spec: dict[str, Any]) -> bool:  # upstream: AllContainersCouldRestart
     return any(
         rule.get("action") == "RestartAllContainers"
         for kind in ("containers", "initContainers")
@@ -115,7 +120,7 @@ def _all_could_restart(spec: dict[str, Any]) -> bool:
     )
 
 
-def _restarts(container: dict[str, Any], spec: dict[str, Any], code: int) -> bool:
+def _restarts(container: dict[str, Any], spec: dict[str, Any], code: int) -> bool:  # upstream: ContainerShouldRestart
     for rule in container.get("restartPolicyRules") or ():
         codes = rule.get("exitCodes") or {}
         listed = code in (codes.get("values") or ())
@@ -125,7 +130,7 @@ def _restarts(container: dict[str, Any], spec: dict[str, Any], code: int) -> boo
     return policy == "Always" or (policy == "OnFailure" and code != 0)
 
 
-def _claims(status: Status, spec: dict[str, Any], report: Report) -> None:
+def _claims(status: Status, spec: dict[str, Any], report: Report) -> None:  # upstream: validatePodResourceClaimStatuses
     known = {claim.get("name") for claim in spec.get("resourceClaims") or ()}
     seen: set[str] = set()
     for index, claim in enumerate(status.get("resourceClaimStatuses") or ()):
@@ -143,6 +148,7 @@ def _claims(status: Status, spec: dict[str, Any], report: Report) -> None:
         _extended_claim(extended, "status.extendedResourceClaimStatus", report)
 
 
+# upstream: validatePodExtendedResourceClaimStatus
 def _extended_claim(claim: dict[str, Any], path: str, report: Report) -> None:
     if not claim.get("requestMappings"):
         report.required(f"{path}.requestMappings", "at least one request mapping is required")
@@ -154,6 +160,7 @@ def _extended_claim(claim: dict[str, Any], path: str, report: Report) -> None:
         dns_subdomain(claim["resourceClaimName"], f"{path}.resourceClaimName", report)
 
 
+# upstream: validatePodIPs, validateHostIPs
 def _addresses(status: Status, was: Status, singular: str, plural: str, report: Report) -> None:
     """podIP and podIPs, hostIP and hostIPs: one address per family, the first of which is the single one."""
     listed, path = status.get(plural) or [], f"status.{plural}"
@@ -175,6 +182,7 @@ def _addresses(status: Status, was: Status, singular: str, plural: str, report: 
         report.invalid(path, shown, "may specify no more than one IP for each IP family")
 
 
+# upstream: validateContainerStatusUsers
 def _users(statuses: Any, path: str, spec: dict[str, Any], report: Report) -> None:
     windows = (spec.get("os") or {}).get("name") == "windows"
     for index, status in enumerate(statuses):
@@ -187,14 +195,14 @@ def _users(statuses: Any, path: str, spec: dict[str, Any], report: Report) -> No
             _USER(user, place, report)
 
 
-_USER = struct(
+_USER = struct(  # upstream: validateContainerStatusUsers
     field("uid", within(0, 2**32 - 1)),
     field("gid", group_id),
     field("supplementalGroups", items(group_id)),
 )
 
 
-def status_warnings(pod: Obj) -> list[str]:
+def status_warnings(pod: Obj) -> list[str]:  # upstream: podStatusStrategy.WarningsOnUpdate
     """Odd spellings of addresses."""
     return [
         warning
@@ -212,6 +220,7 @@ _CLAIMED = (
 )
 
 
+# upstream: validateContainerStatusAllocatedResourcesStatus
 def check_devices(status: dict[str, Any], kind: str, spec: dict[str, Any], report: Report) -> None:
     """The devices in one list of container statuses; ephemeral containers have none."""
     containers = {each.get("name"): each for each in spec.get(_LISTS.get(kind, "")) or ()}
@@ -228,6 +237,7 @@ def check_devices(status: dict[str, Any], kind: str, spec: dict[str, Any], repor
             _health(entry.get("resources") or (), f"{place}.resources", report)
 
 
+# upstream: validateContainerStatusAllocatedResourcesStatus
 def _known(name: str, container: dict[str, Any], status: dict[str, Any], path: str, report: Report) -> bool:
     resources = container.get("resources") or {}
     if not name.startswith("claim:"):
@@ -237,11 +247,12 @@ def _known(name: str, container: dict[str, Any], status: dict[str, Any], path: s
     return name in claims or _extended(name, container, status) or report.invalid(path, name, _CLAIMED)
 
 
-def _claim_name(claim: dict[str, Any]) -> str:
+def _claim_name(claim: dict[str, Any]) -> str:  # upstream: resourceStatusName
     request = f"/{claim['request']}" if claim.get("request") else ""
     return f"claim:{claim.get('name') or ''}{request}"
 
 
+# upstream: matchesExtendedResourceClaimStatus
 def _extended(name: str, container: dict[str, Any], status: dict[str, Any]) -> bool:
     """A claim that the scheduler made for extended resources."""
     claim = status.get("extendedResourceClaimStatus") or {}
@@ -257,6 +268,7 @@ def _extended(name: str, container: dict[str, Any], status: dict[str, Any]) -> b
     )
 
 
+# upstream: validateContainerStatusAllocatedResourcesStatus
 def _health(devices: Any, path: str, report: Report) -> None:
     seen: set[str] = set()
     for index, device in enumerate(devices):

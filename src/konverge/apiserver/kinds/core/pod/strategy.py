@@ -1,4 +1,7 @@
-"""The Pod: what happens to it at creation, update, status update and deletion."""
+"""The Pod: what happens to it at creation, update, status update and deletion.
+
+Upstream: pkg/registry/core/pod/strategy.go.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,7 @@ from konverge.objects.names import dns_label_errors
 _AFFINITIES = ("podAffinity", "podAntiAffinity")
 
 
+# upstream: podStrategy.PrepareForCreate, applySchedulingGatedCondition
 def _prepare_create(pod: Obj, context: Context) -> None:
     spec = pod["spec"]
     drop_init_annotations(pod["metadata"])
@@ -44,6 +48,7 @@ def _prepare_create(pod: Obj, context: Context) -> None:
     pod["status"]["qosClass"] = quality_of_service(spec)
 
 
+# upstream: mutatePodAffinity, mutateTopologySpreadConstraints
 def _extend_selectors(spec: dict[str, Any], labels: dict[str, str]) -> None:
     """matchLabelKeys become expressions of the selector, once: at creation."""
     for kind in _AFFINITIES:
@@ -56,6 +61,7 @@ def _extend_selectors(spec: dict[str, Any], labels: dict[str, str]) -> None:
         _extend_selector(constraint, labels)
 
 
+# upstream: applyMatchLabelKeysAndMismatchLabelKeys
 def _extend_selector(term: dict[str, Any], labels: dict[str, str]) -> None:
     selector = term.get("labelSelector")
     if selector is None:
@@ -67,8 +73,8 @@ def _extend_selector(term: dict[str, Any], labels: dict[str, str]) -> None:
                 selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), requirement]
 
 
-def _app_armor_fields(pod: Obj, context: Context) -> None:
-    """Annotations of old become fields."""
+def _app_armor_fields(pod: Obj, context: Context) -> None:  # upstream: applyAppArmorVersionSkew
+    """AppArmor annotations become fields."""
     spec, annotations = pod["spec"], pod["metadata"]["annotations"]
     if (spec.get("os") or {}).get("name") == "windows":
         return
@@ -86,7 +92,7 @@ def _app_armor_fields(pod: Obj, context: Context) -> None:
         context.warn(f"metadata.annotations[{key}]: {detail}")
 
 
-def _app_armor_profile(annotation: str) -> dict[str, str] | None:
+def _app_armor_profile(annotation: str) -> dict[str, str] | None:  # upstream: ApparmorFieldForAnnotation (pkg/api/pod)
     if annotation == "unconfined":
         return {"type": "Unconfined"}
     if annotation == "runtime/default":
@@ -95,14 +101,14 @@ def _app_armor_profile(annotation: str) -> dict[str, str] | None:
     return {"type": "Localhost", "localhostProfile": name} if name and name != annotation else None
 
 
-def _prepare_update(pod: Obj, old: Obj, context: Context) -> None:
+def _prepare_update(pod: Obj, old: Obj, context: Context) -> None:  # upstream: podStrategy.PrepareForUpdate
     drop_init_annotations(pod["metadata"])
     pod["status"] = old["status"]
     if not pod["spec"].get("resources") and old["spec"].get("resources"):
         pod["spec"]["resources"] = old["spec"]["resources"]
 
 
-def _generation(pod: Obj, old: Obj) -> None:
+def _generation(pod: Obj, old: Obj) -> None:  # upstream: updatePodGeneration
     if pod["spec"] != old["spec"]:
         pod["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
 
@@ -116,6 +122,7 @@ def _metadata_of(pod: Obj, old: Obj) -> None:
             pod["metadata"].pop(name, None)
 
 
+# upstream: podEphemeralContainersStrategy.PrepareForUpdate
 def _prepare_ephemeral(pod: Obj, old: Obj, context: Context) -> None:
     debuggers = pod["spec"].get("ephemeralContainers")
     pod["spec"] = {name: value for name, value in old["spec"].items() if name != "ephemeralContainers"}
@@ -126,13 +133,13 @@ def _prepare_ephemeral(pod: Obj, old: Obj, context: Context) -> None:
     _generation(pod, old)
 
 
-def _prepare_resize(pod: Obj, old: Obj, context: Context) -> None:
+def _prepare_resize(pod: Obj, old: Obj, context: Context) -> None:  # upstream: podResizeStrategy.PrepareForUpdate
     prepare_resize(pod, old, context)
     _metadata_of(pod, old)
     _generation(pod, old)
 
 
-def _validate_create(pod: Obj, context: Context) -> list[FieldError]:
+def _validate_create(pod: Obj, context: Context) -> list[FieldError]:  # upstream: ValidatePodCreate
     report, spec = Report(context), pod["spec"]
     check_pod(pod, report)
     if spec.get("ephemeralContainers"):
@@ -152,6 +159,7 @@ def _checking(check: Callable[[Obj, Obj, Report], None]) -> Callable[[Obj, Obj, 
     return validate
 
 
+# upstream: podStatusStrategy.ValidateUpdate
 def _validate_status(pod: Obj, old: Obj, context: Context) -> list[FieldError]:
     report = Report(context)
     check_pod_status(pod, old, report)
@@ -160,8 +168,8 @@ def _validate_status(pod: Obj, old: Obj, context: Context) -> list[FieldError]:
     return report.errors
 
 
-def _warnings(pod: Obj, old: Obj | None, context: Context) -> Iterable[str]:
-    """Warnings are for creators only: nobody can mend a running pod."""
+def _warnings(pod: Obj, old: Obj | None, context: Context) -> Iterable[str]:  # upstream: podStrategy.WarningsOnCreate
+    """Warnings are for creators only: a running pod can no longer be changed."""
     if old is not None:
         return
     errors = dns_label_errors(pod["metadata"]["name"])
@@ -171,7 +179,7 @@ def _warnings(pod: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     yield from pod_warnings(pod["metadata"], pod["spec"], "")
 
 
-def _grace_period(pod: Obj, asked: int | None) -> int:
+def _grace_period(pod: Obj, asked: int | None) -> int:  # upstream: podStrategy.CheckGracefulDelete
     """A pod that no kubelet has, or that has ended, goes at once."""
     spec = pod["spec"]
     period = asked if asked is not None else spec.get("terminationGracePeriodSeconds") or 0
@@ -188,7 +196,7 @@ def _of_status(name: str) -> Callable[[Obj], str]:
     return lambda pod: (pod.get("status") or {}).get(name) or ""
 
 
-POD = Strategy(
+POD = Strategy(  # upstream: podStrategy
     defaults=default_pod,
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,

@@ -1,8 +1,8 @@
-"""Pod templates: what Deployments, Jobs and all other workloads make pods from.
+"""Pod templates: what Deployments, Jobs and all other workloads make pods from, and the selectors that select them.
 
-defaults:    pod_defaults.default_pod_template(template)
-validation:  field("template", pod_template)      # errors at spec.template.…
-warnings:    pod_warnings.template_warnings(template, "spec.template")
+Defaults are in `defaults.default_pod_template`, warnings in `warnings.template_warnings`.
+
+Upstream: pkg/apis/core/validation, pkg/apis/apps/validation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from konverge.apiserver.strategy import Obj
 from konverge.objects.names import dns_label_errors
 
 
-def pod_template(value: Any, path: str, report: Report) -> bool:
+def pod_template(value: Any, path: str, report: Report) -> bool:  # upstream: ValidatePodTemplateSpec
     """A PodTemplateSpec. Labels and annotations are reported beside `spec`, without `metadata`, as the API does."""
     metadata, spec = value.get("metadata") or {}, value.get("spec") or {}
     annotations = metadata.get("annotations") or {}
@@ -41,7 +41,7 @@ SURPRISING_NAME = (
 )
 
 
-def name_warnings(obj: Obj) -> list[str]:
+def name_warnings(obj: Obj) -> list[str]:  # upstream: deploymentStrategy.WarningsOnCreate (and others)
     """Pods are named after the object: a name that is no DNS label makes odd hostnames."""
     errors = dns_label_errors(obj["metadata"].get("name") or "")
     return [f"{SURPRISING_NAME}[{' '.join(errors)}]"] if errors else []
@@ -65,6 +65,7 @@ def good_selector(selector: Any, path: str, report: Report) -> bool:
     return len(report.errors) == before
 
 
+# upstream: ValidatePodTemplateSpecForReplicaSet
 def matching_labels(selector: Any, template: Obj, path: str, report: Report) -> bool:
     """No selector at all selects nothing, an empty one everything."""
     labels = template_labels(template)
@@ -73,6 +74,7 @@ def matching_labels(selector: Any, template: Obj, path: str, report: Report) -> 
     return report.invalid(f"{path}.metadata.labels", labels, "`selector` does not match template `labels`")
 
 
+# upstream: ValidateDeploymentSpec, ValidateReplicaSetSpec, ValidateStatefulSetSpec
 def required_selector(noun: str, *, bad: str) -> Rule:
     """`spec.selector` of a workload, then its template if the selector can be used.
 
@@ -91,6 +93,7 @@ def required_selector(noun: str, *, bad: str) -> Rule:
     return check
 
 
+# upstream: ValidatePodTemplateSpecForReplicaSet, ValidateDaemonSetSpec, ValidateStatefulSetSpec
 def always_restarting(noun: str) -> Rule:
     """A template whose pods run for ever: `noun` is named in the message about deadlines."""
 
@@ -106,7 +109,7 @@ def always_restarting(noun: str) -> Rule:
     return check
 
 
-def selected_template(selector_rule: Rule, after: Rule) -> Rule:
+def selected_template(selector_rule: Rule, after: Rule) -> Rule:  # upstream: ValidatePodTemplateSpecForReplicaSet
     """The selector, and if it can be used the template: its labels, its own rules, and `after`."""
 
     def check(spec: Any, path: str, report: Report) -> bool:

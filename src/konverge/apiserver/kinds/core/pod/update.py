@@ -1,4 +1,7 @@
-"""What may change in a pod: its images and little else; debuggers and sizes through subresources of their own."""
+"""What may change in a pod: its images and little else; debuggers and sizes through subresources of their own.
+
+Upstream: pkg/apis/core/validation.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _UPDATABLE = (
 )
 
 
-def check_pod(pod: Obj, report: Report) -> None:
+def check_pod(pod: Obj, report: Report) -> None:  # upstream: validatePodMetadataAndSpec
     """What holds of every pod, new or changed."""
     metadata, spec = pod["metadata"], pod["spec"]
     pod_annotations(metadata.get("annotations") or {}, spec, "metadata.annotations", report)
@@ -37,7 +40,7 @@ def check_pod(pod: Obj, report: Report) -> None:
             untrimmed_image(container, f"spec.{kind}[{index}]", report)
 
 
-def _no_tokens(spec: Spec, report: Report) -> None:
+def _no_tokens(spec: Spec, report: Report) -> None:  # upstream: validatePodMetadataAndSpec
     for index, volume in enumerate(spec.get("volumes") or ()):
         for at, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
             if source.get("serviceAccountToken") is not None:
@@ -45,13 +48,13 @@ def _no_tokens(spec: Spec, report: Report) -> None:
                 report.forbidden(place, "must not be specified when serviceAccountName is not set")
 
 
-def _changed_annotations(new: Obj, old: Obj, report: Report) -> None:
+def _changed_annotations(new: Obj, old: Obj, report: Report) -> None:  # upstream: ValidatePodSpecificAnnotationUpdates
     now, before = new["metadata"].get("annotations") or {}, old["metadata"].get("annotations") or {}
     annotation_changes(now, before, "metadata.annotations", report)
     pod_annotations(now, new["spec"], "metadata.annotations", report)
 
 
-def check_pod_update(new: Obj, old: Obj, report: Report) -> None:
+def check_pod_update(new: Obj, old: Obj, report: Report) -> None:  # upstream: ValidatePodUpdate
     """An update of the pod itself."""
     check_pod(new, report)
     _changed_annotations(new, old, report)
@@ -66,7 +69,7 @@ def check_pod_update(new: Obj, old: Obj, report: Report) -> None:
         _immutable_rest(spec, before, report)
 
 
-def _same_containers(new: Spec, old: Spec, kind: str, report: Report) -> bool:
+def _same_containers(new: Spec, old: Spec, kind: str, report: Report) -> bool:  # upstream: ValidateContainerUpdates
     now, before = new.get(kind) or [], old.get(kind) or []
     if len(now) != len(before):
         return report.forbidden(f"spec.{kind}", "pod updates may not add or remove containers")
@@ -77,7 +80,7 @@ def _same_containers(new: Spec, old: Spec, kind: str, report: Report) -> bool:
     return True
 
 
-def _deadline(new: Spec, old: Spec, report: Report) -> bool:
+def _deadline(new: Spec, old: Spec, report: Report) -> bool:  # upstream: ValidatePodUpdate
     now, before, path = new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds"), "spec.activeDeadlineSeconds"
     if now is None:
         if before is not None:
@@ -90,6 +93,7 @@ def _deadline(new: Spec, old: Spec, report: Report) -> bool:
     return True
 
 
+# upstream: validateOnlyAddedTolerations
 def _added_tolerations(new: list[Any], old: list[Any], report: Report) -> None:
     def kept(toleration: Any) -> dict[str, Any]:
         return {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
@@ -102,6 +106,7 @@ def _added_tolerations(new: list[Any], old: list[Any], report: Report) -> None:
     TOLERATIONS(new, "spec.tolerations", report)
 
 
+# upstream: validateOnlyDeletedSchedulingGates
 def _removed_gates(new: list[Any], old: list[Any], report: Report) -> None:
     known = {gate.get("name") for gate in old}
     for index, gate in enumerate(new):
@@ -110,7 +115,7 @@ def _removed_gates(new: list[Any], old: list[Any], report: Report) -> None:
             report.forbidden(f"spec.schedulingGates[{index}].name", detail)
 
 
-def _immutable_rest(new: Spec, old: Spec, report: Report) -> None:
+def _immutable_rest(new: Spec, old: Spec, report: Report) -> None:  # upstream: ValidatePodUpdate
     munged = {**new}
     for kind in ("containers", "initContainers"):
         if new.get(kind):
@@ -135,7 +140,7 @@ def _take(target: Spec, source: Spec, name: str) -> None:
         target.pop(name, None)
 
 
-def _gated(munged: Spec, old: Spec, report: Report) -> None:
+def _gated(munged: Spec, old: Spec, report: Report) -> None:  # upstream: validateNodeSelectorMutation
     """A pod that is not yet to be scheduled may still narrow down where it goes."""
     before, now = old.get("nodeSelector") or {}, munged.get("nodeSelector") or {}
     if any(now.get(key) != value for key, value in before.items()):
@@ -156,7 +161,7 @@ def _gated(munged: Spec, old: Spec, report: Report) -> None:
         munged.pop("affinity", None)
 
 
-def _narrowed(new: Any, old: Any, report: Report) -> None:
+def _narrowed(new: Any, old: Any, report: Report) -> None:  # upstream: validateNodeAffinityMutation
     name = "requiredDuringSchedulingIgnoredDuringExecution"
     path = f"spec.affinity.nodeAffinity.{name}.nodeSelectorTerms"
     before = ((old or {}).get(name) or {}).get("nodeSelectorTerms") or []
@@ -171,7 +176,7 @@ def _narrowed(new: Any, old: Any, report: Report) -> None:
             report.invalid(f"{path}[{index}]", shown, "only additions are allowed (no mutations or deletions)")
 
 
-def _only_more(new: Any, old: Any) -> bool:
+def _only_more(new: Any, old: Any) -> bool:  # upstream: validateNodeSelectorTermHasOnlyAdditions
     if same(old, {}):
         return same(new, {})
     return all(
@@ -180,6 +185,7 @@ def _only_more(new: Any, old: Any) -> bool:
     )
 
 
+# upstream: ValidatePodEphemeralContainersUpdate
 def check_ephemeral_update(new: Obj, old: Obj, report: Report) -> None:
     """/ephemeralcontainers: debuggers are added, never changed."""
     if MIRROR in (old["metadata"].get("annotations") or {}):

@@ -1,4 +1,4 @@
-"""Warnings about pods and templates: what is accepted, but hardly meant."""
+"""Warnings about pods and templates: what is accepted, but hardly meant. Upstream: pkg/api/pod/warnings.go."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ _SECCOMP = 'non-functional in v1.27+; use the "seccompProfile" field instead'
 Spec = dict[str, Any]
 
 
-def template_warnings(template: dict[str, Any], path: str) -> Iterable[str]:
+def template_warnings(template: dict[str, Any], path: str) -> Iterable[str]:  # upstream: GetWarningsForPodTemplate
     """Warnings about the template of a workload: `template_warnings(spec["template"], "spec.template")`."""
     return pod_warnings(template.get("metadata") or {}, template.get("spec") or {}, f"{path}.")
 
 
+# upstream: warningsForPodSpecAndMeta
 def pod_warnings(metadata: dict[str, Any], spec: Spec, prefix: str) -> Iterable[str]:
     """`prefix` is "" for a pod, "spec.template." for a template."""
     path, annotations = f"{prefix}spec", metadata.get("annotations") or {}
@@ -50,10 +51,10 @@ def pod_warnings(metadata: dict[str, Any], spec: Spec, prefix: str) -> Iterable[
     for container, place in containers_of(spec, path):
         yield from _container(container, place, annotations, spec, prefix)
     yield from _ports(spec, path)
-    yield from _terminations(spec, path)
+    yield from _remaining_warnings(spec, path)
 
 
-def _placement(spec: Spec, path: str) -> Iterable[str]:
+def _placement(spec: Spec, path: str) -> Iterable[str]:  # upstream: warningsForPodSpecAndMeta
     for key in sorted(spec.get("nodeSelector") or ()):
         if deprecated_label(key):
             yield f"{path}.nodeSelector[{key}]: {deprecated_label(key)}"
@@ -72,7 +73,7 @@ def _placement(spec: Spec, path: str) -> Iterable[str]:
             yield f"{place}.labelSelector: {_NULL_SELECTOR}"
 
 
-def _repeated(spec: Spec, path: str) -> Iterable[str]:
+def _repeated(spec: Spec, path: str) -> Iterable[str]:  # upstream: warningsForPodSpecAndMeta
     seen: set[str] = set()
     for index, alias in enumerate(spec.get("hostAliases") or ()):
         if alias.get("ip") in seen:
@@ -90,17 +91,19 @@ def _repeated(spec: Spec, path: str) -> Iterable[str]:
             yield f'{path}.imagePullSecrets[{index}].name: invalid empty name ""'
 
 
-def _fraction(resources: Spec | None, name: str, path: str) -> Iterable[str]:
+def _fraction(resources: Spec | None, name: str, path: str) -> Iterable[str]:  # upstream: warningsForPodSpecAndMeta
     if resources and name in resources and not is_whole(resources[name]):
         value = quote(str(resources[name]))
         yield f"{path}[{name}]: fractional byte value {value} is invalid, must be an integer"
 
 
+# upstream: warningsForPodSpecAndMeta
 def _security_annotations(annotations: dict[str, str], spec: Spec, prefix: str) -> Iterable[str]:
     if SECCOMP_POD in annotations and not (spec.get("securityContext") or {}).get("seccompProfile"):
         yield f"{prefix}metadata.annotations[{SECCOMP_POD}]: {_SECCOMP}"
 
 
+# upstream: warningsForPodSpecAndMeta
 def _container(container: Spec, path: str, annotations: dict[str, str], spec: Spec, prefix: str) -> Iterable[str]:
     context, name = container.get("securityContext") or {}, container.get("name") or ""
     if annotations:
@@ -116,7 +119,7 @@ def _container(container: Spec, path: str, annotations: dict[str, str], spec: Sp
     yield from _hidden_env(container.get("env") or (), path)
 
 
-def _hidden_env(env: Iterable[Spec], path: str) -> Iterable[str]:
+def _hidden_env(env: Iterable[Spec], path: str) -> Iterable[str]:  # upstream: warningsForPodSpecAndMeta
     seen: set[str] = set()
     for index, entry in enumerate(env):
         name, value = entry.get("name") or "", entry.get("value") or ""
@@ -148,7 +151,7 @@ def _clash(port: Spec, other: Spec) -> str:
     return "dangerously ambiguous" if ambiguous else ""
 
 
-def _ports(spec: Spec, path: str) -> Iterable[str]:
+def _ports(spec: Spec, path: str) -> Iterable[str]:  # upstream: warningsForPodSpecAndMeta
     taken: dict[str, list[tuple[str, Spec]]] = {}
     listed = [
         (f"{place}.ports[{index}]", port)
@@ -174,7 +177,8 @@ def _ports(spec: Spec, path: str) -> Iterable[str]:
             names[name] = place
 
 
-def _terminations(spec: Spec, path: str) -> Iterable[str]:
+# upstream: warningsForPodSpecAndMeta, warningsForPodAffinityTerms, warningsForWeightedPodAffinityTerms
+def _remaining_warnings(spec: Spec, path: str) -> Iterable[str]:
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         detail = "must be >= 0; negative values are invalid and will be treated as 1"
         yield f"{path}.terminationGracePeriodSeconds: {detail}"
