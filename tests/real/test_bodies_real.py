@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.schema import TypeNode, decode, lookup
 from konverge.apiserver.status import ApiError
 from tests.real.sides import NAMESPACE, Side, real_side, thorough

@@ -129,7 +129,7 @@ def decided(patch: Obj) -> bool:
 
 def unquoted(answer: Any) -> Any:
     """Without the object that a refusal of the result quotes: the request path does not yet write the members of
-    built-in structs in Go's order there (konverge.apiserver.go.patched_json would). What is wrong is compared."""
+    built-in structs in Go's order there (json_patch.patched_text would). The rest is compared."""
     code, body = answer
     if code != 422 or "patch: Invalid value" not in str(body.get("message")):
         return answer

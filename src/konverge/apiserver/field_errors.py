@@ -6,13 +6,15 @@ is part of the wire contract: people and tools match on it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from decimal import Decimal
 from enum import Enum
 from typing import Any
 
 import msgspec
+
+from konverge.apiserver.go.fmt import go_float
+from konverge.apiserver.go.json import encode
+from konverge.apiserver.go.strconv import quote
 
 
 class ErrorType(Enum):
@@ -38,42 +40,17 @@ OMIT: Any = object()
 """The value of an error whose message names no value (the API omits objects and lists that a rule refuses)."""
 
 
-def quote(text: str) -> str:
-    """A string as Go's %q prints it (for the characters that occur in API values)."""
-    return json.dumps(text, ensure_ascii=False)
-
-
 def aggregate(messages: Iterable[str]) -> str:
     """Several errors as one text, each once. Upstream: aggregate.Error (apimachinery/pkg/util/errors)."""
     unique = list(dict.fromkeys(messages))
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
 
 
-def number(value: float) -> str:
-    """A float as Go's %v prints it: no trailing `.0`, an exponent only for the very large and the very small."""
-    if value == 0 or 1e-4 <= abs(value) < 1e21:
-        return str(int(value)) if value == int(value) else format(Decimal(repr(value)), "f")
-    mantissa, _, exponent = repr(value).partition("e")
-    return f"{mantissa.removesuffix('.0')}e{int(exponent):+03d}" if exponent else mantissa
-
-
 def render(value: Any) -> str:
-    """A value inside a message: strings quoted, numbers plain, anything else as compact JSON with Go's escapes."""
+    """A value inside a message: strings quoted, numbers plain, anything else as compact JSON."""
     if isinstance(value, str):
         return quote(value)
-    if isinstance(value, float):
-        return number(value)
-    text = json.dumps(_plain(value), separators=(",", ":"), ensure_ascii=False, default=str)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _plain(value: Any) -> Any:
-    """Whole floats as integers: that is how Go's encoder writes them."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return int(value) if isinstance(value, float) and value == int(value) and abs(value) < 1e21 else value
+    return go_float(value) if isinstance(value, float) else encode(value)
 
 
 class FieldError(msgspec.Struct, frozen=True):

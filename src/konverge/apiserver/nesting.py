@@ -11,7 +11,7 @@ from typing import Any
 MOST = 128
 MOST_STORED = MOST + 32
 """What is stored may be a little deeper than what was sent: managedFields repeat it inside of metadata."""
-WORDS = "exceeded max depth"
+TOO_DEEP = "exceeded max depth"
 
 
 def is_too_deep(value: Any, text: bytes, most: int = MOST) -> bool:

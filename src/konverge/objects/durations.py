@@ -19,6 +19,7 @@ _UNITS: Final = {
 _NUMBER = re.compile(r"([0-9]*)(?:\.([0-9]*))?")
 _UNIT = re.compile(r"[^.0-9]*")
 _MAX: Final = 2**63
+_MAX_DIGITS: Final = 19
 
 
 class DurationError(ValueError):
@@ -26,7 +27,7 @@ class DurationError(ValueError):
 
 
 def parse_duration(text: str) -> int:
-    """The nanoseconds of a duration.
+    """The nanoseconds of a duration. Upstream: time.ParseDuration.
 
     >>> parse_duration("1.5s")
     1500000000
@@ -34,16 +35,16 @@ def parse_duration(text: str) -> int:
     negative, rest = text[:1] == "-", text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":
         return 0
-    if not rest or len(rest) > 256:
-        raise DurationError(f"time: invalid duration {_quote(text)}")
+    if not rest:
+        raise DurationError(f"time: invalid duration {quote(text)}")
     total, position = 0, 0
     while position < len(rest):
         nanoseconds, position = _component(text, rest, position)
         total += nanoseconds
         if total > _MAX:
-            raise DurationError(f"time: invalid duration {_quote(text)}")
+            raise DurationError(f"time: invalid duration {quote(text)}")
     if total == _MAX and not negative:
-        raise DurationError(f"time: invalid duration {_quote(text)}")
+        raise DurationError(f"time: invalid duration {quote(text)}")
     return -total if negative else total
 
 
@@ -51,18 +52,27 @@ def _component(text: str, rest: str, position: int) -> tuple[int, int]:
     """One number with its unit, and where the next one begins."""
     number = _NUMBER.match(rest, position)
     assert number is not None
-    whole, decimals = number[1], number[2] or ""
-    if (not whole and not decimals) or int(whole or "0") > _MAX:
-        raise DurationError(f"time: invalid duration {_quote(text)}")
+    whole, decimals = number[1].lstrip("0"), number[2] or ""
+    if not (number[1] or decimals) or len(whole) > _MAX_DIGITS or int(whole or "0") > _MAX:
+        raise DurationError(f"time: invalid duration {quote(text)}")
     unit = _UNIT.match(rest, number.end())
     assert unit is not None
     if not unit[0]:
-        raise DurationError(f"time: missing unit in duration {_quote(text)}")
+        raise DurationError(f"time: missing unit in duration {quote(text)}")
     if unit[0] not in _UNITS:
-        raise DurationError(f"time: unknown unit {_quote(unit[0])} in duration {_quote(text)}")
+        raise DurationError(f"time: unknown unit {quote(unit[0])} in duration {quote(text)}")
     size = _UNITS[unit[0]]
-    fraction = int(decimals) * size // 10 ** len(decimals) if decimals else 0
-    return int(whole or "0") * size + fraction, unit.end()
+    return int(whole or "0") * size + _fraction(decimals, size), unit.end()
+
+
+def _fraction(decimals: str, size: int) -> int:
+    """The nanoseconds of a fraction: floats, and as many digits as 63 bits hold. Upstream: leadingFraction."""
+    digits = 0
+    for count, digit in enumerate(decimals):
+        if digits > (_MAX - 1) // 10 or digits * 10 + int(digit) > _MAX:
+            return int(digits * (size / 10.0**count))
+        digits = digits * 10 + int(digit)
+    return int(digits * (size / 10.0 ** len(decimals)))
 
 
 def duration_seconds(text: str) -> float:
@@ -97,13 +107,13 @@ def _decimal(value: int, unit: int) -> str:
     return f"{whole}.{str(rest).zfill(len(str(unit)) - 1)}".rstrip("0")
 
 
-def _quote(text: str) -> str:
-    """As Go's duration errors quote: quotes and backslashes escaped, bytes outside of printable ASCII as \\x.."""
+def quote(text: str) -> str:
+    """As the errors of Go's time package quote: not as strconv.Quote does."""
     quoted = []
     for character in text:
         if character in '"\\':
             quoted.append("\\" + character)
-        elif " " <= character <= "~":
+        elif " " <= character <= "\x7f":
             quoted.append(character)
         else:
             quoted.extend(f"\\x{byte:02x}" for byte in character.encode(errors="surrogatepass"))

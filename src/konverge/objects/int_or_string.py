@@ -17,12 +17,12 @@ class PercentageError(ValueError):
 
 def parse_int_or_string(text: str) -> IntOrString:
     """An integer where the text is one that fits 32 bits, else the text."""
-    number = _atoi(text)
+    number = atoi(text)
     return text if isinstance(number, str) or not -(2**31) <= number < 2**31 else number
 
 
-def _atoi(text: str) -> int | str:
-    """The number, or what Go's strconv would say against it."""
+def atoi(text: str) -> int | str:
+    """The int64 in a text, or what Go's strconv.Atoi says is wrong with it."""
     match = _ATOI(text)
     if match is None or text in ("", "+", "-"):
         return "invalid syntax"
@@ -42,9 +42,9 @@ def scale(value: IntOrString, total: int, *, round_up: bool) -> int:
         return value
     if not value.endswith("%"):
         raise PercentageError("invalid value for IntOrString: invalid type: string is not a percentage")
-    number = _atoi(value[:-1])
+    number = atoi(value[:-1])
     if isinstance(number, str):
-        cause = f'strconv.Atoi: parsing "{value[:-1]}": {number}'
-        raise PercentageError(f'invalid value for IntOrString: invalid value "{value}": {cause}')
+        problem = f'strconv.Atoi: parsing "{value[:-1]}": {number}'
+        raise PercentageError(f'invalid value for IntOrString: invalid value "{value}": {problem}')
     product = number * total
     return -(-product // 100) if round_up else product // 100

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.apiserver.go import patched_json
-from konverge.apiserver.merge import json_patch, merge_patch
+from konverge.apiserver.merge import json_patch
 from konverge.apiserver.merge.json_patch import PatchFailed
 from tests.apiserver.merge.kinds import CONFIG_MAP, STACK
 
@@ -96,19 +95,19 @@ documents = st.dictionaries(st.sampled_from(["a", "b", "c"]), values, max_size=3
 
 @given(documents, documents)
 def test_a_merge_patch_twice_is_one(document: Any, patch: Any) -> None:
-    once = merge_patch.apply(document, patch)
-    assert merge_patch.apply(once, patch) == once
+    once = json_patch.apply_merge(document, patch)
+    assert json_patch.apply_merge(once, patch) == once
 
 
 @given(documents, documents.filter(whole))
 def test_a_document_as_a_patch_of_nothing_is_itself(document: Any, patch: Any) -> None:
-    assert merge_patch.apply({}, patch) == patch
-    assert merge_patch.apply(document, {}) == document
+    assert json_patch.apply_merge({}, patch) == patch
+    assert json_patch.apply_merge(document, {}) == document
 
 
 @given(documents, documents)
 def test_a_merge_patch_leaves_what_it_does_not_name(document: Any, patch: Any) -> None:
-    result = merge_patch.apply(document, patch)
+    result = json_patch.apply_merge(document, patch)
     assert {key: result.get(key) for key in document if key not in patch} == {
         key: document[key] for key in document if key not in patch
     }
@@ -131,12 +130,15 @@ def test_the_text_of_a_patched_object() -> None:
         "kind": "ConfigMap",
     }
     untouched = '"metadata":{"name":"a","uid":"u","labels":{"a":"\\u003c","b":"1"}}'
-    opened = patched_json.opened_by_operations([{"op": "add", "path": "/data/x"}])
-    assert patched_json.text(CONFIG_MAP, obj, opened) == '{"data":{"x":"1"},"kind":"ConfigMap",' + untouched + "}"
-    opened = patched_json.opened_by_merge(obj, {"metadata": {"uid": "u"}})
+    opened = json_patch.opened_by_operations([{"op": "add", "path": "/data/x"}])
+    assert json_patch.patched_text(CONFIG_MAP, obj, opened) == '{"data":{"x":"1"},"kind":"ConfigMap",' + untouched + "}"
+    opened = json_patch.opened_by_merge(obj, {"metadata": {"uid": "u"}})
     sorted_metadata = '"metadata":{"labels":{"a":"\\u003c","b":"1"},"name":"a","uid":"u"}'
-    assert patched_json.text(CONFIG_MAP, obj, opened) == '{"data":{"x":"1"},"kind":"ConfigMap",' + sorted_metadata + "}"
     assert (
-        patched_json.text(STACK, {"spec": {"b": [1.5], "a": None}, "kind": "S"}, {})
+        json_patch.patched_text(CONFIG_MAP, obj, opened)
+        == '{"data":{"x":"1"},"kind":"ConfigMap",' + sorted_metadata + "}"
+    )
+    assert (
+        json_patch.patched_text(STACK, {"spec": {"b": [1.5], "a": None}, "kind": "S"}, {})
         == '{"kind":"S","spec":{"a":null,"b":[1.5]}}'
     )

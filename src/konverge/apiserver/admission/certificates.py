@@ -11,7 +11,7 @@ from konverge.apiserver.admission.plugin import Kind, Step, Validating, refusal,
 from konverge.apiserver.auth.authorization import Authorization
 from konverge.apiserver.auth.rules import Ask
 from konverge.apiserver.auth.well_known import MASTERS
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.request.admission import AdmissionRequest
 
 _GROUP = "certificates.k8s.io"

@@ -14,7 +14,7 @@ from konverge.apiserver.auth.authorization import Authorization
 from konverge.apiserver.auth.rbac import GROUP, MissingRole, RoleRef
 from konverge.apiserver.auth.rules import Ask, Rule, merged, missing, quoted
 from konverge.apiserver.auth.well_known import MASTERS
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from konverge.apiserver.admission.plugin import Kind, Mutating, Step, refusal
 from konverge.apiserver.admission.policy_source import ConfigurationError, Policy, PolicySource
 from konverge.apiserver.cel.planner import Struct
 from konverge.apiserver.cel.timestamps import Duration, Timestamp
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.merge import combine
 from konverge.apiserver.merge.elements import TypedError
 from konverge.apiserver.merge.json_patch import PatchFailed

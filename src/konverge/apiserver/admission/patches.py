@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.merge import json_patch
 from konverge.apiserver.strategy import Obj
 

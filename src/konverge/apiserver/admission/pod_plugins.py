@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from konverge.apiserver.admission.cluster_plugins import NOT_READY
 from konverge.apiserver.admission.plugin import Kind, Mutating, Step, Validating, refusal, spec_of
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.strategy import Context, Obj
 from konverge.objects.amounts import amounts, asked_by_pod

@@ -14,7 +14,8 @@ import msgspec
 from konverge.apiserver import field_errors, status
 from konverge.apiserver.admission.plugin import Kind, Step, Validating
 from konverge.apiserver.admission.pod_security_checks import BASELINE, RESTRICTED, CheckFunction, Finding
-from konverge.apiserver.field_errors import FieldError, quote
+from konverge.apiserver.field_errors import FieldError
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.strategy import Obj
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.strategy import Obj
 
 Finding = tuple[str, str]

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Iterator
 
 from konverge.apiserver.admission.plugin import Kind, Step, refusal, spec_of
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.meta import system
 from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.storage import Event

@@ -9,7 +9,7 @@ from konverge.apiserver.auth.node_authorizer import NodeAuthorizer
 from konverge.apiserver.auth.rbac import Decision, Rbac
 from konverge.apiserver.auth.rules import Ask
 from konverge.apiserver.auth.well_known import MASTERS, kubelet_of
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.request.info import RequestInfo
 from konverge.apiserver.request.user import User
 

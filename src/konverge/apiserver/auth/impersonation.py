@@ -25,7 +25,8 @@ from konverge.apiserver.auth.well_known import (
     account_of,
     node_of,
 )
-from konverge.apiserver.field_errors import aggregate, quote
+from konverge.apiserver.field_errors import aggregate
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.request.user import User
 from konverge.objects.names import dns_subdomain_errors
 from konverge.wire.message import Headers

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from konverge.apiserver.auth.node_pods import NodePods
 from konverge.apiserver.auth.rbac import Decision, MissingRole, Rbac, RoleRef
 from konverge.apiserver.auth.rules import Ask
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 
 if TYPE_CHECKING:
     from konverge.apiserver.storage import Store

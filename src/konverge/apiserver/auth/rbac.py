@@ -14,7 +14,8 @@ import msgspec
 
 from konverge.apiserver.auth.rules import Ask, Rule
 from konverge.apiserver.auth.well_known import account_user
-from konverge.apiserver.field_errors import aggregate, quote
+from konverge.apiserver.field_errors import aggregate
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.storage import Record
 from konverge.apiserver.storage.records import Event
 from konverge.apiserver.strategy import Obj

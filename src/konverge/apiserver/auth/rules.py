@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.objects import fields
 from konverge.objects.labels import SelectorError
 

@@ -16,7 +16,7 @@ from konverge import clock
 from konverge.apiserver.auth.rules import quoted
 from konverge.apiserver.auth.token_keys import BadSignature, Keys, unb64
 from konverge.apiserver.auth.well_known import AUTHENTICATED, account_groups, account_user
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.request.user import User
 from konverge.apiserver.strategy import Obj
 from konverge.objects.times import parse_time

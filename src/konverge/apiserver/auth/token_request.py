@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from konverge import clock
 from konverge.apiserver import field_errors, status
 from konverge.apiserver.auth.service_account_tokens import Bound
-from konverge.apiserver.field_errors import FieldError, quote
+from konverge.apiserver.field_errors import FieldError
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import bodies, managed_fields, respond, writes
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system

@@ -10,7 +10,7 @@ from konverge.apiserver.cel.cel_types import Type
 from konverge.apiserver.cel.declarations import Overload, functions
 from konverge.apiserver.cel.library import implementations
 from konverge.apiserver.cel.values import EvalError, type_name
-from konverge.apiserver.go.net import Url
+from konverge.apiserver.go.url import Url
 from konverge.objects.quantity import Quantity
 
 _CONVERSIONS = frozenset(("int", "uint", "double", "string", "bytes", "bool", "timestamp", "duration"))

@@ -13,7 +13,7 @@ from konverge.apiserver.cel.nodes import Call, ListExpr, MapExpr, Node
 from konverge.apiserver.cel.source import Problem
 from konverge.apiserver.cel.timestamps import Duration, Timestamp
 from konverge.apiserver.cel.values import EvalError, TypeValue
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 
 _PRECISION = re.compile(r"\.([0-9]*)")
 _MOST_DIGITS = 1000

@@ -64,7 +64,7 @@ def _after_padding(data: bytes, position: int, have: int) -> None:
         if position == len(data):
             raise Base64Error(len(data))
         if data[position] != ord("="):
-            raise Base64Error(position)
+            raise Base64Error(position - 1)
         position += 1
     position = _skip_breaks(data, position)
     if position < len(data):

@@ -5,15 +5,20 @@ order, every field, null where a pointer or a list is nil. No schema has this; i
 (`tools/make_gotypes.py`).
 
     internal("apps.DeploymentStrategy", strategy)    # {"Type": "Magic", "RollingUpdate": None}
+
+Where an immutable struct was changed, the message has the difference of its two forms (`difference`).
 """
 
 from __future__ import annotations
 
+import difflib
 import gzip
 import json
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from konverge.apiserver.go.json import html_safe
 
 _DATA = Path(__file__).parents[1] / "data" / "gotypes.json.gz"
 _EMPTY: dict[str, Any] = {"s": "", "i": 0, "b": False, "f": 0, "Q": "0", "P": 0}
@@ -40,11 +45,21 @@ def internal(kind: str, value: Any) -> Any:
 
 def _struct(kind: str, value: dict[str, Any]) -> dict[str, Any]:
     source = {**value, **value["metadata"]} if "metadata" in value else value
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, at, omitted, field_kind in _types()[kind]:
         if at in ("kind", "apiVersion") and omitted:
             continue
         member = internal(field_kind, source.get(at))
         if not omitted or (member is not None and member not in ("", 0, [], {})):
-            found[name] = member
-    return found
+            members[name] = member
+    return members
+
+
+def difference(old: Any, new: Any) -> str:
+    """A unified diff of indented JSON, without the names of files. Upstream: diff.Diff (apimachinery/pkg/util/diff)."""
+    return "".join(list(difflib.unified_diff(_lines(old), _lines(new), n=3))[2:])
+
+
+def _lines(value: Any) -> list[str]:
+    text = html_safe(json.dumps(value, indent=1, ensure_ascii=False))
+    return [f"{line}\n" for line in text.split("\n")]

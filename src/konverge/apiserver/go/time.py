@@ -1,13 +1,17 @@
-"""RFC 3339 times as Go's `time.Parse` reads them, with its words when it cannot."""
+"""Go's time: RFC 3339 as `time.Parse` reads it, with its errors. Durations are in `konverge.objects.durations`."""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
+from konverge.objects.durations import quote
 from konverge.objects.times import format_micro_time, format_time
 
 _SECONDS = "2006-01-02T15:04:05Z07:00"
 _MICROS = "2006-01-02T15:04:05.000000Z07:00"
+_FRACTION = re.compile(r"[.,]([0-9]+)").match
+_MICRO_FRACTION = re.compile(r"[.,]([0-9]{6})").match
 ZERO = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -25,17 +29,6 @@ def canonical_micro_time(text: str) -> str | None:
     """A `MicroTime` as the server writes it: exactly six decimals, in UTC."""
     moment = _Reader(_MICROS, text).read()
     return None if moment == ZERO else format_micro_time(moment)
-
-
-def _quote(text: str) -> str:
-    """As Go's time package quotes: bytes that are not plain ASCII in hexadecimal."""
-    shown = []
-    for character in text:
-        if " " <= character < "\x80":
-            shown.append(f"\\{character}" if character in '"\\' else character)
-        else:
-            shown += [f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogatepass")]
-    return '"' + "".join(shown) + '"'
 
 
 class _Reader:
@@ -61,7 +54,7 @@ class _Reader:
         micros = self._fraction()
         offset = self._zone()
         if self.rest:
-            raise self._error(f"extra text: {_quote(self.rest)}")
+            raise self._error(f"extra text: {quote(self.rest)}")
         try:
             return datetime(year, month, day, hour, minute, second, micros, UTC) - offset
         except ValueError:
@@ -70,11 +63,11 @@ class _Reader:
             return ZERO
 
     def _error(self, message: str) -> TimeError:
-        return TimeError(f"parsing time {_quote(self.text)}: {message}")
+        return TimeError(f"parsing time {quote(self.text)}: {message}")
 
     def _cannot(self, element: str) -> TimeError:
-        words = f"cannot parse {_quote(self.rest)} as {_quote(element)}"
-        return TimeError(f"parsing time {_quote(self.text)} as {_quote(self.layout)}: {words}")
+        problem = f"cannot parse {quote(self.rest)} as {quote(element)}"
+        return TimeError(f"parsing time {quote(self.text)} as {quote(self.layout)}: {problem}")
 
     def _literal(self, literal: str) -> None:
         if not self.rest.startswith(literal):
@@ -82,13 +75,13 @@ class _Reader:
         self.rest = self.rest[len(literal) :]
 
     def _number(self, element: str, digits: int, low: int = 0, high: int = 9999, name: str = "") -> int:
-        found = self.rest[:digits]
-        if len(found) < digits or not (found.isascii() and found.isdigit()):
+        text = self.rest[:digits]
+        if len(text) < digits or not (text.isascii() and text.isdigit()):
             raise self._cannot(element)
         self.rest = self.rest[digits:]
-        if not low <= int(found) <= high:
+        if not low <= int(text) <= high:
             raise self._error(f"{name} out of range")
-        return int(found)
+        return int(text)
 
     def _hour(self) -> int:
         """The one element that may have a single digit."""
@@ -97,19 +90,16 @@ class _Reader:
 
     def _fraction(self) -> int:
         if self.layout == _MICROS:
-            found = self.rest[1:7]
-            if self.rest[:1] not in (".", ",") or len(found) < 6 or not found.isdigit():
+            match = _MICRO_FRACTION(self.rest)
+            if match is None:
                 raise self._cannot(".000000")
             self.rest = self.rest[7:]
-            return int(found)
-        if self.rest[:1] in (".", ",") and self.rest[1:2].isdigit():
-            digits = 1
-            while self.rest[digits + 1 : digits + 2].isdigit():
-                digits += 1
-            found = self.rest[1 : digits + 1]
-            self.rest = self.rest[digits + 1 :]
-            return int(found[:6].ljust(6, "0"))
-        return 0
+            return int(match[1])
+        match = _FRACTION(self.rest)
+        if match is None:
+            return 0
+        self.rest = self.rest[match.end() :]
+        return int(match[1][:6].ljust(6, "0"))
 
     def _zone(self) -> timedelta:
         rest = self.rest

@@ -170,7 +170,7 @@ def _check_depth(body: bytes) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             level += 1
             if level > nesting.MOST:
-                raise YamlError(f"yaml: {nesting.WORDS} of {nesting.MOST}")
+                raise YamlError(f"yaml: {nesting.TOO_DEEP} of {nesting.MOST}")
         elif isinstance(event, yaml.CollectionEndEvent):
             level -= 1
         elif isinstance(event, yaml.DocumentEndEvent):

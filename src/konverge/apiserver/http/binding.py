@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from konverge.apiserver import field_errors, status
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import bodies, respond, writes
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system
@@ -81,7 +82,7 @@ def _not_assignable(pod: Obj) -> str:
     if pod["metadata"].get("deletionTimestamp"):
         return f"pod {name} is being deleted, cannot be assigned to a host"
     if node:
-        return f"pod {name} is already assigned to node {field_errors.quote(node)}"
+        return f"pod {name} is already assigned to node {quote(node)}"
     if pod["spec"].get("schedulingGates"):
         return f"pod {name} has non-empty .spec.schedulingGates"
     return ""

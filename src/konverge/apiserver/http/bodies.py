@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from konverge.apiserver import status
-from konverge.apiserver.field_errors import quote
-from konverge.apiserver.go.json_errors import parse, summary
+from konverge.apiserver.go.json import parse, summary
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import negotiate
 from konverge.apiserver.http.options import Validation
 from konverge.apiserver.http.scheme import refuse_kind

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from konverge.apiserver import field_errors, status
 from konverge.apiserver.field_errors import FieldError
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import options, respond
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Headers, Response
@@ -90,7 +91,7 @@ async def pod_proxy(call: Call) -> Response:
 
 async def service_proxy(call: Call) -> Response:
     name = call.info.name
-    raise status.ApiError(503, "ServiceUnavailable", f"no endpoints available for service {field_errors.quote(name)}")
+    raise status.ApiError(503, "ServiceUnavailable", f"no endpoints available for service {quote(name)}")
 
 
 async def node_proxy(call: Call) -> Response:

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from konverge import clock
 from konverge.apiserver import status
-from konverge.apiserver.field_errors import quote
-from konverge.apiserver.go import json_errors
+from konverge.apiserver.go import json
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import (
     bodies,
     reads,
@@ -55,7 +55,7 @@ def read_options(call: Call) -> DeleteOptions:
             body = bodies.to_json(call, media, body, _OPTIONS)
         except bodies.UnreadableError as error:
             raise status.bad_request(str(error)) from None
-    obj, problem = json_errors.parse(body)
+    obj, problem = json.parse(body)
     if problem:
         raise status.bad_request(f"couldn't get version/kind; json parse error: {problem}")
     kind = obj.get("kind") or "DeleteOptions"

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from konverge.apiserver import status
-from konverge.apiserver.field_errors import quote
-from konverge.apiserver.go.json_errors import syntax_error
+from konverge.apiserver.go.json import syntax_error
+from konverge.apiserver.go.strconv import NumberError, parse_uint, quote
 from konverge.apiserver.http.batching import PIECE
 from konverge.apiserver.http.options import ListOptions
 from konverge.apiserver.http.selection import Selection
@@ -23,7 +23,6 @@ from konverge.apiserver.storage import Record, Store, Table
 
 # How long a request for a revision that is still to come is held before it is refused.
 FUTURE_WAIT = 3.0
-_MOST_DIGITS = 1000
 _UNCACHED = frozenset({"/events"})
 TOO_OLD = "The resourceVersion for the provided list is too old."
 CONTINUE_TOO_OLD = (
@@ -91,12 +90,10 @@ def _not_base64(text: str) -> str:
 def parse_version(text: str) -> int:
     if not text:
         return 0
-    digits = text.isascii() and text.isdigit()
-    if not digits or len(text) > _MOST_DIGITS or int(text) >= 1 << 64:
-        problem = "value out of range" if digits else "invalid syntax"
-        shown = quote(text)
-        raise ValueError(f"resourceVersion: Invalid value: {shown}: strconv.ParseUint: parsing {shown}: {problem}")
-    return int(text)
+    try:
+        return parse_uint(text)
+    except NumberError as error:
+        raise ValueError(f"resourceVersion: Invalid value: {quote(text)}: {error}") from None
 
 
 async def wait_for(store: Store, revision: int) -> None:

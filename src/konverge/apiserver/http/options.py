@@ -8,11 +8,11 @@ import msgspec
 
 from konverge.apiserver import field_errors, status
 from konverge.apiserver.field_errors import FieldError
+from konverge.apiserver.go.strconv import NumberError, parse_int
 from konverge.apiserver.request.info import Query
 
 Validation = Literal["Ignore", "Warn", "Strict"]
 _MANAGER_LIMIT = 128
-_MOST_DIGITS = 1000
 
 
 def flag(query: Query, name: str) -> bool:
@@ -29,14 +29,10 @@ def number(query: Query, name: str) -> int | None:
     values = query.get(name)
     if values is None:
         return None
-    text = values[0]
-    digits = text[1:] if text[:1] in ("-", "+") else text
-    if not (digits.isascii() and digits.isdigit()):
-        raise status.bad_request(f"strconv.ParseInt: parsing {field_errors.quote(text)}: invalid syntax")
-    value = int(text) if len(digits) <= _MOST_DIGITS else 1 << 63
-    if not -(1 << 63) <= value < 1 << 63:
-        raise status.bad_request(f"strconv.ParseInt: parsing {field_errors.quote(text)}: value out of range")
-    return value
+    try:
+        return parse_int(values[0])
+    except NumberError as error:
+        raise status.bad_request(str(error)) from None
 
 
 def text(query: Query, name: str) -> str:

@@ -10,10 +10,9 @@ from typing import Any, Protocol
 import msgspec
 
 from konverge.apiserver import field_errors, nesting, status
-from konverge.apiserver.go import patched_json
-from konverge.apiserver.go.formatting import go_value
-from konverge.apiserver.go.json_errors import TYPE_OF_HEAD, json_type
-from konverge.apiserver.merge import json_patch, merge_patch, strategic
+from konverge.apiserver.go.fmt import go_value
+from konverge.apiserver.go.json import TYPE_OF_HEAD, cannot_unmarshal
+from konverge.apiserver.merge import json_patch, strategic
 from konverge.apiserver.merge.strategic_errors import StrategicError
 from konverge.apiserver.schema import decode as schema
 from konverge.apiserver.schema.node import TypeNode
@@ -38,12 +37,12 @@ def parsed(body: bytes) -> Any:
     except (msgspec.DecodeError, RecursionError):
         raise status.bad_request("invalid JSON patch") from None
     if nesting.is_too_deep(found, body):
-        raise status.bad_request(f"invalid JSON patch: {nesting.WORDS}")
+        raise status.bad_request(f"invalid JSON patch: {nesting.TOO_DEEP}")
     return found
 
 
 def _wrong(value: Any, wanted: str) -> str:
-    return f"json: cannot unmarshal {json_type(value)} into Go value of type {wanted}"
+    return cannot_unmarshal(value, f"value of type {wanted}")
 
 
 class JsonPatch:
@@ -70,10 +69,8 @@ class JsonPatch:
             for name in ("op", "path", "from"):
                 value = operation.get(name)
                 if value is not None and not isinstance(value, str):
-                    place = f"Go struct field jsonPatchOp.{name} of type string"
-                    raise status.bad_request(
-                        f"error decoding patch: json: cannot unmarshal {json_type(value)} into {place}"
-                    )
+                    wrong = cannot_unmarshal(value, f"struct field jsonPatchOp.{name} of type string")
+                    raise status.bad_request(f"error decoding patch: {wrong}")
 
     def _odd_members(self, body: bytes, operations: list[Any]) -> list[str]:
         odd = [f"json patch {text}" for text in schema.duplicates(body)]
@@ -87,13 +84,12 @@ class JsonPatch:
         except json_patch.PatchFailed:
             raise rejected() from None
         if not isinstance(patched, dict):
-            wrong = f"json: cannot unmarshal {json_type(patched)} into Go value of type {TYPE_OF_HEAD}"
-            words = f"couldn't get version/kind; json parse error: {wrong}"
+            words = f"couldn't get version/kind; json parse error: {_wrong(patched, TYPE_OF_HEAD)}"
             raise not_this(msgspec.json.encode(patched).decode(), words)
         return patched
 
     def shown(self, live: Obj, patched: Obj, node: TypeNode | None) -> str:
-        return patched_json.text(node, patched, patched_json.opened_by_operations(self._operations))
+        return json_patch.patched_text(node, patched, json_patch.opened_by_operations(self._operations))
 
 
 class MergePatch:
@@ -109,11 +105,11 @@ class MergePatch:
         self.strict = schema.duplicates(body) if checked else []
 
     def apply(self, live: Obj) -> Obj:
-        patched: Obj = merge_patch.apply(live, self._patch)
+        patched: Obj = json_patch.apply_merge(live, self._patch)
         return patched
 
     def shown(self, live: Obj, patched: Obj, node: TypeNode | None) -> str:
-        return patched_json.text(node, patched, patched_json.opened_by_merge(live, self._patch))
+        return json_patch.patched_text(node, patched, json_patch.opened_by_merge(live, self._patch))
 
 
 class StrategicPatch:

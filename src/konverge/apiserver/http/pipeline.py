@@ -34,7 +34,7 @@ async def handle(server: Backend, request: Request) -> Response:
     except TimeoutError:
         return respond.answer_error(call, _too_slow())
     except RecursionError:
-        return respond.answer_error(call, status.bad_request(f"the object is nested too deeply: {nesting.WORDS}"))
+        return respond.answer_error(call, status.bad_request(f"the object is nested too deeply: {nesting.TOO_DEEP}"))
     except Exception:  # the boundary: a fault of ours is a 500 with a line in the log, not a broken connection
         log.exception("%s %s failed", request.method, path)
         return respond.answer_error(call, status.internal("the server failed; its log says why"))

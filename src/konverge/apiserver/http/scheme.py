@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from konverge.apiserver import field_errors, schema, status
-from konverge.apiserver.field_errors import quote
-from konverge.apiserver.go.json_errors import json_type
+from konverge.apiserver.go.json import cannot_unmarshal
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.registry import Served
 from konverge.apiserver.strategy import Obj
 
@@ -29,7 +29,7 @@ def same_kind(call: Call, served: Served, obj: Obj) -> None:
     kind, api_version = obj.get("kind") or resource.kind, obj.get("apiVersion") or resource.api_version
     for name, value in (("apiVersion", api_version), ("kind", kind)):
         if not isinstance(value, str):
-            wrong = f"json: cannot unmarshal {json_type(value)} into Go struct field .{name} of type string"
+            wrong = cannot_unmarshal(value, f"struct field .{name} of type string")
             raise WrongKind(f"couldn't get version/kind; json parse error: {wrong}")
     if (kind, api_version) == (resource.kind, resource.api_version):
         return

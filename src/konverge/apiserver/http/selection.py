@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from konverge.apiserver import status
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http.options import ListOptions
 from konverge.apiserver.registry import Served
 from konverge.apiserver.storage import Record

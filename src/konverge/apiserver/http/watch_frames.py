@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from konverge.apiserver.go.zero_values import zero
 from konverge.apiserver.http import render
 from konverge.apiserver.registry import Served
 from konverge.apiserver.request.call import Accepted
+from konverge.apiserver.schema.zero_values import zero
 from konverge.apiserver.storage import Record
 from konverge.apiserver.strategy import Obj
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from konverge.apiserver import nesting, status
-from konverge.apiserver.go.formatting import html_safe
+from konverge.apiserver.go.json import html_safe
 from konverge.apiserver.merge import field_set
 from konverge.apiserver.merge.combine import merge, without
 from konverge.apiserver.merge.creation import blank

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from konverge.apiserver.go.zero_values import zero
 from konverge.apiserver.merge import field_set
 from konverge.apiserver.merge.elements import member
 from konverge.apiserver.merge.field_set import SELF, FieldSet
@@ -16,6 +15,7 @@ from konverge.apiserver.merge.owner import Owner
 from konverge.apiserver.merge.path_listing import everything
 from konverge.apiserver.merge.typed import compare
 from konverge.apiserver.schema.node import TypeNode
+from konverge.apiserver.schema.zero_values import zero
 from konverge.apiserver.strategy import Obj
 
 IDENTITY = frozenset({"apiVersion", "kind"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.go.formatting import go_value
+from konverge.apiserver.go.fmt import go_value
 from konverge.apiserver.merge.strategic_errors import StrategicError, no_merge_key
 
 MOST_COMPARED = 2000

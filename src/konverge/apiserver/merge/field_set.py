@@ -11,18 +11,24 @@ from outside). Operations share their arguments' parts; nobody changes a set in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
-from konverge.apiserver.go.formatting import go_json, go_scalar
+from konverge.apiserver.go.fmt import go_value
+from konverge.apiserver.go.json import encode
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.schema.node import Kind, TypeNode
 from konverge.objects.text_cache import remembered
 
 FieldSet = dict[str, Any]
 Path = tuple[str, ...]
 SELF = "."
+_ESCAPE = re.compile(r"\\.")
+_LONG_ESCAPES = {"\\b": "\\u0008", "\\f": "\\u000c"}
+_SHORT_EXPONENT = re.compile(r"e([+-])([0-9])$")
 
 
 class FieldSetError(ValueError):
@@ -218,17 +224,32 @@ def show_element(element: str) -> str:
         return f".{content}"
     if kind == "k":
         keys = msgspec.json.decode(content).items()
-        return "[" + ",".join(f"{name}={go_scalar(value)}" for name, value in keys) + "]"
-    return f"[={go_scalar(msgspec.json.decode(content))}]" if kind == "v" else f"[{content}]"
+        return "[" + ",".join(f"{name}={_shown(value)}" for name, value in keys) + "]"
+    return f"[={_shown(msgspec.json.decode(content))}]" if kind == "v" else f"[{content}]"
+
+
+def _shown(value: Any) -> str:
+    """A scalar inside of a path. Upstream: value.ToString."""
+    if value is None:
+        return "null"
+    return quote(value) if isinstance(value, str) else go_value(value)
 
 
 def key_element(keys: dict[str, Any]) -> str:
     """`k:` with the fields that identify a list item."""
-    return "k:{" + ",".join(f"{go_json(name)}:{go_json(keys[name])}" for name in sorted(keys)) + "}"
+    return "k:{" + ",".join(f"{_json(name)}:{_json(keys[name])}" for name in sorted(keys)) + "}"
 
 
 def value_element(value: Any) -> str:
-    return f"v:{go_json(value)}"
+    return f"v:{_json(value)}"
+
+
+def _json(value: Any) -> str:
+    """A scalar as value.ToJSON writes it: json-iterator has longer escapes and exponents than encoding/json."""
+    text = encode(value)
+    if "\\" in text:
+        return _ESCAPE.sub(lambda escape: _LONG_ESCAPES.get(escape[0], escape[0]), text)
+    return _SHORT_EXPONENT.sub(r"e\g<1>0\2", text) if isinstance(value, float) else text
 
 
 def canonical(fields: Any) -> FieldSet:

@@ -1,7 +1,7 @@
-"""JSON patch (RFC 6902) as the real server's library applies it.
+"""JSON patch (RFC 6902) and JSON merge patch (RFC 7396) as evanphx/json-patch applies them.
 
-It is laxer than the RFC in places that clients have come to rely on: `replace` of an absent member adds it, `test` of
-an absent member against null holds, `copy` of an absent member copies null, indices may be negative.
+The first is laxer than the RFC in places that clients have come to rely on: `replace` of an absent member adds it,
+`test` of an absent member against null holds, `copy` of an absent member copies null, indices may be negative.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from konverge.apiserver.go.json import encode
+from konverge.apiserver.schema.node import Kind, TypeNode
 from konverge.apiserver.strategy import Obj
 
 MOST_OPERATIONS = 10_000
@@ -171,3 +173,93 @@ def _copy(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _copy(member) for key, member in value.items()}
     return [_copy(member) for member in value] if isinstance(value, list) else value
+
+
+# --- merge patch (merge.go)
+
+
+def apply_merge(document: Any, patch: Any) -> Any:
+    """The document with a merge patch applied; parts of both are shared, neither is changed."""
+    if not isinstance(document, dict):
+        return without_nulls(patch)
+    if not isinstance(patch, dict):
+        return patch
+    out = dict(document)
+    for name, value in patch.items():
+        if value is None:
+            out.pop(name, None)
+        elif out.get(name) is None:
+            out[name] = without_nulls(value)
+        else:
+            out[name] = apply_merge(out[name], value)
+    return out
+
+
+def without_nulls(value: Any) -> Any:
+    """A new part has no nulls in its objects; in its lists they stay."""
+    if isinstance(value, dict):
+        return {name: without_nulls(member) for name, member in value.items() if member is not None}
+    return [without_nulls(member) for member in value] if isinstance(value, list) else value
+
+
+# --- texts of patched objects
+
+Opened = dict[str, Any]
+"""The members that a patch went into, nested."""
+
+
+def patched_text(node: TypeNode | None, value: Any, opened: Opened | None) -> str:
+    """The JSON text of a patched object, for the one message that quotes it.
+
+    The API server patches the text of the object: the parts that the patch opened are maps whose members are sorted,
+    the others are still as the server wrote them, in the order of the Go structs. `node` None: no struct. `opened`
+    None: the patch did not open this part.
+    """
+    if isinstance(value, dict):
+        members = ",".join(
+            f"{encode(name)}:{patched_text(_member(node, name), value[name], _below(opened, name))}"
+            for name in _order(node, value, opened)
+        )
+        return "{" + members + "}"
+    if isinstance(value, list):
+        element = node.element if node is not None and node.kind is Kind.LIST else None
+        parts = (patched_text(element, item, _below(opened, str(index))) for index, item in enumerate(value))
+        return "[" + ",".join(parts) + "]"
+    return encode(value)
+
+
+def _order(node: TypeNode | None, value: dict[str, Any], opened: Opened | None) -> list[str]:
+    if opened is None and node is not None and node.kind is Kind.STRUCT and node.go:
+        known = [name for name in node.fields if name in value]
+        return known + sorted(name for name in value if name not in node.fields)
+    return sorted(value)
+
+
+def _member(node: TypeNode | None, name: str) -> TypeNode | None:
+    return node.child(name) if node is not None and node.kind is not Kind.LIST and node.go else None
+
+
+def _below(opened: Opened | None, name: str) -> Opened | None:
+    return None if opened is None else opened.get(name)
+
+
+def opened_by_operations(operations: list[Any]) -> Opened:
+    """What a JSON patch goes through: the containers on the way to its targets."""
+    opened: Opened = {}
+    for operation in operations:
+        for pointer in (operation.get("path"), operation.get("from")):
+            here = opened
+            for part in str(pointer or "").split("/")[1:-1]:
+                here = here.setdefault(part.replace("~1", "/").replace("~0", "~"), {})
+    return opened
+
+
+def opened_by_merge(live: Any, patch: Any) -> Opened:
+    """What a merge patch goes into: objects on both sides. What is new, lists too, is gone through for its nulls."""
+    opened: Opened = {}
+    members = patch.items() if isinstance(patch, dict) else ((str(index), item) for index, item in enumerate(patch))
+    for name, value in members:
+        if isinstance(value, (dict, list)):
+            before = live.get(name) if isinstance(live, dict) else None
+            opened[name] = opened_by_merge(before, value)
+    return opened

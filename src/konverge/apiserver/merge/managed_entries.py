@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from konverge.apiserver.go.formatting import go_json
+from konverge.apiserver.go.json import encode as go_json
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.merge.field_set import FieldSet, FieldSetError, canonical, ordered
 from konverge.apiserver.strategy import Obj
 from konverge.objects.text_cache import remembered
@@ -31,10 +32,10 @@ class Entry(NamedTuple):
         return _identity(self.manager, self.operation, version, self.subresource)
 
     def __str__(self) -> str:
-        """How a conflict names the manager."""
-        shown = go_json(self.manager)
+        """How a conflict names the manager. Upstream: printManager (managedfields/internal/conflict.go)."""
+        shown = quote(self.manager)
         if self.subresource:
-            shown += f" with subresource {go_json(self.subresource)}"
+            shown += f" with subresource {quote(self.subresource)}"
         return f"{shown} using {self.api_version}" if self.operation == UPDATE else shown
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from konverge.apiserver.go.formatting import go_type, go_value
+from konverge.apiserver.go.fmt import go_type, go_value
 from konverge.apiserver.merge.element_order import Positions, arranged, bounded, check_order, left_behind, split
 from konverge.apiserver.merge.strategic_errors import (
     BAD_PRIMITIVE_LIST,

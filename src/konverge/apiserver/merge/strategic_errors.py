@@ -5,7 +5,7 @@ The real server answers 500 to most of it, as its handler does not know the erro
 
 from __future__ import annotations
 
-from konverge.apiserver.go.formatting import go_value
+from konverge.apiserver.go.fmt import go_value
 from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.strategy import Obj
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from konverge.apiserver.go.formatting import go_syntax, go_type, go_value
+from konverge.apiserver.go.fmt import go_syntax, go_type, go_value
 from konverge.apiserver.merge.elements import TypedError, element_of, item, list_is_whole, member, shape
 from konverge.apiserver.merge.field_set import SELF, FieldSet, show_element
 from konverge.apiserver.merge.path_listing import everything

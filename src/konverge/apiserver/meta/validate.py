@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from konverge.apiserver import field_errors
-from konverge.apiserver.field_errors import FieldError, forbidden, invalid, quote, required
+from konverge.apiserver.field_errors import FieldError, forbidden, invalid, required
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http.options import manager_errors
 from konverge.apiserver.kinds.rules.names import object_name
 from konverge.apiserver.strategy import Obj

@@ -15,9 +15,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from konverge.apiserver.go.zero_values import OMITTED, keeps_empty, maker
 from konverge.apiserver.schema.builtin import definition_schema
 from konverge.apiserver.schema.node import Field, Kind, TypeNode
+from konverge.apiserver.schema.zero_values import OMITTED, keeps_empty, maker
 from konverge.objects.quantity import Quantity, QuantityError
 
 Decoder = Callable[[Any], Any]

@@ -14,10 +14,10 @@ from typing import Any
 
 from konverge.apiserver.go.base64 import Base64Error, canonical_base64
 from konverge.apiserver.go.time import TimeError, canonical_micro_time, canonical_time
-from konverge.apiserver.go.zero_values import OMITTED, absent, keeps_empty, zero
 from konverge.apiserver.schema.builtin import definition_schema
 from konverge.apiserver.schema.compiled_decoder import INT32, INT64, canonical_quantity, float64
 from konverge.apiserver.schema.node import Field, Kind, TypeNode
+from konverge.apiserver.schema.zero_values import OMITTED, absent, keeps_empty, zero
 from konverge.objects.quantity import QuantityError
 
 MOST_STRICT_ERRORS = 100

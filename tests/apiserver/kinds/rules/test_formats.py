@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.apiserver.go.diff import difference
+from konverge.apiserver.go.structs import difference
 from konverge.apiserver.kinds.framework.declare import Report, Rule
 from konverge.apiserver.kinds.rules import names, network, quantities
 from konverge.apiserver.kinds.rules.selectors import label_selector, selects

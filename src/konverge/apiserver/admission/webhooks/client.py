@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from konverge.apiserver.admission.webhooks.review import CallFailed
-from konverge.apiserver.field_errors import quote
-from konverge.apiserver.go.http_errors import http_failure, transport_failure
+from konverge.apiserver.go.http import http_failure, transport_failure
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.strategy import Obj
 from konverge.wire.errors import StaleConnection, WireError
 from konverge.wire.message import Headers, Request

@@ -24,7 +24,7 @@ from konverge.apiserver.admission.webhooks.client import WebhookClient
 from konverge.apiserver.admission.webhooks.hooks import GROUP, Hook, Hooks
 from konverge.apiserver.admission.webhooks.invocation import Invocation, invocation
 from konverge.apiserver.admission.webhooks.review import Answer, CallFailed
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import bodies
 from konverge.apiserver.merge import json_patch
 from konverge.apiserver.schema.decode import DecodeError

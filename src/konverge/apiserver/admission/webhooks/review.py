@@ -13,8 +13,8 @@ from konverge.apiserver import status
 from konverge.apiserver.admission.matching import is_namespace
 from konverge.apiserver.admission.webhooks.hooks import Hook
 from konverge.apiserver.admission.webhooks.invocation import Invocation, obj_kind
-from konverge.apiserver.field_errors import quote
-from konverge.apiserver.go import json_errors
+from konverge.apiserver.go import json
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http.scheme import SCHEME
 from konverge.apiserver.strategy import Obj
 
@@ -94,7 +94,7 @@ def answer(body: bytes, version: str, uid: str, *, mutating: bool) -> Answer:
         raise CallFailed(
             "failed to call webhook: 0-length response with status code: 200 and content type: application/json"
         )
-    review, problem = json_errors.parse(body)
+    review, problem = json.parse(body)
     problem = f"couldn't get version/kind; json parse error: {problem}" if problem else _other_kind(review, version)
     if problem:
         raise CallFailed(f"failed to call webhook: {problem}")

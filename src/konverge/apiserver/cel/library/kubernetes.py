@@ -11,7 +11,7 @@ from urllib.parse import quote
 from konverge.apiserver.cel.declarations import FORMATS
 from konverge.apiserver.cel.timestamps import parse_timestamp
 from konverge.apiserver.cel.values import NONE, EvalError, Optional
-from konverge.apiserver.go.net import Url, UrlError, parse_url
+from konverge.apiserver.go.url import Url, UrlError, parse_url
 from konverge.objects import names
 from konverge.objects.quantity import Quantity, QuantityError
 

@@ -7,9 +7,8 @@ from ipaddress import IPv6Address
 from typing import Any
 
 from konverge.apiserver.cel.values import EvalError
-from konverge.apiserver.field_errors import quote
-from konverge.apiserver.go.net import Address, Network, parse_cidr, parse_ip
-from konverge.apiserver.go.netip_errors import address_error, prefix_error
+from konverge.apiserver.go.netip import Address, Network, address_error, parse_cidr, parse_ip, prefix_error
+from konverge.apiserver.go.strconv import quote
 
 
 class IP:

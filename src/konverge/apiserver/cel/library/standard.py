@@ -13,7 +13,7 @@ from konverge.apiserver.cel.pattern import compile_pattern
 from konverge.apiserver.cel.re2 import RegexError
 from konverge.apiserver.cel.timestamps import Duration, Timestamp, parse_duration
 from konverge.apiserver.cel.values import EvalError, TypeValue
-from konverge.apiserver.field_errors import number
+from konverge.apiserver.go.fmt import go_float
 
 _MIN, _MAX, _UMAX = -(2**63), 2**63 - 1, 2**64 - 1
 _FLOAT = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))")
@@ -125,7 +125,7 @@ def double_text(value: float) -> str:
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "+Inf" if value > 0 else "-Inf"
-    return number(value)
+    return go_float(value)
 
 
 def matches(text: str, pattern: str) -> bool:

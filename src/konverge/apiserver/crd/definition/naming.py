@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.strategy import Obj
 
 EMPTY_NAMES: Obj = {"plural": "", "kind": ""}

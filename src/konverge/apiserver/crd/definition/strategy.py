@@ -18,8 +18,9 @@ from konverge.apiserver.crd.definition.naming import EMPTY_NAMES, is_true
 from konverge.apiserver.crd.schema import structural
 from konverge.apiserver.crd.schema.formats import effective
 from konverge.apiserver.crd.schema.structural import Schema
-from konverge.apiserver.field_errors import FieldError, invalid, quote, required
-from konverge.apiserver.go.net import UrlError, parse_url
+from konverge.apiserver.field_errors import FieldError, invalid, required
+from konverge.apiserver.go.strconv import quote
+from konverge.apiserver.go.url import UrlError, parse_url
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 
 APPROVED = "api-approved.kubernetes.io"

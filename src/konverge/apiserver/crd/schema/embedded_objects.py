@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from konverge.apiserver.crd.schema.structural import Structural
-from konverge.apiserver.field_errors import FieldError, invalid, quote, required
+from konverge.apiserver.field_errors import FieldError, invalid, required
+from konverge.apiserver.go.strconv import quote
 from konverge.objects.names import dns_1035_errors, dns_label_errors, path_segment_errors, qualified_name_errors
 
 _STRING, _NUMBER, _STRINGS, _MAP, _OBJECTS = "string", "int64", "[]string", "map[string]string", "[]object"

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from datetime import date
 
 from konverge.apiserver.cel.timestamps import parse_duration
-from konverge.apiserver.go.net import UrlError, parse_cidr, parse_ip, parse_url
+from konverge.apiserver.go.netip import parse_cidr, parse_ip
+from konverge.apiserver.go.url import UrlError, parse_url
 
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
 _WORDY_DURATION = re.compile(r"(\d+)\s*([A-Za-zµ]+)", re.ASCII)

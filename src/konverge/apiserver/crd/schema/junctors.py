@@ -12,7 +12,7 @@ from typing import Any
 from konverge.apiserver.crd.schema.formats import FORMATS, effective
 from konverge.apiserver.crd.schema.structural import Schema, Structural
 from konverge.apiserver.crd.schema.value_errors import Issue, plain
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 
 Issues = list[Issue]
 Check = Callable[[Any, str, Issues, Any], None]

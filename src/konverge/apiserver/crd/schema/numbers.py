@@ -8,7 +8,7 @@ from typing import Any
 
 from konverge.apiserver.crd.schema.structural import Schema
 from konverge.apiserver.crd.schema.value_errors import Issue, plain
-from konverge.apiserver.field_errors import number
+from konverge.apiserver.go.fmt import go_float
 
 Issues = list[Issue]
 _INT32 = (-(2**31), 2**31 - 1)
@@ -68,7 +68,7 @@ def _like(limit: Any, value: Any, kind: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    return number(value) if isinstance(value, float) else str(value)
+    return go_float(value) if isinstance(value, float) else str(value)
 
 
 def _fits(value: Any, kind: str, form: str, what: str, path: str, found: Issues) -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from konverge.apiserver import field_errors
-from konverge.apiserver.field_errors import FieldError, quote
+from konverge.apiserver.field_errors import FieldError
+from konverge.apiserver.go.strconv import quote
 
 
 @dataclass(frozen=True, slots=True)

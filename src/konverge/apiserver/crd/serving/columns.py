@@ -13,7 +13,7 @@ from typing import Any
 from konverge import clock
 from konverge.apiserver.cel.timestamps import parse_timestamp
 from konverge.apiserver.crd.serving.jsonpath import JSONPath, JSONPathError
-from konverge.apiserver.field_errors import number
+from konverge.apiserver.go.fmt import go_float
 from konverge.apiserver.strategy import Obj
 
 Cell = Callable[[Obj], Any]
@@ -66,7 +66,7 @@ def _text(value: Any) -> str:
         return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
     if isinstance(value, bool):
         return "true" if value else "false"
-    return number(value) if isinstance(value, float) else str(value)
+    return go_float(value) if isinstance(value, float) else str(value)
 
 
 def _integer(value: Any) -> int | None:

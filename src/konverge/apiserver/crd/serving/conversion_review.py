@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.strategy import Obj
 
 GROUP = "apiextensions.k8s.io"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from konverge.apiserver import status
-from konverge.apiserver.field_errors import FieldError, invalid, quote
+from konverge.apiserver.field_errors import FieldError, invalid
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.strategy import Obj
 
 _MAX_INT32 = 2**31 - 1

@@ -19,7 +19,7 @@ from konverge.apiserver.crd.schema.values import Check, compile_check
 from konverge.apiserver.crd.serving.jsonpath import JSONPath
 from konverge.apiserver.crd.serving.scale import Scale
 from konverge.apiserver.field_errors import ErrorType, FieldError, invalid
-from konverge.apiserver.field_errors import number as number_text
+from konverge.apiserver.go.fmt import go_float
 from konverge.apiserver.meta.validate import STANDARD_FINALIZERS
 from konverge.apiserver.schema import decode, object_meta
 from konverge.apiserver.schema.decode import Decoded, DecodeError
@@ -263,6 +263,6 @@ def _selector(path: JSONPath) -> Callable[[Obj], str]:
             return ""
         if isinstance(value, bool):
             return "true" if value else "false"
-        return number_text(value) if isinstance(value, float) else str(value)
+        return go_float(value) if isinstance(value, float) else str(value)
 
     return select

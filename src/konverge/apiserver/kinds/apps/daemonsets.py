@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from konverge.apiserver import status
+from konverge.apiserver.go.strconv import NumberError, parse_int
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.apps.deployments import selector_kept
 from konverge.apiserver.kinds.core.pod.defaults import default_pod_template
@@ -30,10 +31,9 @@ TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 def _template_generation(obj: Obj) -> int:  # upstream: Convert_v1_DaemonSet_To_apps_DaemonSet
     text = (obj["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "0")
     try:
-        return int(text)
-    except ValueError:
-        why = f'strconv.ParseInt: parsing "{text}": invalid syntax'
-        raise status.bad_request(f'DaemonSet in version "v1" cannot be handled as a DaemonSet: {why}') from None
+        return parse_int(text)
+    except NumberError as error:
+        raise status.bad_request(f'DaemonSet in version "v1" cannot be handled as a DaemonSet: {error}') from None
 
 
 def _set_template_generation(obj: Obj, value: int) -> None:  # upstream: Convert_apps_DaemonSet_To_v1_DaemonSet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 
 
 class BadIndexes(ValueError):

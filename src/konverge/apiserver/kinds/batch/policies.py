@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.field_errors import OMIT, quote
+from konverge.apiserver.field_errors import OMIT
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.batch.indexes import BadIndexes, count
 from konverge.apiserver.kinds.framework.declare import Report, field, items, one_of, required_saying, struct, text

@@ -6,8 +6,9 @@ import re
 import zoneinfo
 from typing import Any
 
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import NumberError, parse_int
 from konverge.apiserver.kinds.framework.declare import Report
+from konverge.objects.durations import DurationError, parse_duration
 from konverge.objects.text_cache import remembered
 
 _MONTHS = dict(zip("jan feb mar apr may jun jul aug sep oct nov dec".split(), range(1, 13), strict=True))  # noqa: SIM905
@@ -20,7 +21,6 @@ _FIELDS: tuple[tuple[int, int, dict[str, int]], ...] = (
     (0, 6, _DAYS),
 )
 _DESCRIPTORS = {"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"}
-_DURATION = re.compile(r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|[-+]?0")
 _ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 
 
@@ -64,8 +64,10 @@ def _descriptor(text: str) -> None:
     every = text.removeprefix("@every ")
     if every == text:
         raise _Bad(f"unrecognized descriptor: {text}")
-    if not _DURATION.fullmatch(every):
-        raise _Bad(f"failed to parse duration {text}: time: invalid duration {quote(every)}")
+    try:
+        parse_duration(every)
+    except DurationError as error:
+        raise _Bad(f"failed to parse duration {text}: {error}") from None
 
 
 def _range(expression: str, low: int, high: int, names: dict[str, int]) -> None:
@@ -98,11 +100,13 @@ def _range(expression: str, low: int, high: int, names: dict[str, int]) -> None:
 def _number(text: str, names: dict[str, int]) -> int:
     if text.lower() in names:
         return names[text.lower()]
-    if not re.fullmatch(r"[+-]?[0-9]+", text):
-        raise _Bad(f"failed to parse int from {text}: strconv.Atoi: parsing {quote(text)}: invalid syntax")
-    if int(text) < 0:
-        raise _Bad(f"negative number ({int(text)}) not allowed: {text}")
-    return int(text)
+    try:
+        value = parse_int(text, "Atoi")
+    except NumberError as error:
+        raise _Bad(f"failed to parse int from {text}: {error}") from None
+    if value < 0:
+        raise _Bad(f"negative number ({value}) not allowed: {text}")
+    return value
 
 
 @remembered(256)

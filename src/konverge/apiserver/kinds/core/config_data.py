@@ -7,7 +7,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from typing import Any
 
-from konverge.apiserver.go.library_errors import json_type_error, key_pair_error
+from konverge.apiserver.go.json import unmarshal_error
+from konverge.apiserver.go.tls import key_pair_error
 from konverge.apiserver.kinds.framework.declare import Report, Transition, as_created, creation, unchanged, update
 from konverge.apiserver.strategy import Context, Obj, Strategy
 from konverge.objects.names import config_key_errors
@@ -84,7 +85,7 @@ def _docker_config(key: str, data: dict[str, str], report: Report) -> None:
     if key not in data:
         report.required(f"data[{key}]")
         return
-    problem = json_type_error(b64decode(data[key]), dict, "map[string]interface {}")
+    problem = unmarshal_error(b64decode(data[key]), dict, "map[string]interface {}")
     if problem:
         report.invalid(f"data[{key}]", "<secret contents redacted>", problem)
 

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from konverge.apiserver.field_errors import ErrorType, FieldError, quote
-from konverge.apiserver.go.library_errors import json_objects_error
+from konverge.apiserver.field_errors import ErrorType, FieldError
+from konverge.apiserver.go.json import unmarshal_structs_error
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.core.pod.scheduling import TAINT_EFFECTS
 from konverge.apiserver.kinds.core.resource_names import resource_amount
@@ -76,7 +77,7 @@ def _annotations(node: Obj, report: Report) -> None:
     text = (node["metadata"].get("annotations") or {}).get(_TAINTS_KEY)
     if not text:
         return
-    problem = json_objects_error(text.encode(), "core.Taint", ("key", "value", "effect"))
+    problem = unmarshal_structs_error(text.encode(), "core.Taint", ("key", "value", "effect"))
     if problem:
         report.invalid("metadata.annotations", _TAINTS_KEY, problem)
     else:

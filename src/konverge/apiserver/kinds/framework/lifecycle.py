@@ -14,8 +14,8 @@ from functools import cache
 
 from konverge.apiserver import schema
 from konverge.apiserver.go.structs import internal
-from konverge.apiserver.go.zero_values import zero
 from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, Transition, dig, same
+from konverge.apiserver.schema.zero_values import zero
 from konverge.apiserver.strategy import Context, Obj
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.kinds.framework.declare import Report, Rule, even_absent, field, section
 from konverge.objects.names import (
     Format,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.kinds.framework.declare import Report
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

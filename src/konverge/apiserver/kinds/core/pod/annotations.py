@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from konverge.apiserver.field_errors import quote
-from konverge.apiserver.go.library_errors import json_objects_error
+from konverge.apiserver.go.json import unmarshal_structs_error
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.kinds.core.pod.scheduling import TOLERATIONS
 from konverge.apiserver.kinds.core.pod.scope import containers_of
 from konverge.apiserver.kinds.framework.declare import Report
@@ -61,7 +61,7 @@ def pod_annotations(annotations: Annotations, spec: dict[str, Any], path: str, r
 
 
 def _tolerations(text: str, path: str, report: Report) -> None:  # upstream: ValidateTolerationsInPodAnnotations
-    problem = json_objects_error(text.encode(), "core.Toleration", ("key", "operator", "value", "effect"))
+    problem = unmarshal_structs_error(text.encode(), "core.Toleration", ("key", "operator", "value", "effect"))
     if problem:
         report.invalid(path, TOLERATIONS_KEY, problem)
     else:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.go.diff import difference
-from konverge.apiserver.go.structs import internal
+from konverge.apiserver.go.structs import difference, internal
 from konverge.apiserver.kinds.core.pod.annotations import MIRROR, annotation_changes, pod_annotations
 from konverge.apiserver.kinds.core.pod.containers import untrimmed_image
 from konverge.apiserver.kinds.core.pod.scheduling import TOLERATIONS

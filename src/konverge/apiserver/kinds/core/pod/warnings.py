@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.kinds.core.nodes import deprecated_label, term_warnings
 from konverge.apiserver.kinds.core.pod.annotations import APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD
 from konverge.apiserver.kinds.core.pod.scope import containers_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from konverge.apiserver.go.diff import difference
-from konverge.apiserver.go.structs import internal
+from konverge.apiserver.go.structs import difference, internal
 from konverge.apiserver.kinds.core.pod.defaults import default_claim_spec, default_resource_list
 from konverge.apiserver.kinds.core.resource_names import is_native, resource_amount
 from konverge.apiserver.kinds.core.volume.warnings import claim_spec_warnings

@@ -6,8 +6,7 @@ import posixpath
 from collections.abc import Iterable
 from typing import Any
 
-from konverge.apiserver.go.diff import difference
-from konverge.apiserver.go.structs import internal
+from konverge.apiserver.go.structs import difference, internal
 from konverge.apiserver.kinds.core.nodes import term_warnings
 from konverge.apiserver.kinds.core.pod.defaults import VOLUME_SOURCES, default_resource_list
 from konverge.apiserver.kinds.core.pod.scheduling import node_selector

@@ -1,4 +1,4 @@
-"""Why a webhook could not be asked, in the words of Go's HTTP client."""
+"""Go's net/http and client-go's rest: why a request to a webhook failed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import ssl
 
 import msgspec
 
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.wire.errors import ConnectionLost, ProtocolError
 from konverge.wire.message import Response
 
@@ -43,11 +43,11 @@ def transport_failure(error: BaseException, address: str, server_name: str) -> s
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:
-    found: list[BaseException] = []
-    while error is not None and len(found) < 8:
-        found.append(error)
+    causes: list[BaseException] = []
+    while error is not None and len(causes) < 8:
+        causes.append(error)
         error = error.__cause__ or error.__context__
-    return found
+    return causes
 
 
 def _certificate(error: ssl.SSLCertVerificationError, server_name: str) -> str:
@@ -61,13 +61,16 @@ def _certificate(error: ssl.SSLCertVerificationError, server_name: str) -> str:
 
 
 def http_failure(response: Response) -> str:
-    """What an answer other than 200 means: its Status if it is one, else the words of the code."""
+    """What an answer other than 200 means: the message of its Status, else that of its code.
+
+    Upstream: transformResponse (client-go rest/request.go) and NewGenericServerResponse (apimachinery api/errors).
+    """
     try:
-        found = msgspec.json.decode(response.body)
+        answer = msgspec.json.decode(response.body)
     except msgspec.DecodeError:
-        found = None
-    if isinstance(found, dict) and found.get("kind") == "Status" and found.get("message"):
-        return str(found["message"])
+        answer = None
+    if isinstance(answer, dict) and answer.get("kind") == "Status" and answer.get("message"):
+        return str(answer["message"])
     body = response.body.decode("utf-8", "replace").strip()
     if response.status in _REASONS:
         return _REASONS[response.status].format(body=body)

@@ -1,21 +1,48 @@
-"""What is wrong with an IP address or a network, in the words of Go's net/netip."""
+"""Go's net/netip: IP addresses and networks, and what is wrong with a text that is neither."""
 
 from __future__ import annotations
 
 import re
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
 
 _GROUP = re.compile(r"[0-9a-fA-F]*")
 
 
+def parse_ip(text: str) -> Address | None:
+    """An address without leading zeros and without a zone."""
+    if "%" in text:
+        return None
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
+
+
+def parse_cidr(text: str, *, strict: bool = False) -> tuple[Address, Network] | None:
+    """An address with a prefix length; `strict` refuses host bits."""
+    head, slash, bits = text.partition("/")
+    address = parse_ip(head)
+    if not slash or address is None or not re.fullmatch(r"0|[1-9][0-9]{0,2}", bits, re.ASCII):
+        return None
+    if int(bits) > address.max_prefixlen:
+        return None
+    network = ip_network(f"{head}/{bits}", strict=False)
+    return None if strict and network.network_address != address else (address, network)
+
+
 def address_error(text: str) -> str:
-    """Why a text that is no address is none."""
-    return f"ParseAddr({quote(text)}): {_reason(text)}"
+    """Why a text is not an address, or "". Upstream: ParseAddr."""
+    reason = _reason(text)
+    return f"ParseAddr({quote(text)}): {reason}" if reason else ""
 
 
 def prefix_error(text: str) -> str:
-    """Why a text that is no network is none."""
+    """Why a text is not a network. Upstream: ParsePrefix."""
     return f"netip.ParsePrefix({quote(text)}): {_prefix_reason(text)}"
 
 
@@ -23,9 +50,9 @@ def _prefix_reason(text: str) -> str:
     head, slash, bits = text.rpartition("/")
     if not slash:
         return "no '/'"
-    reason = _reason(head)
-    if reason:
-        return address_error(head)
+    error = address_error(head)
+    if error:
+        return error
     if "%" in head:
         return "IPv6 zones cannot be present in a prefix"
     if not re.fullmatch(r"[0-9]|[1-9][0-9]*", bits, re.ASCII):
