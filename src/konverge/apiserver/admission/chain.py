@@ -36,7 +36,7 @@ class Chain:
         if steps is None:
             steps = self._learn(key, request)[0]
         await _run(steps, request)
-        if request.wants_another_round():
+        if request.start_reinvocation():
             await _run(steps, request)
 
     async def validate(self, request: AdmissionRequest) -> None:

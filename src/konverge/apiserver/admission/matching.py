@@ -1,4 +1,7 @@
-"""Which writes a webhook or a policy is about: rules, and selectors of namespaces and objects."""
+"""Which writes a webhook or a policy is about: rules, selectors of namespaces and objects; and how they see a write.
+
+Upstream: apiserver/pkg/admission/plugin/policy/matching, plugin/webhook/predicates.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,13 @@ from konverge.apiserver.kinds.rules.selectors import is_empty, selects
 
 if TYPE_CHECKING:
     from konverge.apiserver.request.admission import AdmissionRequest
+    from konverge.objects.resource import Resource
 
 Obj = Mapping[str, Any]
 
 
 def matches(constraints: Obj, request: AdmissionRequest) -> bool:
-    """A policy's `matchConstraints` or a binding's `matchResources`."""
+    """A policy's `matchConstraints` or a binding's `matchResources`. Upstream: Matcher.Matches (policy/matching)."""
     if not matches_selectors(constraints, request):
         return False
     equivalent = constraints.get("matchPolicy") != "Exact"
@@ -50,6 +54,7 @@ def _other_versions(request: AdmissionRequest) -> Iterable[str]:
 
 
 def _rule(rule: Obj, request: AdmissionRequest, version: str) -> bool:
+    """Upstream: Matcher.Matches (predicates/rules)."""
     resource = request.served.resource
     return (
         _any(rule.get("operations"), request.operation)
@@ -60,16 +65,17 @@ def _rule(rule: Obj, request: AdmissionRequest, version: str) -> bool:
     )
 
 
-def _any(values: Iterable[str] | None, value: str) -> bool:
-    return any(one in ("*", value) for one in values or ())
+def _any(patterns: Iterable[str] | None, value: str) -> bool:
+    """Upstream: exactOrWildcard."""
+    return any(pattern in ("*", value) for pattern in patterns or ())
 
 
 def _names_resource(name: str, plural: str, subresource: str) -> bool:
-    wanted, _, below = name.partition("/")
-    return wanted in ("*", plural) and below in ((subresource, "*") if subresource or "/" in name else ("",))
+    own, _, below = name.partition("/")
+    return own in ("*", plural) and below in ((subresource, "*") if subresource or "/" in name else ("",))
 
 
-def is_namespace(request: AdmissionRequest) -> bool:
+def _is_namespace(request: AdmissionRequest) -> bool:
     resource = request.served.resource
     return resource.plural == "namespaces" and not resource.group
 
@@ -77,19 +83,20 @@ def is_namespace(request: AdmissionRequest) -> bool:
 def _in_scope(scope: str, request: AdmissionRequest) -> bool:
     if scope == "*":
         return True
-    namespaced = bool(request.namespace) and not is_namespace(request)
+    namespaced = bool(request.namespace) and not _is_namespace(request)
     return namespaced == (scope == "Namespaced")
 
 
 def _labels(obj: Obj | None) -> Mapping[str, str]:
-    found: Mapping[str, str] = ((obj or {}).get("metadata") or {}).get("labels") or {}
-    return found
+    labels: Mapping[str, str] = ((obj or {}).get("metadata") or {}).get("labels") or {}
+    return labels
 
 
 def _namespace_selected(selector: Obj | None, request: AdmissionRequest) -> bool:
+    """Upstream: MatchNamespaceSelector."""
     if selector is None or is_empty(selector):
         return True
-    if is_namespace(request):
+    if _is_namespace(request):
         return selects(selector, _labels(request.obj if request.obj is not None else request.old))
     if not request.namespace:
         return True
@@ -98,7 +105,47 @@ def _namespace_selected(selector: Obj | None, request: AdmissionRequest) -> bool
 
 
 def _object_selected(selector: Obj | None, request: AdmissionRequest) -> bool:
+    """Upstream: MatchObjectSelector."""
     if selector is None or is_empty(selector):
         return True
     objects = [obj for obj in (request.obj, request.old) if obj is not None]
     return any(selects(selector, _labels(obj)) for obj in objects)
+
+
+# --- how a write is shown
+
+
+def describe(request: AdmissionRequest, shown: Resource) -> dict[str, Any]:
+    """The `request` of a review or an expression without its objects; `shown` is the version that its reader sees.
+
+    Upstream: CreateV1AdmissionReview (webhook/request), CreateAdmissionRequest (plugin/cel).
+    """
+    own = request.served.resource
+    description = {
+        "kind": _kind(request, shown),
+        "resource": {"group": shown.group, "version": shown.version, "resource": shown.plural},
+        "subResource": request.subresource,
+        "requestKind": _kind(request, own),
+        "requestResource": {"group": own.group, "version": own.version, "resource": own.plural},
+        "requestSubResource": request.subresource,
+        "name": request.name,
+        "namespace": request.name if _is_namespace(request) else request.namespace,
+        "operation": request.operation,
+        "userInfo": request.user.info(),
+    }
+    return {key: value for key, value in description.items() if value != ""}
+
+
+def kind_of_body(request: AdmissionRequest, obj: Obj) -> tuple[str, str]:
+    """(kind, apiVersion) of an object that is not of the resource itself (an eviction, a scale); else ("", "")."""
+    kind, api_version = obj.get("kind") or "", obj.get("apiVersion") or ""
+    is_other = bool(request.subresource and kind) and kind != request.served.resource.kind
+    return (kind, api_version) if is_other else ("", "")
+
+
+def _kind(request: AdmissionRequest, resource: Resource) -> Obj:
+    kind, api_version = kind_of_body(request, (request.obj if request.obj is not None else request.old) or {})
+    if not kind:
+        return {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    group, _, version = api_version.rpartition("/")
+    return {"group": group, "version": version, "kind": kind}

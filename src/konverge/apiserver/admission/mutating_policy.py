@@ -1,7 +1,8 @@
 """MutatingAdmissionPolicy: writes that CEL expressions change.
 
 An expression gives either an `Object` whose fields are merged into the object, as by server-side apply, or a list of
-JSON patches. A policy that changed an object lets those that ran before it, and ask for it, run once more.
+JSON patches. A policy that changed an object lets those that ran before it, and ask for it, run once more. Upstream:
+apiserver/pkg/admission/plugin/policy/mutating.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from konverge.apiserver import status
 from konverge.apiserver.admission import policy_source
-from konverge.apiserver.admission.conditions import (
+from konverge.apiserver.admission.expressions import (
     CONDITIONS_BUDGET,
     Bindings,
     Compiler,
@@ -20,7 +21,6 @@ from konverge.apiserver.admission.conditions import (
     conditions_hold,
     typed,
 )
-from konverge.apiserver.admission.patches import apply_worded
 from konverge.apiserver.admission.plugin import Kind, Mutating, Step, refusal
 from konverge.apiserver.admission.policy_source import ConfigurationError, Policy, PolicySource
 from konverge.apiserver.cel.planner import Struct
@@ -28,7 +28,7 @@ from konverge.apiserver.cel.timestamps import Duration, Timestamp
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.merge import combine
 from konverge.apiserver.merge.elements import TypedError
-from konverge.apiserver.merge.json_patch import PatchFailed
+from konverge.apiserver.merge.json_patch import PatchFailed, apply_in_admission
 from konverge.apiserver.merge.typed import validate
 from konverge.apiserver.schema.decode import from_obj
 from konverge.apiserver.schema.exact_decoder import DecodeError
@@ -66,20 +66,21 @@ class _Call:
 
 
 def _compile(spec: Obj) -> Compiled:
+    """Upstream: compilePolicy."""
     compiler = Compiler(params=spec.get("paramKind") is not None, variables={})
     for variable in spec.get("variables") or ():
         compiler.add_variable(variable["name"], variable["expression"])
     mutations = []
-    for one in spec.get("mutations") or ():
-        is_patch = one.get("patchType") == "JSONPatch"
-        text = (one.get("jsonPatch" if is_patch else "applyConfiguration") or {}).get("expression") or ""
+    for mutation in spec.get("mutations") or ():
+        is_patch = mutation.get("patchType") == "JSONPatch"
+        text = (mutation.get("jsonPatch" if is_patch else "applyConfiguration") or {}).get("expression") or ""
         mutations.append(Mutation(compiler.compile(text, patches=True), is_patch))
-    conditions = [compiler.compile(one["expression"]) for one in spec.get("matchConditions") or ()]
+    conditions = [compiler.compile(condition["expression"]) for condition in spec.get("matchConditions") or ()]
     return Compiled(compiler.compiled, conditions, mutations)
 
 
 class MutatingPolicies(Mutating):
-    """The plugin."""
+    """The plugin. Upstream: dispatcher.dispatchInvocations."""
 
     def __init__(self, server: Backend, authorization: Authorization | None) -> None:
         names = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
@@ -99,7 +100,7 @@ class MutatingPolicies(Mutating):
         again: list[_Call] = []
         for call in calls:
             if self._run(call, request, errors):
-                again = [one for one in ran if one.policy.spec.get("reinvocationPolicy") == "IfNeeded"]
+                again = [earlier for earlier in ran if earlier.policy.spec.get("reinvocationPolicy") == "IfNeeded"]
             ran.append(call)
         for call in again:
             self._run(call, request, errors)
@@ -109,7 +110,7 @@ class MutatingPolicies(Mutating):
     def _calls(
         self, policies: list[Policy[Compiled]], request: AdmissionRequest, errors: list[tuple[str, str]]
     ) -> list[_Call]:
-        found: list[_Call] = []
+        calls: list[_Call] = []
         for policy in policies:
             if not policy_source.applies(policy, request):
                 continue
@@ -125,10 +126,10 @@ class MutatingPolicies(Mutating):
                 try:
                     params = policy_source.params(policy, binding, request)
                 except ConfigurationError as error:
-                    _note(errors, policy, binding, f"failed to configure binding: {error}", "")
+                    _add_error(errors, policy, binding, f"failed to configure binding: {error}", "")
                     continue
-                found += [_Call(policy, binding, param) for param in params]
-        return found
+                calls += [_Call(policy, binding, param) for param in params]
+        return calls
 
     def _run(self, call: _Call, request: AdmissionRequest, errors: list[tuple[str, str]]) -> bool:
         """True if the object has changed."""
@@ -140,7 +141,7 @@ class MutatingPolicies(Mutating):
             if not conditions_hold(compiled.conditions, bindings.evaluate):
                 return False
         except EvaluationError as error:
-            _note(errors, call.policy, call.binding, str(error), "Invalid")
+            _add_error(errors, call.policy, call.binding, str(error), "Invalid")
             return False
         before = request.obj
         bindings = Bindings(request, self._authorization, params=call.param, variables=compiled.variables)
@@ -148,7 +149,7 @@ class MutatingPolicies(Mutating):
             try:
                 self._mutate(mutation, bindings, request)
             except (EvaluationError, MutationError) as error:
-                _note(errors, call.policy, call.binding, str(error), "Invalid")
+                _add_error(errors, call.policy, call.binding, str(error), "Invalid")
         return request.obj != before
 
     def _mutate(self, mutation: Mutation, bindings: Bindings, request: AdmissionRequest) -> None:
@@ -158,12 +159,12 @@ class MutatingPolicies(Mutating):
         obj = typed(request.obj, request)
         assert obj is not None
         node = request.served.typing
-        made = _patched(node, obj, value) if mutation.patch else _merged(node, obj, value)
-        if made is None:
+        changed = _patched(node, obj, value) if mutation.patch else _merged(node, obj, value)
+        if changed is None:
             return
-        request.served.strategy.defaults(made)
-        request.obj = made
-        bindings.replace_object(made)
+        request.served.strategy.defaults(changed)
+        request.obj = changed
+        bindings.replace_object(changed)
 
 
 class MutationError(Exception):
@@ -171,18 +172,19 @@ class MutationError(Exception):
 
 
 def _patched(node: TypeNode | None, obj: Obj, value: Any) -> Obj | None:
-    made: Obj = obj
-    for operation in (_plain(one) for one in value):
+    """Upstream: jsonPatcher.Patch."""
+    patched: Obj = obj
+    for operation in map(_plain, value):
         try:
-            made = apply_worded(made, [operation])
+            patched = apply_in_admission(patched, [operation])
         except PatchFailed as error:
             if operation.get("op") == "test":
                 return None  # a patch whose test fails is not meant for this object
             raise MutationError(f"JSON Patch: {error}") from None
     if node is None or node.kind is not NodeKind.STRUCT:
-        return made
+        return patched
     try:
-        decoded = from_obj(node, made)
+        decoded = from_obj(node, patched)
     except DecodeError as error:
         raise status.internal(str(error)) from None
     if decoded.strict:
@@ -191,6 +193,7 @@ def _patched(node: TypeNode | None, obj: Obj, value: Any) -> Obj | None:
 
 
 def _merged(node: TypeNode | None, obj: Obj, value: Any) -> Obj:
+    """Upstream: ApplyStructuredMergeDiff."""
     _check_names(value, "Object")
     applied = {**_plain(value), "apiVersion": obj["apiVersion"], "kind": obj["kind"]}
     head = "error applying patch: "
@@ -200,18 +203,18 @@ def _merged(node: TypeNode | None, obj: Obj, value: Any) -> Obj:
         raise MutationError(f"{head}failed to convert patch object to typed object: {error}") from None
     atomics = _atomics(node or DEDUCED, applied, "")
     if atomics:
-        words = "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs"
-        raise MutationError(f"{head}{words}: {', '.join(atomics)}")
-    made: Obj = combine.merge(node or DEDUCED, obj, applied)
-    return made
+        why = "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs"
+        raise MutationError(f"{head}{why}: {', '.join(atomics)}")
+    merged: Obj = combine.merge(node or DEDUCED, obj, applied)
+    return merged
 
 
 def _check_names(value: Any, name: str) -> None:
     """The type of a part is named after its place: `Object.spec.template`."""
     if isinstance(value, Struct):
         if value.name != name:
-            words = f"unexpected type name {quote(value.name)}, expected {quote(name)}"
-            raise MutationError(f"type mismatch: {words}, which matches field name path from root Object type")
+            mismatch = f"unexpected type name {quote(value.name)}, expected {quote(name)}"
+            raise MutationError(f"type mismatch: {mismatch}, which matches field name path from root Object type")
         for field, inner in value.items():
             _check_names(inner, f"{name}.{field}")
     elif isinstance(value, list):
@@ -220,20 +223,21 @@ def _check_names(value: Any, name: str) -> None:
 
 
 def _atomics(node: TypeNode, value: Any, path: str) -> list[str]:
-    found: list[str] = []
+    """The paths of atomic parts. Upstream: findAtomics."""
+    paths: list[str] = []
     if isinstance(value, dict):
         if node.atomic and path:
-            found.append(path)
+            paths.append(path)
         for key, inner in value.items():
             below = node.child(key)
             if below is not None and (node.fields or node.kind is NodeKind.MAP):
-                found += _atomics(below, inner, f"{path}.{key}")
+                paths += _atomics(below, inner, f"{path}.{key}")
     elif isinstance(value, list):
         if node.kind is NodeKind.LIST and node.list_type == "atomic":
-            found.append(path)
+            paths.append(path)
         for inner in value:
-            found += _atomics(node.element or DEDUCED, inner, f"{path}[*]") if node.list_type == "map" else []
-    return found
+            paths += _atomics(node.element or DEDUCED, inner, f"{path}[*]") if node.list_type == "map" else []
+    return paths
 
 
 def _plain(value: Any) -> Any:
@@ -247,7 +251,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _note(errors: list[tuple[str, str]], policy: Policy[Compiled], binding: Obj, text: str, reason: str) -> None:
+def _add_error(errors: list[tuple[str, str]], policy: Policy[Compiled], binding: Obj, text: str, reason: str) -> None:
     if not policy.ignores_failure:
         name = binding["metadata"]["name"]
         errors.append((f"policy '{policy.name}' with binding '{name}' denied request: {text}", reason))

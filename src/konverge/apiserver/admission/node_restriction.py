@@ -1,7 +1,7 @@
 """NodeRestriction: a kubelet writes about its own node and the pods on it only.
 
-What kubelets may ask for at all is decided by `auth/nodes.py`; here is what their writes may contain. Nobody else is
-restricted.
+What kubelets may ask for at all is decided by `auth/node_authorizer.py`; here is what their writes may contain. No
+other client is restricted. Upstream: plugin/pkg/admission/noderestriction.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _LABELS = frozenset(
 )
 _LABEL_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
 _RESTRICTED = "node-restriction.kubernetes.io"
-_OWN_DOMAINS = ("kubernetes.io", "k8s.io")
-_NOT_MINE = "can only access {} with the same name as the requesting node"
+_KUBERNETES_DOMAINS = ("kubernetes.io", "k8s.io")
+_SAME_NAME_ONLY = "can only access {} with the same name as the requesting node"
 _VOLUME_USES = {
     "csi": "csidrivers (via CSI volumes)",
     "glusterfs": "endpoints (via glusterFS volumes)",
@@ -59,39 +59,41 @@ class NodeRestriction(Mutating):
 
 
 def _pod(request: AdmissionRequest, node: str) -> None:
+    """Upstream: admitPod, admitPodEviction."""
     subresource, operation, shown = request.subresource, request.operation, quote(node)
     if subresource == "status":
         _pod_status(request, node)
     elif subresource == "eviction":
-        if _bound(request, request.name) != node:
+        if _node_of_pod(request, request.name) != node:
             raise refusal(request, f"node {node} can only evict pods with spec.nodeName set to itself")
     elif subresource:
-        words = "only 'status' and 'eviction' are allowed"
-        raise refusal(request, f"unexpected pod subresource {quote(subresource)}, {words}")
+        allowed = "only 'status' and 'eviction' are allowed"
+        raise refusal(request, f"unexpected pod subresource {quote(subresource)}, {allowed}")
     elif operation == "CREATE":
         _mirror_pod(request, node)
     elif operation != "DELETE":
-        words = f"node {shown} can only create and delete mirror pods"
-        raise refusal(request, f"unexpected operation {quote(operation)}, {words}")
-    elif _bound(request, request.name) != node:
+        allowed = f"node {shown} can only create and delete mirror pods"
+        raise refusal(request, f"unexpected operation {quote(operation)}, {allowed}")
+    elif _node_of_pod(request, request.name) != node:
         raise refusal(request, f"node {shown} can only delete pods with spec.nodeName set to itself")
 
 
-def _bound(request: AdmissionRequest, name: str) -> str:
+def _node_of_pod(request: AdmissionRequest, name: str) -> str:
     """The node of a pod; 404 without the pod."""
     pod = request.call.lookup("", "pods", request.namespace, name)
     if pod is None:
         raise status.not_found("", "pod", name)
-    found: str = pod["spec"].get("nodeName", "")
-    return found
+    return str(pod["spec"].get("nodeName", ""))
 
 
 def _mirror_pod(request: AdmissionRequest, node: str) -> None:
+    """Upstream: admitPodCreate."""
     assert request.obj is not None
     pod, shown = request.obj, quote(node)
     if MIRROR not in (pod["metadata"].get("annotations") or {}):
-        words = f"node {shown} can only create mirror pods"
-        raise refusal(request, f"pod does not have {quote(MIRROR)} annotation, {words}")
+        raise refusal(
+            request, f"pod does not have {quote(MIRROR)} annotation, node {shown} can only create mirror pods"
+        )
     if (pod.get("spec") or {}).get("nodeName", "") != node:
         raise refusal(request, f"node {shown} can only create pods with spec.nodeName set to itself")
     owners = pod["metadata"].get("ownerReferences") or []
@@ -107,20 +109,20 @@ def _mirror_pod(request: AdmissionRequest, node: str) -> None:
 
 def _owner(request: AdmissionRequest, owner: Obj, node: str) -> None:
     if not owner.get("controller"):
-        words = f"node {quote(node)} can only create pods with a controller owner reference set to itself"
-        raise refusal(request, words)
+        why = f"node {quote(node)} can only create pods with a controller owner reference set to itself"
+        raise refusal(request, why)
     if owner.get("blockOwnerDeletion"):
         raise refusal(request, f"node {quote(node)} must not set blockOwnerDeletion on an owner reference")
-    known = request.call.lookup("", "nodes", "", node)
-    if known is None:
+    stored = request.call.lookup("", "nodes", "", node)
+    if stored is None:
         raise status.not_found("", "node", node)
-    uid = known["metadata"]["uid"]
+    uid = stored["metadata"]["uid"]
     if owner.get("uid", "") != uid:
         raise refusal(request, f"node {node} UID mismatch: expected {owner.get('uid', '')} got {uid}")
 
 
 def _used(pod: Obj) -> str:
-    """What of the API a pod uses; "" if it could run without."""
+    """What of the API a pod uses; "" if it could run without an API server."""
     if pod["spec"].get("serviceAccountName"):
         return "serviceaccounts"
     kinds = {kind for kind, name in references(pod) if name}
@@ -131,37 +133,39 @@ def _used(pod: Obj) -> str:
         return "resourceclaims"
     for volume in pod["spec"].get("volumes") or ():
         sources = (volume.get("projected") or {}).get("sources") or ()
-        found = [words for name, words in _VOLUME_USES.items() if volume.get(name) is not None]
-        found += [words for source in sources for name, words in _SOURCE_USES.items() if source.get(name) is not None]
-        if found:
-            return found[0]
+        uses = [label for name, label in _VOLUME_USES.items() if volume.get(name) is not None]
+        uses += [label for source in sources for name, label in _SOURCE_USES.items() if source.get(name) is not None]
+        if uses:
+            return uses[0]
     return ""
 
 
 def _pod_status(request: AdmissionRequest, node: str) -> None:
+    """Upstream: admitPodStatus."""
     if request.operation != "UPDATE":
         raise refusal(request, f"unexpected operation {quote(request.operation)}")
     assert request.obj is not None
     assert request.old is not None
     new, old, shown = request.obj, request.old, quote(node)
     if (old["spec"].get("nodeName") or "") != node:
-        words = "can only update pod status for pods with spec.nodeName set to itself"
-        raise refusal(request, f"node {shown} {words}")
+        why = "can only update pod status for pods with spec.nodeName set to itself"
+        raise refusal(request, f"node {shown} {why}")
     if (new["metadata"].get("labels") or {}) != (old["metadata"].get("labels") or {}):
         raise refusal(request, f"node {shown} cannot update labels through pod status")
-    for name, words in (
+    for name, label in (
         ("resourceClaimStatuses", "resource claim statues"),
         ("extendedResourceClaimStatus", "extended resource claim status"),
         ("nodeAllocatableResourceClaimStatuses", "node allocatable resource claim statuses"),
     ):
         if ((new.get("status") or {}).get(name) or None) != ((old.get("status") or {}).get(name) or None):
-            raise refusal(request, f"node {shown} cannot update {words}")
+            raise refusal(request, f"node {shown} cannot update {label}")
 
 
 # --- its own objects
 
 
 def _node(request: AdmissionRequest, node: str) -> None:
+    """Upstream: admitNode."""
     name, shown = _name_of(request), quote(node)
     if name != node:
         raise refusal(request, f"node {shown} is not allowed to modify node {quote(name)}")
@@ -171,56 +175,57 @@ def _node(request: AdmissionRequest, node: str) -> None:
     spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
     source = spec.get("configSource")
     if source is not None and (old is None or source != before.get("configSource")):
-        doing = "create pods with a non-nil configSource"
-        doing = doing if old is None else "update configSource to a new non-nil configSource"
-        raise refusal(request, f"node {shown} is not allowed to {doing}")
+        creating, updating = (
+            "create pods with a non-nil configSource",
+            "update configSource to a new non-nil configSource",
+        )
+        raise refusal(request, f"node {shown} is not allowed to {creating if old is None else updating}")
     if old is not None:
-        _kept(request, node, spec.get("taints"), before.get("taints"), "taints")
+        _require_same(request, node, spec.get("taints"), before.get("taints"), "taints")
         owners = [obj["metadata"].get("ownerReferences") for obj in (new, old)]
-        _kept(request, node, owners[0], owners[1], "ownerReferences")
-    labels, known = new["metadata"].get("labels") or {}, ((old or {}).get("metadata") or {}).get("labels") or {}
-    changed = {key for key in labels.keys() | known.keys() if labels.get(key) != known.get(key)}
-    wrong = ", ".join(sorted(key for key in changed if _restricted(key)))
+        _require_same(request, node, owners[0], owners[1], "ownerReferences")
+    labels, old_labels = new["metadata"].get("labels") or {}, ((old or {}).get("metadata") or {}).get("labels") or {}
+    changed = {key for key in labels.keys() | old_labels.keys() if labels.get(key) != old_labels.get(key)}
+    wrong = ", ".join(sorted(key for key in changed if _is_restricted(key)))
     if wrong and old is None:
         raise refusal(request, f"node {shown} is not allowed to set the following labels: {wrong}")
     if wrong:
         raise refusal(request, f"is not allowed to modify labels: {wrong}")
 
 
-def _kept(request: AdmissionRequest, node: str, new: object, old: object, what: str) -> None:
+def _require_same(request: AdmissionRequest, node: str, new: object, old: object, what: str) -> None:
     if (new or None) != (old or None):
         raise refusal(request, f"node {quote(node)} is not allowed to modify {what}")
 
 
-def _restricted(label: str) -> bool:
-    """Labels that steer pods to nodes are not the kubelet's to set."""
+def _is_restricted(label: str) -> bool:
+    """Labels that steer pods to nodes are not the kubelet's to set. Upstream: getForbiddenLabels."""
     domain = label.partition("/")[0] if "/" in label else ""
     if _within(domain, (_RESTRICTED,)):
         return True
-    return _within(domain, _OWN_DOMAINS) and label not in _LABELS and not _within(domain, _LABEL_DOMAINS)
+    return _within(domain, _KUBERNETES_DOMAINS) and label not in _LABELS and not _within(domain, _LABEL_DOMAINS)
 
 
 def _within(domain: str, domains: Iterable[str]) -> bool:
-    return any(domain == one or domain.endswith(f".{one}") for one in domains)
+    return any(domain == parent or domain.endswith(f".{parent}") for parent in domains)
 
 
 def _name_of(request: AdmissionRequest) -> str:
     if request.name or request.obj is None:
         return request.name
-    found: str = request.obj["metadata"].get("name", "")
-    return found
+    return str(request.obj["metadata"].get("name", ""))
 
 
 def _lease(request: AdmissionRequest, node: str) -> None:
     if request.namespace != LEASES:
         raise refusal(request, f"can only access leases in the {quote(LEASES)} system namespace")
     if _name_of(request) != node:
-        raise refusal(request, _NOT_MINE.format("node lease"))
+        raise refusal(request, _SAME_NAME_ONLY.format("node lease"))
 
 
 def _csi_node(request: AdmissionRequest, node: str) -> None:
     if _name_of(request) != node:
-        raise refusal(request, _NOT_MINE.format("CSINode"))
+        raise refusal(request, _SAME_NAME_ONLY.format("CSINode"))
 
 
 def _slice(request: AdmissionRequest, node: str) -> None:
@@ -238,6 +243,7 @@ def _claim(request: AdmissionRequest, node: str) -> None:
 
 
 def _token(request: AdmissionRequest, node: str) -> None:
+    """Upstream: admitServiceAccount."""
     if request.operation != "CREATE" or request.subresource != "token":
         return
     assert request.obj is not None
@@ -250,8 +256,8 @@ def _token(request: AdmissionRequest, node: str) -> None:
     if pod is None:
         raise status.not_found("", "pod", reference["name"])
     if pod["metadata"]["uid"] != reference["uid"]:
-        words = "does not match the UID in record. The object might have been deleted and then recreated"
-        raise refusal(request, f"the UID in the bound object reference ({reference['uid']}) {words}")
+        why = "does not match the UID in record. The object might have been deleted and then recreated"
+        raise refusal(request, f"the UID in the bound object reference ({reference['uid']}) {why}")
     if pod["spec"].get("nodeName") != node:
         raise refusal(request, "node requested token bound to a pod scheduled on a different node")
 

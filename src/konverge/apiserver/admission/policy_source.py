@@ -1,4 +1,7 @@
-"""The policies in force: definitions and bindings, compiled when first needed after a change."""
+"""The policies in force: definitions and bindings, compiled when first needed after a change.
+
+Upstream: apiserver/pkg/admission/plugin/policy/generic.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +38,8 @@ class Policy(Generic[Compiled]):
 
     @property
     def spec(self) -> Obj:
-        found: Obj = self.definition["spec"]
-        return found
+        spec: Obj = self.definition["spec"]
+        return spec
 
     @property
     def ignores_failure(self) -> bool:
@@ -44,31 +47,31 @@ class Policy(Generic[Compiled]):
 
 
 class PolicySource(Generic[Compiled]):
-    """All policies of one sort, by name."""
+    """All policies of one kind, by name. Upstream: policySource."""
 
     def __init__(self, server: Backend, policies: str, bindings: str, compiler: Callable[[Obj], Compiled]) -> None:
         self._server = server
         self._names = (policies, bindings)
         self._compiler = compiler
-        self._found: list[Policy[Compiled]] | None = None
+        self._policies: list[Policy[Compiled]] | None = None
         for name in self._names:
             server.store.subscribe(f"{GROUP}/{name}", lambda event: self._forget())
 
     def _forget(self) -> None:
-        self._found = None
+        self._policies = None
 
     def policies(self) -> list[Policy[Compiled]]:
         """Those that have a binding."""
-        if self._found is None:
+        if self._policies is None:
             bound: dict[str, list[Obj]] = {}
             for binding in self._server.objects.scan(GROUP, self._names[1]):
                 bound.setdefault(binding["spec"].get("policyName") or "", []).append(binding)
-            self._found = [
+            self._policies = [
                 Policy(definition, bound[definition["metadata"]["name"]], self._compiler(definition["spec"]))
                 for definition in self._server.objects.scan(GROUP, self._names[0])
                 if definition["metadata"]["name"] in bound
             ]
-        return self._found
+        return self._policies
 
 
 def concerns(group: str, plural: str) -> bool:
@@ -97,12 +100,12 @@ def check_params(policy: Policy[Compiled], request: AdmissionRequest) -> None:
 
 def _served(kind: Obj, request: AdmissionRequest) -> tuple[str, str, bool] | None:
     group, _, version = str(kind.get("apiVersion") or "").rpartition("/")
-    found = request.call.server.registry.by_kind(group, version, kind.get("kind") or "")
-    return None if found is None else (group, found.resource.plural, found.resource.namespaced)
+    served = request.call.server.registry.by_kind(group, version, kind.get("kind") or "")
+    return None if served is None else (group, served.resource.plural, served.resource.namespaced)
 
 
 def params(policy: Policy[Compiled], binding: Obj, request: AdmissionRequest) -> list[Obj | None]:
-    """The parameters for which a binding is evaluated; one None where it takes none."""
+    """The parameters for which a binding is evaluated; one None where it takes none. Upstream: CollectParams."""
     kind, reference = policy.spec.get("paramKind"), binding["spec"].get("paramRef")
     if kind is None or reference is None:
         return [None]
@@ -111,25 +114,21 @@ def params(policy: Policy[Compiled], binding: Obj, request: AdmissionRequest) ->
         raise ConfigurationError(f"paramKind kind `{kind.get('apiVersion')}, Kind={kind.get('kind')}` not known")
     group, plural, namespaced = served
     namespace = _namespace(reference, request, namespaced)
-    objects = request.call.server.objects
-    found: list[Obj | None] = []
+    objects, selector = request.call.server.objects, reference.get("selector")
+    parameters: list[Obj]
     if reference.get("name"):
-        if reference.get("selector") is not None:
+        if selector is not None:
             raise ConfigurationError("paramRef.name and paramRef.selector are mutually exclusive")
-        one = objects.get(group, plural, namespace, reference["name"])
-        found = [one] if one is not None else []
-    elif reference.get("selector") is not None:
-        selector = reference["selector"]
-        found = [
-            one
-            for one in objects.scan(group, plural, namespace)
-            if selects(selector, one["metadata"].get("labels") or {})
-        ]
+        parameter = objects.get(group, plural, namespace, reference["name"])
+        parameters = [parameter] if parameter is not None else []
+    elif selector is not None:
+        candidates = objects.scan(group, plural, namespace)
+        parameters = [obj for obj in candidates if selects(selector, obj["metadata"].get("labels") or {})]
     else:
         raise ConfigurationError("one of name or selector must be provided")
-    if not found and reference.get("parameterNotFoundAction") == "Deny":
+    if not parameters and reference.get("parameterNotFoundAction") == "Deny":
         raise ConfigurationError("no params found for policy binding with `Deny` parameterNotFoundAction")
-    return [{"apiVersion": kind["apiVersion"], "kind": kind["kind"], **one} for one in found if one is not None]
+    return [{"apiVersion": kind["apiVersion"], "kind": kind["kind"], **parameter} for parameter in parameters]
 
 
 def _namespace(reference: Obj, request: AdmissionRequest, namespaced: bool) -> str:

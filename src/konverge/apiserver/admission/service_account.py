@@ -1,4 +1,7 @@
-"""ServiceAccount: every pod runs as an account of its namespace, and gets a token of it mounted."""
+"""ServiceAccount: every pod runs as an account of its namespace, and gets a token of it mounted.
+
+Upstream: plugin/pkg/admission/serviceaccount.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Iterator
 
 from konverge.apiserver.admission.plugin import Kind, Step, refusal, spec_of
+from konverge.apiserver.auth.node_pods import MIRROR
+from konverge.apiserver.auth.service_account_tokens import WARN_ONLY_SECONDS
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.meta import system
 from konverge.apiserver.request.admission import AdmissionRequest
@@ -14,13 +19,11 @@ from konverge.apiserver.strategy import Obj
 
 DEFAULT = "default"
 MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
-TOKEN_SECONDS = 3607
 _VOLUME = "kube-api-access-"
-_MIRROR = "kubernetes.io/config.mirror"
 _ENFORCE_SECRETS = "kubernetes.io/enforce-mountable-secrets"
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")
-_PATIENCE = 1.5
-"""Seconds that a pod waits for the default account of a new namespace: a controller makes it, and may be just at it."""
+_WAIT_SECONDS = 1.5
+"""How long a pod waits for the default account of a new namespace: a controller may be about to create it."""
 
 
 class ServiceAccount:
@@ -28,7 +31,7 @@ class ServiceAccount:
         return _admit if kind.writes("", "pods", "CREATE") else None
 
     def validate(self, kind: Kind) -> Step | None:
-        if (kind.group, kind.plural, kind.subresource, kind.operation) == ("", "pods", "ephemeralcontainers", "UPDATE"):
+        if kind.writes("", "pods", "UPDATE", subresource="ephemeralcontainers"):
             return _check_ephemeral
         return _validate if kind.writes("", "pods", "CREATE") else None
 
@@ -37,7 +40,7 @@ def _admit(request: AdmissionRequest) -> Awaitable[None] | None:
     assert request.obj is not None
     pod = request.obj
     spec = spec_of(pod)
-    if _MIRROR in (pod["metadata"].get("annotations") or {}):
+    if MIRROR in (pod["metadata"].get("annotations") or {}):
         _validate(request)
         return None
     if not spec.get("serviceAccountName"):
@@ -53,23 +56,24 @@ def _admit(request: AdmissionRequest) -> Awaitable[None] | None:
     return None
 
 
-class _Arrival:
-    """Waits for an object to come."""
+class _Creation:
+    """Watches for an object to be created."""
 
     def __init__(self) -> None:
-        self.seen = asyncio.Event()
+        self.happened = asyncio.Event()
 
     def deliver(self, event: Event) -> None:
-        self.seen.set()
+        self.happened.set()
 
 
 async def _wait_for_default(request: AdmissionRequest) -> None:
-    arrival = _Arrival()
+    """Upstream: getServiceAccount."""
+    creation = _Creation()
     table = request.call.server.store.table("/serviceaccounts")
-    stop = table.watch(f"{request.namespace}/{DEFAULT}", arrival)
+    stop = table.watch(f"{request.namespace}/{DEFAULT}", creation)
     try:
-        async with asyncio.timeout(_PATIENCE):
-            await arrival.seen.wait()
+        async with asyncio.timeout(_WAIT_SECONDS):
+            await creation.happened.wait()
     except TimeoutError:
         pass
     finally:
@@ -100,6 +104,7 @@ def _equip(pod: Obj, account: Obj) -> None:
 
 
 def _mount(spec: Obj) -> None:
+    """Upstream: mountServiceAccountToken."""
     volumes = spec.get("volumes") or []
     present = next((v["name"] for v in volumes if str(v.get("name", "")).startswith(_VOLUME)), "")
     name = present or system.generate_name(_VOLUME)
@@ -115,10 +120,11 @@ def _mount(spec: Obj) -> None:
 
 
 def _token_volume() -> Obj:
+    """Upstream: TokenVolumeSource."""
     namespace = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
     return {
         "sources": [
-            {"serviceAccountToken": {"expirationSeconds": TOKEN_SECONDS, "path": "token"}},
+            {"serviceAccountToken": {"expirationSeconds": WARN_ONLY_SECONDS, "path": "token"}},
             {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
             {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": namespace}]}},
         ],
@@ -133,7 +139,7 @@ def _validate(request: AdmissionRequest) -> None:
     assert request.obj is not None
     pod = request.obj
     name = pod["spec"].get("serviceAccountName")
-    if _MIRROR in (pod["metadata"].get("annotations") or {}):
+    if MIRROR in (pod["metadata"].get("annotations") or {}):
         _check_mirror(request, pod["spec"])
         return
     if not name:
@@ -147,7 +153,7 @@ def _validate(request: AdmissionRequest) -> None:
 
 
 def _check_mirror(request: AdmissionRequest, spec: Obj) -> None:
-    """A mirror pod stands for one that the kubelet has made by itself: it can use nothing of the cluster's."""
+    """A mirror pod stands for a pod that the kubelet runs by itself: it can use nothing of the cluster's."""
     if spec.get("serviceAccountName"):
         raise refusal(request, "a mirror pod may not reference service accounts")
     if next(_secrets(spec), None) is not None:
@@ -159,7 +165,7 @@ def _check_mirror(request: AdmissionRequest, spec: Obj) -> None:
 
 
 def _secrets(value: object) -> Iterator[str]:
-    """The secrets that a pod refers to, wherever it does."""
+    """The fields by which a pod refers to secrets."""
     if isinstance(value, list):
         for item in value:
             yield from _secrets(item)
@@ -176,6 +182,7 @@ def _enforces(account: Obj) -> bool:
 
 
 def _check_secrets(request: AdmissionRequest, spec: Obj, account: Obj) -> None:
+    """Upstream: limitSecretReferences."""
     owner = account["metadata"]["name"]
     allowed = {secret.get("name") for secret in account.get("secrets") or ()}
     denied = f"is not allowed because service account {owner} does not reference that"
@@ -183,9 +190,9 @@ def _check_secrets(request: AdmissionRequest, spec: Obj, account: Obj) -> None:
         name = (volume.get("secret") or {}).get("secretName")
         if volume.get("secret") is not None and name not in allowed:
             raise refusal(request, f'volume with secret.secretName="{name}" {denied} secret')
-    for key, words in (("initContainers", "init container"), ("containers", "container")):
+    for key, label in (("initContainers", "init container"), ("containers", "container")):
         for container in spec.get(key) or ():
-            _check_environment(request, container, words, owner, allowed)
+            _check_environment(request, container, label, owner, allowed)
     pulls = {secret.get("name") for secret in account.get("imagePullSecrets") or ()}
     for index, secret in enumerate(spec.get("imagePullSecrets") or ()):
         if secret.get("name") not in pulls:
@@ -194,10 +201,10 @@ def _check_secrets(request: AdmissionRequest, spec: Obj, account: Obj) -> None:
 
 
 def _check_environment(
-    request: AdmissionRequest, container: Obj, words: str, owner: str, allowed: set[str | None]
+    request: AdmissionRequest, container: Obj, label: str, owner: str, allowed: set[str | None]
 ) -> None:
     denied = f"is not allowed because service account {owner} does not reference that secret"
-    who = f"{words} {container.get('name', '')} with"
+    who = f"{label} {container.get('name', '')} with"
     for variable in container.get("env") or ():
         ref = (variable.get("valueFrom") or {}).get("secretKeyRef")
         if ref is not None and ref.get("name") not in allowed:
@@ -210,6 +217,7 @@ def _check_environment(
 
 
 def _check_ephemeral(request: AdmissionRequest) -> None:
+    """Upstream: limitEphemeralContainerSecretReferences."""
     assert request.obj is not None
     spec = request.obj["spec"]
     name = spec.get("serviceAccountName")

@@ -1,4 +1,7 @@
-"""ValidatingAdmissionPolicy: writes that CEL expressions refuse, warn about or note for the audit."""
+"""ValidatingAdmissionPolicy: writes that CEL expressions refuse, warn about or note for the audit.
+
+Upstream: apiserver/pkg/admission/plugin/policy/validating.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from konverge.apiserver import status
 from konverge.apiserver.admission import policy_source
-from konverge.apiserver.admission.conditions import (
+from konverge.apiserver.admission.expressions import (
     CONDITIONS_BUDGET,
     Bindings,
     Compiler,
@@ -26,8 +29,8 @@ if TYPE_CHECKING:
     from konverge.apiserver.request.admission import AdmissionRequest
     from konverge.apiserver.request.protocols import Backend
 
-_CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}
-_MESSAGE_BYTES = 5 * 1024
+_CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}  # upstream: reasonToCode
+_MESSAGE_BYTES = 5 * 1024  # upstream: MaxEvaluatedMessageExpressionSizeBytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +58,15 @@ class Refusal:
 
 
 def _compile(spec: Obj) -> Compiled:
+    """Upstream: compilePolicy."""
     compiler = Compiler(params=spec.get("paramKind") is not None, variables={})
     for variable in spec.get("variables") or ():
         compiler.add_variable(variable["name"], variable["expression"])
     return Compiled(
         variables=compiler.compiled,
-        conditions=[compiler.compile(one["expression"]) for one in spec.get("matchConditions") or ()],
-        checks=[_check(compiler, one) for one in spec.get("validations") or ()],
-        annotations=[compiler.compile(one["valueExpression"]) for one in spec.get("auditAnnotations") or ()],
+        conditions=[compiler.compile(condition["expression"]) for condition in spec.get("matchConditions") or ()],
+        checks=[_check(compiler, validation) for validation in spec.get("validations") or ()],
+        annotations=[compiler.compile(entry["valueExpression"]) for entry in spec.get("auditAnnotations") or ()],
     )
 
 
@@ -77,7 +81,7 @@ def _check(compiler: Compiler, validation: Obj) -> Check:
 
 
 class ValidatingPolicies(Validating):
-    """The plugin."""
+    """The plugin. Upstream: dispatcher.Dispatch."""
 
     def __init__(self, server: Backend, authorization: Authorization | None) -> None:
         names = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
@@ -101,7 +105,7 @@ class ValidatingPolicies(Validating):
             raise denials[0]
 
     def _apply(self, policy: Policy[Compiled], request: AdmissionRequest) -> Iterator[status.ApiError]:
-        """The refusals of one policy. All are looked for, since any may also warn; the first is the answer."""
+        """The refusals of one policy. All are computed, since any may also warn; the first is the answer."""
         try:
             policy_source.check_params(policy, request)
         except ConfigurationError as error:
@@ -124,16 +128,17 @@ class ValidatingPolicies(Validating):
         actions = binding["spec"].get("validationActions") or ()
         refused: list[Refusal] = []
         for param in params:
-            for found in self._evaluate(policy, param, request):
+            for failure in self._evaluate(policy, param, request):
                 if "Warn" in actions:
                     name = binding["metadata"]["name"]
-                    words = f"Validation failed for ValidatingAdmissionPolicy '{policy.name}' with binding '{name}'"
-                    request.call.warn(f"{words}: {found.message}")
-                refused.append(found)
+                    head = f"Validation failed for ValidatingAdmissionPolicy '{policy.name}' with binding '{name}'"
+                    request.call.warn(f"{head}: {failure.message}")
+                refused.append(failure)
         if refused and "Deny" in actions:
             yield _denied(request, policy, binding, refused[0])
 
     def _evaluate(self, policy: Policy[Compiled], param: Obj | None, request: AdmissionRequest) -> Iterator[Refusal]:
+        """Upstream: validator.Validate."""
         compiled = policy.compiled
         bindings = Bindings(
             request, self._authorization, params=param, variables=compiled.variables, budget=CONDITIONS_BUDGET

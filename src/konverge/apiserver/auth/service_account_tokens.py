@@ -24,8 +24,10 @@ from konverge.objects.times import parse_time
 if TYPE_CHECKING:
     from konverge.apiserver.object_access import Objects
 
+WARN_ONLY_SECONDS = 3607
+"""What pods ask for by default. Upstream: WarnOnlyBoundTokenExpirationSeconds (pkg/serviceaccount/claims.go)."""
 _LEEWAY = 60
-"""Seconds by which clocks may differ."""
+"""Seconds by which clocks may differ. Upstream: jwt.DefaultLeeway (go-jose)."""
 _REMEMBERED = 4096
 _EXTRA = "authentication.kubernetes.io/"
 _LEGACY_ISSUER = "kubernetes/serviceaccount"

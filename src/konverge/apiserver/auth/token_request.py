@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from konverge import clock
 from konverge.apiserver import field_errors, status
-from konverge.apiserver.auth.service_account_tokens import Bound
+from konverge.apiserver.auth.service_account_tokens import WARN_ONLY_SECONDS, Bound
 from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import bodies, managed_fields, respond, writes
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 _GROUP, _KIND = "authentication.k8s.io", "TokenRequest"
 _DEFAULT_SECONDS = 3600
-_WARN_ONLY_SECONDS = 3607
-"""What pods ask for by default: old libraries read a token once, so such a token lives for a year and is warned of."""
 _EXTENDED_SECONDS = 365 * 24 * 3600
+"""Old libraries read a token once, so a pod's default token lives for a year and its use is warned of after an hour.
+Upstream: ExpirationExtensionSeconds."""
 
 
 async def create(call: Call) -> Response:
@@ -88,7 +88,7 @@ def _answered(call: Call, asked: Obj, account: Obj) -> Obj:
     bound = None if reference is None else _bound(call, reference, account)
     seconds, warn_after = spec["expirationSeconds"], 0
     for_us = set(spec["audiences"]) <= set(call.server.config.auth.own_audiences)
-    if bound is not None and bound.kind == "pod" and seconds == _WARN_ONLY_SECONDS and for_us:
+    if bound is not None and bound.kind == "pod" and seconds == WARN_ONLY_SECONDS and for_us:
         seconds, warn_after = _EXTENDED_SECONDS, seconds
     token = call.server.gate.accounts.issue(
         account, bound, seconds=seconds, audiences=spec["audiences"], warn_after=warn_after

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from konverge.apiserver.go.json import encode
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.schema.node import Kind, TypeNode
 from konverge.apiserver.strategy import Obj
 
@@ -36,6 +37,34 @@ def apply(document: Obj, operations: list[Any]) -> Any:
                 raise PatchFailed(f"the copies of a patch may not have more than {MOST_COPIED} bytes together")
         root = _perform(root, operation)
     return root
+
+
+def apply_in_admission(document: Obj, operations: list[Any]) -> Any:
+    """The patch of a webhook or a policy: the same operations, refused with the library's whole error text."""
+    root: Any = document
+    for operation in operations:
+        try:
+            root = apply(root, [operation])
+        except PatchFailed as error:
+            raise PatchFailed(_whole_error(operation, str(error))) from None
+    return root
+
+
+def _whole_error(operation: Any, problem: str) -> str:
+    kind, path = (operation.get("op"), str(operation.get("path"))) if isinstance(operation, dict) else ("", "")
+    if problem.startswith("doc is missing path"):
+        shown = path if kind == "replace" else quote(path)
+        return f"{kind} operation does not apply: doc is missing path: {shown}: missing value"
+    if problem.startswith("Unable to remove nonexistent key: "):
+        where = problem.rpartition(": ")[2] if kind == "move" else path
+        return f"error in {kind} for path: '{where}': {problem}: missing value"
+    if problem.startswith("Unable to access invalid index"):
+        return f"error in {kind} for path: '{path}': {problem}: invalid index referenced"
+    if problem.startswith("value was not a proper array index: "):
+        head, _, index = problem.rpartition(": ")
+        detail = f"{head}: '{index}': strconv.Atoi: parsing {quote(index)}: invalid syntax"
+        return f"error in {kind} for path: '{path}': {detail}"
+    return f"{problem}: test failed" if problem.startswith("testing value") else problem
 
 
 def _size(root: Any, operation: dict[str, Any]) -> int:

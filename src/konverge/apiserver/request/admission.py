@@ -14,15 +14,18 @@ if TYPE_CHECKING:
     from konverge.apiserver.request.call import Call
 
 
-class Rounds(msgspec.Struct):
-    """A second round of mutating admission, and what the webhooks of the first one leave for it."""
+class Reinvocation(msgspec.Struct):
+    """Whether mutating admission runs a second time, and what the webhooks of the first pass leave for it.
 
-    wanted: bool = False
-    again: bool = False
-    """This is the second round."""
+    Upstream: ReinvocationContext (apiserver/pkg/admission), webhookReinvokeContext.
+    """
+
+    requested: bool = False
+    running: bool = False
+    """This is the second pass."""
     reinvocable: set[str] = msgspec.field(default_factory=set)
     due: set[str] = msgspec.field(default_factory=set)
-    last_seen: Obj | None = None
+    last_output: Obj | None = None
 
 
 class AdmissionRequest(msgspec.Struct):
@@ -39,19 +42,19 @@ class AdmissionRequest(msgspec.Struct):
     options: Obj
     dry_run: bool
     user: User
-    _rounds: Rounds | None = None
+    _reinvocation: Reinvocation | None = None
 
     @property
-    def rounds(self) -> Rounds:
-        """Made when a webhook asks for it: hardly any write meets one."""
-        if self._rounds is None:
-            self._rounds = Rounds()
-        return self._rounds
+    def reinvocation(self) -> Reinvocation:
+        """Created when a webhook asks for it: hardly any write meets one."""
+        if self._reinvocation is None:
+            self._reinvocation = Reinvocation()
+        return self._reinvocation
 
-    def wants_another_round(self) -> bool:
+    def start_reinvocation(self) -> bool:
         """Whether mutating admission is to run once more; true once at most."""
-        rounds = self._rounds
-        if rounds is None or rounds.again or not rounds.wanted:
+        reinvocation = self._reinvocation
+        if reinvocation is None or reinvocation.running or not reinvocation.requested:
             return False
-        rounds.again = True
+        reinvocation.running = True
         return True

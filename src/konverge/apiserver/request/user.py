@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 
@@ -12,6 +14,11 @@ class User(msgspec.Struct, frozen=True):
     uid: str = ""
     groups: tuple[str, ...] = ()
     extra: dict[str, list[str]] = msgspec.field(default_factory=dict)
+
+    def info(self) -> dict[str, Any]:
+        """The user as reviews and expressions show it (UserInfo of authentication.k8s.io)."""
+        info = {"username": self.name, "uid": self.uid, "groups": list(self.groups), "extra": self.extra}
+        return {key: value for key, value in info.items() if value}
 
 
 ANONYMOUS = User("system:anonymous", groups=("system:unauthenticated",))

@@ -1,6 +1,6 @@
-"""Calls of webhooks over HTTPS, with errors in the words that people know from the real server.
+"""Calls of webhooks over HTTPS, with the error messages of the real server.
 
-One pool of connections is kept for each server and the trust in it. A reference to a Service is resolved by a function
+One pool of connections is kept for each server and CA bundle. A reference to a Service is resolved by a function
 that the owner of the server may set: the network of pods does not exist here, so by default it goes to the Service's
 endpoints if there are any, and otherwise to its target port on this machine.
 """
@@ -38,7 +38,7 @@ class WebhookClient:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self.resolve: Resolver = self._endpoint
-        """How Services are found; replace it where there is a better way."""
+        """How Services are resolved; may be replaced."""
         self._pools: dict[tuple[str, str, str], ConnectionPool] = {}
 
     async def call(self, config: Obj, body: bytes, seconds: int) -> bytes:
@@ -80,8 +80,8 @@ class WebhookClient:
             return url, self.resolve(namespace, name, port), host
         except LookupError as error:
             path = _clean(urlsplit(url).path)
-            words = f"Post {quote(f'https://{host}:{port}{path}?timeout={seconds}s')}: {error.args[0]}"
-            raise CallFailed(f"failed to call webhook: {words}") from None
+            why = f"Post {quote(f'https://{host}:{port}{path}?timeout={seconds}s')}: {error.args[0]}"
+            raise CallFailed(f"failed to call webhook: {why}") from None
 
     def _endpoint(self, namespace: str, name: str, port: int) -> str:
         service = self._objects.get("", "services", namespace, name)
@@ -90,17 +90,18 @@ class WebhookClient:
         spec = service.get("spec") or {}
         if spec.get("type") == "ExternalName":
             return f"{spec.get('externalName')}:{port}"
-        found = next((p for p in spec.get("ports") or () if p.get("port") == port), None)
-        if found is None:
+        service_port = next((p for p in spec.get("ports") or () if p.get("port") == port), None)
+        if service_port is None:
             raise LookupError(f"no service port {port} found for service {quote(name)}")
-        return self._from_slices(namespace, name, found) or f"127.0.0.1:{_number(found.get('targetPort'), port)}"
+        local = f"127.0.0.1:{_number(service_port.get('targetPort'), port)}"
+        return self._from_slices(namespace, name, service_port) or local
 
     def _from_slices(self, namespace: str, name: str, port: Obj) -> str:
-        for found in self._objects.scan("discovery.k8s.io", "endpointslices", namespace):
-            if (found["metadata"].get("labels") or {}).get("kubernetes.io/service-name") != name:
+        for endpoint_slice in self._objects.scan("discovery.k8s.io", "endpointslices", namespace):
+            if (endpoint_slice["metadata"].get("labels") or {}).get("kubernetes.io/service-name") != name:
                 continue
-            ports = [p for p in found.get("ports") or () if (p.get("name") or "") == (port.get("name") or "")]
-            for endpoint in found.get("endpoints") or ():
+            ports = [p for p in endpoint_slice.get("ports") or () if (p.get("name") or "") == (port.get("name") or "")]
+            for endpoint in endpoint_slice.get("endpoints") or ():
                 if ports and endpoint.get("addresses") and (endpoint.get("conditions") or {}).get("ready", True):
                     address = endpoint["addresses"][0]
                     return f"[{address}]:{ports[0]['port']}" if ":" in address else f"{address}:{ports[0]['port']}"
@@ -108,14 +109,14 @@ class WebhookClient:
 
     async def _pool(self, base: str, bundle: str, server_name: str) -> ConnectionPool:
         key = (base, bundle, server_name)
-        found = self._pools.pop(key, None)
-        if found is None:
+        pool = self._pools.pop(key, None)
+        if pool is None:
             if len(self._pools) >= _MOST_POOLS:
                 await self._pools.pop(next(iter(self._pools))).aclose()
             data = base64.b64decode(bundle) if bundle else b""
-            found = ConnectionPool(base, tls=TlsOptions(ca_data=data, server_name=server_name))
-        self._pools[key] = found
-        return found
+            pool = ConnectionPool(base, tls=TlsOptions(ca_data=data, server_name=server_name))
+        self._pools[key] = pool
+        return pool
 
     async def aclose(self) -> None:
         pools = list(self._pools.values())
@@ -125,10 +126,10 @@ class WebhookClient:
 
 
 def _number(port: object, default: int) -> int:
-    """A target port by number; one by name is a pod's matter."""
+    """A target port by number; a name means something only in a pod."""
     return port if isinstance(port, int) and port else default
 
 
 def _clean(path: str) -> str:
-    """A path as Go joins it. Go's servers redirect to the clean path, and a review follows nobody."""
+    """A path as Go joins it. Go's servers redirect to the clean path, and a review follows no redirect."""
     return posixpath.normpath("/" + path.strip("/"))

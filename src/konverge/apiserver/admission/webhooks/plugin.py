@@ -1,8 +1,10 @@
 """MutatingAdmissionWebhook and ValidatingAdmissionWebhook.
 
 Mutating webhooks are called one after the other. When one changes the object, the whole chain of mutating plugins runs
-once more; in that second round the webhooks that ask for it (reinvocationPolicy IfNeeded) are called again, if the
+once more; in that second pass the webhooks that ask for it (reinvocationPolicy IfNeeded) are called again, if the
 object has changed since. Validating webhooks are called all at once, and the first refusal is the answer.
+
+Upstream: apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go.
 """
 
 from __future__ import annotations
@@ -17,12 +19,10 @@ import msgspec
 from konverge import clock
 from konverge.apiserver import status
 from konverge.apiserver.admission import policy_source
-from konverge.apiserver.admission.patches import apply_worded
 from konverge.apiserver.admission.plugin import Kind, Mutating, Step, Validating
 from konverge.apiserver.admission.webhooks import review
 from konverge.apiserver.admission.webhooks.client import WebhookClient
-from konverge.apiserver.admission.webhooks.hooks import GROUP, Hook, Hooks
-from konverge.apiserver.admission.webhooks.invocation import Invocation, invocation
+from konverge.apiserver.admission.webhooks.hooks import GROUP, Hook, Hooks, Invocation, invocation
 from konverge.apiserver.admission.webhooks.review import Answer, CallFailed
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import bodies
@@ -39,13 +39,13 @@ log = logging.getLogger("konverge.apiserver")
 
 
 def _concerns(kind: Kind) -> bool:
-    """Webhooks have no say about themselves, nor about reviews."""
+    """Webhooks decide neither about themselves nor about reviews."""
     configuration = kind.group == GROUP and kind.plural.endswith("webhookconfigurations")
     return not configuration and policy_source.concerns(kind.group, kind.plural)
 
 
 class _Caller:
-    """What both sorts have in common."""
+    """What both kinds of webhooks have in common."""
 
     def __init__(self, server: Backend, client: WebhookClient, authorization: Authorization, plural: str) -> None:
         self._hooks = Hooks(server, plural)
@@ -61,11 +61,11 @@ class _Caller:
         try:
             return await self._exchange(called, request)
         except CallFailed as error:
-            words = f"failed calling webhook {quote(hook.name)}: {error}"
+            message = f"failed calling webhook {quote(hook.name)}: {error}"
             if hook.ignores_failure:
-                log.warning("%s (ignored, as its failurePolicy says)", words)
+                log.warning("%s (ignored, as its failurePolicy says)", message)
                 return None
-            raise status.internal(words) from None
+            raise status.internal(message) from None
 
     async def _exchange(self, called: Invocation, request: AdmissionRequest) -> Answer:
         hook, uid = called.hook, clock.new_uid()
@@ -92,34 +92,34 @@ class MutatingWebhooks(_Caller, Mutating):
         return self._call_all(hooks, request) if hooks else None
 
     async def _call_all(self, hooks: tuple[Hook, ...], request: AdmissionRequest) -> None:
-        rounds = request.rounds
-        if rounds.again and rounds.last_seen != request.obj:
-            rounds.due.update(rounds.reinvocable)
+        reinvocation = request.reinvocation
+        if reinvocation.running and reinvocation.last_output != request.obj:
+            reinvocation.due.update(reinvocation.reinvocable)
         for hook in hooks:
             called = invocation(hook, request, self._authorization)
-            if called is None or (rounds.again and hook.id not in rounds.due):
+            if called is None or (reinvocation.running and hook.id not in reinvocation.due):
                 continue
             answer = await self._ask(called, request)
             if answer is not None and answer.patch and self._change(called, request, answer.patch):
-                rounds.due.update(rounds.reinvocable)
-                rounds.wanted = True
+                reinvocation.due.update(reinvocation.reinvocable)
+                reinvocation.requested = True
             if hook.reinvoked:
-                rounds.reinvocable.add(hook.id)
-        rounds.last_seen = msgspec.json.decode(msgspec.json.encode(request.obj))
+                reinvocation.reinvocable.add(hook.id)
+        reinvocation.last_output = msgspec.json.decode(msgspec.json.encode(request.obj))
 
     def _change(self, called: Invocation, request: AdmissionRequest, patch: list[Any]) -> bool:
         """Apply a webhook's patch; whether it changed anything."""
         shown = called.shown(request, request.obj)
         if shown is None:
-            words = f"admission webhook {quote(called.hook.name)} attempted to modify the object"
-            raise status.internal(f"{words}, which is not supported for this operation")
+            head = f"admission webhook {quote(called.hook.name)} attempted to modify the object"
+            raise status.internal(f"{head}, which is not supported for this operation")
         try:
-            changed = _decoded(called, apply_worded(shown, patch))
+            changed = _decoded(called, json_patch.apply_in_admission(shown, patch))
         except (json_patch.PatchFailed, DecodeError) as error:
             raise status.internal(str(error)) from None
         if changed == shown:
             return False
-        request.obj = called.taken_back(request, changed)
+        request.obj = called.converted_back(request, changed)
         return True
 
 
@@ -145,20 +145,21 @@ class ValidatingWebhooks(_Caller, Validating):
         hooks = self._hooks.all()
         if not hooks:
             return None
-        called = [found for hook in hooks if (found := invocation(hook, request, self._authorization)) is not None]
+        calls = (invocation(hook, request, self._authorization) for hook in hooks)
+        called = [call for call in calls if call is not None]
         return self._call_all(called, request) if called else None
 
     async def _call_all(self, called: list[Invocation], request: AdmissionRequest) -> None:
         refusals: list[status.ApiError] = []
 
-        async def call(one: Invocation) -> None:
+        async def ask(call: Invocation) -> None:
             try:
-                await self._ask(one, request)
+                await self._ask(call, request)
             except status.ApiError as error:
                 refusals.append(error)
 
         async with asyncio.TaskGroup() as group:
-            for one in called:
-                group.create_task(call(one), name=f"webhook {one.hook.name}")
+            for call in called:
+                group.create_task(ask(call), name=f"webhook {call.hook.name}")
         if refusals:
             raise refusals[0]

@@ -1,4 +1,7 @@
-"""AdmissionReview: what a webhook is asked, and what its answer says."""
+"""AdmissionReview: what a webhook is asked, and what its answer says.
+
+Upstream: apiserver/pkg/admission/plugin/webhook/request/admissionreview.go.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from konverge.apiserver import status
-from konverge.apiserver.admission.matching import is_namespace
-from konverge.apiserver.admission.webhooks.hooks import Hook
-from konverge.apiserver.admission.webhooks.invocation import Invocation, obj_kind
+from konverge.apiserver.admission.matching import describe
+from konverge.apiserver.admission.webhooks.hooks import Hook, Invocation
 from konverge.apiserver.go import json
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http.scheme import SCHEME
@@ -20,7 +22,6 @@ from konverge.apiserver.strategy import Obj
 
 if TYPE_CHECKING:
     from konverge.apiserver.request.admission import AdmissionRequest
-    from konverge.apiserver.request.user import User
 
 _VERSIONS = ("v1", "v1beta1")
 
@@ -48,48 +49,23 @@ def version_of(hook: Hook) -> str:
 
 
 def question(invocation: Invocation, request: AdmissionRequest, version: str, uid: str) -> bytes:
-    shown, asked = invocation.served.resource, request.served.resource
-    obj = request.obj if request.obj is not None else request.old
-    other = obj_kind(request, obj or {})
-    found: Obj = {
-        "uid": uid,
-        "kind": _kind(shown.group, shown.version, shown.kind, other),
-        "resource": {"group": shown.group, "version": shown.version, "resource": shown.plural},
-        "subResource": request.subresource,
-        "requestKind": _kind(asked.group, asked.version, asked.kind, other),
-        "requestResource": {"group": asked.group, "version": asked.version, "resource": asked.plural},
-        "requestSubResource": request.subresource,
-        "name": "" if request.call.info.verb == "deletecollection" else request.name,
-        "namespace": request.name if is_namespace(request) else request.namespace,
-        "operation": request.operation,
-        "userInfo": _user_info(request.user),
-    }
-    found = {key: value for key, value in found.items() if value != ""}
-    found["object"] = invocation.shown(request, request.obj)
-    found["oldObject"] = invocation.shown(request, request.old)
-    found |= {"dryRun": request.dry_run, "options": request.options}
+    """Upstream: CreateV1AdmissionReview."""
+    asked = {"uid": uid, **describe(request, invocation.served.resource)}
+    if request.call.info.verb == "deletecollection":
+        asked.pop("name", None)
+    asked["object"] = invocation.shown(request, request.obj)
+    asked["oldObject"] = invocation.shown(request, request.old)
+    asked |= {"dryRun": request.dry_run, "options": request.options}
     return msgspec.json.encode(
-        {"kind": "AdmissionReview", "apiVersion": f"admission.k8s.io/{version}", "request": found}
+        {"kind": "AdmissionReview", "apiVersion": f"admission.k8s.io/{version}", "request": asked}
     )
-
-
-def _kind(group: str, version: str, kind: str, other: tuple[str, str]) -> Obj:
-    if other[0]:
-        kind = other[0]
-        group, _, version = other[1].rpartition("/")
-    return {"group": group, "version": version, "kind": kind}
-
-
-def _user_info(user: User) -> Obj:
-    info = {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": user.extra}
-    return {key: value for key, value in info.items() if value}
 
 
 # --- the answer
 
 
 def answer(body: bytes, version: str, uid: str, *, mutating: bool) -> Answer:
-    """Raises CallFailed for an answer that cannot be used."""
+    """Raises CallFailed for an answer that cannot be used. Upstream: VerifyAdmissionResponse."""
     if not body:
         raise CallFailed(
             "failed to call webhook: 0-length response with status code: 200 and content type: application/json"
@@ -114,7 +90,7 @@ def answer(body: bytes, version: str, uid: str, *, mutating: bool) -> Answer:
 
 
 def _other_kind(review: Obj, version: str) -> str:
-    """What is wrong with a review of another kind or version; one without a kind is seen to later."""
+    """What is wrong with a review of another kind or version; `_check_v1` sees to one without a kind."""
     api_version, kind = str(review.get("apiVersion") or ""), str(review.get("kind") or "")
     if not kind or (api_version, kind) == (f"admission.k8s.io/{version}", "AdmissionReview"):
         return ""
@@ -162,8 +138,8 @@ def _patch(response: Obj) -> list[Any] | None:
     try:
         patch = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        words = "unexpected end of JSON input" if "truncated" in str(error) else str(error)
-        raise CallFailed(f"received undecodable patch in webhook response: {words}") from None
+        why = "unexpected end of JSON input" if "truncated" in str(error) else str(error)
+        raise CallFailed(f"received undecodable patch in webhook response: {why}") from None
     if not isinstance(patch, list):
         raise CallFailed(
             "received undecodable patch in webhook response: json: cannot unmarshal object into Go value of type "
@@ -173,19 +149,19 @@ def _patch(response: Obj) -> list[Any] | None:
 
 
 def denial(hook: Hook, result: Obj | None) -> status.ApiError:
-    """The refusal of a webhook, with what it says itself."""
-    found = result or {}
-    code = found.get("code")
+    """The refusal of a webhook, with its own message. Upstream: ToStatusErr (webhook/errors)."""
+    result = result or {}
+    code = result.get("code")
     code = code if isinstance(code, int) and code >= 400 else 400
-    reason = str(found.get("reason") or "")
-    words = str(found.get("message") or "") or reason
+    reason = str(result.get("reason") or "")
+    message = str(result.get("message") or "") or reason
     head = f"admission webhook {quote(hook.name)} denied the request"
-    details = found.get("details")
-    metadata = found.get("metadata")
+    details = result.get("details")
+    metadata = result.get("metadata")
     return status.ApiError(
         code,
         reason,
-        f"{head}: {words}" if words else f"{head} without explanation",
+        f"{head}: {message}" if message else f"{head} without explanation",
         details if isinstance(details, dict) else None,
         metadata=metadata if isinstance(metadata, dict) else None,
     )

@@ -1,7 +1,7 @@
 """Evaluation of CEL expressions at admission: variables, conditions, what they may refer to.
 
-`Bindings` holds what the expressions of one policy see of one request. The policy's own variables are evaluated when
-something first asks for them.
+`Bindings` holds what the expressions of one policy see of one request. The policy's own variables are evaluated at
+their first use. Upstream: apiserver/pkg/admission/plugin/cel.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from konverge.apiserver.admission.matching import describe
 from konverge.apiserver.auth.rules import Ask
 from konverge.apiserver.cel import cel_types as t
 from konverge.apiserver.cel.library.authz import Authorizer, Decision, Query, ResourceCheck
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from konverge.apiserver.auth.authorization import Authorization
     from konverge.apiserver.request.admission import AdmissionRequest
 
-BUDGET = 10_000_000
-CONDITIONS_BUDGET = 2_500_000
+BUDGET = 10_000_000  # upstream: RuntimeCELCostBudget (apis/cel/config.go)
+CONDITIONS_BUDGET = 2_500_000  # upstream: RuntimeCELCostBudgetMatchConditions
 _OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 _TIMES = ("creationTimestamp", "deletionTimestamp")
 
@@ -55,11 +56,13 @@ class Expression:
 
 @dataclass(slots=True)
 class Compiler:
-    """Compiles the expressions of one policy or webhook; variables become known to those after them."""
+    """Compiles the expressions of one policy or webhook; variables are known to those after them.
+
+    Upstream: CompositedCompiler.
+    """
 
     params: bool = False
     variables: dict[str, t.Type] | None = None
-    patches: bool = False
     compiled: dict[str, Expression] = field(default_factory=dict)
     """The variables."""
 
@@ -90,7 +93,7 @@ def _compile(
 
 
 class _Variables(dict[str, Any]):
-    """`variables` of a policy: each is evaluated at its first use."""
+    """`variables` of a policy: each is evaluated at its first use. Upstream: variableAccessor."""
 
     def __init__(self, expressions: Mapping[str, Expression], bindings: Bindings) -> None:
         super().__init__()
@@ -112,7 +115,7 @@ class _Variables(dict[str, Any]):
 
 
 class Bindings:
-    """The values of one request for the expressions of one policy."""
+    """The values of one request for the expressions of one policy. Upstream: evaluationActivation."""
 
     def __init__(
         self,
@@ -128,7 +131,11 @@ class Bindings:
         self._values: dict[str, Any] = {
             "object": typed(request.obj, request),
             "oldObject": typed(request.old, request),
-            "request": describe(request),
+            "request": {
+                **describe(request, request.served.resource),
+                "dryRun": request.dry_run,
+                "options": request.options,
+            },
             "namespaceObject": _namespace(request),
             "params": params,
             "authorizer": authorizer,
@@ -167,54 +174,18 @@ def typed(obj: Obj | None, request: AdmissionRequest) -> Obj | None:
     return {"kind": resource.kind, "apiVersion": resource.api_version, **obj}
 
 
-def describe(request: AdmissionRequest) -> Obj:
-    """The AdmissionRequest as expressions see it."""
-    resource = request.served.resource
-    kind = _kind(request)
-    path = {"group": resource.group, "version": resource.version, "resource": resource.plural}
-    is_namespace = resource.plural == "namespaces" and not resource.group
-    found: Obj = {
-        "kind": kind,
-        "resource": path,
-        "requestKind": kind,
-        "requestResource": path,
-        "name": request.name,
-        "namespace": request.name if is_namespace else request.namespace,
-        "operation": request.operation,
-        "userInfo": _user(request.user),
-        "dryRun": request.dry_run,
-        "options": request.options,
-    }
-    if request.subresource:
-        found |= {"subResource": request.subresource, "requestSubResource": request.subresource}
-    return {key: value for key, value in found.items() if value not in ("", None)}
-
-
-def _kind(request: AdmissionRequest) -> Obj:
-    """The kind of the object, which on a subresource may be another than that of the resource (Scale, Eviction)."""
-    resource, obj = request.served.resource, (request.obj if request.obj is not None else request.old) or {}
-    if request.subresource and obj.get("kind") and obj["kind"] != resource.kind:
-        group, _, version = str(obj.get("apiVersion") or "").rpartition("/")
-        return {"group": group, "version": version, "kind": obj["kind"]}
-    return {"group": resource.group, "version": resource.version, "kind": resource.kind}
-
-
-def _user(user: User) -> Obj:
-    found = {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": user.extra}
-    return {key: value for key, value in found.items() if value}
-
-
 def _namespace(request: AdmissionRequest) -> Obj | None:
+    """Upstream: CreateNamespaceObject."""
     if not request.namespace:
         return None
-    found: Obj | None = request.call.server.objects.get("", "namespaces", "", request.namespace)
-    if found is None:
+    namespace: Obj | None = request.call.server.objects.get("", "namespaces", "", request.namespace)
+    if namespace is None:
         return None
-    metadata = {key: value for key, value in found["metadata"].items() if key != "managedFields"}
+    metadata = {key: value for key, value in namespace["metadata"].items() if key != "managedFields"}
     for name in _TIMES:
         if name in metadata:
             metadata[name] = Timestamp.parse(metadata[name])
-    return {**found, "metadata": metadata}
+    return {**namespace, "metadata": metadata}
 
 
 def _authorizer(request: AdmissionRequest, authorization: Authorization | None) -> Authorizer:
@@ -223,11 +194,11 @@ def _authorizer(request: AdmissionRequest, authorization: Authorization | None) 
             return Decision(False, error="there is no authorizer")
         user = User(query.user, groups=query.groups)
         if query.path:
-            found = authorization.decide(user, Ask(query.verb, path=query.path, is_resource=False))
+            ask = Ask(query.verb, path=query.path, is_resource=False)
         else:
             ask = Ask(query.verb, query.group, query.resource, query.subresource, query.namespace, query.name)
-            found = authorization.decide(user, ask)
-        return Decision(found.allowed, found.reason)
+        decision = authorization.decide(user, ask)
+        return Decision(decision.allowed, decision.reason)
 
     return Authorizer(request.user.name, request.user.groups, decide)
 
@@ -248,7 +219,10 @@ def _own_check(request: AdmissionRequest, authorizer: Authorizer) -> ResourceChe
 
 
 def conditions_hold(conditions: Iterable[Expression], evaluate: Callable[[Expression], Any]) -> bool:
-    """Whether all conditions are met. One that is not ends it; errors count only if none is unmet."""
+    """Whether all conditions are met. The first unmet one decides; errors count only if all others are met.
+
+    Upstream: matcher.Match (webhook/matchconditions).
+    """
     errors: list[str] = []
     for condition in conditions:
         try:
