@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.core.pod.scheduling import node_selector
 from konverge.apiserver.kinds.framework.declare import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from konverge.apiserver.field_errors import quote
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.kinds.framework.declare import Report, Rule
 from konverge.apiserver.kinds.rules.names import format_rule
 from konverge.objects.names import (
