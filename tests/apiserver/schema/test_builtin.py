@@ -40,7 +40,7 @@ def test_recursive_types_are_recursive_objects() -> None:
 @pytest.mark.parametrize(
     ("group", "version", "kind"), [("", "v1", "Container"), ("", "v2", "Pod"), ("x.io", "v1", "X")]
 )
-def test_what_is_no_kind(group: str, version: str, kind: str) -> None:
+def test_lookup_of_an_unknown_kind_returns_none(group: str, version: str, kind: str) -> None:
     assert lookup(group, version, kind) is None
 
 

@@ -157,7 +157,7 @@ def test_quantities_become_canonical() -> None:
         ),
     ],
 )
-def test_the_words_for_wrong_types(node: TypeNode, body: Any, text: str) -> None:
+def test_wrong_types_give_the_messages_of_the_codec(node: TypeNode, body: Any, text: str) -> None:
     with pytest.raises(DecodeError) as failure:
         decode.from_json(node, json.dumps(body).encode())
     assert str(failure.value) == text
@@ -175,7 +175,7 @@ def test_the_first_wrong_type_is_named_unless_a_value_refuses_itself() -> None:
 
 
 @pytest.mark.spec("S-03")
-def test_strict_mistakes_come_in_the_order_of_the_document() -> None:
+def test_strict_errors_are_in_the_order_of_the_document() -> None:
     body = (
         b'{"metadata":{"name":"c","bogus":1,"labels":{"a":"1","a":"2"}},"data":{"x":"1","x":"2"},'
         b'"extra":true,"extra":false,"Data":{}}'
@@ -196,12 +196,12 @@ def test_paths_of_unknown_fields_have_indices() -> None:
     assert list(found.strict) == ['unknown field "spec.containers[1].bar"']
 
 
-def test_at_most_a_hundred_mistakes_are_told() -> None:
+def test_at_most_a_hundred_strict_errors_are_reported() -> None:
     found = decode.from_obj(CONFIG_MAP, {f"x{i}": 1 for i in range(300)})
     assert len(found.strict) == 100
 
 
-def test_what_is_done_with_mistakes() -> None:
+def test_field_validation_decides_what_strict_errors_do() -> None:
     body = b'{"x":1}'
     assert decode.strict(CONFIG_MAP, body, kind="ConfigMap", version="v1").strict == ['unknown field "x"']
     assert decode.strict(CONFIG_MAP, body, kind="ConfigMap", version="v1", validation="Ignore").strict == ()
@@ -256,7 +256,7 @@ def test_schemas_in_definitions_decode_themselves() -> None:
         ({"metadata": {"name": True}}, "unrecognized type: string"),
     ],
 )
-def test_the_words_for_the_result_of_a_merge(body: Any, text: str) -> None:
+def test_the_result_of_a_merge_gives_the_messages_of_the_converter(body: Any, text: str) -> None:
     with pytest.raises(DecodeError) as failure:
         decode.from_patched(DEPLOYMENT, body)
     assert str(failure.value) == text

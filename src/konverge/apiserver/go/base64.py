@@ -37,24 +37,24 @@ def decode(text: str) -> bytes:
 
 def _quantum(data: bytes, position: int) -> tuple[list[int], int, bool]:
     """Up to four characters; at the end of the data, or at padding, it says so."""
-    found: list[int] = []
-    while len(found) < 4:
+    values: list[int] = []
+    while len(values) < 4:
         if position == len(data):
-            if found:
-                raise Base64Error(position - len(found))
-            return found, position, True
+            if values:
+                raise Base64Error(position - len(values))
+            return values, position, True
         byte = data[position]
         position += 1
         if byte in b"\r\n":
             continue
         if byte in _ALPHABET:
-            found.append(_VALUES[byte])
-        elif byte == ord("=") and len(found) >= 2:
-            _after_padding(data, position, len(found))
-            return found, len(data), True
+            values.append(_VALUES[byte])
+        elif byte == ord("=") and len(values) >= 2:
+            _after_padding(data, position, len(values))
+            return values, len(data), True
         else:
             raise Base64Error(position - 1)
-    return found, position, False
+    return values, position, False
 
 
 def _after_padding(data: bytes, position: int, have: int) -> None:

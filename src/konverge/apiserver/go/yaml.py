@@ -1,10 +1,10 @@
-"""YAML bodies as the real server's library reads them: YAML 1.1 with a JSON object as the aim.
+"""YAML as sigs.k8s.io/yaml reads it, with goyaml v2: YAML 1.1 that becomes JSON.
 
-Differences to PyYAML's safe loader: times stay texts, `1:30` is no number, `1e3` is one, `y` and `n` are booleans, and
-a repeated key is told with its line.
+It differs from PyYAML's safe loader: times stay texts, `1:30` is not a number but `1e3` is, `y` and `n` are booleans,
+and a repeated key is reported with its line.
 
-A few bytes of YAML can mean a great deal: levels without end, aliases of aliases. The first are counted before anything
-is put together (the library would exhaust the stack), the others before anybody writes them out.
+A few bytes of YAML can mean very large values: endless levels, aliases of aliases. Levels are counted before the value
+is built (the library would exhaust the stack), aliases before they are written out.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$
 
 
 _MOST_DIGITS = 1000
-"""Of a whole number: far more than any type takes, far less than Python refuses to read."""
+"""Of a whole number: a limit of ours, more than any type takes and less than Python refuses to read."""
 _MOST_MERGED = 20_000
-"""Members of a map that is merged from others."""
+"""Members of a map that is merged from others: a limit of ours."""
 _MOST_MEMBERS = 200_000
-"""Of a body whose aliases are written out."""
+"""Of a body whose aliases are written out: a limit of ours. Upstream: decoder.unmarshal limits the ratio."""
 
 
 class YamlError(ValueError):
-    """A body that is no YAML; the text is the library's."""
+    """A body that is not YAML; the message is goyaml's."""
 
 
 class Parsed(NamedTuple):
@@ -59,14 +59,14 @@ class _Loader(_BASE):  # type: ignore[misc]
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
         self.flatten_mapping(node)
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key = _key(self.construct_object(key_node, deep=True))
-            if key in found:
+            if key in mapping:
                 line = key_node.start_mark.line + 1
                 self.repeated.append(f'line {line}: key "{key}" already set in map')
-            found[key] = self.construct_object(value_node, deep=True)
-        return found
+            mapping[key] = self.construct_object(value_node, deep=True)
+        return mapping
 
 
 def _key(key: Any) -> str:
@@ -96,13 +96,13 @@ def _construct_float(loader: Any, node: Any) -> float:
 
 
 def _construct_map(loader: Any, node: Any) -> Any:
-    found: dict[str, Any] = {}
-    yield found
-    found.update(loader.construct_mapping(node))
+    mapping: dict[str, Any] = {}
+    yield mapping
+    mapping.update(loader.construct_mapping(node))
 
 
 def _construct_unknown(loader: Any, tag: str, node: Any) -> Any:
-    """A tag that means nothing here is passed over."""
+    """A tag that is not known is ignored."""
     if isinstance(node, yaml.MappingNode):
         return loader.construct_mapping(node)
     return loader.construct_sequence(node, deep=True) if isinstance(node, yaml.SequenceNode) else node.value
@@ -120,32 +120,32 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
 _Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
 _Loader.add_constructor("tag:yaml.org,2002:map", _construct_map)
 _Loader.add_multi_constructor("!", _construct_unknown)
-for _name in ("timestamp", "set", "omap", "pairs"):  # what JSON has no form for
+for _name in ("timestamp", "set", "omap", "pairs"):  # JSON has no form for these
     _Loader.add_constructor(f"tag:yaml.org,2002:{_name}", lambda loader, node: _construct_unknown(loader, "", node))
 
 
 class Body(bytes):
-    """A body that has been parsed already, aside (`parse_aside`)."""
+    """A body that has been parsed already, in a thread (`parse_ahead`)."""
 
-    outcome: Parsed | YamlError
+    result: Parsed | YamlError
 
 
-def parse_aside(body: bytes) -> Body:
-    """Parse a body where that takes no time from others: in a thread. `parse` then has the outcome ready."""
-    found = Body(body)
+def parse_ahead(body: bytes) -> Body:
+    """Parse a body in a thread, where it does not block the event loop. `parse` then has the result ready."""
+    parsed = Body(body)
     try:
-        found.outcome = parse(body)
+        parsed.result = parse(body)
     except YamlError as error:
-        found.outcome = error
-    return found
+        parsed.result = error
+    return parsed
 
 
 def parse(body: bytes) -> Parsed:
     """The first document of a body. Raises YamlError with a text like `yaml: line 2: found a tab character …`."""
     if isinstance(body, Body):
-        if isinstance(body.outcome, YamlError):
-            raise body.outcome
-        return body.outcome
+        if isinstance(body.result, YamlError):
+            raise body.result
+        return body.result
     try:
         _check_depth(body)
         loader = _Loader(body)
@@ -157,7 +157,7 @@ def parse(body: bytes) -> Parsed:
             _check_size(value)
         return Parsed(value, loader.repeated)
     except yaml.YAMLError as error:
-        raise YamlError(_words(error, body)) from None
+        raise YamlError(_message(error, body)) from None
     except YamlError:
         raise
     except (ValueError, RecursionError, UnicodeError, TypeError) as error:
@@ -178,7 +178,7 @@ def _check_depth(body: bytes) -> None:
 
 
 def _check_size(value: Any) -> None:
-    """What aliases share is written out as often as it is used; what contains itself would be endless."""
+    """What aliases share is written out each time that it is used; what contains itself would be endless."""
     sizes: dict[int, int] = {}
 
     def size(part: Any) -> int:
@@ -198,7 +198,7 @@ def _check_size(value: Any) -> None:
     size(value)
 
 
-def _words(error: yaml.YAMLError, body: bytes) -> str:
+def _message(error: yaml.YAMLError, body: bytes) -> str:
     if not isinstance(error, yaml.MarkedYAMLError):
         return f"yaml: {getattr(error, 'reason', error)}"
     if isinstance(error, yaml.composer.ComposerError) and error.problem == "found undefined alias":

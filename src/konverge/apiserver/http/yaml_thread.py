@@ -15,7 +15,7 @@ async def parsed_aside(body: bytes) -> bytes:
 
 
 def _parsed(body: bytes) -> bytes:
-    return body if body.startswith(b"{") and _is_json(body) else yaml.parse_aside(body)
+    return body if body.startswith(b"{") and _is_json(body) else yaml.parse_ahead(body)
 
 
 def _is_json(body: bytes) -> bool:

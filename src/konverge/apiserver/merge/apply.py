@@ -1,8 +1,10 @@
 """Server-side apply: the merged object and its managedFields, or why not.
 
-    merged = live + what is applied - what this manager applied last time, does not apply any more, and nobody else owns
+    merged = live + applied - what this manager applied last time, does not apply any more, and no other manager owns
 
-The result is compared with the stored object; equal ones leave everything as it is, the times in managedFields too.
+Upstream: Updater.Apply (structured-merge-diff merge/update.go) behind the managers of
+apimachinery/pkg/util/managedfields/internal. The result is compared with the stored object; equal ones leave everything
+as it is, the times in managedFields too.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import msgspec
 
 from konverge.apiserver import nesting, status
-from konverge.apiserver.go.json import html_safe
+from konverge.apiserver.go.json import cannot_unmarshal, html_safe
 from konverge.apiserver.merge import field_set
 from konverge.apiserver.merge.combine import merge, without
 from konverge.apiserver.merge.creation import blank
@@ -23,21 +25,21 @@ from konverge.apiserver.merge.ownership import Conflicts, moved, reconciled
 from konverge.apiserver.merge.typed import compare, fields_of, validate
 from konverge.apiserver.schema import object_meta
 from konverge.apiserver.schema.decode import Decoded, DecodeError, duplicates, from_patched, may_repeat
-from konverge.apiserver.schema.exact_decoder import json_type
 from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.status import ApiError
 from konverge.apiserver.strategy import Obj
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _MOST_ANNOTATION_BYTES = 256 * 1024
+"""Of all annotations together. Upstream: TotalAnnotationSizeLimitB (apimachinery/pkg/api/validation)."""
 _KUBECTL = "kubectl"
 
 
 def read(body: bytes) -> Decoded:
     """An applied configuration, YAML or JSON; `strict` has its repeated keys. Raises 400."""
-    found = _read_json(body)
-    if found is not None:
-        return Decoded(found, ())
+    obj = _read_json(body)
+    if obj is not None:
+        return Decoded(obj, ())
     from konverge.apiserver.go import yaml  # not cheap, and most of what is applied is JSON
 
     try:
@@ -48,9 +50,8 @@ def read(body: bytes) -> Decoded:
         where = "decoding patch: error converting YAML to JSON" if json_like else "encoding patch"
         raise status.bad_request(f"error {where}: {error}") from None
     if value is not None and not isinstance(value, dict):
-        what = json_type(value)
-        text = f"error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {what} into Go value of type"
-        raise status.bad_request(f"error decoding patch: {text} map[string]interface {{}}")
+        text = cannot_unmarshal(value, "value of type map[string]interface {}")
+        raise status.bad_request(f"error decoding patch: error unmarshaling JSON: while decoding JSON: {text}")
     return Decoded(value or {}, repeated)
 
 
@@ -110,7 +111,10 @@ def _check_kind(applied: Obj, owner: Owner) -> None:
 
 
 def _before_first_apply(current: Obj, owner: Owner) -> Managers:
-    """Somebody owns what is there already, so that the first apply meets conflicts rather than overwriting it."""
+    """What is there already gets an owner, so that the first apply meets conflicts instead of overwriting it.
+
+    Upstream: skipNonAppliedManager.Apply (skipnonapplied.go).
+    """
     predecessor = Owner(
         node=owner.node,
         manager="before-first-apply",
@@ -130,14 +134,17 @@ def _before_first_apply(current: Obj, owner: Owner) -> Managers:
 def _with_client_side_apply(
     current: Obj, applied: Obj, managers: Managers, owner: Owner, force: bool
 ) -> tuple[Obj, Managers]:
-    """kubectl may take over, without conflicts, what it once applied on the client's side."""
+    """kubectl may take over, without conflicts, what it once applied on the client's side.
+
+    Upstream: lastAppliedManager.Apply (lastappliedmanager.go).
+    """
     try:
         return _merged(current, applied, managers, owner, force)
     except Conflicts as conflicts:
         allowed = _last_applied_fields(current, owner) if owner.manager == _KUBECTL else None
         if allowed is None:
             raise
-        left = [(entry, path) for entry, path in conflicts.found if not field_set.has(allowed, path)]
+        left = [(entry, path) for entry, path in conflicts.conflicts if not field_set.has(allowed, path)]
         if left:
             raise Conflicts(left) from None
     return _merged(current, applied, managers, owner, True)
@@ -162,7 +169,10 @@ def _merged(current: Obj, applied: Obj, managers: Managers, owner: Owner, force:
 
 
 def _settled(managers: Managers, mine: str, time: str | None) -> Managers:
-    """The applier's own entry without what is never owned, and with the time of the change if there was one."""
+    """The applier's own entry without what is never owned, and with the time of the change if there was one.
+
+    Upstream: stripMetaManager.Apply, managedFieldsUpdater.Apply.
+    """
     entry = managers[mine]
     fields = stripped(entry.fields)
     if not fields:
@@ -187,7 +197,10 @@ def _check_types(node: TypeNode, current: Obj, applied: Obj, owner: Owner) -> No
 
 
 def _pruned(merged: Obj, managers: Managers, last: Entry, owner: Owner) -> Obj:
-    """Without what the manager applied last time, unless anybody owns it now."""
+    """Without what the manager applied last time, unless a manager owns it now.
+
+    Upstream: Updater.prune, addBackOwnedItems, addBackDanglingItems.
+    """
     node = owner.node
     last_fields = field_set.with_named(last.fields, node)
     everything = field_set.with_named(fields_of(node, merged), node)
@@ -202,8 +215,8 @@ def _pruned(merged: Obj, managers: Managers, last: Entry, owner: Owner) -> Obj:
     pruned = without(node, merged, field_set.difference(everything, kept)) or {}
     left = field_set.with_named(fields_of(node, pruned), node)
     gone = field_set.intersection(field_set.difference(everything, left), last_fields)
-    found: Obj = without(node, merged, gone) or {}
-    return found
+    result: Obj = without(node, merged, gone) or {}
+    return result
 
 
 def _typed(merged: Obj, applied: Obj, owner: Owner) -> Obj:
@@ -220,7 +233,10 @@ def _typed(merged: Obj, applied: Obj, owner: Owner) -> Obj:
 
 
 def _last_applied_fields(current: Obj, owner: Owner) -> FieldSet | None:
-    """The fields of kubectl's annotation that still have the values it gave them; None without an annotation."""
+    """The fields of kubectl's annotation that still have the values it gave them; None without an annotation.
+
+    Upstream: lastAppliedManager.allowedConflictsFromLastApplied.
+    """
     text = (current.get("metadata", {}).get("annotations") or {}).get(LAST_APPLIED)
     if not text:
         return None
@@ -229,17 +245,18 @@ def _last_applied_fields(current: Obj, owner: Owner) -> FieldSet | None:
         if not isinstance(last, dict) or last.get("apiVersion") != owner.api_version:
             return None
         validate(owner.node, last)
-        found = fields_of(owner.node, last)
+        applied = fields_of(owner.node, last)
         change = compare(owner.node, last, current)
     except (msgspec.DecodeError, TypedError):
         return None
     for fields in (change.modified, change.added, change.removed):
-        found = field_set.difference(found, fields)
-    return found
+        applied = field_set.difference(applied, fields)
+    return applied
 
 
 def _with_last_applied(merged: Obj, applied: Obj) -> Obj:
-    """Keep kubectl's annotation, where there is one, in step with what is applied."""
+    """Keep kubectl's annotation, where there is one, in step with what is applied. Upstream:
+    lastAppliedUpdater.Apply."""
     metadata = merged.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     if not annotations.get(LAST_APPLIED):
@@ -261,8 +278,8 @@ def _without_annotation(applied: Obj) -> Obj:
 
 
 def conflict(conflicts: Conflicts) -> ApiError:
-    """409 with a cause for each field."""
-    shown = [(str(entry), field_set.show(path)) for entry, path in conflicts.found]
+    """409 with a cause for each field. Upstream: NewConflictError (conflict.go)."""
+    shown = [(str(entry), field_set.show(path)) for entry, path in conflicts.conflicts]
     causes = [{"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": at} for who, at in shown]
     if len(shown) == 1:
         text = f"1 conflict: conflict with {shown[0][0]}: {shown[0][1]}"

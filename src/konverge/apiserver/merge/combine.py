@@ -1,4 +1,7 @@
-"""Merging an applied configuration into an object, and taking paths out of one."""
+"""Merging an applied configuration into an object, and removing paths from one.
+
+Upstream: structured-merge-diff typed/merge.go and typed/remove.go.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,10 @@ def _merge_members(node: TypeNode, live: dict[str, Any], applied: dict[str, Any]
 
 
 def _merge_items(node: TypeNode, live: list[Any], applied: list[Any]) -> list[Any]:
-    """Items in the order of `applied`; those that only `live` has keep their place among their old neighbours."""
+    """Items in the order of `applied`; those that only `live` has keep their place among their old neighbours.
+
+    Upstream: mergingWalker.visitListItems.
+    """
     inner = item(node)
     wanted = _wanted(node, applied)
     order = [element_of(node, entry) for entry in live]
@@ -69,17 +75,20 @@ def _merge_items(node: TypeNode, live: list[Any], applied: list[Any]) -> list[An
 
 
 def _wanted(node: TypeNode, items: list[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    wanted: dict[str, Any] = {}
     for entry in items:
         element = element_of(node, entry)
-        if element in found:
+        if element in wanted:
             raise TypedError(f"duplicate entries for key {show_element(element)}")
-        found[element] = entry
-    return found
+        wanted[element] = entry
+    return wanted
 
 
 def without(node: TypeNode, value: Any, fields: FieldSet) -> Any:
-    """A value without the paths of a set; a container that loses all its members becomes null."""
+    """A value without the paths of a set; a container that loses all its members becomes null.
+
+    Upstream: removeItemsWithSchema.
+    """
     form = shape(node, value)
     if form is Kind.SCALAR:
         return value

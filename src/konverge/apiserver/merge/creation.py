@@ -1,7 +1,7 @@
-"""What the creator of an object owns: everything that an object nobody has filled in does not have.
+"""What the creator of an object owns: everything that an empty object of its type does not have.
 
-The same follows from comparing the object with that blank one and taking out what is never owned (`managed.tracked`);
-but every creation comes this way, and most of what such a comparison looks at is known beforehand.
+Comparing the object with that empty one, without what is never owned (`managed_fields.tracked`), gives the same; but
+this runs on every creation, and most of what such a comparison looks at is known beforehand.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SERVER_SET = frozenset(
         "resourceVersion",
     }
 )
-"""Members of metadata that nobody owns."""
+"""Members of metadata that no manager owns. Upstream: stripSet (managedfields/internal/stripmeta.go)."""
 
 
 def blank(owner: Owner) -> Obj:
@@ -44,34 +44,34 @@ def blank(owner: Owner) -> Obj:
 
 @lru_cache(maxsize=512)
 def _zero(node: TypeNode) -> Obj:
-    found: Obj = zero(node)
-    return found
+    zero_value: Obj = zero(node)
+    return zero_value
 
 
 def owned(new: Obj, owner: Owner) -> FieldSet:
     """The fields of a creation's entry. Raises TypedError."""
     node = owner.node
     before = _zero(node) if node.go else {}
-    found: FieldSet = {}
+    owned_fields: FieldSet = {}
     filled: list[str] = []
     for name, value in new.items():
         if name == "metadata":
             if below := _of_metadata(node, value):
-                found["f:metadata"] = below
+                owned_fields["f:metadata"] = below
         elif name in before:
             filled.append(name)
         elif name not in IDENTITY:
-            found[f"f:{name}"] = everything(member(node, name), value)
+            owned_fields[f"f:{name}"] = everything(member(node, name), value)
     if filled:
         change = compare(node, {name: before[name] for name in filled}, {name: new[name] for name in filled})
-        found |= field_set.union(change.modified, change.added)
-    return owner.may_own(found)
+        owned_fields |= field_set.union(change.modified, change.added)
+    return owner.may_own(owned_fields)
 
 
 def _of_metadata(node: TypeNode, metadata: Obj) -> FieldSet:
     theirs = {name: value for name, value in metadata.items() if name not in SERVER_SET}
     if not theirs:
         return theirs
-    found = everything(member(node, "metadata"), theirs)
-    found.pop(SELF, None)  # metadata itself is nobody's
-    return found
+    fields = everything(member(node, "metadata"), theirs)
+    fields.pop(SELF, None)  # metadata itself is never owned
+    return fields

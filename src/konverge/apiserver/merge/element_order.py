@@ -1,7 +1,7 @@
 """The order of lists that a strategic merge patch has merged.
 
 Items that the patch names come in its order; items that only the server has keep their order and are put among them
-where the live list had them.
+where the live list had them. Upstream: normalizeElementOrder and what it calls (apimachinery strategicpatch/patch.go).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from konverge.apiserver.go.fmt import go_value
 from konverge.apiserver.merge.strategic_errors import StrategicError, no_merge_key
 
 MOST_COMPARED = 2000
-"""Items of lists in which each may have to be compared with each. Lists without oddities may be longer."""
+"""Items of lists in which each may have to be compared with each: a limit of ours, against quadratic work. Lists of
+which each item has a key of its own may be longer."""
 
 
 def bounded(*lists: list[Any]) -> None:
@@ -67,8 +68,11 @@ def arranged(
 
 
 def _sorted(items: list[Any], order: Positions) -> list[Any]:
-    """Sorted by `order`. An item that is not in it goes before whatever stands there, so such items end up reversed:
-    Go's insertion sort with a comparison that says yes when it does not know, and clients see its results."""
+    """Sorted by `order`. Upstream: normalizeSliceOrder.
+
+    An item that is not in `order` goes before whatever stands there, so such items end up reversed: Go's insertion sort
+    with a comparison that says yes when it does not know, and clients see its results.
+    """
     positions = [order.of(item) for item in items]
     if -1 not in positions:
         return [item for _, item in sorted(zip(positions, items, strict=True), key=lambda placed: placed[0])]
@@ -87,7 +91,10 @@ def _goes_before(position: int, other: int) -> bool:
 
 
 def _interleaved(left: list[Any], right: list[Any], live: Positions) -> list[Any]:
-    """`left` put into `right`: each item before the first one that follows it in the live list."""
+    """`left` put into `right`: each item before the first one that follows it in the live list.
+
+    Upstream: mergeSortedSlice.
+    """
     out = []
     i = j = 0
     while i < len(left) or j < len(right):
@@ -117,7 +124,10 @@ def _value(item: Any, merge_key: str) -> Any:
 
 
 def check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
-    """The items of a patch must be among those of its `$setElementOrder`, and in that order."""
+    """The items of a patch must be among those of its `$setElementOrder`, and in that order.
+
+    Upstream: validatePatchWithSetOrderList.
+    """
     if not patch or not order:
         return
     named = [item for item in patch if not (isinstance(item, dict) and "$patch" in item)]
@@ -143,9 +153,9 @@ def _key(item: Any, merge_key: str) -> Any:
 def left_behind(live: list[Any], patch: list[Any], merge_key: str) -> list[Any]:
     """The live list after its items have been merged, as the order of the result is still read from it.
 
-    Go deletes within the array, so a deletion moves the rest up and leaves the last item standing twice, and an
-    addition takes the place of such a leftover. `$setElementOrder`, which kubectl sends with every apply, then looks at
-    this array.
+    Go deletes within the array (deleteMatchingEntries), so a deletion moves the rest up and leaves the last item
+    standing twice, and an addition takes the place of such a leftover. `$setElementOrder`, which kubectl sends with
+    every apply, then looks at this array.
     """
     array, size = list(live), len(live)
     beyond: list[Any] = []

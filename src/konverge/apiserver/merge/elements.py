@@ -1,4 +1,4 @@
-"""How a type sees a value: which form it has, what its members are, and how a list item is told from the others."""
+"""How a type sees a value: which form it has, what its members are, and which path element identifies a list item."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class TypedError(Exception):
 
 
 def shape(node: TypeNode, value: Any) -> Kind:
-    """Which of the forms that a type admits a value has: MAP, LIST or SCALAR."""
+    """Which of the forms that a type admits a value has: MAP, LIST or SCALAR. Upstream: deduceAtom
+    (typed/helpers.go)."""
     if node.kind is Kind.ANY:
         if value is None or isinstance(value, dict):
             return Kind.MAP
@@ -37,7 +38,8 @@ def item(node: TypeNode) -> TypeNode:
 
 
 def element_of(node: TypeNode, value: Any) -> str:
-    """The path element of a list item: its key fields, or itself."""
+    """The path element of a list item: its key fields, or itself. Upstream: listItemToPathElement
+    (typed/helpers.go)."""
     if node.list_type == "map":
         return _keyed_element(node, value)
     if isinstance(value, dict):
@@ -58,9 +60,9 @@ def _keyed_element(node: TypeNode, value: Any) -> str:
     if not isinstance(value, dict):
         raise TypedError("associative list with keys may not have non-map elements")
     if len(node.map_keys) == 1:
-        found = value.get(node.map_keys[0])
-        if type(found) is str:
-            return _string_key(node.map_keys[0], found)
+        key = value.get(node.map_keys[0])
+        if type(key) is str:
+            return _string_key(node.map_keys[0], key)
     keys = tuple(
         (name, value.get(name, node.key_defaults.get(name)))
         for name in node.map_keys
@@ -70,9 +72,9 @@ def _keyed_element(node: TypeNode, value: Any) -> str:
         names = "[" + " ".join(f'"{name}"' for name in node.map_keys) + "]"
         text = f"associative list with keys has an element that omits all key fields {names}"
         raise TypedError(f"{text} (and doesn't have default values for any key fields)")
-    if any(isinstance(found, (dict, list)) or (isinstance(found, str) and len(found) > LONGEST) for _, found in keys):
+    if any(isinstance(key, (dict, list)) or (isinstance(key, str) and len(key) > LONGEST) for _, key in keys):
         return key_element(dict(keys))
-    return _several_keys(keys, tuple(type(found) for _, found in keys))
+    return _several_keys(keys, tuple(type(key) for _, key in keys))
 
 
 @lru_cache(maxsize=8192)

@@ -6,7 +6,9 @@ below. `{}` below a key makes the key itself a member; `"."` beside other keys d
     {"f:spec": {"f:replicas": {}, "f:ports": {".": {}, "k:{\\"port\\":80}": {}}}}     spec.replicas, spec.ports, …
 
 The empty set is `{}`. Elements are compared as texts, so texts must be canonical (`canonical` sees to it for what comes
-from outside). Operations share their arguments' parts; nobody changes a set in place.
+from outside). Operations share their arguments' parts; a set is never changed in place.
+
+Upstream: structured-merge-diff fieldpath/ (set.go, serialize.go, serialize-pe.go).
 """
 
 from __future__ import annotations
@@ -37,17 +39,17 @@ class FieldSetError(ValueError):
 
 def of(*paths: Iterable[str]) -> FieldSet:
     """The set of these paths; a path is its elements."""
-    found: FieldSet = {}
+    fields: FieldSet = {}
     for path in paths:
         *parents, last = path
-        here = found
+        here = fields
         for element in parents:
             below = here.get(element)
             if below == {}:
                 below = here[element] = {SELF: {}}
             here = here.setdefault(element, {})
         here[last] = {SELF: {}, **here[last]} if here.get(last) else {}
-    return found
+    return fields
 
 
 def is_member(below: FieldSet) -> bool:
@@ -87,9 +89,9 @@ def intersection(a: FieldSet, b: FieldSet) -> FieldSet:
     for element, below in a.items():
         other = b.get(element)
         if other is not None and element != SELF:
-            found = _intersection_below(below, other)
-            if found is not None:
-                out[element] = found
+            common = _intersection_below(below, other)
+            if common is not None:
+                out[element] = common
     return out
 
 
@@ -106,8 +108,8 @@ def difference(a: FieldSet, b: FieldSet) -> FieldSet:
     for element, other in b.items():
         below = out.get(element)
         if below is not None:
-            found = _node(is_member(below) and not is_member(other), difference(below, other))
-            _set(out, element, found)
+            rest = _node(is_member(below) and not is_member(other), difference(below, other))
+            _set(out, element, rest)
     return out
 
 
@@ -147,8 +149,8 @@ def with_named(fields: FieldSet, node: TypeNode | None) -> FieldSet:
             out[element] = below
             continue
         inner, named = _descend(node, element)
-        found = with_named(below, inner)
-        out[element] = {SELF: {}, **found} if named and SELF not in found else found
+        extended = with_named(below, inner)
+        out[element] = {SELF: {}, **extended} if named and SELF not in extended else extended
     return out
 
 

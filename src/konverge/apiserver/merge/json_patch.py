@@ -16,7 +16,9 @@ from konverge.apiserver.schema.node import Kind, TypeNode
 from konverge.apiserver.strategy import Obj
 
 MOST_OPERATIONS = 10_000
+"""Upstream: maxJSONPatchOperations (apiserver endpoints/handlers/patch.go)."""
 MOST_COPIED = 3 * 1024 * 1024
+"""Bytes that copies may add. Upstream: AccumulatedCopySizeLimit, which the API server sets to the limit of a body."""
 _MISSING = object()
 
 
@@ -179,13 +181,13 @@ def _add_copy(root: Any, operation: dict[str, Any]) -> None:
 
 def _test(root: Any, path: str, wanted: Any) -> None:
     if path == "":
-        found = root
+        value = root
     else:
         container, key = _find(root, path)
-        found = _get(container, key)
-    if found is _MISSING:
-        found = None
-    if not same(found, wanted):
+        value = _get(container, key)
+    if value is _MISSING:
+        value = None
+    if not same(value, wanted):
         raise PatchFailed(f"testing value {path} failed")
 
 

@@ -2,7 +2,7 @@
 
 Inside, an entry is known by its identity: manager, operation and subresource, and for updates the version too (an
 applier keeps its one entry when it changes versions). The identity is a JSON text, since it is also what entries and
-conflicts are sorted by.
+conflicts are sorted by. Upstream: apimachinery/pkg/util/managedfields/internal/managedfields.go.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class EntryError(ValueError):
 
 def decode(entries: Any) -> Managers:
     """The entries by identity. Raises EntryError."""
-    found: Managers = {}
+    managers: Managers = {}
     for index, raw in enumerate(entries or ()):
         entry = _decode_entry(index, raw)
-        found[entry.identity] = entry
-    return found
+        managers[entry.identity] = entry
+    return managers
 
 
 def _decode_entry(index: int, raw: Any) -> Entry:
@@ -79,7 +79,7 @@ def _decode_entry(index: int, raw: Any) -> Entry:
 
 
 def encode(managers: Managers) -> list[Obj]:
-    """managedFields as they are written: appliers first, then by time."""
+    """managedFields as they are written: appliers first, then by time. Upstream: sortEncodedManagedFields."""
     entries = sorted(
         managers.values(), key=lambda e: (e.operation, e.time or "", e.manager, e.api_version, e.subresource)
     )
@@ -102,12 +102,15 @@ def encode_entry(entry: Entry) -> Obj:
 
 
 def is_reset(entries: Any) -> bool:
-    """An empty list, or one empty entry: the client wants the tracking gone."""
+    """An empty list, or one empty entry: the client wants no tracking any more. Upstream: isResetManagedFields."""
     return entries in ([], [{}])
 
 
 def keep_times(old: Obj, new: Obj) -> None:
-    """Undo new times in managedFields when nothing else of the object has changed, so that it is no change at all."""
+    """Undo new times in managedFields when nothing else of the object has changed, so that it is no change at all.
+
+    Upstream: IgnoreManagedFieldsTimestampsTransformer (apiserver endpoints/handlers/fieldmanager/equality.go).
+    """
     before, after = old["metadata"].get("managedFields"), new["metadata"].get("managedFields")
     if not before or not after or len(before) != len(after) or before == after:
         return

@@ -1,7 +1,9 @@
 """managedFields of a create, an update or a patch.
 
 What the writer changed since the stored object becomes its own. Tracking starts with the creation of an object; an
-object that has lost it (the client may reset managedFields) is not tracked again before somebody applies to it.
+object that has lost it (the client may reset managedFields) is not tracked again before its first apply.
+
+Upstream: apimachinery/pkg/util/managedfields/internal/fieldmanager.go.
 """
 
 from __future__ import annotations
@@ -23,9 +25,12 @@ from konverge.apiserver.merge.ownership import moved, reconciled
 from konverge.apiserver.strategy import Obj
 
 MOST_UPDATERS = 10
-"""More entries of updates than this are merged into `ancient-changes`, oldest first."""
+"""More entries of updates than this are merged into `ancient-changes`, oldest first.
 
-# Never owned by anybody: identity, and what the server sets.
+Upstream: DefaultMaxUpdateManagers.
+"""
+
+# Never owned: identity, and what the server sets. Upstream: stripSet (stripmeta.go).
 _STRIPPED = field_set.of(
     *((f"f:{name}",) for name in creation.IDENTITY),
     ("f:metadata",),
@@ -35,7 +40,10 @@ _CURRENT = "current-operation"
 
 
 def update(live: Obj | None, new: Obj, owner: Owner) -> None:
-    """Set `new.metadata.managedFields` for a write by `owner`; `live` is None for a creation."""
+    """Set `new.metadata.managedFields` for a write by `owner`; `live` is None for a creation.
+
+    Upstream: FieldManager.UpdateNoErrors.
+    """
     metadata = new["metadata"]
     if live is None and "managedFields" not in metadata:
         _created(new, owner)
@@ -75,8 +83,8 @@ def _present(live: Obj | None, new: Obj, owner: Owner) -> Managers:
         if is_reset(given):
             return {}
         try:
-            if found := decode(given):
-                return found
+            if managers := decode(given):
+                return managers
         except EntryError:
             pass
     try:
@@ -86,7 +94,7 @@ def _present(live: Obj | None, new: Obj, owner: Owner) -> Managers:
 
 
 def tracked(managers: Managers, live: Obj | None, new: Obj, owner: Owner) -> Managers:
-    """The entries after an update. Raises TypedError."""
+    """The entries after an update. Raises TypedError. Upstream: Updater.Update."""
     before = creation.blank(owner) if live is None else bare(live)
     if not owner.node.go:
         managers = reconciled(managers, owner.node)
@@ -116,7 +124,10 @@ def bare(obj: Obj) -> Obj:
 
 
 def _capped(managers: Managers) -> Managers:
-    """Merge the oldest updates of a version into one entry until there are few enough."""
+    """Merge the oldest updates of a version into one entry until there are few enough.
+
+    Upstream: capManagersManager.capUpdateManagers (capmanagers.go).
+    """
     updates = [identity for identity, entry in managers.items() if entry.operation == UPDATE]
     excess = len(updates) - MOST_UPDATERS
     if excess <= 0:

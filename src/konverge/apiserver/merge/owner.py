@@ -1,4 +1,4 @@
-"""Who writes, and by which rules: what the functions of ownership need to know of a request."""
+"""`Owner`: who writes, and what the functions of ownership need to know of the request."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from konverge.apiserver.merge.field_set import FieldSet
 from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.strategy import Obj
 
+_MANAGER_LIMIT = 128
+"""Upstream: validation.FieldManagerMaxLength."""
 Filter = Callable[[FieldSet], FieldSet]
 Convert = Callable[[Obj, str], "tuple[TypeNode, Obj] | None"]
 
@@ -39,10 +41,13 @@ class Owner(msgspec.Struct, kw_only=True):
 
 
 def manager_of(field_manager: str, user_agent: str) -> str:
-    """The manager of a write: what the client says, or the name of its program."""
+    """The manager of a write: what the client says, or the name of its program.
+
+    Upstream: managerOrUserAgent (apiserver endpoints/handlers/create.go).
+    """
     if field_manager:
         return field_manager
     name = user_agent.partition("/")[0]
     if name and name.isprintable():
-        return name[:128]
-    return "".join(character for character in name if character.isprintable())[:128] or "unknown"
+        return name[:_MANAGER_LIMIT]
+    return "".join(character for character in name if character.isprintable())[:_MANAGER_LIMIT] or "unknown"

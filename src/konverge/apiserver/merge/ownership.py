@@ -1,7 +1,8 @@
 """How a change moves the ownership of fields.
 
-Whoever changes a field takes it from the others; whoever removes one takes it from everybody. An apply does neither
-silently: where another manager owns a field and the values differ, it is a conflict, unless it is forced.
+The writer that changes a field takes it from the other managers; the writer that removes one takes it from all of them.
+An apply does neither silently: where another manager owns a field and the values differ, that is a conflict, unless the
+apply is forced. Upstream: structured-merge-diff merge/update.go.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ from konverge.apiserver.strategy import Obj
 class Conflicts(Exception):
     """Fields that other managers own and an apply would change."""
 
-    def __init__(self, found: list[tuple[Entry, Path]]) -> None:
-        super().__init__(f"{len(found)} conflicts")
-        self.found = found
+    def __init__(self, conflicts: list[tuple[Entry, Path]]) -> None:
+        super().__init__(f"{len(conflicts)} conflicts")
+        self.conflicts = conflicts
 
 
 def moved(
     managers: Managers, old: Obj, new: Obj, owner: Owner, myself: str, *, force: bool
 ) -> tuple[Managers, Comparison]:
-    """The other managers' entries after a change from `old` to `new`, and the change. Raises Conflicts."""
+    """The other managers' entries after a change from `old` to `new`, and the change. Raises Conflicts.
+
+    Upstream: Updater.update.
+    """
     views = _Views(old, new, owner)
     change = views.change(owner.api_version)
     assert change is not None
@@ -46,7 +50,7 @@ def moved(
         if fields:
             left[identity] = entry._replace(fields=fields)
     if conflicts:
-        raise Conflicts(sorted(conflicts, key=lambda found: found[0].identity))
+        raise Conflicts(sorted(conflicts, key=lambda conflict: conflict[0].identity))
     return left, change
 
 
@@ -73,17 +77,20 @@ class _Views:
             if before is None or after is None:
                 return None
             node, old, new = after[0], before[1], after[1]
-        found = compare(node, old, new)
-        return Comparison(*(owner.may_own(fields) for fields in found))
+        comparison = compare(node, old, new)
+        return Comparison(*(owner.may_own(fields) for fields in comparison))
 
 
 def reconciled(managers: Managers, node: TypeNode) -> Managers:
-    """Entries brought in line with a schema in which something has become atomic since they were written."""
-    found = {}
+    """Entries brought in line with a schema in which something has become atomic since they were written.
+
+    Upstream: ReconcileFieldSetWithSchema (typed/reconcile_schema.go).
+    """
+    entries = {}
     for identity, entry in managers.items():
         fields = _reconciled(node, entry.fields)
-        found[identity] = entry if fields is entry.fields else entry._replace(fields=fields)
-    return found
+        entries[identity] = entry if fields is entry.fields else entry._replace(fields=fields)
+    return entries
 
 
 def _reconciled(node: TypeNode, fields: FieldSet) -> FieldSet:

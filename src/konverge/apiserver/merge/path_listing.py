@@ -1,7 +1,7 @@
 """All paths of a value, its containers included, listed by functions compiled from its type.
 
 This is what a creation owns, and so it runs on every creation: a type's function knows the path elements of its fields
-and which of them are leaves, and is put together field by field when a value first has the field.
+and which of them are leaves, and is built field by field when a value first has the field.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ Lister = Callable[[Any], FieldSet]
 
 def everything(node: TypeNode, value: Any) -> FieldSet:
     """The node of a value that came or went: itself, and every path below it."""
-    found: Lister = node.lister or _compiled(node)
-    return found(value)
+    lister: Lister = node.lister or _compiled(node)
+    return lister(value)
 
 
 def _compiled(node: TypeNode) -> Lister:
@@ -59,10 +59,10 @@ def _members(node: TypeNode) -> Lister:
 
     def learn(name: str) -> tuple[str, Lister | None]:
         child = member(node, name)
-        found = f"f:{name}", None if _is_leaf(child) else (child.lister or _compiled(child))
+        listed = f"f:{name}", None if _is_leaf(child) else (child.lister or _compiled(child))
         if name in node.fields:
-            known[name] = found
-        return found
+            known[name] = listed
+        return listed
 
     def members(value: Any) -> FieldSet:
         # A value of no declared type may also be a list or a scalar: those are leaves.

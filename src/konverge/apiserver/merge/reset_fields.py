@@ -1,7 +1,8 @@
-"""Fields that an endpoint does not take from clients, and so nobody owns through it.
+"""Fields that an endpoint does not take from clients, and that no manager owns through it.
 
 The main resource of a kind with /status ignores `status`; /status ignores `spec`, and `metadata` as well for the kinds
-whose strategy says so. The table has what differs from that.
+whose strategy says so. The table has what differs from that. Upstream: GetResetFields of the strategies in
+pkg/registry.
 """
 
 from __future__ import annotations
@@ -90,10 +91,10 @@ def _under(fields: FieldSet, patterns: tuple[tuple[str, ...], ...]) -> FieldSet:
         if not all(rests):
             out[element] = below
             continue
-        found = _under(below, tuple(rests))
+        selected = _under(below, tuple(rests))
         if field_set.is_member(below):
-            found = {field_set.SELF: {}, **found} if found else {}
-            out[element] = found
-        elif found:
-            out[element] = found
+            selected = {field_set.SELF: {}, **selected} if selected else {}
+            out[element] = selected
+        elif selected:
+            out[element] = selected
     return out

@@ -2,6 +2,7 @@
 
 To a writer of /scale the only field is `spec.replicas` of autoscaling/v1; in the resource that field may stand
 elsewhere (custom resources say where). Taking it through /scale takes it from the resource's managers.
+Upstream: apimachinery/pkg/util/managedfields/scalehandler.go.
 """
 
 from __future__ import annotations
@@ -23,32 +24,32 @@ def replicas_path(path: str = ".spec.replicas") -> tuple[str, ...]:
 
 def to_scale(entries: Any, path: tuple[str, ...]) -> list[Obj]:
     """The entries of the resource that own its replicas, as entries of its Scale."""
-    found: Managers = {}
+    managers: Managers = {}
     for identity, entry in _read(entries).items():
         if field_set.has(entry.fields, path):
-            found[identity] = entry._replace(api_version=SCALE_VERSION, fields=field_set.of(_IN_SCALE))
-    return encode(found)
+            managers[identity] = entry._replace(api_version=SCALE_VERSION, fields=field_set.of(_IN_SCALE))
+    return encode(managers)
 
 
 def to_parent(entries: Any, scale_entries: Any, path: tuple[str, ...], api_version: str) -> list[Obj]:
     """The resource's entries after its Scale has been written."""
     # Identities of updates contain the version, so an update of the resource is never found among those of its Scale:
-    # its entry is split in two, as on the real server.
+    # its entry is split in two, as on the upstream server.
     parents, scales = _read(entries), _read(scale_entries)
-    found: Managers = {}
+    managers: Managers = {}
     for identity, entry in parents.items():
         if not field_set.has(entry.fields, path):
-            found[identity] = entry
+            managers[identity] = entry
         elif identity in scales:
-            found[identity] = entry
+            managers[identity] = entry
             del scales[identity]
         elif fields := field_set.difference(entry.fields, field_set.of(path)):
-            found[identity] = entry._replace(fields=fields)
+            managers[identity] = entry._replace(fields=fields)
     for identity, entry in scales.items():
         if field_set.has(entry.fields, _IN_SCALE):
             time = parents[identity].time if identity in parents else None
-            found[identity] = entry._replace(api_version=api_version, fields=field_set.of(path), time=time)
-    return encode(found)
+            managers[identity] = entry._replace(api_version=api_version, fields=field_set.of(path), time=time)
+    return encode(managers)
 
 
 def _read(entries: Any) -> Managers:

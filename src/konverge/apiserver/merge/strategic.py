@@ -2,6 +2,7 @@
 
 Like a merge patch, but lists with a merge key are merged item by item, and the patch may carry directives:
 `$patch: replace | delete` in maps and in items, `$deleteFromPrimitiveList/…`, `$setElementOrder/…`, `$retainKeys`.
+Upstream: StrategicMergeMapPatch (apimachinery/pkg/util/strategicpatch/patch.go).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ def apply(node: TypeNode, live: Obj, patch: Obj) -> Obj:
 
 
 def _merge_map(node: TypeNode, original: Any, patch: Obj) -> Obj:
+    """Upstream: mergeMap."""
     if _DIRECTIVE in patch:
         return _whole_map(patch)
     original = {} if original is None else original
@@ -112,6 +114,7 @@ def _list_member(node: TypeNode, name: str) -> tuple[TypeNode, Field]:
 
 
 def _merge_list(node: TypeNode, field: Field, original: list[Any], patch: list[Any], delete_from: bool) -> list[Any]:
+    """Upstream: mergeSlice."""
     if not delete_from and field.strategy != "merge":
         return patch
     if not original and not patch:
@@ -132,7 +135,10 @@ def _merge_list(node: TypeNode, field: Field, original: list[Any], patch: list[A
 
 
 def _special_items(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
-    """Deletions done and directives taken out; `$patch: replace` makes the rest the whole list."""
+    """Deletions done and directives taken out; `$patch: replace` makes the rest the whole list.
+
+    Upstream: mergeSliceWithSpecialElements.
+    """
     rest, replace = [], False
     for item in patch:
         if _DIRECTIVE not in item:
@@ -178,7 +184,7 @@ def _hashable(value: Any) -> Any:
 
 
 def _retain_keys(original: Obj, patch: Obj) -> None:
-    """Only the listed members stay; the patch may set no others."""
+    """Only the listed members stay; the patch may set no others. Upstream: applyRetainKeysDirective."""
     keys = patch.pop(_RETAIN, _GONE)
     if keys is _GONE:
         return
@@ -194,7 +200,7 @@ def _retain_keys(original: Obj, patch: Obj) -> None:
 
 
 def _set_orders(node: TypeNode, original: Obj, patch: Obj) -> None:
-    """Merge the lists that have a `$setElementOrder`, and arrange them by it."""
+    """Merge the lists that have a `$setElementOrder`, and arrange them by it. Upstream: mergePatchIntoOriginal."""
     for key in [key for key in patch if key.startswith(_ORDER)]:
         order = patch.pop(key)
         if not isinstance(order, list):
@@ -228,30 +234,30 @@ def _set_order(node: TypeNode, name: str, order: list[Any], original: Obj, patch
 
 
 def _after_prefix(key: str, prefix: str, error: StrategicError) -> str:
-    found, slash, name = key.partition("/")
-    if found != prefix or not slash:
+    head, slash, name = key.partition("/")
+    if head != prefix or not slash:
         raise error
     return name
 
 
 def element_type(*lists: list[Any]) -> type | None:
-    """The one type of the items of some lists."""
-    found: type | None = None
+    """The one type of the items of some lists. Upstream: sliceElementType."""
+    common: type | None = None
     for value in (value for items in lists for value in items):
-        if found is None:
-            found = type(value)
-            if found is list:
+        if common is None:
+            common = type(value)
+            if common is list:
                 raise StrategicError("lists of lists are not supported", code=422)
-        elif type(value) is not found:
+        elif type(value) is not common:
             shown = " ".join(go_value(items) for items in lists)
             raise StrategicError(f"list element types are not identical: [{shown}]")
-    if found is None:
+    if common is None:
         raise StrategicError("no elements in any of the given slices")
-    return found
+    return common
 
 
 def _without_repetitions(values: list[Any]) -> list[Any]:
-    """The last item takes the place of a repetition: the order of the real server."""
+    """The last item takes the place of a repetition. Upstream: deduplicateScalars."""
     values = list(values)
     if len(set(values)) == len(values):
         return values
@@ -270,7 +276,7 @@ def _without_repetitions(values: list[Any]) -> list[Any]:
 
 
 def _without_directives(value: Any) -> Any:
-    """A new part without its directives; _GONE if it is one."""
+    """A new part without its directives; _GONE if it is one. Upstream: removeDirectives."""
     if isinstance(value, dict):
         if _DIRECTIVE in value:
             return _GONE

@@ -1,6 +1,7 @@
 """What can be wrong with a strategic merge patch.
 
-The real server answers 500 to most of it, as its handler does not know the errors of the merge; 400 to a few formats.
+The API server answers 500 to most of it, as its handler does not know the errors of the merge, and 400 to a few
+formats. Upstream: apimachinery/pkg/util/mergepatch/errors.go.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Objects under their types: which paths they have, where two differ, whether one conforms.
 
-ABSENT is not null: a field that is there with null is there. Two rules follow Go's library for structured merge:
-`fields_of` (what an apply owns) has leaves, list items and undeclared map members; `compare` (what an update owns) has
-every path that came, went or changed, and for what came and went the containers as well.
+ABSENT is not null: a field that is there with null is there. Two sets follow structured-merge-diff: `fields_of` (what
+an apply owns, typed/tofieldset.go) has leaves, list items and undeclared map members; `compare` (what an update owns,
+typed/compare.go) has every path that was added, removed or changed, and the containers of what was added or removed.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ def _itself(below: FieldSet | None) -> FieldSet:
 
 def compare(node: TypeNode, old: Any, new: Any) -> Comparison:
     """Where `new` differs from `old`."""
-    found = _Differences()
+    differences = _Differences()
     if old != new:
-        found.between(node, old, new, found.removed, found.modified, found.added)
-    return Comparison(found.removed, found.modified, found.added)
+        differences.between(node, old, new, differences.removed, differences.modified, differences.added)
+    return Comparison(differences.removed, differences.modified, differences.added)
 
 
 class _Differences:
@@ -179,14 +179,17 @@ class _Differences:
 
 
 def _grouped(node: TypeNode, items: list[Any]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    groups: dict[str, list[Any]] = {}
     for entry in items:
-        found.setdefault(element_of(node, entry), []).append(entry)
-    return found
+        groups.setdefault(element_of(node, entry), []).append(entry)
+    return groups
 
 
 def validate(node: TypeNode, value: Any, *, repeated: bool = False) -> None:
-    """Raises TypedError when a value does not conform; `repeated` admits list items with one key."""
+    """Raises TypedError when a value does not conform; `repeated` admits list items with the same key.
+
+    Upstream: typed/validate.go.
+    """
     errors = list(_Checks(repeated).of(node, value))
     if errors:
         texts = [f"{path}: {text}" if path else text for path, text in errors]
@@ -214,17 +217,17 @@ class _Checks:
         return self._scalar(node, value)
 
     def _members(self, node: TypeNode, value: dict[str, Any]) -> list[tuple[str, str]]:
-        found = []
+        errors = []
         for name, inner in value.items():
             child = node.child(name)
             if child is None:
-                found.append((f".{name}", "field not declared in schema"))
+                errors.append((f".{name}", "field not declared in schema"))
                 break
-            found += [(f".{name}{path}", text) for path, text in self.of(child, inner)]
-        return found
+            errors += [(f".{name}{path}", text) for path, text in self.of(child, inner)]
+        return errors
 
     def _items(self, node: TypeNode, value: list[Any]) -> list[tuple[str, str]]:
-        found: list[tuple[str, str]] = []
+        errors: list[tuple[str, str]] = []
         seen = set()
         for index, entry in enumerate(value):
             if list_is_whole(node):
@@ -233,13 +236,13 @@ class _Checks:
                 try:
                     element = element_of(node, entry)
                 except TypedError as error:
-                    return [*found, ("", f"element {index}: {error}")]
+                    return [*errors, ("", f"element {index}: {error}")]
                 shown = show_element(element)
                 if element in seen and not self._repeated:
-                    found.append(("", f"duplicate entries for key {shown}"))
+                    errors.append(("", f"duplicate entries for key {shown}"))
                 seen.add(element)
-            found += [(shown + path, text) for path, text in self.of(item(node), entry)]
-        return found
+            errors += [(shown + path, text) for path, text in self.of(item(node), entry)]
+        return errors
 
     def _scalar(self, node: TypeNode, value: Any) -> list[tuple[str, str]]:
         structured = isinstance(value, (dict, list))

@@ -62,11 +62,11 @@ def _chunks() -> frozenset[str]:
 def _lines(chunk: str) -> dict[str, tuple[int, bytes]]:
     """Struct name -> (flags, its line)."""
     data = gzip.decompress((_DATA / f"{chunk}.json.gz").read_bytes())
-    found = {}
+    lines = {}
     for line in data.split(b"\n"):
         name, _, text = line.partition(b" ")
-        found[name.decode()] = (text[1] - ord("0"), text)
-    return found
+        lines[name.decode()] = (text[1] - ord("0"), text)
+    return lines
 
 
 def _struct(ref: str) -> TypeNode:

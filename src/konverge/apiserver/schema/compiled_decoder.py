@@ -1,9 +1,9 @@
 """Decoders compiled from types: the path of every well-formed body.
 
-A decoder takes the parsed JSON of a value and gives a fresh one as Go would write it back: empty values left out or
-filled in, quantities and times in canonical form. At the first thing that is not plainly right (an undeclared field, a
-wrong type, a value that does not parse) it raises `Odd`; then `exact_decoder` goes over the body
-again, slowly, and finds the exact message. Decoders are compiled field by field when a body first uses the field.
+A decoder takes the parsed JSON of a value and returns a new one as Go would write it back: empty values left out or
+filled in, quantities and times in canonical form. At the first thing that is unusual (an undeclared field, a wrong
+type, a value that does not parse) it raises `Odd`; then `exact_decoder` decodes the body again, slowly, and finds the
+exact message. Decoders are compiled field by field when a body first uses the field.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Odd(Exception):
 
 
 def decoder(node: TypeNode) -> Decoder:
-    found: Decoder | None = node.compiled
-    if found is None:
-        found = node.compiled = _compile(node)
-    return found
+    compiled: Decoder | None = node.compiled
+    if compiled is None:
+        compiled = node.compiled = _compile(node)
+    return compiled
 
 
 def _compile(node: TypeNode) -> Decoder:
@@ -74,9 +74,9 @@ def _struct(node: TypeNode) -> Decoder:
                 field_decoder = decoders.get(name)
                 if field_decoder is None:
                     raise Odd
-                found = field_decoder(member)
-                if found is not OMITTED:
-                    out[name] = found
+                decoded = field_decoder(member)
+                if decoded is not OMITTED:
+                    out[name] = decoded
         for name, make in makers:
             if name not in out:
                 out[name] = make()

@@ -1,8 +1,8 @@
 """Decoding of bodies by type.
 
-The usual body goes through a compiled decoder (`fast`); one with anything odd in it goes through `exact`, which knows
-the codec's words. Whether a field is repeated cannot be seen after parsing, so the number of members is compared with
-the number of colons in the text first, which costs next to nothing.
+The usual body goes through a compiled decoder (`compiled_decoder`); a body with anything unusual in it goes through
+`exact_decoder`, which knows the codec's messages. Whether a field is repeated cannot be seen after parsing, so the
+number of members is compared with the number of colons in the text first, which costs next to nothing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import msgspec
 
 from konverge.apiserver import status
 from konverge.apiserver.schema import compiled_decoder, exact_decoder
-from konverge.apiserver.schema.convert import Conversion
-from konverge.apiserver.schema.exact_decoder import DecodeError
+from konverge.apiserver.schema.exact_decoder import Conversion, DecodeError
 from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.strategy import Obj
 
@@ -64,7 +63,7 @@ def from_obj(node: TypeNode, value: Any) -> Decoded:
 
 
 def from_patched(node: TypeNode, value: Obj) -> Decoded:
-    """The result of a merge (strategic merge, apply), with the words for those."""
+    """The result of a merge (strategic merge, apply), with the messages for those."""
     try:
         return Decoded(compiled_decoder.decoder(node)(value), ())
     except compiled_decoder.Odd:
@@ -80,7 +79,7 @@ def normalise(node: TypeNode, value: Obj) -> Obj:
 def strict(
     node: TypeNode, body: bytes | Obj, *, kind: str, version: str, validation: str = "Warn", parsed: Any = None
 ) -> Decoded:
-    """A request's body as `fieldValidation` wishes: `strict` holds the warnings to give. Raises 400."""
+    """A request's body by its `fieldValidation`: `strict` holds the warnings to give. Raises 400."""
     try:
         decoded = from_json(node, body, parsed) if isinstance(body, bytes) else from_obj(node, body)
     except DecodeError as error:

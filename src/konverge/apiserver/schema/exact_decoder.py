@@ -1,9 +1,9 @@
-"""Decoding as Go's JSON codec does it, mistakes included: slow, and only for bodies that are not plainly right.
+"""Decoding as sigs.k8s.io/json does it, with its errors: slow, and only for bodies that the compiled decoder refuses.
 
-Two kinds of mistakes. *Strict* ones (undeclared and repeated fields) are collected in document order and reported as
-warnings or as one error, as the request wishes. The others end the request: the first wrong JSON type is remembered
-while decoding goes on, but a value that its own type refuses (a quantity, a time, an int-or-string) ends it at once and
-so hides the former. The real server's codec works like this, and it decides which of several errors a client sees.
+There are two kinds of errors. *Strict* ones (undeclared and repeated fields) are collected in document order and
+reported as warnings or as one error, as the request's fieldValidation says. The others end the request: the first wrong
+JSON type is kept while decoding goes on, but a value that its own type refuses (a quantity, a time, an int-or-string)
+ends the decoding at once and so hides the former. This order decides which of several errors a client sees.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from konverge.apiserver.go import json as go_json
 from konverge.apiserver.go.base64 import Base64Error, canonical_base64
+from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.go.time import TimeError, canonical_micro_time, canonical_time
 from konverge.apiserver.schema.builtin import definition_schema
 from konverge.apiserver.schema.compiled_decoder import INT32, INT64, canonical_quantity, float64
@@ -21,6 +23,7 @@ from konverge.apiserver.schema.zero_values import OMITTED, absent, keeps_empty, 
 from konverge.objects.quantity import QuantityError
 
 MOST_STRICT_ERRORS = 100
+"""Upstream: saveStrictError (sigs.k8s.io/json kubernetes_patch.go)."""
 UNSET = OMITTED
 """A value that leaves Go's zero in its place: null, or one of the wrong type."""
 
@@ -59,18 +62,11 @@ def plain(value: Any) -> Any:
 
 
 def json_type(value: Any) -> str:
-    """How Go names the type of a JSON value."""
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, (Pairs, dict)):
-        return "object"
-    return "array" if isinstance(value, list) else "number"
+    return "object" if type(value) is Pairs else go_json.json_type(value)
 
 
 class Exact:
-    """One decoding. `strict` holds the strict mistakes when it is done."""
+    """One decoding. `strict` holds the strict errors when it is done."""
 
     def __init__(self) -> None:
         self.strict: list[str] = []
@@ -82,10 +78,10 @@ class Exact:
         self._quiet = False
 
     def decode(self, node: TypeNode, value: Any) -> Any:
-        found = self._value(node, value)
+        decoded = self._value(node, value)
         if self._first:
             raise DecodeError(self._first)
-        return zero(node) if found is UNSET else found
+        return zero(node) if decoded is UNSET else decoded
 
     def duplicates(self, value: Any) -> None:
         """Collect the repeated fields of a value that has no type (a patch)."""
@@ -93,7 +89,7 @@ class Exact:
             seen = set()
             for key, member in value:
                 if key in seen:
-                    self._report_errors("duplicate", key)
+                    self._report("duplicate", key)
                 seen.add(key)
                 self._path.append(f".{key}" if self._path else key)
                 self.duplicates(member)
@@ -104,9 +100,9 @@ class Exact:
                 self.duplicates(member)
                 self._path.pop()
 
-    def _report_errors(self, what: str, name: str) -> None:
+    def _report(self, what: str, name: str) -> None:
         path = "".join(self._path) + f".{name}" if self._path else name
-        text = f"{what} field {json.dumps(path, ensure_ascii=False)}"
+        text = f"{what} field {quote(path)}"
         if not self._quiet and text not in self._seen and len(self.strict) < MOST_STRICT_ERRORS:
             self._seen.add(text)
             self.strict.append(text)
@@ -141,10 +137,10 @@ class Exact:
         for key, member in self._members(value):
             field = node.fields.get(key)
             if field is None:
-                self._report_errors("unknown", key)
+                self._report("unknown", key)
                 continue
             if key in values:
-                self._report_errors("duplicate", key)
+                self._report("duplicate", key)
             self._struct, self._fields = node.struct_name, [*outer[1], field.embedded + key]
             self._path.append(f".{key}" if self._path else key)
             values[key] = self._value(field.node, member)
@@ -157,29 +153,29 @@ class Exact:
         if json_type(value) != "object":
             return self._wrong(json_type(value), node.go)
         assert node.element is not None
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for key, member in self._members(value):
-            if key in found:
-                self._report_errors("duplicate", key)
+            if key in members:
+                self._report("duplicate", key)
             self._path.append(f".{key}" if self._path else key)
-            found[key] = self._element(node.element, member)
+            members[key] = self._element(node.element, member)
             self._path.pop()
-        return found
+        return members
 
     def _list(self, node: TypeNode, value: Any) -> Any:
         if json_type(value) != "array":
             return self._wrong(json_type(value), node.go)
         assert node.element is not None
-        found = []
+        items = []
         for index, member in enumerate(value):
             self._path.append(f"[{index}]")
-            found.append(self._element(node.element, member))
+            items.append(self._element(node.element, member))
             self._path.pop()
-        return found
+        return items
 
     def _element(self, node: TypeNode, value: Any) -> Any:
-        found = self._value(node, value)
-        return zero(node) if found is UNSET else found
+        decoded = self._value(node, value)
+        return zero(node) if decoded is UNSET else decoded
 
     def _scalar(self, node: TypeNode, value: Any) -> Any:
         what = json_type(value)
@@ -211,7 +207,7 @@ class Exact:
         return value
 
     def _inner_int32(self, value: Any, what: str) -> Any:
-        """An int-or-string decodes its number itself, so a mistake ends the decoding."""
+        """An int-or-string decodes its number itself, so an error ends the decoding."""
         if what != "number":
             raise DecodeError(self._mismatch(what, "int32"))
         if not isinstance(value, int) or not -INT32 <= value < INT32:
@@ -249,10 +245,10 @@ class Exact:
         if what != "string":
             raise DecodeError(self._mismatch(what, "string"))
         try:
-            found = canonical_time(value) if node.scalar == "time" else canonical_micro_time(value)
+            time = canonical_time(value) if node.scalar == "time" else canonical_micro_time(value)
         except TimeError as error:
             raise DecodeError(str(error)) from None
-        return UNSET if found is None else found
+        return UNSET if time is None else time
 
     def _schema_or(self, scalar: str, value: Any, what: str) -> Any:
         """Parts of a CRD's schema: they decode themselves, without strictness."""
@@ -283,3 +279,83 @@ def _written(field: Field, value: Any) -> Any:
 
 def _text(value: Any) -> str:
     return value.text if isinstance(value, Literal) else str(value)
+
+
+_INTEGERS = {"int32": 32, "int64": 64}
+
+
+class Conversion(Exact):
+    """The result of a merge as a built-in type; `strict` holds the undeclared fields, sorted, when it is done.
+
+    The API server does not read JSON text here but sets Go's fields by reflection, in the order of the struct, and
+    stops at the first value that does not fit; so the messages differ from those for a body. Upstream: FromUnstructured
+    (apimachinery/pkg/runtime/converter.go).
+    """
+
+    def convert(self, node: TypeNode, obj: dict[str, Any]) -> Any:
+        converted = self.decode(node, obj)
+        self.strict.sort()
+        return converted
+
+    def _value(self, node: TypeNode, value: Any) -> Any:
+        if value is not None:
+            self._check(node, _go_kind(value))
+        return super()._value(node, value)
+
+    def _check(self, node: TypeNode, kind: str) -> None:
+        if node.kind is Kind.STRUCT and kind != "map":
+            raise DecodeError(f"cannot restore struct from: {kind}")
+        if node.kind is Kind.MAP and not node.scalar and kind != "map":
+            raise DecodeError(f"cannot restore map from {kind}")
+        if node.kind is Kind.LIST and kind != "slice":
+            raise DecodeError(f"cannot restore slice from {kind}")
+
+    def _object(self, node: TypeNode, value: Any) -> Any:
+        in_order = {name: value[name] for name in node.fields if name in value}
+        return super()._object(node, {**in_order, **value})
+
+    def _mismatch(self, what: str, go: str) -> str:
+        return f"json: cannot unmarshal {what} into Go value of type {go}"
+
+    def _scalar(self, node: TypeNode, value: Any) -> Any:
+        kind = _go_kind(value)
+        match node.scalar:
+            case "string" | "bool" as scalar if kind != scalar:
+                # Go can turn an integer into a string (as a code point), so it gets as far as refusing that.
+                refused = f"cannot convert {kind} to {node.go}" if (kind, scalar) == ("int64", "string") else ""
+                raise DecodeError(refused or f"unrecognized type: {scalar}")
+            case "int32" | "int64":
+                return _integer(node, value, kind)
+            case "float64":
+                if kind not in ("int64", "float64"):
+                    raise DecodeError("unrecognized type: float64")
+                return float64(value)
+            case "bytes":
+                return _bytes(value, kind)
+        return super()._scalar(node, value)
+
+
+def _integer(node: TypeNode, value: Any, kind: str) -> int:
+    if kind == "float64":
+        if not value.is_integer():
+            raise DecodeError(f"cannot convert float64 to {node.go}")
+    elif kind != "int64":
+        raise DecodeError(f"unrecognized type: {node.scalar}")
+    bits = _INTEGERS[node.scalar]
+    half: int = 1 << (bits - 1)
+    return (int(value) + half) % (2 * half) - half
+
+
+def _bytes(value: Any, kind: str) -> str:
+    if kind != "string":
+        raise DecodeError(f"cannot restore slice from {kind}")
+    try:
+        return canonical_base64(value)
+    except Base64Error as error:
+        raise DecodeError(f"error decoding from json: {error}") from None
+
+
+def _go_kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    return {str: "string", int: "int64", float: "float64", dict: "map", list: "slice"}[type(value)]

@@ -1,7 +1,7 @@
 """`TypeNode`: one tree that serves decoding, strategic merge and server-side apply.
 
 A node describes a type as three parties see it: Go's JSON codec (names of Go types, omitempty, pointers: the built-in
-kinds are Go structs on the real server, and their errors and their omissions are part of the wire contract), strategic
+kinds are Go structs upstream, and their errors and their omissions are part of the wire contract), strategic
 merge (`patchStrategy`, `patchMergeKey`) and structured merge (list types, map types, key defaults). What belongs to a
 *use* of a type stands on the `Field`; what belongs to the type itself on the node. Nodes are shared and immutable once
 built; recursive types are recursive objects.
@@ -23,7 +23,7 @@ class Kind(Enum):
 
 ListType = Literal["atomic", "set", "map"]
 
-# How structured merge sees a scalar: these are checked by an apply; everything else takes any scalar.
+# How structured merge sees a scalar: these are checked by an apply; every other type takes any scalar.
 _CHECKED_SCALARS = {
     "string": "string",
     "bytes": "string",

@@ -1,4 +1,4 @@
-"""What Go writes for a field that nobody has set.
+"""What Go's encoding/json writes for a field that is not set.
 
 `omitempty` leaves out false, 0, "", nil and empty lists and maps, but never a struct: a nested struct is always there,
 with whatever *its* fields write when they are not set, and so are the types that are structs inside (times, quantities,
@@ -22,8 +22,8 @@ _STRUCTS_INSIDE: dict[str, Any] = {"quantity": "0", "intOrString": 0, "time": No
 def zero(node: TypeNode) -> Any:
     """Go's zero value of a type as JSON, fresh."""
     if node.kind is Kind.STRUCT:
-        found = ((name, absent(field)) for name, field in node.fields.items())
-        return {name: value for name, value in found if value is not OMITTED}
+        members = ((name, absent(field)) for name, field in node.fields.items())
+        return {name: value for name, value in members if value is not OMITTED}
     return _SCALARS.get(node.scalar, _STRUCTS_INSIDE.get(node.scalar))
 
 
@@ -48,5 +48,5 @@ def keeps_empty(field: Field) -> bool:
 
 
 def _is_struct(node: TypeNode) -> bool:
-    """In Go's eyes: what has no empty value that omitempty could see."""
+    """A type without an empty value that omitempty could see. Upstream: isEmptyValue (encoding/json)."""
     return node.kind is Kind.STRUCT or node.scalar in _STRUCTS_INSIDE or (node.kind is Kind.ANY)

@@ -1,4 +1,7 @@
-"""Types of custom resources, out of their structural schemas."""
+"""Types of custom resources, from their structural schemas.
+
+Upstream: the schema that kube-openapi's pkg/schemaconv makes of a definition for structured-merge-diff.
+"""
 
 from __future__ import annotations
 

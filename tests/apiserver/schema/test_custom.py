@@ -13,7 +13,7 @@ def test_every_custom_resource_has_metadata() -> None:
     assert node.element is DEDUCED
 
 
-def test_types_of_members() -> None:
+def test_members_have_the_types_of_the_schema() -> None:
     node = from_structural(
         {
             "type": "object",
