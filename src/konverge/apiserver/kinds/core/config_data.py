@@ -1,4 +1,7 @@
-"""ConfigMap and Secret: keys and bytes."""
+"""ConfigMap and Secret: keys and bytes.
+
+Upstream: pkg/apis/core/validation, pkg/registry/core/configmap, pkg/registry/core/secret.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def _text_size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
-def _frozen(*names: str) -> Transition:
+def _frozen(*names: str) -> Transition:  # upstream: ValidateConfigMapUpdate, ValidateSecretUpdate
     """What an object marked immutable may not change; the mark itself comes first."""
 
     def check(new: Obj, old: Obj, path: str, report: Report) -> bool:
@@ -44,7 +47,7 @@ def _frozen(*names: str) -> Transition:
     return check
 
 
-def _config_map(value: Any, path: str, report: Report) -> bool:
+def _config_map(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateConfigMap
     data, binary = value.get("data") or {}, value.get("binaryData") or {}
     # Nearly all are so; four bytes are the most that a character can need.
     if not binary and all(map(_is_plain_key, data)) and 4 * sum(map(len, data.values())) <= SIZE_LIMIT:
@@ -63,13 +66,13 @@ def _config_map(value: Any, path: str, report: Report) -> bool:
     return total <= SIZE_LIMIT or report.too_long("[]", SIZE_LIMIT)
 
 
-CONFIG_MAP = Strategy(
+CONFIG_MAP = Strategy(  # upstream: strategy (configmap)
     validate_create=creation(_config_map),
     validate_update=update(_frozen("data", "binaryData"), as_created(_config_map)),
 )
 
 
-def _default_secret(secret: Obj) -> None:
+def _default_secret(secret: Obj) -> None:  # upstream: SetDefaults_Secret, Convert_v1_Secret_To_core_Secret
     """stringData is a way to write data, never stored."""
     strings = secret.pop("stringData", None)
     if strings:
@@ -81,7 +84,7 @@ def _default_secret(secret: Obj) -> None:
         secret["type"] = "Opaque"
 
 
-def _docker_config(key: str, data: dict[str, str], report: Report) -> None:
+def _docker_config(key: str, data: dict[str, str], report: Report) -> None:  # upstream: ValidateSecret
     if key not in data:
         report.required(f"data[{key}]")
         return
@@ -97,7 +100,7 @@ _NEEDED_KEYS = {
 _ACCOUNT = "kubernetes.io/service-account.name"
 
 
-def _secret(value: Any, path: str, report: Report) -> bool:
+def _secret(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateSecret
     data, kind = value.get("data") or {}, value.get("type") or ""
     for key in () if all(map(_is_plain_key, data)) else sorted(data):
         for detail in config_key_errors(key):
@@ -121,7 +124,7 @@ def _secret(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _secret_warnings(secret: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+def _secret_warnings(secret: Obj, old: Obj | None, context: Context) -> Iterable[str]:  # upstream: warningsForSecret
     if secret.get("type") == "kubernetes.io/tls":
         data = secret.get("data") or {}
         problem = key_pair_error(b64decode(data.get("tls.crt", "")), b64decode(data.get("tls.key", "")))
@@ -129,12 +132,12 @@ def _secret_warnings(secret: Obj, old: Obj | None, context: Context) -> Iterable
             yield problem
 
 
-def _keep_type(secret: Obj, old: Obj, context: Context) -> None:
+def _keep_type(secret: Obj, old: Obj, context: Context) -> None:  # upstream: strategy.PrepareForUpdate (secret)
     if not secret.get("type"):
         secret["type"] = old.get("type", "")
 
 
-SECRET = Strategy(
+SECRET = Strategy(  # upstream: strategy (secret)
     defaults=_default_secret,
     prepare_update=_keep_type,
     validate_create=creation(_secret),

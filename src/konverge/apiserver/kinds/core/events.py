@@ -1,4 +1,7 @@
-"""Event, in its core form. events.k8s.io asks for more: see `kinds/events.py`."""
+"""Event, in its core form. events.k8s.io asks for more: see `kinds/events.py`.
+
+Upstream: pkg/apis/core/validation/events.go, pkg/registry/core/event/strategy.go.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from konverge.apiserver.strategy import Obj, Strategy
 _MISMATCH = "does not match event.namespace"
 
 
-def legacy_rules(reporter: str) -> Callable[[Any, str, Report], bool]:
+def legacy_rules(reporter: str) -> Callable[[Any, str, Report], bool]:  # upstream: legacyValidateEvent
     """What both forms ask; `reporter` is the field of the reporting controller in the form at hand."""
 
     def check(event: Any, path: str, report: Report) -> bool:
@@ -29,7 +32,7 @@ def legacy_rules(reporter: str) -> Callable[[Any, str, Report], bool]:
     return check
 
 
-def _reporting(event: Any, reporter: str, report: Report) -> None:
+def _reporting(event: Any, reporter: str, report: Report) -> None:  # upstream: legacyValidateEvent
     controller = event.get("reportingComponent") or ""
     if not controller:
         report.required(reporter)
@@ -56,7 +59,7 @@ def _plain(name: str) -> Callable[[Obj], str]:
     return lambda event: event.get(name) or ""
 
 
-FIELD_SELECTORS: dict[str, Callable[[Obj], str]] = {
+FIELD_SELECTORS: dict[str, Callable[[Obj], str]] = {  # upstream: ToSelectableFields
     **{
         f"involvedObject.{name}": _involved(name)
         for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
@@ -67,7 +70,7 @@ FIELD_SELECTORS: dict[str, Callable[[Obj], str]] = {
 
 _RULES = legacy_rules("reportingComponent")
 
-EVENT = Strategy(
+EVENT = Strategy(  # upstream: eventStrategy
     validate_create=creation(_RULES),
     validate_update=update(as_created(_RULES)),
     name_check=path_segment_name,

@@ -1,4 +1,4 @@
-"""LimitRange."""
+"""LimitRange. Upstream: pkg/apis/core/validation, pkg/registry/core/limitrange/strategy.go."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _LISTS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 Amounts = dict[str, Any]
 
 
-def _defaults(limits: Obj) -> None:
-    """The most that a container may have is also what it gets when it does not say."""
+def _defaults(limits: Obj) -> None:  # upstream: SetDefaults_LimitRangeItem
+    """The most that a container may have is also its default."""
     for limit in each(section_of(limits, "spec"), "limits"):
         for name in _LISTS:
             default_resource_list(limit.get(name))
@@ -33,14 +33,14 @@ def _defaults(limits: Obj) -> None:
                     limit[name] = amounts
 
 
-def _type(kind: str, path: str, report: Report) -> bool:
+def _type(kind: str, path: str, report: Report) -> bool:  # upstream: validateLimitRangeTypeName
     if not qualified_name(kind, path, report):
         return False
     known = "/" in kind or kind in _TYPES
     return known or report.invalid(path, kind, "must be a standard limit type or fully qualified")
 
 
-def _limit(limit: Amounts, path: str, report: Report) -> None:
+def _limit(limit: Amounts, path: str, report: Report) -> None:  # upstream: ValidateLimitRange
     kind = limit.get("type") or ""
     name_rule = container_resource_name if kind in ("Pod", "Container") else resource_name
     for name in ("max", "min"):
@@ -62,6 +62,7 @@ def _limit(limit: Amounts, path: str, report: Report) -> None:
         _relations({name: (limit.get(name) or {}).get(resource) for name in considered}, resource, path, report)
 
 
+# upstream: validateLimitRangeResourceName
 def _names(limit: Amounts, name: str, rule: Any, path: str, report: Report) -> None:
     for resource in sorted(limit.get(name) or ()):
         rule(resource, f"{path}.{name}[{resource}]", report)
@@ -69,7 +70,7 @@ def _names(limit: Amounts, name: str, rule: Any, path: str, report: Report) -> N
 
 _NAMES = {"min": "min", "max": "max", "default": "default", "defaultRequest": "default request"}
 _ORDER = (
-    # (the lesser, the greater, where it is reported, the value shown, words for the greater where they differ)
+    # (the lesser, the greater, where it is reported, the value shown, the name of the greater where it differs)
     ("min", "max", "min", "min", ""),
     ("min", "defaultRequest", "defaultRequest", "defaultRequest", ""),
     ("defaultRequest", "max", "defaultRequest", "defaultRequest", ""),
@@ -79,7 +80,7 @@ _ORDER = (
 )
 
 
-def _relations(amounts: Amounts, resource: str, path: str, report: Report) -> None:
+def _relations(amounts: Amounts, resource: str, path: str, report: Report) -> None:  # upstream: ValidateLimitRange
     for less, more, at, value, name in _ORDER:
         lower, upper = amounts.get(less), amounts.get(more)
         if lower is not None and upper is not None and amount(lower) > amount(upper):
@@ -93,7 +94,7 @@ def _relations(amounts: Amounts, resource: str, path: str, report: Report) -> No
         report.invalid(f"{path}.defaultRequest[{resource}]", shown(asked), detail)
 
 
-def _ratio(amounts: Amounts, path: str, report: Report) -> None:
+def _ratio(amounts: Amounts, path: str, report: Report) -> None:  # upstream: ValidateLimitRange
     ratio, least, most = amounts.get("maxLimitRequestRatio"), amounts.get("min"), amounts.get("max")
     if ratio is None:
         return
@@ -106,7 +107,7 @@ def _ratio(amounts: Amounts, path: str, report: Report) -> None:
         report.invalid(path, shown(ratio), f"ratio {shown(ratio)} is greater than max/min = {possible:f}")
 
 
-def _limits(value: Any, path: str, report: Report) -> bool:
+def _limits(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateLimitRange
     seen: set[str] = set()
     for index, limit in enumerate(value):
         place, kind = f"{path}[{index}]", limit.get("type") or ""
@@ -122,7 +123,7 @@ def _prepare_update(limits: Obj, old: Obj, context: Context) -> None:
     empty_is_null(limits["spec"], "limits")
 
 
-def _prepare_create(limits: Obj, context: Context) -> None:
+def _prepare_create(limits: Obj, context: Context) -> None:  # upstream: limitrangeStrategy.PrepareForCreate
     empty_is_null(limits["spec"], "limits")
     if not limits["metadata"].get("name"):
         limits["metadata"]["name"] = clock.new_uid()
@@ -130,7 +131,7 @@ def _prepare_create(limits: Obj, context: Context) -> None:
 
 _SPEC = section("spec", field("limits", _limits))
 
-LIMIT_RANGE = Strategy(
+LIMIT_RANGE = Strategy(  # upstream: limitrangeStrategy
     defaults=_defaults,
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,

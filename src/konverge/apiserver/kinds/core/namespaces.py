@@ -1,4 +1,7 @@
-"""Namespace: always labelled with its name, and held by its own finalizers until it is empty."""
+"""Namespace: always labelled with its name, and held by its own finalizers until it is empty.
+
+Upstream: pkg/registry/core/namespace, pkg/apis/core/validation.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ KUBERNETES = "kubernetes"
 _STANDARD_FINALIZERS = (KUBERNETES, "orphan", "foregroundDeletion")
 
 
+# upstream: validateFinalizerName, validateKubeFinalizerName
 def finalizer_name(value: Any, path: str, report: Report) -> bool:
     """Qualified, or one of Kubernetes' own."""
     qualified_name(value, path, report)
@@ -24,20 +28,20 @@ def finalizer_name(value: Any, path: str, report: Report) -> bool:
     return report.invalid(path, value, detail)
 
 
-def _label(namespace: Obj) -> None:
+def _label(namespace: Obj) -> None:  # upstream: namespaceStrategy.Canonicalize
     metadata = namespace["metadata"]
     if metadata.get("name"):
         metadata["labels"] = {**(metadata.get("labels") or {}), NAME_LABEL: metadata["name"]}
 
 
-def _defaults(namespace: Obj) -> None:
+def _defaults(namespace: Obj) -> None:  # upstream: SetDefaults_Namespace, SetDefaults_NamespaceStatus
     section_of(namespace, "metadata")
     section_of(namespace, "spec")
     _label(namespace)
     fill(section_of(namespace, "status"), {"phase": "Active"})
 
 
-def _prepare_create(namespace: Obj, context: Context) -> None:
+def _prepare_create(namespace: Obj, context: Context) -> None:  # upstream: namespaceStrategy.PrepareForCreate
     _label(namespace)
     namespace["status"] = {"phase": "Active"}
     spec = namespace["spec"]
@@ -45,18 +49,19 @@ def _prepare_create(namespace: Obj, context: Context) -> None:
         spec["finalizers"] = [*(spec.get("finalizers") or ()), KUBERNETES]
 
 
-def _prepare_update(namespace: Obj, old: Obj, context: Context) -> None:
+def _prepare_update(namespace: Obj, old: Obj, context: Context) -> None:  # upstream: namespaceStrategy.PrepareForUpdate
     _label(namespace)
     namespace["spec"] = old["spec"]
     namespace["status"] = old["status"]
 
 
+# upstream: namespaceFinalizeStrategy.PrepareForUpdate
 def _prepare_finalize(namespace: Obj, old: Obj, context: Context) -> None:
     _label(namespace)
     namespace["status"] = old["status"]
 
 
-def _all_finalizers(value: Any, path: str, report: Report) -> bool:
+def _all_finalizers(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateNamespace
     for name in value:
         finalizer_name(name, path, report)
     return True
@@ -65,7 +70,7 @@ def _all_finalizers(value: Any, path: str, report: Report) -> bool:
 _SPEC = section("spec", field("finalizers", _all_finalizers))
 
 
-def _phase(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def _phase(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateNamespaceStatusUpdate
     phase = new["status"].get("phase", "")
     if new["metadata"].get("deletionTimestamp"):
         detail = "may only be 'Terminating' if `deletionTimestamp` is not empty"
@@ -74,13 +79,13 @@ def _phase(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return phase == "Active" or report.invalid("status.Phase", phase, detail)
 
 
-def _mark(namespace: Obj, context: Context) -> None:
+def _mark(namespace: Obj, context: Context) -> None:  # upstream: REST.Delete (namespace storage)
     """Namespaces have no grace period at all, not even one of zero."""
     namespace["metadata"].pop("deletionGracePeriodSeconds", None)
     namespace["status"]["phase"] = "Terminating"
 
 
-NAMESPACE = Strategy(
+NAMESPACE = Strategy(  # upstream: namespaceStrategy
     defaults=_defaults,
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,

@@ -1,4 +1,4 @@
-"""Node."""
+"""Node. Upstream: pkg/registry/core/node/strategy.go, pkg/apis/core/validation, pkg/api/node/util.go."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FEATURE = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*")
 _CIDR_FIXED = 'node updates may not change podCIDR except from "" to valid'
 
 
-def _defaults(node: Obj) -> None:
+def _defaults(node: Obj) -> None:  # upstream: SetDefaults_NodeStatus, Convert_v1_NodeSpec_To_core_NodeSpec
     """podCIDR and podCIDRs say the same, podCIDR wins; what is not reserved can be allocated."""
     spec, status = section_of(node, "spec"), section_of(node, "status")
     first, listed = spec.get("podCIDR"), spec.get("podCIDRs")
@@ -39,25 +39,25 @@ def _defaults(node: Obj) -> None:
         status["allocatable"] = dict(status["capacity"])
 
 
-def _prepare_create(node: Obj, context: Context) -> None:
+def _prepare_create(node: Obj, context: Context) -> None:  # upstream: nodeStrategy.PrepareForCreate
     node["spec"].pop("configSource", None)
     node["spec"].pop("podPreemptionPolicy", None)
     node["status"].pop("config", None)
 
 
-def _prepare_update(node: Obj, old: Obj, context: Context) -> None:
+def _prepare_update(node: Obj, old: Obj, context: Context) -> None:  # upstream: nodeStrategy.PrepareForUpdate
     status_kept(node, old, context)
     node["spec"].pop("podPreemptionPolicy", None)
     if old["spec"].get("configSource") is None:
         node["spec"].pop("configSource", None)
 
 
-def _prepare_status(node: Obj, old: Obj, context: Context) -> None:
+def _prepare_status(node: Obj, old: Obj, context: Context) -> None:  # upstream: nodeStatusStrategy.PrepareForUpdate
     if (old.get("status") or {}).get("config") is None:
         node["status"].pop("config", None)
 
 
-def _taints(value: Any, path: str, report: Report) -> None:
+def _taints(value: Any, path: str, report: Report) -> None:  # upstream: validateNodeTaints
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(value):
         place, key, effect = f"{path}[{index}]", taint.get("key") or "", taint.get("effect") or ""
@@ -73,7 +73,7 @@ def _taints(value: Any, path: str, report: Report) -> None:
         seen.add((key, effect))
 
 
-def _annotations(node: Obj, report: Report) -> None:
+def _annotations(node: Obj, report: Report) -> None:  # upstream: ValidateTaintsInNodeAnnotations
     text = (node["metadata"].get("annotations") or {}).get(_TAINTS_KEY)
     if not text:
         return
@@ -84,14 +84,14 @@ def _annotations(node: Obj, report: Report) -> None:
         _taints(json.loads(text) or (), f"metadata.annotations.{_TAINTS_KEY}", report)
 
 
-def _resources(node: Obj, report: Report) -> None:
+def _resources(node: Obj, report: Report) -> None:  # upstream: ValidateNodeResources
     for which in ("capacity", "allocatable"):
         amounts = node["status"].get(which) or {}
         for name in sorted(amounts):
             resource_amount(name, amounts[name], f"status.{which}.{name}", report)
 
 
-def _features(node: Obj, report: Report) -> None:
+def _features(node: Obj, report: Report) -> None:  # upstream: validateNodeDeclaredFeatures
     listed, path = node["status"].get("declaredFeatures") or [], "status.declaredFeatures"
     for index, name in enumerate(listed):
         if index and listed[index - 1] == name:
@@ -103,7 +103,7 @@ def _features(node: Obj, report: Report) -> None:
             report.invalid(f"{path}[{index}]", name, f"invalid feature name {quote(name)}: {error}")
 
 
-def _feature_error(name: str) -> str:
+def _feature_error(name: str) -> str:  # upstream: validateNodeDeclaredFeatureName
     if len(name) > 253:
         return "must be no more than 253 characters"
     if _FEATURE.fullmatch(name):
@@ -114,7 +114,7 @@ def _feature_error(name: str) -> str:
     )
 
 
-def _pod_networks(node: Obj, report: Report) -> None:
+def _pod_networks(node: Obj, report: Report) -> None:  # upstream: ValidateNode
     listed, path = node["spec"].get("podCIDRs") or [], "spec.podCIDRs"
     for index, value in enumerate(listed):
         cidr_legacy(value, f"{path}[{index}]", report)
@@ -130,7 +130,7 @@ def _pod_networks(node: Obj, report: Report) -> None:
         report.invalid(path, listed, "may specify no more than one CIDR for each IP family")
 
 
-def _node(node: Any, path: str, report: Report) -> bool:
+def _node(node: Any, path: str, report: Report) -> bool:  # upstream: ValidateNode
     """A node as it is created. The API reports taints at metadata.taints."""
     _annotations(node, report)
     _taints(node["spec"].get("taints") or (), "metadata.taints", report)
@@ -143,7 +143,7 @@ def _node(node: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _changed(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def _changed(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateNodeUpdate
     _annotations(new, report)
     _resources(new, report)
     _features(new, report)
@@ -160,7 +160,7 @@ def _changed(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return True
 
 
-def _addresses(node: Obj, report: Report) -> None:
+def _addresses(node: Obj, report: Report) -> None:  # upstream: ValidateNodeUpdate
     seen: list[Any] = []
     for index, address in enumerate(node["status"].get("addresses") or ()):
         if address in seen:
@@ -168,7 +168,7 @@ def _addresses(node: Obj, report: Report) -> None:
         seen.append(address)
 
 
-def _networks_kept(new: list[str], old: list[str], report: Report) -> None:
+def _networks_kept(new: list[str], old: list[str], report: Report) -> None:  # upstream: ValidateNodeUpdate
     if old and len(new) != len(old):
         report.forbidden("spec.podCIDRs", _CIDR_FIXED)
     elif old:
@@ -177,7 +177,7 @@ def _networks_kept(new: list[str], old: list[str], report: Report) -> None:
                 report.forbidden("spec.podCIDRs", _CIDR_FIXED)
 
 
-def _warnings(node: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+def _warnings(node: Obj, old: Obj | None, context: Context) -> Iterable[str]:  # upstream: nodeWarnings
     spec = node["spec"]
     if spec.get("configSource") is not None:
         yield "spec.configSource: the feature is removed"
@@ -187,7 +187,7 @@ def _warnings(node: Obj, old: Obj | None, context: Context) -> Iterable[str]:
         yield from cidr_warnings(f"spec.podCIDRs[{index}]", value)
 
 
-NODE = Strategy(
+NODE = Strategy(  # upstream: nodeStrategy
     defaults=_defaults,
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,
@@ -213,11 +213,12 @@ _DEPRECATED = {
 }
 
 
-def deprecated_label(key: str) -> str:
+def deprecated_label(key: str) -> str:  # upstream: GetNodeLabelDeprecatedMessage
     """What to use instead, or "" for a label that is fine."""
     return _DEPRECATED.get(key, "")
 
 
+# upstream: GetWarningsForNodeSelectorTerm
 def term_warnings(term: dict[str, Any], path: str, *, check_values: bool) -> Iterable[str]:
     """About one NodeSelectorTerm; values are only warned about where they are not refused."""
     for index, expression in enumerate(term.get("matchExpressions") or ()):

@@ -1,4 +1,4 @@
-"""ResourceQuota."""
+"""ResourceQuota. Upstream: pkg/apis/core/validation, pkg/registry/core/resourcequota/strategy.go."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 _PODS = {"pods"}
 _COMPUTE = {"cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"}
 _VOLUMES = {"persistentvolumeclaims", "requests.storage"}
-_SCOPES: dict[str, set[str]] = {
+_SCOPES: dict[str, set[str]] = {  # upstream: IsStandardResourceQuotaScope, IsResourceQuotaScopeValidForResource
     "Terminating": _PODS | _COMPUTE,
     "NotTerminating": _PODS | _COMPUTE,
     "NotBestEffort": _PODS | _COMPUTE,
@@ -33,6 +33,7 @@ _MUST_EXIST = (
     "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
 )
 
+# upstream: ValidateResourceQuotaResourceName, ValidateResourceQuantityValue
 HARD = resource_amounts(quota_resource_name)
 
 
@@ -43,13 +44,13 @@ def _defaults(quota: Obj) -> None:
     default_resource_list(status.get("used"))
 
 
-def _misapplied(scope: str, hard: Iterable[str]) -> Iterable[str]:
+def _misapplied(scope: str, hard: Iterable[str]) -> Iterable[str]:  # upstream: IsResourceQuotaScopeValidForResource
     """The limits that the scope can say nothing about."""
     known = _SCOPES.get(scope)
     return [name for name in sorted(hard) if known is not None and is_standard_quota(name) and name not in known]
 
 
-def _scopes(spec: Any, path: str, report: Report) -> bool:
+def _scopes(spec: Any, path: str, report: Report) -> bool:  # upstream: validateResourceQuotaScopes
     scopes, place = spec.get("scopes") or [], f"{path}.scopes"
     for scope in scopes:
         if scope not in _SCOPES:
@@ -62,7 +63,7 @@ def _scopes(spec: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _scope_selector(spec: Any, path: str, report: Report) -> bool:
+def _scope_selector(spec: Any, path: str, report: Report) -> bool:  # upstream: validateScopeSelector
     selector, place = spec.get("scopeSelector"), f"{path}.scopeSelector.matchExpressions"
     if selector is None:
         return True
@@ -82,6 +83,7 @@ def _scope_selector(spec: Any, path: str, report: Report) -> bool:
     return True
 
 
+# upstream: validateScopedResourceSelectorRequirement
 def _requirement(scope: str, requirement: Any, path: str, report: Report) -> None:
     operator, values = requirement.get("operator") or "", requirement.get("values") or []
     if scope in _EXISTS_ONLY and operator != "Exists":
@@ -98,16 +100,17 @@ def _requirement(scope: str, requirement: Any, path: str, report: Report) -> Non
         report.invalid(f"{path}.operator", operator, "not a valid selector operator")
 
 
-_SPEC = section("spec", field("hard", HARD), _scopes, _scope_selector)
-_STATUS = section("status", field("hard", HARD), field("used", HARD))
+_SPEC = section("spec", field("hard", HARD), _scopes, _scope_selector)  # upstream: ValidateResourceQuotaSpec
+_STATUS = section("status", field("hard", HARD), field("used", HARD))  # upstream: ValidateResourceQuotaStatus
 
 
-def _same_scopes(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def _same_scopes(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateResourceQuotaUpdate
     scopes = new["spec"].get("scopes")
     same = set(scopes or ()) == set(old["spec"].get("scopes") or ())
     return same or report.invalid("spec.scopes", scopes, IMMUTABLE)
 
 
+# upstream: resourcequotaStrategy.WarningsOnCreate
 def _warnings(quota: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     if old is not None:
         return
@@ -125,7 +128,7 @@ def _no_status(quota: Obj, context: Context) -> None:
     quota["status"] = {}
 
 
-RESOURCE_QUOTA = Strategy(
+RESOURCE_QUOTA = Strategy(  # upstream: resourcequotaStrategy
     defaults=_defaults,
     prepare_create=_no_status,
     prepare_update=status_kept,

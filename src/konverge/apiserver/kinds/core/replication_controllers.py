@@ -1,4 +1,7 @@
-"""PodTemplate and ReplicationController."""
+"""PodTemplate and ReplicationController.
+
+Upstream: pkg/apis/core/validation, pkg/registry/core/podtemplate, pkg/registry/core/replicationcontroller.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from konverge.apiserver.kinds.core.pod.defaults import default_pod_template
-from konverge.apiserver.kinds.core.pod.template import pod_template
+from konverge.apiserver.kinds.core.pod.template import name_warnings, pod_template
 from konverge.apiserver.kinds.core.pod.warnings import template_warnings
 from konverge.apiserver.kinds.framework.declare import (
     Report,
@@ -25,7 +28,7 @@ from konverge.apiserver.kinds.rules.names import object_name
 from konverge.apiserver.kinds.rules.numbers import not_negative
 from konverge.apiserver.kinds.rules.selectors import selects
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
-from konverge.objects.names import counted_in_bytes, dns_label_errors, dns_subdomain_errors
+from konverge.objects.names import counted_in_bytes, dns_subdomain_errors
 
 
 def _default_template(obj: Obj) -> None:
@@ -33,10 +36,11 @@ def _default_template(obj: Obj) -> None:
 
 
 @even_absent
-def _always_template(value: Any, path: str, report: Report) -> bool:
+def _always_template(value: Any, path: str, report: Report) -> bool:  # upstream: ValidatePodTemplate
     return pod_template(value or {}, path, report)
 
 
+# upstream: podTemplateStrategy.WarningsOnUpdate
 def _template_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     if old is None or obj["template"] != old.get("template"):
         yield from template_warnings(obj["template"], "template")
@@ -44,7 +48,7 @@ def _template_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[
 
 _TEMPLATE = field("template", _always_template)
 
-POD_TEMPLATE = Strategy(
+POD_TEMPLATE = Strategy(  # upstream: podTemplateStrategy
     defaults=_default_template,
     validate_create=creation(_TEMPLATE),
     validate_update=update(as_created(_TEMPLATE)),
@@ -54,7 +58,7 @@ POD_TEMPLATE = Strategy(
 )
 
 
-def _default_controller(controller: Obj) -> None:
+def _default_controller(controller: Obj) -> None:  # upstream: SetDefaults_ReplicationController
     spec = section_of(controller, "spec")
     if spec.get("replicas") is None:
         spec["replicas"] = 1
@@ -67,11 +71,11 @@ def _default_controller(controller: Obj) -> None:
         default_pod_template(spec["template"])
 
 
-def _prepare_create(controller: Obj, context: Context) -> None:
+def _prepare_create(controller: Obj, context: Context) -> None:  # upstream: rcStrategy.PrepareForCreate
     controller["status"] = {"replicas": 0}
 
 
-def _selected_template(spec: Any, path: str, report: Report) -> bool:
+def _selected_template(spec: Any, path: str, report: Report) -> bool:  # upstream: ValidatePodTemplateSpecForRC
     template, place = spec.get("template"), f"{path}.template"
     if template is None:
         return report.required(place)
@@ -90,7 +94,7 @@ def _selected_template(spec: Any, path: str, report: Report) -> bool:
     return True
 
 
-_SPEC = section(
+_SPEC = section(  # upstream: ValidateReplicationControllerSpec
     "spec",
     field("selector", required),
     _selected_template,
@@ -101,7 +105,7 @@ _SPEC = section(
 _COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
 
 
-def _status(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def _status(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateReplicationControllerStatus
     status = new["status"]
     for name in _COUNTS:
         not_negative(status.get(name) or 0, f"status.{name}", report)
@@ -115,20 +119,15 @@ def _status(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return available <= ready or report.invalid("status.availableReplicas", available, detail)
 
 
+# upstream: rcStrategy.WarningsOnCreate
 def _controller_warnings(controller: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     if old is None:
-        errors = dns_label_errors(controller["metadata"]["name"])
-        if errors:
-            hint = (
-                "this is used in Pod names and hostnames, which can result in surprising behavior; "
-                "a DNS label is recommended"
-            )
-            yield f"metadata.name: {hint}: [{' '.join(errors)}]"
+        yield from name_warnings(controller)
     if old is None or controller["spec"] != old["spec"]:
         yield from template_warnings(controller["spec"].get("template") or {}, "spec.template")
 
 
-REPLICATION_CONTROLLER = Strategy(
+REPLICATION_CONTROLLER = Strategy(  # upstream: rcStrategy
     defaults=_default_controller,
     prepare_create=_prepare_create,
     prepare_update=status_kept,

@@ -1,4 +1,7 @@
-"""The names of resources (cpu, memory, hugepages-2Mi, example.com/gpu, requests.cpu …) and what holds of them."""
+"""The names of resources (cpu, memory, hugepages-2Mi, example.com/gpu, requests.cpu …) and what holds of them.
+
+Upstream: pkg/apis/core/helper/helpers.go, pkg/apis/core/validation.
+"""
 
 from __future__ import annotations
 
@@ -33,41 +36,41 @@ _QUOTA = (
 _STANDARD = _QUOTA | {"storage"}
 
 
-def is_huge_page(name: str) -> bool:
+def is_huge_page(name: str) -> bool:  # upstream: IsHugePageResourceName
     return name.startswith("hugepages-")
 
 
-def _is_quota_huge_page(name: str) -> bool:
+def _is_quota_huge_page(name: str) -> bool:  # upstream: IsQuotaHugePageResourceName
     return name.startswith(("hugepages-", "requests.hugepages-"))
 
 
-def is_native(name: str) -> bool:
+def is_native(name: str) -> bool:  # upstream: IsNativeResource
     """Kubernetes' own: without a domain, or with kubernetes.io/."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 @remembered(512)
-def is_extended(name: str) -> bool:
-    """Somebody's own (example.com/gpu), short enough that `requests.` can stand before it."""
+def is_extended(name: str) -> bool:  # upstream: IsExtendedResourceName
+    """A vendor's own (example.com/gpu), short enough that `requests.` can stand before it."""
     if is_native(name) or name.startswith("requests."):
         return False
     return not qualified_name_errors(f"requests.{name}")
 
 
-def may_overcommit(name: str) -> bool:
+def may_overcommit(name: str) -> bool:  # upstream: IsOvercommitAllowed
     return is_native(name) and not is_huge_page(name)
 
 
-def is_standard_quota(name: str) -> bool:
+def is_standard_quota(name: str) -> bool:  # upstream: IsStandardQuotaResourceName
     return name in _QUOTA or _is_quota_huge_page(name)
 
 
-def is_counted(name: str) -> bool:
+def is_counted(name: str) -> bool:  # upstream: IsIntegerResourceName
     """Comes in whole numbers only."""
     return name in _COUNTED or is_extended(name)
 
 
-def resource_name(value: Any, path: str, report: Report) -> bool:
+def resource_name(value: Any, path: str, report: Report) -> bool:  # upstream: validateResourceName
     """Any resource name."""
     if value in _STANDARD:
         return True
@@ -78,7 +81,7 @@ def resource_name(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def container_resource_name(value: Any, path: str, report: Report) -> bool:
+def container_resource_name(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateContainerResourceName
     """A resource that a container can ask for."""
     if value in _COMPUTE:
         return True
@@ -89,7 +92,7 @@ def container_resource_name(value: Any, path: str, report: Report) -> bool:
     return fine or report.invalid(path, value, "doesn't follow extended resource name standard")
 
 
-def pod_resource_name(value: Any, path: str, report: Report) -> bool:
+def pod_resource_name(value: Any, path: str, report: Report) -> bool:  # upstream: validatePodResourceName
     """A resource that a whole pod can ask for."""
     if value in ("cpu", "memory"):
         return True
@@ -98,7 +101,7 @@ def pod_resource_name(value: Any, path: str, report: Report) -> bool:
     return is_huge_page(value) or report.not_supported(path, value, ("cpu", "hugepages-", "memory"))
 
 
-def quota_resource_name(value: Any, path: str, report: Report) -> bool:
+def quota_resource_name(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateResourceQuotaResourceName
     """A resource that a quota can limit."""
     resource_name(value, path, report)
     if "/" not in value and not is_standard_quota(value):
@@ -106,6 +109,7 @@ def quota_resource_name(value: Any, path: str, report: Report) -> bool:
     return True
 
 
+# upstream: ValidateResourceQuantityValue
 def resource_amount(name: str, value: Any, path: str, report: Report) -> bool:
     """Not negative, and whole where the resource is counted."""
     quantity_not_negative(value, path, report)
@@ -127,7 +131,7 @@ def resource_amounts(name_rule: Rule) -> Rule:
     return check
 
 
-def is_huge_page_multiple(name: str, value: Any) -> bool:
-    """A whole number of the pages that the name tells the size of."""
+def is_huge_page_multiple(name: str, value: Any) -> bool:  # upstream: IsHugePageResourceValueDivisible
+    """A whole number of pages; the name says how large one is."""
     size = amount(name.removeprefix("hugepages-"))
     return size > 0 and amount(value) % size == 0

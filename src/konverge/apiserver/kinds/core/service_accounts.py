@@ -1,4 +1,4 @@
-"""ServiceAccount."""
+"""ServiceAccount. Upstream: pkg/registry/core/serviceaccount/strategy.go."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from konverge.apiserver.strategy import Context, Obj, Strategy
 _MOUNTABLE = "kubernetes.io/enforce-mountable-secrets"
 
 
-def _bare_secrets(account: Obj) -> None:
+def _bare_secrets(account: Obj) -> None:  # upstream: cleanSecretReferences
     """Of a referenced secret only the name counts."""
     if account.get("secrets"):
         account["secrets"] = [{"name": s["name"]} if s.get("name") else {} for s in account["secrets"]]
@@ -23,6 +23,7 @@ def _prepare_update(account: Obj, old: Obj, context: Context) -> None:
     _bare_secrets(account)
 
 
+# upstream: warnIfHasEnforceMountableSecretsAnnotation
 def _warnings(account: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     before = (old or {}).get("metadata", {}).get("annotations") or {}
     if _MOUNTABLE in (account["metadata"].get("annotations") or {}) and _MOUNTABLE not in before:

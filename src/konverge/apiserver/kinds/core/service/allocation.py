@@ -6,6 +6,8 @@ request that failed later is void by itself, and nothing has to be given back in
 
 The server makes one (`Allocators(cidr, services=…)`) and offers it to strategies as `Context.service_allocators`;
 without it the index is built from the stored Services for each request that needs it.
+
+Upstream: pkg/registry/core/service/ipallocator, pkg/registry/core/service/portallocator.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ def ips_of(service: Obj) -> list[str]:
     return [ip for ip in service["spec"].get("clusterIPs") or () if ip and ip != "None"]
 
 
-def ports_of(service: Obj) -> list[int]:
+def ports_of(service: Obj) -> list[int]:  # upstream: collectServiceNodePorts
     """The node ports that a Service holds, that of its health check included."""
     spec = service["spec"]
     ports = [port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")]
@@ -90,7 +92,7 @@ class Allocators:
             self.ips.add(service)
             self.ports.add(service)
 
-    def release(self, service: Obj) -> None:
+    def release(self, service: Obj) -> None:  # upstream: releaseAllocatedResources
         """Forget what a removed Service had."""
         self.ips.drop(service)
         self.ports.drop(service)

@@ -1,4 +1,7 @@
-"""The IP families and cluster IPs of a Service: how they are filled in, and what may change."""
+"""The IP families and cluster IPs of a Service: how they are filled in, and what may change.
+
+Upstream: pkg/registry/core/service/storage, pkg/apis/core/validation.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +19,20 @@ FAMILIES = ("IPv4", "IPv6")
 POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 
 
-def family_of(ip: str) -> str:
+def family_of(ip: str) -> str:  # upstream: familyOf
     address = parse_ip(ip)
     return f"IPv{address.version}" if address else "unknown"
 
 
-def is_headless(spec: Spec) -> bool:
+def is_headless(spec: Spec) -> bool:  # upstream: isHeadlessService
     return list(spec.get("clusterIPs") or ()) == ["None"]
 
 
-def needs_ip(spec: Spec) -> bool:
+def needs_ip(spec: Spec) -> bool:  # upstream: needsClusterIP
     return spec.get("type") != "ExternalName"
 
 
+# upstream: ValidateServiceClusterIPsRelatedFields
 def cluster_ip_rules(spec: Spec, old: Spec | None, report: Report) -> None:
     """clusterIP, clusterIPs, ipFamilies and ipFamilyPolicy agree with each other."""
     if not needs_ip(spec):
@@ -45,7 +49,7 @@ def cluster_ip_rules(spec: Spec, old: Spec | None, report: Report) -> None:
         _addresses_match(spec, listed, report)
 
 
-def _families(spec: Spec, report: Report) -> None:
+def _families(spec: Spec, report: Report) -> None:  # upstream: ValidateServiceClusterIPsRelatedFields
     seen: set[str] = set()
     for index, family in enumerate(spec.get("ipFamilies") or ()):
         if family not in FAMILIES:
@@ -58,6 +62,7 @@ def _families(spec: Spec, report: Report) -> None:
         report.not_supported("spec.ipFamilyPolicy", policy, POLICIES)
 
 
+# upstream: ValidateServiceClusterIPsRelatedFields
 def _addresses(listed: list[str], before: Any, report: Report) -> bool:
     good = True
     for index, ip in enumerate(listed):
@@ -71,6 +76,7 @@ def _addresses(listed: list[str], before: Any, report: Report) -> bool:
     return good
 
 
+# upstream: ValidateServiceClusterIPsRelatedFields
 def _addresses_match(spec: Spec, listed: list[str], report: Report) -> None:
     if len(listed) > 1 and len({family_of(ip) for ip in listed}) < 2:
         report.invalid("spec.clusterIPs", listed, "may specify no more than one IP for each IP family")
@@ -82,7 +88,7 @@ def _addresses_match(spec: Spec, listed: list[str], report: Report) -> None:
             report.invalid(f"spec.clusterIPs[{index}]", ip, detail)
 
 
-def normalise(spec: Spec, old: Spec | None) -> None:
+def normalise(spec: Spec, old: Spec | None) -> None:  # upstream: normalizeClusterIPs
     """clusterIP is the first of clusterIPs, whichever of them a client writes."""
     single, listed = spec.get("clusterIP") or "", spec.get("clusterIPs") or []
     if old is None:
@@ -99,7 +105,7 @@ def normalise(spec: Spec, old: Spec | None) -> None:
             spec["clusterIPs"] = [single]
 
 
-def init_families(service: Obj, old: Obj | None) -> None:
+def init_families(service: Obj, old: Obj | None) -> None:  # upstream: initIPFamilyFields
     """Fill in families and policy for a single-stack IPv4 cluster; raises 422 for what such a cluster cannot give."""
     spec, before = service["spec"], old["spec"] if old else None
     if not needs_ip(spec) or _settled(spec, before):
@@ -128,7 +134,7 @@ def init_families(service: Obj, old: Obj | None) -> None:
         spec["ipFamilies"] = ["IPv4"]
 
 
-def _settled(spec: Spec, old: Spec | None) -> bool:
+def _settled(spec: Spec, old: Spec | None) -> bool:  # upstream: isMatchingPreferDualStackClusterIPFields
     """A service that prefers dual-stack keeps what it got when nothing about it changes."""
     if old is None or spec.get("ipFamilyPolicy") != "PreferDualStack" or spec.get("type") != old.get("type"):
         return False
@@ -137,7 +143,7 @@ def _settled(spec: Spec, old: Spec | None) -> bool:
     return all((spec.get(name) or []) == (old.get(name) or []) for name in ("clusterIPs", "ipFamilies"))
 
 
-def _policy_fits(spec: Spec, old: Spec | None, report: Report) -> None:
+def _policy_fits(spec: Spec, old: Spec | None, report: Report) -> None:  # upstream: initIPFamilyFields
     policy, path = spec["ipFamilyPolicy"], "spec.ipFamilyPolicy"
     lists = (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family"))
     plurals = {"cluster IP": "cluster IPs", "IP family": "IP families"}
@@ -153,7 +159,7 @@ def _policy_fits(spec: Spec, old: Spec | None, report: Report) -> None:
             report.invalid(path, policy, detail)
 
 
-def _families_of_addresses(spec: Spec, report: Report) -> None:
+def _families_of_addresses(spec: Spec, report: Report) -> None:  # upstream: initIPFamilyFields
     families, listed = list(spec.get("ipFamilies") or ()), spec.get("clusterIPs") or []
     for index, ip in enumerate(listed):
         if ip == "None" or index < len(families):
@@ -167,7 +173,7 @@ def _families_of_addresses(spec: Spec, report: Report) -> None:
         spec["ipFamilies"] = families
 
 
-def _families_without_addresses(spec: Spec) -> None:
+def _families_without_addresses(spec: Spec) -> None:  # upstream: initIPFamilyFields
     """A headless service without a selector says what it is; the cluster need not provide it."""
     families = list(spec.get("ipFamilies") or ["IPv4"])
     if len(families) < 2 and spec["ipFamilyPolicy"] != "SingleStack":
@@ -180,7 +186,7 @@ def _refuse(service: Obj, report: Report) -> None:
         raise status.invalid("", "Service", service["metadata"].get("name") or "", report.errors)
 
 
-def allocate_ips(service: Obj, allocation: Allocation) -> None:
+def allocate_ips(service: Obj, allocation: Allocation) -> None:  # upstream: allocClusterIPs
     """A cluster IP for each family that has none yet, and a claim on those that were asked for."""
     spec = service["spec"]
     if not needs_ip(spec) or is_headless(spec):
@@ -193,7 +199,7 @@ def allocate_ips(service: Obj, allocation: Allocation) -> None:
     spec["clusterIPs"], spec["clusterIP"] = listed, listed[0]
 
 
-def _allocated(listed: list[str], index: int, service: Obj, allocation: Allocation) -> str:
+def _allocated(listed: list[str], index: int, service: Obj, allocation: Allocation) -> str:  # upstream: allocIPs
     report, ip = Report(), listed[index]
     name = service["metadata"].get("name") or ""
     if ip:
@@ -214,7 +220,7 @@ def _allocated(listed: list[str], index: int, service: Obj, allocation: Allocati
     return ip
 
 
-def ips_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def ips_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateServiceUpdate
     """A cluster IP stays for life, except by way of ExternalName."""
     spec, before = new["spec"], old["spec"]
     if not needs_ip(spec) or not needs_ip(before) or (is_headless(spec) and is_headless(before)):
@@ -228,6 +234,7 @@ def ips_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
 _NOUNS = {"clusterIPs": "clusterIP", "ipFamilies": "ipFamily"}
 
 
+# upstream: validateUpgradeDowngradeClusterIPs, validateUpgradeDowngradeIPFamilies
 def _list_kept(spec: Spec, before: Spec, name: str, report: Report) -> None:
     now, were, noun = spec.get(name) or [], before.get(name) or [], _NOUNS[name]
     shown = now if name == "ipFamilies" else spec.get(name)

@@ -1,4 +1,4 @@
-"""Endpoints."""
+"""Endpoints. Upstream: pkg/registry/core/endpoint/strategy.go, pkg/apis/core/validation."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from konverge.apiserver.kinds.rules.numbers import port_number
 from konverge.apiserver.strategy import Context, Obj, Strategy
 
 
-def _defaults(endpoints: Obj) -> None:
+def _defaults(endpoints: Obj) -> None:  # upstream: SetDefaults_Endpoints
     for subset in each(endpoints, "subsets"):
         for port in each(subset, "ports"):
             if not port.get("protocol"):
                 port["protocol"] = "TCP"
 
 
-def endpoint_ip(value: Any, path: str, report: Report) -> bool:
+def endpoint_ip(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateEndpointIP
     """An address that a backend can have: not the node's own, and not link-local."""
     address = parse_ip(value or "")
     if address is None:
@@ -52,7 +52,7 @@ def _legacy_ip(value: Any, path: str, report: Report) -> bool:
     return ip_legacy(value or "", path, report)
 
 
-_ADDRESS = struct(
+_ADDRESS = struct(  # upstream: validateEndpointAddress
     field("ip", _legacy_ip),
     field("hostname", dns_label),
     given("nodeName", dns_subdomain),
@@ -65,7 +65,7 @@ def _port(value: Any, path: str, report: Report) -> bool:
     return port_number(value or 0, path, report)
 
 
-_PORT = struct(
+_PORT = struct(  # upstream: validateEndpointPort
     field("name", dns_label),
     field("port", _port),
     field("protocol", one_of_required("SCTP", "TCP", "UDP")),
@@ -73,7 +73,7 @@ _PORT = struct(
 )
 
 
-def _subset(value: Any, path: str, report: Report) -> bool:
+def _subset(value: Any, path: str, report: Report) -> bool:  # upstream: validateEndpointSubsets
     if not value.get("addresses") and not value.get("notReadyAddresses"):
         report.required(path, "must specify `addresses` or `notReadyAddresses`")
     for name in ("addresses", "notReadyAddresses"):
@@ -90,12 +90,12 @@ def _subset(value: Any, path: str, report: Report) -> bool:
 _SUBSETS = field("subsets", items(_subset))
 
 
-def _if_changed(new: Obj, old: Obj, path: str, report: Report) -> bool:
-    """Subsets of old may be worse than we would take today."""
+def _if_changed(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateEndpointsUpdate
+    """Stored subsets stay valid, even where new ones would be refused."""
     return new.get("subsets") == old.get("subsets") or as_created(_SUBSETS)(new, old, path, report)
 
 
-def _warnings(endpoints: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+def _warnings(endpoints: Obj, old: Obj | None, context: Context) -> Iterable[str]:  # upstream: endpointsWarnings
     labels = endpoints["metadata"].get("labels") or {}
     if labels.get("endpoints.kubernetes.io/managed-by") == "endpoint-controller":
         return
@@ -105,7 +105,7 @@ def _warnings(endpoints: Obj, old: Obj | None, context: Context) -> Iterable[str
                 yield from ip_warnings(f"subsets[{index}].{name}[{at}].ip", address.get("ip") or "")
 
 
-ENDPOINTS = Strategy(
+ENDPOINTS = Strategy(  # upstream: endpointsStrategy
     defaults=_defaults,
     validate_create=creation(_SUBSETS),
     validate_update=update(_if_changed),

@@ -1,4 +1,7 @@
-"""The node ports of a Service: allocated at creation, and again as its ports and type change."""
+"""The node ports of a Service: allocated at creation, and again as its ports and type change.
+
+Upstream: pkg/registry/core/service/storage/alloc.go.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,19 @@ from konverge.apiserver.strategy import Obj
 Spec = dict[str, Any]
 
 
-def has_node_ports(spec: Spec) -> bool:
+def has_node_ports(spec: Spec) -> bool:  # upstream: needsNodePort
     return spec.get("type") in ("NodePort", "LoadBalancer")
 
 
-def needs_health_check(spec: Spec) -> bool:
+def needs_health_check(spec: Spec) -> bool:  # upstream: needsHCNodePort
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
-def _wants_ports(spec: Spec) -> bool:
+def _wants_ports(spec: Spec) -> bool:  # upstream: shouldAllocateNodePorts
     return spec.get("type") == "NodePort" or bool(spec.get("allocateLoadBalancerNodePorts"))
 
 
-def _numbers(spec: Spec) -> set[int]:
+def _numbers(spec: Spec) -> set[int]:  # upstream: collectServiceNodePorts
     return {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
 
 
@@ -43,7 +46,7 @@ def _take(service: Obj, index: int, number: int, allocation: Allocation) -> None
         raise status.invalid("", "Service", service["metadata"].get("name") or "", report.errors)
 
 
-def allocate_ports(service: Obj, allocation: Allocation) -> None:
+def allocate_ports(service: Obj, allocation: Allocation) -> None:  # upstream: txnAllocNodePorts
     """On create. Ports with the same number (TCP and UDP 53) share one node port."""
     spec = service["spec"]
     if has_node_ports(spec):
@@ -52,7 +55,7 @@ def allocate_ports(service: Obj, allocation: Allocation) -> None:
         _allocate_health_check(spec, allocation)
 
 
-def _allocate_each(service: Obj, allocation: Allocation) -> None:
+def _allocate_each(service: Obj, allocation: Allocation) -> None:  # upstream: initNodePorts
     spec = service["spec"]
     shared: dict[int, int] = {}
     ports = spec.get("ports") or ()
@@ -72,7 +75,7 @@ def _allocate_each(service: Obj, allocation: Allocation) -> None:
             _take(service, index, port["nodePort"], allocation)
 
 
-def _allocate_health_check(spec: Spec, allocation: Allocation) -> None:
+def _allocate_health_check(spec: Spec, allocation: Allocation) -> None:  # upstream: allocHealthCheckNodePort
     asked = spec.get("healthCheckNodePort")
     if not asked:
         spec["healthCheckNodePort"] = _next(allocation)
@@ -82,7 +85,7 @@ def _allocate_health_check(spec: Spec, allocation: Allocation) -> None:
         raise status.internal(f"failed to allocate requested HealthCheck NodePort {asked}: {problem}")
 
 
-def keep_ports(spec: Spec, old: Spec) -> None:
+def keep_ports(spec: Spec, old: Spec) -> None:  # upstream: patchAllocatedValues
     """A client that does not know the node ports leaves them as they are, by the names of the ports."""
     if has_node_ports(spec) and has_node_ports(old):
         used = _numbers(spec) & _numbers(old)
@@ -95,8 +98,9 @@ def keep_ports(spec: Spec, old: Spec) -> None:
         spec["healthCheckNodePort"] = old.get("healthCheckNodePort") or 0
 
 
+# upstream: updateNodePorts, updateHealthCheckNodePort
 def update_ports(service: Obj, old: Spec, allocation: Allocation) -> None:
-    """On update: new numbers are allocated, old ones are free once nobody stores them."""
+    """On update: new numbers are allocated, old ones are free once no Service stores them."""
     spec = service["spec"]
     if has_node_ports(spec):
         known = _numbers(old)
@@ -113,8 +117,8 @@ def update_ports(service: Obj, old: Spec, allocation: Allocation) -> None:
         _allocate_health_check(spec, allocation)
 
 
-def _once(port: Spec, seen: set[tuple[str, int]]) -> None:
-    """On update the real server stumbles over a repeated node port before it can validate it."""
+def _once(port: Spec, seen: set[tuple[str, int]]) -> None:  # upstream: updateNodePorts
+    """On update the real server fails on a repeated node port before it validates."""
     key = (port.get("protocol") or "", port.get("nodePort") or 0)
     if key[1] and key in seen:
         raise status.plain_500(f"duplicate nodePort: {{{key[0]} {key[1]}}}")

@@ -1,4 +1,7 @@
-"""Service: its defaults, what is allocated and dropped as it changes, its warnings."""
+"""Service: its defaults, what is allocated and dropped as it changes, its warnings.
+
+Upstream: pkg/registry/core/service, pkg/apis/core/v1/defaults.go, pkg/api/service/warnings.go.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ Spec = dict[str, Any]
 # --- defaults
 
 
-def _defaults(service: Obj) -> None:
+def _defaults(service: Obj) -> None:  # upstream: SetDefaults_Service
     spec = section_of(service, "spec")
     fill(spec, {"sessionAffinity": "None", "type": "ClusterIP"})
     _default_affinity(spec)
@@ -61,7 +64,7 @@ def _defaults(service: Obj) -> None:
                 ingress["ipMode"] = "VIP"
 
 
-def _default_affinity(spec: Spec) -> None:
+def _default_affinity(spec: Spec) -> None:  # upstream: SetDefaults_Service
     if spec["sessionAffinity"] == "None":
         spec.pop("sessionAffinityConfig", None)
     elif spec["sessionAffinity"] == "ClientIP":
@@ -73,7 +76,7 @@ def _default_affinity(spec: Spec) -> None:
 # --- preparation
 
 
-def _prepare_create(service: Obj, context: Context) -> None:
+def _prepare_create(service: Obj, context: Context) -> None:  # upstream: REST.beginCreate, svcStrategy.PrepareForCreate
     """Allocation comes before validation, as in the real server."""
     spec = service["spec"]
     allocation = Allocation(service, context)
@@ -82,9 +85,10 @@ def _prepare_create(service: Obj, context: Context) -> None:
     allocate_ips(service, allocation)
     allocate_ports(service, allocation)
     service["status"] = {"loadBalancer": {}}
-    _no_inner_traffic(spec)
+    _drop_internal_traffic_policy(spec)
 
 
+# upstream: REST.beginUpdate, svcStrategy.PrepareForUpdate
 def _prepare_update(service: Obj, old: Obj, context: Context) -> None:
     spec, before = service["spec"], old["spec"]
     if needs_ip(spec) and needs_ip(before):
@@ -100,16 +104,16 @@ def _prepare_update(service: Obj, old: Obj, context: Context) -> None:
     update_ports(service, before, allocation)
     service["status"] = old.get("status") or {"loadBalancer": {}}
     _drop_for_type(service, before)
-    _no_inner_traffic(spec)
+    _drop_internal_traffic_policy(spec)
 
 
-def _no_inner_traffic(spec: Spec) -> None:
-    """The API never shows this field of a mere alias."""
+def _drop_internal_traffic_policy(spec: Spec) -> None:  # upstream: defaultOnReadInternalTrafficPolicy
+    """The API does not show this field of an ExternalName service."""
     if not needs_ip(spec):
         spec.pop("internalTrafficPolicy", None)
 
 
-def _drop_for_type(service: Obj, old: Spec) -> None:
+def _drop_for_type(service: Obj, old: Spec) -> None:  # upstream: dropTypeDependentFields
     """What only the old type could have is dropped, if the client just sent it back."""
     spec = service["spec"]
     if needs_ip(old) and not needs_ip(spec):
@@ -142,7 +146,7 @@ def _drop_same(spec: Spec, old: Spec, *names: str) -> None:
 # --- warnings, and the whole
 
 
-def _warnings(service: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+def _warnings(service: Obj, old: Obj | None, context: Context) -> Iterable[str]:  # upstream: GetWarningsForService
     spec = service["spec"]
     if HINTS in (service["metadata"].get("annotations") or {}):
         yield f"annotation {HINTS} is deprecated, please use {MODE} instead"
@@ -168,7 +172,7 @@ def _warnings(service: Obj, old: Obj | None, context: Context) -> Iterable[str]:
         yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
 
 
-def _ignored_when_headless(spec: Spec) -> Iterable[str]:
+def _ignored_when_headless(spec: Spec) -> Iterable[str]:  # upstream: GetWarningsForService
     if spec.get("loadBalancerIP"):
         yield "spec.loadBalancerIP is ignored for headless services"
     if spec.get("externalIPs"):
@@ -177,11 +181,11 @@ def _ignored_when_headless(spec: Spec) -> Iterable[str]:
         yield "spec.SessionAffinity is ignored for headless services"
 
 
-def _release(service: Obj, context: Context) -> None:
+def _release(service: Obj, context: Context) -> None:  # upstream: REST.afterDelete
     allocators_of(context).release(service)
 
 
-SERVICE = Strategy(
+SERVICE = Strategy(  # upstream: svcStrategy
     defaults=_defaults,
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,

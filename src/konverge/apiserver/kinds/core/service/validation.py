@@ -1,4 +1,4 @@
-"""The rules of a Service's spec and status."""
+"""The rules of a Service's spec and status. Upstream: pkg/apis/core/validation."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _DAY = 86400
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 
 
-def is_reachable(spec: Spec) -> bool:
+def is_reachable(spec: Spec) -> bool:  # upstream: ExternallyAccessible
     """From outside the cluster."""
     return has_node_ports(spec) or (spec.get("type") == "ClusterIP" and bool(spec.get("externalIPs")))
 
 
-def _topology_annotations(service: Obj, report: Report) -> None:
+def _topology_annotations(service: Obj, report: Report) -> None:  # upstream: validateService
     annotations = service["metadata"].get("annotations") or {}
     if MODE in annotations and HINTS in annotations and annotations[MODE] != annotations[HINTS]:
         detail = f"must match annotations[{HINTS}] when both are specified"
         report.invalid(f"metadata.annotations[{MODE}]", annotations[MODE], detail)
 
 
-def _type_rules(spec: Spec, report: Report) -> None:
+def _type_rules(spec: Spec, report: Report) -> None:  # upstream: validateService
     kind = spec.get("type")
     if not spec.get("ports") and not is_headless(spec) and kind != "ExternalName":
         report.required("spec.ports")
@@ -64,7 +64,7 @@ def _type_rules(spec: Spec, report: Report) -> None:
 _PROTOCOL = one_of_required("SCTP", "TCP", "UDP")
 
 
-def _ports(spec: Spec, report: Report) -> None:
+def _ports(spec: Spec, report: Report) -> None:  # upstream: validateServicePort
     ports, names = spec.get("ports") or (), set[str]()
     for index, port in enumerate(ports):
         place, name = f"spec.ports[{index}]", port.get("name") or ""
@@ -82,7 +82,7 @@ def _ports(spec: Spec, report: Report) -> None:
             qualified_name(port["appProtocol"], f"{place}.appProtocol", report)
 
 
-def _affinity(spec: Spec, report: Report) -> None:
+def _affinity(spec: Spec, report: Report) -> None:  # upstream: validateService, validateClientIPAffinityConfig
     kind, config, path = spec.get("sessionAffinity"), spec.get("sessionAffinityConfig"), "spec.sessionAffinityConfig"
     one_of_required("ClientIP", "None")(kind, "spec.sessionAffinity", report)
     if kind == "None" and config is not None:
@@ -96,7 +96,7 @@ def _affinity(spec: Spec, report: Report) -> None:
             report.invalid(f"{path}.clientIP.timeoutSeconds", seconds, detail)
 
 
-def _external_ips(spec: Spec, old: Spec, report: Report) -> None:
+def _external_ips(spec: Spec, old: Spec, report: Report) -> None:  # upstream: validateService
     before = old.get("externalIPs") or ()
     for index, ip in enumerate(spec.get("externalIPs") or ()):
         place = f"spec.externalIPs[{index}]"
@@ -104,7 +104,7 @@ def _external_ips(spec: Spec, old: Spec, report: Report) -> None:
             endpoint_ip(ip, place, report)
 
 
-def _node_ports(spec: Spec, report: Report) -> None:
+def _node_ports(spec: Spec, report: Report) -> None:  # upstream: validateService
     ports = spec.get("ports") or ()
     if spec.get("type") == "ClusterIP":
         for index, port in enumerate(ports):
@@ -125,7 +125,7 @@ def _node_ports(spec: Spec, report: Report) -> None:
         inside.add(key)
 
 
-def _source_ranges(service: Obj, old: Obj | None, report: Report) -> None:
+def _source_ranges(service: Obj, old: Obj | None, report: Report) -> None:  # upstream: validateService
     spec, path = service["spec"], "spec.LoadBalancerSourceRanges"
     annotations = service["metadata"].get("annotations") or {}
     balanced = spec.get("type") == "LoadBalancer"
@@ -141,7 +141,7 @@ def _source_ranges(service: Obj, old: Obj | None, report: Report) -> None:
         _annotated_ranges(annotations[_RANGES], old, balanced, report)
 
 
-def _annotated_ranges(text: str, old: Obj | None, balanced: bool, report: Report) -> None:
+def _annotated_ranges(text: str, old: Obj | None, balanced: bool, report: Report) -> None:  # upstream: validateService
     path = f"metadata.annotations[{_RANGES}]"
     if not balanced:
         report.forbidden(path, _ONLY_BALANCED)
@@ -151,7 +151,7 @@ def _annotated_ranges(text: str, old: Obj | None, balanced: bool, report: Report
         cidr_legacy(part.strip(), path, report)
 
 
-def _balancing(spec: Spec, report: Report) -> None:
+def _balancing(spec: Spec, report: Report) -> None:  # upstream: validateService
     balanced = spec.get("type") == "LoadBalancer"
     if spec.get("allocateLoadBalancerNodePorts") is not None and not balanced:
         report.forbidden("spec.allocateLoadBalancerNodePorts", _ONLY_BALANCED)
@@ -160,7 +160,7 @@ def _balancing(spec: Spec, report: Report) -> None:
     _balancer_class(spec, report)
 
 
-def _balancer_class(spec: Spec, report: Report) -> None:
+def _balancer_class(spec: Spec, report: Report) -> None:  # upstream: validateLoadBalancerClassField
     name, path = spec.get("loadBalancerClass"), "spec.loadBalancerClass"
     if name is None:
         return
@@ -170,6 +170,7 @@ def _balancer_class(spec: Spec, report: Report) -> None:
         report.forbidden(path, _ONLY_BALANCED)
 
 
+# upstream: validateServiceExternalTrafficPolicy, validateServiceInternalTrafficFieldsValue
 def _traffic(spec: Spec, report: Report) -> None:
     policy, path = spec.get("externalTrafficPolicy") or "", "spec.externalTrafficPolicy"
     if is_reachable(spec):
@@ -196,7 +197,7 @@ def _traffic(spec: Spec, report: Report) -> None:
         one_of(*known)(distribution, "spec.trafficDistribution", report)
 
 
-def _check(service: Obj, old: Obj | None, report: Report) -> None:
+def _check(service: Obj, old: Obj | None, report: Report) -> None:  # upstream: validateService
     spec, before = service["spec"], (old or {}).get("spec") or {}
     _topology_annotations(service, report)
     _type_rules(spec, report)
@@ -212,13 +213,13 @@ def _check(service: Obj, old: Obj | None, report: Report) -> None:
     _traffic(spec, report)
 
 
-def validate_create(service: Obj, context: Context) -> list[FieldError]:
+def validate_create(service: Obj, context: Context) -> list[FieldError]:  # upstream: ValidateServiceCreate
     report = Report(context)
     _check(service, None, report)
     return report.errors
 
 
-def changes(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def changes(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateServiceUpdate
     spec, before = new["spec"], old["spec"]
     ips_kept(new, old, path, report)
     chosen = spec.get("loadBalancerClass")
@@ -232,7 +233,7 @@ def changes(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return True
 
 
-def _ingress(value: Any, path: str, report: Report) -> bool:
+def _ingress(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateLoadBalancerStatus
     ip, mode, place = value.get("ip"), value.get("ipMode"), f"{path}.ipMode"
     if ip and mode is None:
         report.required(place, "must be specified when `ip` is set")
@@ -248,6 +249,7 @@ def _ingress(value: Any, path: str, report: Report) -> bool:
     return True
 
 
+# upstream: ValidateLoadBalancerStatus
 def load_balancer_status(status: Spec, old: Spec, path: str, report: Report) -> None:
     """The ingress points of a load balancer; addresses that were stored stay valid."""
     stored = {entry.get("ip") for entry in old.get("ingress") or ()}
@@ -258,7 +260,7 @@ def load_balancer_status(status: Spec, old: Spec, path: str, report: Report) -> 
         _ingress(entry, place, report)
 
 
-def status_changes(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def status_changes(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateServiceStatusUpdate
     balancer, place = new["status"].get("loadBalancer") or {}, "status.loadBalancer"
     if new["spec"].get("type") != "LoadBalancer" and balancer.get("ingress"):
         return report.forbidden(f"{place}.ingress", "may only be used when `spec.type` is 'LoadBalancer'")

@@ -1,4 +1,7 @@
-"""PersistentVolumeClaim."""
+"""PersistentVolumeClaim.
+
+Upstream: pkg/registry/core/persistentvolumeclaim/strategy.go, pkg/apis/core/validation, pkg/api/persistentvolumeclaim.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOnce
 VOLUME_MODES = ("Block", "Filesystem")
 
 
-def access_modes(value: Any, path: str, report: Report) -> bool:
+def access_modes(value: Any, path: str, report: Report) -> bool:  # upstream: ValidatePersistentVolumeClaimSpec
     """Known modes; ReadWriteOncePod stands alone."""
     for mode in value:
         if mode not in ACCESS_MODES:
@@ -43,7 +46,7 @@ def access_modes(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _storage_request(value: Any, path: str, report: Report) -> bool:
+def _storage_request(value: Any, path: str, report: Report) -> bool:  # upstream: ValidatePersistentVolumeClaimSpec
     requests = (value.get("resources") or {}).get("requests") or {}
     place = f"{path}.resources[storage]"
     if "storage" not in requests:
@@ -52,7 +55,7 @@ def _storage_request(value: Any, path: str, report: Report) -> bool:
     return quantity_positive(amount, place, report) and resource_amount("storage", amount, place, report)
 
 
-def _group_of(value: Any, path: str, report: Report) -> bool:
+def _group_of(value: Any, path: str, report: Report) -> bool:  # upstream: validateDataSource, validateDataSourceRef
     group, kind = value.get("apiGroup") or "", value.get("kind") or ""
     if not group and kind != "PersistentVolumeClaim":
         report.invalid(path, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
@@ -62,7 +65,7 @@ def _group_of(value: Any, path: str, report: Report) -> bool:
 _SOURCE = (field("name", required_saying("")), field("kind", required_saying("")), _group_of)
 
 
-def _sources_agree(value: Any, path: str, report: Report) -> bool:
+def _sources_agree(value: Any, path: str, report: Report) -> bool:  # upstream: isDataSourceEqualDataSourceRef
     source, reference = value.get("dataSource"), value.get("dataSourceRef")
     if source is None or reference is None:
         return True
@@ -73,7 +76,7 @@ def _sources_agree(value: Any, path: str, report: Report) -> bool:
     return matches or report.invalid(path, {}, "must match dataSourceRef")
 
 
-claim_spec = struct(
+claim_spec = struct(  # upstream: ValidatePersistentVolumeClaimSpec
     field("accessModes", required_saying("at least 1 access mode is required")),
     field("selector", label_selector),
     field("accessModes", access_modes),
@@ -99,15 +102,16 @@ _RESIZE = (
 Spec = dict[str, Any]
 
 
-def _defaults(claim: Obj) -> None:
+def _defaults(claim: Obj) -> None:  # upstream: SetDefaults_PersistentVolumeClaim
     default_claim_spec(section_of(claim, "spec"))
     status = section_of(claim, "status")
     fill(status, {"phase": "Pending"})
     default_resource_list(status.get("capacity"))
 
 
+# upstream: EnforceDataSourceBackwardsCompatibility, NormalizeDataSources
 def _normalise_sources(spec: Spec, old: Spec | None) -> None:
-    """dataSource is the old, dataSourceRef the new way to say what a volume is made from."""
+    """dataSource is the old, dataSourceRef the new way to name what a volume is filled from."""
     in_use = old is not None and (old.get("dataSource") is not None or old.get("dataSourceRef") is not None)
     reference = spec.get("dataSourceRef")
     if reference is not None and reference.get("namespace") and (old is None or old.get("dataSourceRef") is None):
@@ -125,18 +129,19 @@ def _normalise_sources(spec: Spec, old: Spec | None) -> None:
             spec["dataSource"]["apiGroup"] = reference["apiGroup"]
 
 
-def _is_claim_or_snapshot(source: Spec | None) -> bool:
+def _is_claim_or_snapshot(source: Spec | None) -> bool:  # upstream: dataSourceIsPvcOrSnapshot
     if source is None:
         return False
     group, kind = source.get("apiGroup") or "", source.get("kind")
     return (group, kind) in (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
 
 
-def _prepare_create(claim: Obj, context: Context) -> None:
+def _prepare_create(claim: Obj, context: Context) -> None:  # upstream: persistentvolumeclaimStrategy.PrepareForCreate
     claim["status"] = {"phase": "Pending"}
     _normalise_sources(claim["spec"], None)
 
 
+# upstream: persistentvolumeclaimStrategy.PrepareForUpdate
 def _prepare_update(claim: Obj, old: Obj, context: Context) -> None:
     claim["status"] = old["status"]
     _normalise_sources(claim["spec"], old["spec"])
@@ -154,7 +159,7 @@ def _storage(claim: Obj) -> Any:
     return ((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage")
 
 
-def _class_moved(new: Obj, old: Obj) -> bool:
+def _class_moved(new: Obj, old: Obj) -> bool:  # upstream: validateStorageClassUpgradeFromAnnotation
     """The class may move from the annotation to the field, if it stays the same."""
     before, after = _annotation(old), _annotation(new)
     wanted = new["spec"].get("storageClassName")
@@ -163,6 +168,7 @@ def _class_moved(new: Obj, old: Obj) -> bool:
     return bool(wanted == before and (after is None or after == before))
 
 
+# upstream: ValidatePersistentVolumeClaimUpdate
 def _unchanged_spec(new: Obj, old: Obj, path: str, report: Report) -> bool:
     spec, before = dict(new["spec"]), dict(old["spec"])
     if not before.get("volumeName") and spec.get("volumeName"):
@@ -182,6 +188,7 @@ def _unchanged_spec(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return _sizes_and_classes(new, old, report)
 
 
+# upstream: validateStorageClassUpgradeFromNil
 def _class_kept(new: Obj, old: Obj, spec: Spec, before: Spec, report: Report) -> None:
     after, annotated = _annotation(new) or "", _annotation(old)
     if after != (annotated or ""):
@@ -191,7 +198,7 @@ def _class_kept(new: Obj, old: Obj, spec: Spec, before: Spec, report: Report) ->
         spec.pop("storageClassName", None)
 
 
-def _bound_may_grow(spec: Spec, before: Spec) -> None:
+def _bound_may_grow(spec: Spec, before: Spec) -> None:  # upstream: ValidatePersistentVolumeClaimUpdate
     requests = (spec.get("resources") or {}).get("requests")
     if requests:
         was = ((before.get("resources") or {}).get("requests") or {}).get("storage", "0")
@@ -202,7 +209,7 @@ def _bound_may_grow(spec: Spec, before: Spec) -> None:
         spec.pop("volumeAttributesClassName", None)
 
 
-def _sizes_and_classes(new: Obj, old: Obj, report: Report) -> bool:
+def _sizes_and_classes(new: Obj, old: Obj, report: Report) -> bool:  # upstream: ValidatePersistentVolumeClaimUpdate
     granted = (old["status"].get("capacity") or {}).get("storage")
     if amount(_storage(new)) < amount(_storage(old)) and amount(_storage(new)) <= amount(granted):
         detail = "field can not be less than status.capacity"
@@ -220,18 +227,19 @@ def _sizes_and_classes(new: Obj, old: Obj, report: Report) -> bool:
     return report.forbidden(path, detail)
 
 
-def basic_amount(value: Any, path: str, report: Report) -> bool:
-    """Not below nothing, in whole units."""
+def basic_amount(value: Any, path: str, report: Report) -> bool:  # upstream: validateBasicResource
+    """Not negative, in whole units."""
     units = -(-amount(value) // NANO)
     return units >= 0 or report.invalid(path, units, "must be a valid resource quantity")
 
 
-def _resource_key(name: str, path: str, report: Report) -> bool:
+def _resource_key(name: str, path: str, report: Report) -> bool:  # upstream: validatePersistentVolumeClaimResourceKey
     if not qualified_name(name, path, report):
         return False
     return not is_native(name) or name == "storage" or report.not_supported(path, name, ("storage",))
 
 
+# upstream: ValidatePersistentVolumeClaimStatusUpdate
 def _status(new: Obj, old: Obj, path: str, report: Report) -> bool:
     status = new["status"]
     if not new["spec"].get("accessModes"):
@@ -249,6 +257,7 @@ def _status(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return True
 
 
+# upstream: GetWarningsForPersistentVolumeClaim
 def _warnings(claim: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     if _annotation(claim) is not None:
         detail = 'deprecated since v1.8; use "storageClassName" attribute instead'
@@ -256,7 +265,7 @@ def _warnings(claim: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     yield from claim_spec_warnings(claim["spec"], "spec")
 
 
-PERSISTENT_VOLUME_CLAIM = Strategy(
+PERSISTENT_VOLUME_CLAIM = Strategy(  # upstream: persistentvolumeclaimStrategy
     defaults=_defaults,
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,

@@ -1,4 +1,7 @@
-"""PersistentVolume."""
+"""PersistentVolume.
+
+Upstream: pkg/registry/core/persistentvolume/strategy.go, pkg/apis/core/validation, pkg/api/persistentvolume.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ MOUNT_OPTIONS = "volume.beta.kubernetes.io/mount-options"
 RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
 
 
-def _iscsi(value: Any, path: str, report: Report) -> bool:
+def _iscsi(value: Any, path: str, report: Report) -> bool:  # upstream: validateISCSIPersistentVolumeSource
     portal, name = value.get("targetPortal") or "", report.scope or ""
     if value.get("initiatorName") is not None and len(f"{name}:{portal}") > 64:
         report.invalid(f"{path}.targetportal", portal, sources.LONG_INITIATOR)
@@ -49,6 +52,7 @@ def _iscsi(value: Any, path: str, report: Report) -> bool:
     return bool(named) or report.required(f"{path}.secretRef.name")
 
 
+# upstream: validateGlusterfsPersistentVolumeSource
 def _endpoints_namespace(value: Any, path: str, report: Report) -> bool:
     name, place = value.get("endpointsNamespace"), f"{path}.endpointsNamespace"
     if name is None:
@@ -61,15 +65,16 @@ def _endpoints_namespace(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _azure_namespace(value: Any, path: str, report: Report) -> bool:
+def _azure_namespace(value: Any, path: str, report: Report) -> bool:  # upstream: validateAzureFilePV
     fine = value.get("secretNamespace") is None or value["secretNamespace"]
     return bool(fine) or report.required(f"{path}.secretNamespace")
 
 
 _full_secret = field("secretRef", struct(*needs("name", "namespace")))
+# upstream: validatePVSecretReference
 _reference = struct(field("name", required, dns_subdomain), field("namespace", required, dns_label))
 
-SOURCES: dict[str, Rule] = {
+SOURCES: dict[str, Rule] = {  # upstream: ValidatePersistentVolumeSpec
     "hostPath": sources.POD_SOURCES["hostPath"],
     "gcePersistentDisk": sources.gce_disk,
     "awsElasticBlockStore": sources.aws_disk,
@@ -117,11 +122,11 @@ _WITH_MOUNT_OPTIONS = (
 )
 _MISSPELT = {"cephfs": "cephFS"}
 _NEVER_TOO_MANY = frozenset({"flexVolume"})
-"""The real server counts these, and forgets to ask whether there was another source before."""
+"""The real server does not check these for another source."""
 _CHECKED_AS = {"gcePersistentDisk": "persistentDisk"}
 
 
-def _defaults(volume: Obj) -> None:
+def _defaults(volume: Obj) -> None:  # upstream: SetDefaults_PersistentVolume
     spec = section_of(volume, "spec")
     fill(section_of(volume, "status"), {"phase": "Pending"})
     fill(spec, {"persistentVolumeReclaimPolicy": "Retain"})
@@ -133,10 +138,11 @@ def _defaults(volume: Obj) -> None:
             VOLUME_SOURCES[name](spec[name])
 
 
-def _prepare_create(volume: Obj, context: Context) -> None:
+def _prepare_create(volume: Obj, context: Context) -> None:  # upstream: persistentvolumeStrategy.PrepareForCreate
     volume["status"] = {"phase": "Pending", "lastPhaseTransitionTime": timestamp()}
 
 
+# upstream: persistentvolumeStatusStrategy.PrepareForUpdate
 def _prepare_status(volume: Obj, old: Obj, context: Context) -> None:
     status, before = volume["status"], old["status"]
     changed, stamp = status.get("lastPhaseTransitionTime"), before.get("lastPhaseTransitionTime")
@@ -147,7 +153,7 @@ def _prepare_status(volume: Obj, old: Obj, context: Context) -> None:
         status["lastPhaseTransitionTime"] = stamp
 
 
-def _capacity(value: Any, path: str, report: Report) -> bool:
+def _capacity(value: Any, path: str, report: Report) -> bool:  # upstream: ValidatePersistentVolumeSpec
     capacity, place = value.get("capacity") or {}, f"{path}.capacity"
     if not capacity:
         report.required(place)
@@ -159,14 +165,14 @@ def _capacity(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _affinity(value: Any, path: str, report: Report) -> bool:
+def _affinity(value: Any, path: str, report: Report) -> bool:  # upstream: validateVolumeNodeAffinity
     wanted = value.get("required")
     if wanted is None:
         return report.required(f"{path}.required", "must specify required node constraints")
     return node_selector(wanted, f"{path}.required", report)
 
 
-def _source(spec: Any, path: str, report: Report) -> bool:
+def _source(spec: Any, path: str, report: Report) -> bool:  # upstream: ValidatePersistentVolumeSpec
     kind = ""
     for name, rule in SOURCES.items():
         if spec.get(name) is None:
@@ -187,7 +193,7 @@ def _source(spec: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _attributes_class(spec: Any, path: str, report: Report) -> bool:
+def _attributes_class(spec: Any, path: str, report: Report) -> bool:  # upstream: ValidatePersistentVolumeSpec
     name, place = spec.get("volumeAttributesClassName"), f"{path}.volumeAttributesClassName"
     if name is None:
         return True
@@ -199,7 +205,7 @@ def _attributes_class(spec: Any, path: str, report: Report) -> bool:
     return has_driver or report.required(f"{path}.csi", "has to be specified when using volumeAttributesClassName")
 
 
-_SPEC = section(
+_SPEC = section(  # upstream: ValidatePersistentVolumeSpec
     "spec",
     field("accessModes", required),
     field("accessModes", access_modes),
@@ -213,7 +219,9 @@ _SPEC = section(
 )
 
 
-def _mount_options(volume: Any, path: str, report: Report) -> bool:
+def _mount_options(
+    volume: Any, path: str, report: Report
+) -> bool:  # upstream: ValidatePersistentVolume (pkg/volume/validation)
     if MOUNT_OPTIONS not in (volume["metadata"].get("annotations") or {}):
         return True
     if any(volume["spec"].get(name) is not None for name in _WITH_MOUNT_OPTIONS):
@@ -231,7 +239,7 @@ def _volume_name(volume: Any, path: str, report: Report) -> bool:
 _VOLUME = (_volume_name, _SPEC, _mount_options)
 
 
-def _same_source(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def _same_source(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidatePersistentVolumeUpdate
     now = {name: new["spec"][name] for name in SOURCES if new["spec"].get(name) is not None}
     before = {name: old["spec"][name] for name in SOURCES if old["spec"].get(name) is not None}
     csi, was = now.get("csi"), before.get("csi")
@@ -253,7 +261,7 @@ _STABLE_LABELS = {
 }
 
 
-def _only_renamed(new: Any, old: Any) -> bool:
+def _only_renamed(new: Any, old: Any) -> bool:  # upstream: validatePvNodeAffinity
     """Equal, but for labels that left beta."""
     if isinstance(new, dict) and isinstance(old, dict) and "operator" in old:
         renamed = _STABLE_LABELS.get(old.get("key", ""), "") == new.get("key", "")
@@ -265,7 +273,7 @@ def _only_renamed(new: Any, old: Any) -> bool:
     return bool(new == old)
 
 
-def _rest_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def _rest_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidatePersistentVolumeUpdate
     spec, before = new["spec"], old["spec"]
     if spec.get("volumeMode") != before.get("volumeMode"):
         report.invalid("volumeMode", spec.get("volumeMode"), IMMUTABLE)
@@ -279,6 +287,7 @@ def _rest_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return True
 
 
+# upstream: warningsForPersistentVolumeSpecAndMeta
 def _warnings(volume: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     annotations, spec = volume["metadata"].get("annotations") or {}, volume["spec"]
     deprecated = {CLASS_ANNOTATION: ("v1.8", "storageClassName"), MOUNT_OPTIONS: ("v1.31", "mountOptions")}
@@ -295,7 +304,7 @@ def _warnings(volume: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     yield from persistent_volume_warnings(spec)
 
 
-PERSISTENT_VOLUME = Strategy(
+PERSISTENT_VOLUME = Strategy(  # upstream: persistentvolumeStrategy
     defaults=_defaults,
     prepare_create=_prepare_create,
     prepare_update=status_kept,

@@ -1,5 +1,8 @@
 """Volumes of files that the API makes: keys of Secrets and ConfigMaps, the downward API, tokens, and all of them
-projected into one."""
+projected into one.
+
+Upstream: pkg/apis/core/validation.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +26,14 @@ FILE_MODE = within(0, 0o777, "must be a number between 0 and 0777 (octal), both 
 KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
 _DAY = 24 * 3600
 
+# upstream: validateKeyToPath
 KEY = struct(field("key", required), field("path", required), field("path", local_path), field("mode", FILE_MODE))
 KEYS = items(KEY)
 
 _FIELD_OF_VOLUME = field_reference(VOLUME_FIELDS)
 
 
-def _downward_file(value: Any, path: str, report: Report) -> None:
+def _downward_file(value: Any, path: str, report: Report) -> None:  # upstream: validateDownwardAPIVolumeFile
     if not value.get("path"):
         report.required(f"{path}.path")
     else:
@@ -47,7 +51,7 @@ def _downward_file(value: Any, path: str, report: Report) -> None:
         FILE_MODE(value["mode"], f"{path}.mode", report)
 
 
-def downward_files(value: Any, path: str, report: Report) -> bool:
+def downward_files(value: Any, path: str, report: Report) -> bool:  # upstream: validateDownwardAPIVolumeSource
     """The files of a downward API volume; the API reports them without their index."""
     for file in value.get("items") or ():
         _downward_file(file, path, report)
@@ -66,7 +70,7 @@ class _Paths:
         self._taken.add(name)
 
 
-def _keys(source: Any, path: str, report: Report, paths: _Paths) -> None:
+def _keys(source: Any, path: str, report: Report, paths: _Paths) -> None:  # upstream: validateProjectionSources
     if not source.get("name"):
         report.required(f"{path}.name")
     for index, key in enumerate(source.get("items") or ()):
@@ -75,14 +79,14 @@ def _keys(source: Any, path: str, report: Report, paths: _Paths) -> None:
             paths.take(key["path"], source.get("name") or "")
 
 
-def _downward(source: Any, path: str, report: Report, paths: _Paths) -> None:
+def _downward(source: Any, path: str, report: Report, paths: _Paths) -> None:  # upstream: validateProjectionSources
     for file in source.get("items") or ():
         _downward_file(file, path, report)
         if file.get("path"):
             paths.take(file["path"], file["path"])
 
 
-def _token(source: Any, path: str, report: Report, paths: _Paths) -> None:
+def _token(source: Any, path: str, report: Report, paths: _Paths) -> None:  # upstream: validateProjectionSources
     seconds, place = source.get("expirationSeconds"), f"{path}.expirationSeconds"
     if seconds is None:
         report.required(place)
@@ -98,7 +102,7 @@ def _token(source: Any, path: str, report: Report, paths: _Paths) -> None:
         local_path(source["path"], f"{volume}.path", report)
 
 
-def _trust_bundle(source: Any, path: str, report: Report, paths: _Paths) -> None:
+def _trust_bundle(source: Any, path: str, report: Report, paths: _Paths) -> None:  # upstream: validateProjectionSources
     name, signer = source.get("name"), source.get("signerName")
     if name is not None and signer is not None:
         shown = internal("core.ClusterTrustBundleProjection", source)
@@ -119,7 +123,7 @@ def _trust_bundle(source: Any, path: str, report: Report, paths: _Paths) -> None
     paths.take(target, target)
 
 
-def _named_bundle(source: Any, name: str, path: str, report: Report) -> None:
+def _named_bundle(source: Any, name: str, path: str, report: Report) -> None:  # upstream: validateProjectionSources
     if not name:
         report.required(f"{path}.name", "must be a valid object name")
     signer = name.rpartition(":")[0].replace(":", "/")
@@ -130,7 +134,7 @@ def _named_bundle(source: Any, name: str, path: str, report: Report) -> None:
         report.invalid(f"{path}.labelSelector", source["labelSelector"], message)
 
 
-def _certificate(source: Any, path: str, report: Report, paths: _Paths) -> None:
+def _certificate(source: Any, path: str, report: Report, paths: _Paths) -> None:  # upstream: validateProjectionSources
     signer = source.get("signerName") or ""
     signer_name(signer, f"{path}.signerName", report)
     if source.get("userAnnotations"):
@@ -146,6 +150,7 @@ def _certificate(source: Any, path: str, report: Report, paths: _Paths) -> None:
         report.required(path, "specify at least one of credentialBundlePath, keyPath, and certificateChainPath")
 
 
+# upstream: validateProjectionSources
 def _expiration(seconds: int | None, signer: str, path: str, report: Report) -> None:
     if seconds is None:
         return
@@ -156,7 +161,7 @@ def _expiration(seconds: int | None, signer: str, path: str, report: Report) -> 
         report.invalid(path, seconds, f"if provided, maxExpirationSeconds must be <= {limit}")
 
 
-def _user_annotations(value: dict[str, str], path: str, report: Report) -> None:
+def _user_annotations(value: dict[str, str], path: str, report: Report) -> None:  # upstream: ValidateUserAnnotations
     for key in sorted(value):
         name = key.lower()
         errors = qualified_name_errors(name)
@@ -178,7 +183,7 @@ _SOURCES = {
 }
 
 
-def projected(value: Any, path: str, report: Report) -> bool:
+def projected(value: Any, path: str, report: Report) -> bool:  # upstream: validateProjectionSources
     """The sources of a projected volume; no two of them may write the same path."""
     paths = _Paths(path, report)
     for index, source in enumerate(value.get("sources") or ()):

@@ -2,6 +2,8 @@
 
 `POD_SOURCES` is a table from the kind of volume to its rules, in the order in which the API looks at them: the first
 one that is set is checked, any further one is refused.
+
+Upstream: pkg/apis/core/validation.
 """
 
 from __future__ import annotations
@@ -57,13 +59,13 @@ def needs(*names: str) -> tuple[Field, ...]:
     return tuple(field(name, required) for name in names)
 
 
-def _empty_dir(value: Any, path: str, report: Report) -> bool:
+def _empty_dir(value: Any, path: str, report: Report) -> bool:  # upstream: validateVolumeSource
     if value.get("sizeLimit") is not None and amount(value["sizeLimit"]) < 0:
         return report.forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
     return True
 
 
-def _host_path(value: Any, path: str, report: Report) -> bool:
+def _host_path(value: Any, path: str, report: Report) -> bool:  # upstream: validateHostPathVolumeSource
     if not value.get("path"):
         return report.required(f"{path}.path")
     no_backsteps(value["path"], f"{path}.path", report)
@@ -79,7 +81,7 @@ def _iscsi_name(value: str, path: str, report: Report, detail: str) -> None:
         report.invalid(path, value, "must be valid format")
 
 
-def iscsi(start_detail: str) -> Rule:
+def iscsi(start_detail: str) -> Rule:  # upstream: validateISCSIVolumeSource
     """iSCSI; volumes and persistent volumes have different messages for one error."""
 
     def check(value: Any, path: str, report: Report) -> bool:
@@ -99,7 +101,7 @@ def iscsi(start_detail: str) -> Rule:
     return check
 
 
-def fibre_channel(value: Any, path: str, report: Report) -> bool:
+def fibre_channel(value: Any, path: str, report: Report) -> bool:  # upstream: validateFCVolumeSource
     names, ids, place = value.get("targetWWNs"), value.get("wwids"), f"{path}.targetWWNs"
     if not names and not ids:
         report.required(place, "must specify either targetWWNs or wwids, but not both")
@@ -112,11 +114,11 @@ def fibre_channel(value: Any, path: str, report: Report) -> bool:
     return within(0, 255)(value["lun"], f"{path}.lun", report)
 
 
-def _nfs_path(value: Any, path: str, report: Report) -> bool:
+def _nfs_path(value: Any, path: str, report: Report) -> bool:  # upstream: validateNFSVolumeSource
     return absolute(value.get("path") or "", f"{path}.path", report)
 
 
-def flocker(value: Any, path: str, report: Report) -> bool:
+def flocker(value: Any, path: str, report: Report) -> bool:  # upstream: validateFlockerVolumeSource
     name, uid = value.get("datasetName") or "", value.get("datasetUUID")
     if not name and not uid:
         report.required(path, "one of datasetName and datasetUUID is required")
@@ -125,7 +127,7 @@ def flocker(value: Any, path: str, report: Report) -> bool:
     return "/" not in name or report.invalid(f"{path}.datasetName", name, "must not contain '/'")
 
 
-def quobyte(value: Any, path: str, report: Report) -> bool:
+def quobyte(value: Any, path: str, report: Report) -> bool:  # upstream: validateQuobyteVolumeSource
     detail = "must be a host:port pair or multiple pairs separated by commas"
     registry = value.get("registry") or ""
     if not registry:
@@ -139,7 +141,7 @@ def quobyte(value: Any, path: str, report: Report) -> bool:
     return bool(value.get("volume")) or report.required(f"{path}.volume")
 
 
-def _flex_options(value: Any, path: str, report: Report) -> bool:
+def _flex_options(value: Any, path: str, report: Report) -> bool:  # upstream: validateFlexVolumeSource
     for key in sorted(value.get("options") or ()):
         domain = "." + key.split("/", 1)[0].lower()
         if domain.endswith((".kubernetes.io", ".k8s.io")):
@@ -147,7 +149,7 @@ def _flex_options(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _azure_uri(value: Any, path: str, report: Report) -> bool:
+def _azure_uri(value: Any, path: str, report: Report) -> bool:  # upstream: validateAzureDisk
     kind, uri, place = value.get("kind"), value.get("diskURI") or "", f"{path}.diskURI"
     if kind == "Managed" and not uri.startswith("/subscriptions/"):
         form = ("/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}",)
@@ -158,7 +160,7 @@ def _azure_uri(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def csi_driver_name(value: Any, path: str, report: Report) -> bool:
+def csi_driver_name(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateCSIDriverName
     """A DNS subdomain in any case, of at most 63 characters."""
     if len(value) > 63:
         report.too_long(path, 63)
@@ -168,7 +170,7 @@ def csi_driver_name(value: Any, path: str, report: Report) -> bool:
     return not errors
 
 
-def _csi_secret(value: Any, path: str, report: Report) -> bool:
+def _csi_secret(value: Any, path: str, report: Report) -> bool:  # upstream: validateCSIVolumeSource
     reference = value.get("nodePublishSecretRef")
     if reference is None:
         return True
@@ -177,37 +179,40 @@ def _csi_secret(value: Any, path: str, report: Report) -> bool:
     return dns_subdomain(reference["name"], f"{path}.name", report)
 
 
+# upstream: ValidatePersistentVolumeClaimTemplate
 claim_template = struct(TEMPLATE_METADATA, section("spec", claim_spec))
 _partition = within(0, 255, inclusive(1, 255))
 _volume_id = struct(*needs("volumeID"))
-pull_policy = one_of_required("Always", "IfNotPresent", "Never")
+pull_policy = one_of_required("Always", "IfNotPresent", "Never")  # upstream: validatePullPolicy
 _secret_name = field("secretRef", struct(*needs("name")))
 
+# upstream: validateGCEPersistentDiskVolumeSource
 gce_disk = struct(field("pdName", required), field("partition", _partition))
+# upstream: validateAWSElasticBlockStoreVolumeSource
 aws_disk = struct(field("volumeID", required), field("partition", _partition))
-nfs = struct(*needs("server", "path"), _nfs_path)
-rbd = struct(*needs("monitors", "image"))
-cinder = struct(field("volumeID", required), _secret_name)
-ceph = struct(*needs("monitors"))
-flex = struct(field("driver", required), _flex_options)
-azure_file = struct(*needs("secretName", "shareName"))
-azure_disk = struct(
+nfs = struct(*needs("server", "path"), _nfs_path)  # upstream: validateNFSVolumeSource
+rbd = struct(*needs("monitors", "image"))  # upstream: validateRBDVolumeSource
+cinder = struct(field("volumeID", required), _secret_name)  # upstream: validateCinderVolumeSource
+ceph = struct(*needs("monitors"))  # upstream: validateCephFSVolumeSource
+flex = struct(field("driver", required), _flex_options)  # upstream: validateFlexVolumeSource
+azure_file = struct(*needs("secretName", "shareName"))  # upstream: validateAzureFile
+azure_disk = struct(  # upstream: validateAzureDisk
     *needs("diskName", "diskURI"),
     given("cachingMode", one_of("None", "ReadOnly", "ReadWrite")),
     given("kind", one_of("Dedicated", "Managed", "Shared")),
     _azure_uri,
 )
-vsphere = struct(*needs("volumePath"))
-photon = struct(*needs("pdID"))
-portworx = _volume_id
-scale_io = struct(*needs("gateway", "system", "volumeName"))
-storage_os = struct(
+vsphere = struct(*needs("volumePath"))  # upstream: validateVsphereVolumeSource
+photon = struct(*needs("pdID"))  # upstream: validatePhotonPersistentDiskVolumeSource
+portworx = _volume_id  # upstream: validatePortworxVolumeSource
+scale_io = struct(*needs("gateway", "system", "volumeName"))  # upstream: validateScaleIOVolumeSource
+storage_os = struct(  # upstream: validateStorageOSVolumeSource
     field("volumeName", required, dns_label),
     field("volumeNamespace", dns_label),
     _secret_name,
 )
 
-POD_SOURCES: dict[str, Rule] = {
+POD_SOURCES: dict[str, Rule] = {  # upstream: validateVolumeSource
     "emptyDir": _empty_dir,
     "hostPath": _host_path,
     "gitRepo": struct(field("repository", required), field("directory", descending)),
@@ -247,7 +252,7 @@ LONG_INITIATOR = (
 )
 
 
-def _volume_source(volume: Any, path: str, report: Report) -> None:
+def _volume_source(volume: Any, path: str, report: Report) -> None:  # upstream: validateVolumeSource
     given = False
     for name, rule in POD_SOURCES.items():
         source = volume.get(name)
@@ -267,13 +272,13 @@ def _volume_source(volume: Any, path: str, report: Report) -> None:
         report.required(path, "must specify a volume type")
 
 
-def _iscsi_initiator(volume: Any, source: Any, path: str, report: Report) -> None:
+def _iscsi_initiator(volume: Any, source: Any, path: str, report: Report) -> None:  # upstream: validateVolumeSource
     name = volume.get("name") or ""
     if source.get("initiatorName") is not None and len(f"{name}:{source.get('targetPortal') or ''}") > 64:
         report.invalid(f"{path}.name", name, LONG_INITIATOR)
 
 
-def _claim_name(volume: Any, path: str, report: Report) -> None:
+def _claim_name(volume: Any, path: str, report: Report) -> None:  # upstream: validateVolumeSource
     pod, name = report.scope.name, volume.get("name")
     if pod and name:
         claim = f"{pod}-{name}"
@@ -284,7 +289,7 @@ def _claim_name(volume: Any, path: str, report: Report) -> None:
 _volume_name = chain(required, dns_label)
 
 
-def volumes(value: Any, path: str, report: Report) -> bool:
+def volumes(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateVolumes
     """All volumes of a pod; the good ones become known to the scope, for the mounts."""
     scope = report.scope
     made = {f"{scope.name}-{v.get('name')}" for v in value if scope.name and v.get("ephemeral") is not None}

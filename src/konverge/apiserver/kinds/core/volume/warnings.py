@@ -1,4 +1,7 @@
-"""Warnings about volumes: kinds that no longer work, files that would lie on one another."""
+"""Warnings about volumes: kinds that no longer work, files that would lie on one another.
+
+Upstream: pkg/api/pod/warnings.go, pkg/api/persistentvolume, pkg/api/persistentvolumeclaim.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ Taken = tuple[str, str]
 """(path, where it comes from)"""
 
 
-def volume_warnings(volume: Volume, path: str) -> Iterable[str]:
+def volume_warnings(volume: Volume, path: str) -> Iterable[str]:  # upstream: warningsForPodSpecAndMeta
     """About the volume of a pod."""
     for name, (shown, detail) in _GONE.items():
         if volume.get(name) is not None:
@@ -36,7 +39,7 @@ def volume_warnings(volume: Volume, path: str) -> Iterable[str]:
         yield from claim_spec_warnings(template.get("spec") or {}, f"{path}.ephemeral.volumeClaimTemplate.spec")
 
 
-def persistent_volume_warnings(spec: Volume) -> Iterable[str]:
+def persistent_volume_warnings(spec: Volume) -> Iterable[str]:  # upstream: warningsForPersistentVolumeSpecAndMeta
     """About the source of a PersistentVolume."""
     for name in _OF_PERSISTENT:
         if spec.get(name) is not None:
@@ -44,6 +47,7 @@ def persistent_volume_warnings(spec: Volume) -> Iterable[str]:
             yield f"spec.{shown}: {detail}"
 
 
+# upstream: GetWarningsForPersistentVolumeClaimSpec
 def claim_spec_warnings(spec: dict[str, Any], path: str) -> Iterable[str]:
     for which in ("requests", "limits"):
         value = ((spec.get("resources") or {}).get(which) or {}).get("storage")
@@ -52,7 +56,7 @@ def claim_spec_warnings(spec: dict[str, Any], path: str) -> Iterable[str]:
             yield f"{path}.resources.{which}[storage]: {detail}"
 
 
-def overlapping_paths(volumes: Iterable[Volume]) -> Iterable[str]:
+def overlapping_paths(volumes: Iterable[Volume]) -> Iterable[str]:  # upstream: warningsForOverlappingVirtualPaths
     """Two files of one volume at the same place, or one below the other."""
     for volume in volumes:
         name = volume.get("name") or ""
@@ -68,6 +72,7 @@ def overlapping_paths(volumes: Iterable[Volume]) -> Iterable[str]:
             yield from _projected(name, volume["projected"].get("sources") or ())
 
 
+# upstream: warningsForOverlappingVirtualPaths
 def _projected(name: str, sources: Iterable[dict[str, Any]]) -> Iterable[str]:
     listed: list[Taken] = []
     for source in sources:
@@ -78,7 +83,7 @@ def _projected(name: str, sources: Iterable[dict[str, Any]]) -> Iterable[str]:
     yield from _overlaps(name, "Projected", listed)
 
 
-def _paths_of(source: dict[str, Any]) -> list[Taken]:
+def _paths_of(source: dict[str, Any]) -> list[Taken]:  # upstream: extractPaths
     for kind, label in (("configMap", "ConfigMap"), ("secret", "Secret")):
         reference = source.get(kind)
         if reference is not None and reference.get("items"):
@@ -98,6 +103,7 @@ def _paths_of(source: dict[str, Any]) -> list[Taken]:
     return [(certificate[k], f"PodCertificate {label}") for k, label in labels.items() if certificate.get(k)]
 
 
+# upstream: checkVolumeMappingForOverlap
 def _overlaps(volume: str, described: str, listed: Iterable[Taken]) -> Iterable[str]:
     taken: list[Taken] = []
     for path, origin in listed:
@@ -109,7 +115,7 @@ def _overlaps(volume: str, described: str, listed: Iterable[Taken]) -> Iterable[
         taken.append(here)
 
 
-def _clash(path: str, other: str) -> bool:
+def _clash(path: str, other: str) -> bool:  # upstream: checkForOverlap
     return bool(path and other) and (f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/"))
 
 
