@@ -159,7 +159,7 @@ def main() -> int:
     found = members(documents)
     index: Json = {"documents": dict.fromkeys(documents, ""), "custom": custom, "elsewhere": unknown}
     write({**found, "index.json": compact(index)})
-    from konverge.apiserver.http.conditional import etag_of
+    from konverge.apiserver.http.respond import etag_of
     from konverge.apiserver.openapi import builtin
 
     index["documents"] = {name: etag_of(builtin.document(name)) for name in documents}

@@ -144,3 +144,37 @@ def _priority_class(name: str, value: int, description: str) -> dict[str, Any]:
         "description": description,
         "preemptionPolicy": "PreemptLowerPriority",
     }
+
+
+# --- the endpoints of the server's own Service
+
+_OWN_SERVICE = ("default", "kubernetes")
+
+
+def publish_endpoints(objects: Objects, address: str, port: int) -> None:
+    """Write where the server is reached: the endpoints of Service default/kubernetes.
+
+    They replace those that the server may have left when it ran before.
+    Upstream: pkg/controlplane/controller/kubernetesservice.
+    """
+    namespace, name = _OWN_SERVICE
+    ports = [{"name": "https", "protocol": "TCP", "port": port}]
+    subset = {"addresses": [{"ip": address}], "ports": ports}
+    endpoint = {"addresses": [address], "conditions": {"ready": True}}
+    family = "IPv6" if ":" in address else "IPv4"
+    slice_ = {"addressType": family, "endpoints": [endpoint], "ports": ports}
+    skip_mirror = {"endpointslice.kubernetes.io/skip-mirror": "true"}
+    _write(objects, "", "endpoints", {"name": name, "labels": skip_mirror}, {"subsets": [subset]})
+    labels = {"kubernetes.io/service-name": name}
+    _write(objects, "discovery.k8s.io", "endpointslices", {"name": name, "generation": 1, "labels": labels}, slice_)
+    objects.update("", "services", namespace, name, lambda service: _target(service, port))
+
+
+def _write(objects: Objects, group: str, plural: str, metadata: dict[str, Any], content: dict[str, Any]) -> None:
+    namespace, name = _OWN_SERVICE
+    if objects.create(group, plural, {"metadata": {**metadata, "namespace": namespace}, **content}) is None:
+        objects.update(group, plural, namespace, name, lambda endpoints: endpoints | content)
+
+
+def _target(service: dict[str, Any], port: int) -> None:
+    service["spec"]["ports"][0]["targetPort"] = port

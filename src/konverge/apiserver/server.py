@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from konverge import clock
-from konverge.apiserver import bootstrap, kubernetes_endpoints
+from konverge.apiserver import bootstrap
 from konverge.apiserver.admission.plugin_order import chain
 from konverge.apiserver.auth import bootstrap_policy
 from konverge.apiserver.auth.gate import Gate
@@ -19,8 +19,7 @@ from konverge.apiserver.certificates import Certificates, kept, write_private
 from konverge.apiserver.config import Config
 from konverge.apiserver.crd.serving.manager import Manager
 from konverge.apiserver.event_ttl import Expiry
-from konverge.apiserver.http.pipeline import handle
-from konverge.apiserver.http.wire_errors import refusal
+from konverge.apiserver.http.pipeline import handle, refusal
 from konverge.apiserver.internal_controllers import InnerControllers
 from konverge.apiserver.object_access import Objects
 from konverge.apiserver.registry import Registry
@@ -127,7 +126,7 @@ class ApiServer:
             self._listener = Server(self.handle, refusal=refusal)
         await self._listener.start(host, port, ssl=tls)
         bound = self._listener.addresses[-1]
-        kubernetes_endpoints.publish(self.objects, *bound[:2])
+        bootstrap.publish_endpoints(self.objects, *bound[:2])
         shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
         return f"{'https' if tls else 'http'}://{shown}:{bound[1]}"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from konverge.apiserver.http.conditional import etag_of
+from konverge.apiserver.http.respond import etag_of
 from konverge.apiserver.kubernetes_version import MINOR_VERSION
 from konverge.apiserver.openapi import builtin, gnostic
 from konverge.apiserver.protobuf.special import fields

@@ -9,7 +9,7 @@ import msgspec
 
 from konverge.apiserver import status
 from konverge.apiserver.discovery import documents
-from konverge.apiserver.http import conditional, negotiate, respond
+from konverge.apiserver.http import negotiate, respond
 from konverge.apiserver.http.negotiate import BUILTIN_TYPES, JSON, YAML
 from konverge.apiserver.http.routes import PATHS
 from konverge.apiserver.http.routing import PageNotFound
@@ -141,7 +141,7 @@ def _document(registry: Registry, path: str) -> tuple[bytes, str]:
     if found is None or found[0] != registry.generation:
         groups = [""] if path == "api" else documents.named_groups(registry)
         body = msgspec.json.encode(documents.aggregated(registry, groups))
-        found = (registry.generation, body, conditional.etag_of(body))
+        found = (registry.generation, body, respond.etag_of(body))
         cache[path] = found
     return found[1], found[2]
 
@@ -150,7 +150,7 @@ def _aggregated(call: Call, path: str, media: str) -> Response:
     body, etag = _document(call.server.registry, path)
     parameters = ";".join(f"{key}={value}" for key, value in _AGGREGATED.items())
     fields = {"cache-control": "public", "vary": "Accept"}
-    return conditional.answer(call, _in_form(call, body, media), f"{media};{parameters}", etag, fields)
+    return respond.answer_cacheable(call, _in_form(call, body, media), f"{media};{parameters}", etag, fields)
 
 
 def _in_form(call: Call, body: bytes, media: str) -> bytes:

@@ -1,7 +1,8 @@
-"""DELETE of one object: preconditions, finalizers, graceful periods, and what is answered."""
+"""DELETE of one object or of a collection: preconditions, finalizers, graceful periods, and what is answered."""
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,13 +14,15 @@ from konverge.apiserver.go import json
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import (
     bodies,
+    listing,
     reads,
     render,
     respond,
     scheme,
     writes,
 )
-from konverge.apiserver.http.options import DeleteOptions, delete_options
+from konverge.apiserver.http.options import DeleteOptions, delete_options, list_options
+from konverge.apiserver.http.selection import select
 from konverge.apiserver.registry import Served
 from konverge.apiserver.schema import lookup
 from konverge.apiserver.schema.decode import DecodeError, from_json
@@ -256,3 +259,40 @@ async def _keep(call: Call, served: Served, record: Record, obj: Obj) -> Deleted
     marked = store.put(store.table(served.table), obj, expected=record.revision)
     await store.settled(marked.revision)
     return Deleted(marked, gone=False)
+
+
+# --- collections
+
+_AT_ONCE = 64
+"""Objects of a collection that are deleted at the same time: with a journal they share a commit."""
+
+
+async def delete_collection(call: Call) -> Response:
+    served = call.resource
+    respond.settle_form(call, custom=served.custom)
+    asked = list_options(call.query, watch=False)
+    namespace = call.info.namespace if served.resource.namespaced else ""
+    selection = select(served, namespace, asked)
+    options = read_options(call)
+    store = call.server.store
+    page = await listing.page(store, store.table(served.table), selection, asked)
+    for start in range(0, len(page.records), _AT_ONCE):
+        await _remove_some(call, served, page.records[start : start + _AT_ONCE], options)
+    return await reads.plain_list(call, served, page.records, page.metadata(selection.scope))
+
+
+async def _remove_some(call: Call, served: Served, records: list[Record], options: DeleteOptions) -> None:
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_refusal(call, served, record.key, options)) for record in records]
+    for task in tasks:
+        if (refusal := task.result()) is not None:
+            raise refusal
+
+
+async def _refusal(call: Call, served: Served, key: str, options: DeleteOptions) -> status.ApiError | None:
+    """Delete one object; why it was refused, if it was. Gone already is as good as deleted."""
+    try:
+        await remove(call, served, key, options)
+    except status.ApiError as error:
+        return None if error.code == 404 else error
+    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -79,3 +79,27 @@ async def metrics(call: Call) -> Response:
     ]
     body = "\n".join(lines) + "\n"
     return Response(200, Headers(respond.headers(call, _METRICS_TYPE)), body.encode())
+
+
+# Upstream: the validators of componentstatuses (pkg/registry/core/rest/storage_core.go).
+COMPONENTS = ("scheduler", "controller-manager", "etcd-0")
+
+
+def _component(name: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name},
+        "conditions": [{"type": "Healthy", "status": "True", "message": "ok"}],
+    }
+
+
+async def component_statuses(call: Call) -> Response:
+    """A deprecated resource that asks the parts of a control plane how they are: here they are all this process."""
+    name = call.info.name
+    if not name:
+        items = [_component(component) for component in COMPONENTS]
+        return respond.answer(
+            call, 200, {"kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {}, "items": items}
+        )
+    if name not in COMPONENTS:
+        raise status.not_found("", "componentstatuses", name)
+    return respond.answer(call, 200, {"kind": "ComponentStatus", "apiVersion": "v1", **_component(name)})

@@ -21,7 +21,7 @@ from konverge.apiserver.http import (
     writes,
 )
 from konverge.apiserver.http.options import WriteOptions, write_options
-from konverge.apiserver.http.patching import JsonPatch, MergePatch, Patch, StrategicPatch, not_this
+from konverge.apiserver.http.patchers import JsonPatch, MergePatch, Patch, StrategicPatch, not_this
 from konverge.apiserver.http.update import keep_all_but_status, rules_of
 from konverge.apiserver.merge import apply as applying
 from konverge.apiserver.meta import system

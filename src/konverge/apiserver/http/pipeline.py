@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Awaitable, Generator
+from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from konverge.apiserver import nesting, status
 from konverge.apiserver.http import respond
+from konverge.apiserver.http.bodies import BODY_LIMIT, yaml_parsed_in_thread
 from konverge.apiserver.http.routing import PageNotFound, route
-from konverge.apiserver.http.time_limit import within
 from konverge.apiserver.request.call import Call
 from konverge.apiserver.request.info import request_info, split_target
 from konverge.apiserver.request.protocols import Backend
 from konverge.apiserver.request.user import ANONYMOUS
 from konverge.objects.durations import DurationError, parse_duration
-from konverge.wire.message import Request, Response
+from konverge.wire.message import Headers, Request, Response
 
 log = logging.getLogger("konverge.apiserver")
 
@@ -52,9 +57,7 @@ async def _answer(call: Call) -> Response:
     if call.info.verb == "watch":
         return await handler(call)
     if len(call.request.body) > _ASIDE and "yaml" in call.request.headers.get("content-type"):
-        from konverge.apiserver.http.yaml_thread import parsed_aside  # most servers never see YAML
-
-        call.request.body = await parsed_aside(call.request.body)
+        call.request.body = await yaml_parsed_in_thread(call.request.body)
     response = await within(seconds, handler(call))
     if len(response.body) > respond.GZIP_FROM:
         response = await respond.compressed(call, response)
@@ -77,3 +80,68 @@ def _time_limit(call: Call) -> float:
 def _too_slow() -> status.ApiError:
     message = "Timeout: request did not complete within the allotted timeout"
     return status.ApiError(504, "Timeout", message, {})
+
+
+# --- the time limit
+
+T = TypeVar("T")
+
+
+async def within(seconds: float, work: Awaitable[T]) -> T:
+    """Do some work; TimeoutError when it waits for longer than so many seconds."""
+    steps = work.__await__()
+    try:
+        waiting = next(steps)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    async with asyncio.timeout(seconds):
+        return await _Begun(steps, waiting)
+
+
+class _Begun(Generic[T]):
+    """The rest of a coroutine that waits for something already."""
+
+    def __init__(self, steps: Generator[Any, Any, T], waiting: Any) -> None:
+        self._steps = steps
+        self._waiting = waiting
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        steps, waiting = self._steps, self._waiting
+        try:
+            while True:
+                try:
+                    sent = yield waiting
+                except GeneratorExit:
+                    steps.close()
+                    raise
+                except BaseException as error:  # whatever the task throws is for the work
+                    waiting = steps.throw(error)
+                else:
+                    waiting = steps.send(sent)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+
+
+# --- what the wire refuses
+
+_REASONS = {413: "RequestEntityTooLarge", 500: "InternalError", 503: "ServiceUnavailable"}
+_TEXTS = {400: "400 Bad Request", 414: "414 URI Too Long", 431: "431 Request Header Fields Too Large"}
+
+
+def refusal(code: int, text: str) -> Response:
+    """A Status for what a client of the API can understand, a line of text for what is hardly HTTP."""
+    if code == 400 and "method" in text:  # the parser knows the methods of HTTP only; a resource allows none but those
+        return _status(status.method_not_allowed())
+    if code == 413:
+        return _status(status.too_large(BODY_LIMIT))
+    if code in _REASONS:
+        return _status(status.ApiError(code, _REASONS[code], text))
+    body = f"{_TEXTS.get(code, text)}: {text}" if code in _TEXTS else text
+    return Response(code, Headers([(b"content-type", b"text/plain; charset=utf-8")]), body.encode())
+
+
+def _status(error: status.ApiError) -> Response:
+    headers = Headers([(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")])
+    return Response(error.code, headers, msgspec.json.encode(error.status()) + b"\n")

@@ -12,7 +12,6 @@ from konverge.apiserver.http import (
     render,
     respond,
 )
-from konverge.apiserver.http.batching import PIECE, in_turns
 from konverge.apiserver.http.options import list_options
 from konverge.apiserver.http.selection import select
 from konverge.apiserver.registry import Served
@@ -94,7 +93,7 @@ async def list_(call: Call) -> Response:
         metadata.setdefault("continue", "")  # lists of custom resources always name it
     if not accepted.form:
         return await plain_list(call, served, page.records, metadata)
-    objects = await in_turns(lambda record: render.internal(served, record), page.records)
+    objects = await listing.map_in_batches(lambda record: render.internal(served, record), page.records)
     if accepted.form == "Table":
         objects = call.server.tables.ordered(served, objects)
         return respond.answer(call, 200, await _table(call, served, objects, metadata))
@@ -105,7 +104,7 @@ async def list_(call: Call) -> Response:
             "kind": "PartialObjectMetadataList",
             "apiVersion": f"meta.k8s.io/{accepted.version}",
             "metadata": metadata,
-            "items": await in_turns(lambda obj: render.partial(obj, accepted.version), objects) or None,
+            "items": await listing.map_in_batches(lambda obj: render.partial(obj, accepted.version), objects) or None,
         },
     )
 
@@ -113,7 +112,7 @@ async def list_(call: Call) -> Response:
 async def _table(call: Call, served: Served, objects: list[Obj], metadata: Obj) -> Obj:
     """A list as a table, some rows in each turn of the loop."""
     include, version, tables = render.include_object(call), call.accepted.version, call.server.tables
-    first, *others = [objects[start : start + PIECE] for start in range(0, len(objects), PIECE)] or [[]]
+    first, *others = [objects[start : start + listing.BATCH] for start in range(0, len(objects), listing.BATCH)] or [[]]
     table = render.table(tables, served, first, metadata, version, include, listed=True)
     for some in others:
         await asyncio.sleep(0)

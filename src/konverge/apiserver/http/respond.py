@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import hashlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -133,3 +134,25 @@ async def compressed(call: Call, response: Response) -> Response:
         response.body = await asyncio.to_thread(gzip.compress, response.body, 1)
         response.headers.raw.extend(GZIPPED)
     return response
+
+
+def etag_of(body: bytes) -> str:
+    """The hash of a document, without quotes."""
+    return hashlib.sha512(body).hexdigest().upper()
+
+
+def answer_cacheable(call: Call, body: bytes, content_type: str, etag: str, fields: dict[str, str]) -> Response:
+    """200 with a body that the client may keep, or 304 if it has it. `fields` are the headers about keeping it."""
+    quoted = f'"{etag}"'
+    held = _holds(call.request.headers.get("if-none-match"), quoted)
+    replaced = {*fields, "content-type"} if held else {*fields}
+    usual = headers(call, (b"content-type", content_type.encode()))
+    all_fields = Headers([field for field in usual if field[0].decode() not in replaced])
+    for name, value in {**fields, "etag": quoted}.items():
+        all_fields.add(name, value)
+    return Response(304, all_fields, b"") if held else Response(200, all_fields, body)
+
+
+def _holds(header: str, quoted: str) -> bool:
+    held = [etag.strip().removeprefix("W/") for etag in header.split(",")]
+    return quoted in held or held == ["*"]

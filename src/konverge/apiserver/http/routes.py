@@ -21,7 +21,7 @@ VERBS = {
     "update": "http.update:update",
     "patch": "http.patch:patch",
     "delete": "http.delete:delete",
-    "deletecollection": "http.deletecollection:delete_collection",
+    "deletecollection": "http.delete:delete_collection",
 }
 
 PARTS = {"get": "http.reads:get", "update": "http.update:update", "patch": "http.patch:patch"}
@@ -33,7 +33,7 @@ _AUTHENTICATION, _AUTHORIZATION = "authentication.k8s.io", "authorization.k8s.io
 
 SPECIALS = {
     ("", "bindings", ""): "http.binding:bind",
-    ("", "componentstatuses", ""): "http.component_statuses:status_of_components",
+    ("", "componentstatuses", ""): "http.health:component_statuses",
     ("", "nodes", "proxy"): "http.connect:node_proxy",
     ("", "pods", "attach"): "http.connect:exec_or_attach",
     ("", "pods", "binding"): "http.binding:bind",

@@ -20,7 +20,6 @@ from konverge.apiserver.http import (
     respond,
     watch_frames,
 )
-from konverge.apiserver.http.batching import PIECE
 from konverge.apiserver.http.options import ListOptions, list_options
 from konverge.apiserver.http.selection import Selection, Test, select
 from konverge.apiserver.storage import Event, Record, Store, Table
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
     from konverge.apiserver.request.call import Call
 
 INITIAL_END = {"k8s.io/initial-events-end": "true"}
-_BATCH = 64 * 1024
+_CHUNK = 64 * 1024
+"""Bytes of events that are written at once."""
 
 
 class WatchStream:
@@ -235,11 +235,11 @@ async def _in_batches(found: Iterable[bytes], sink: Sink) -> None:
     for number, frame in enumerate(found, 1):
         batch.append(frame)
         size += len(frame)
-        if size > _BATCH:
+        if size > _CHUNK:
             sink.write(b"".join(batch))
             batch, size = [], 0
             await sink.drain()
-        elif number % PIECE == 0:  # a selector may let hardly anything through
+        elif number % listing.BATCH == 0:  # a selector may let hardly anything through
             await asyncio.sleep(0)
     if size:
         sink.write(b"".join(batch))

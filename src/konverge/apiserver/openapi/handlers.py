@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from konverge import clock
-from konverge.apiserver.http import conditional, negotiate, respond
+from konverge.apiserver.http import negotiate, respond
 from konverge.apiserver.openapi import builtin, custom, gnostic
 from konverge.apiserver.openapi import v2 as openapi_v2
 from konverge.wire.message import Headers, Response
@@ -60,7 +60,7 @@ class Documents:
         return self._v2[as_protobuf]
 
     def hashes(self) -> dict[str, str]:
-        own = {name: conditional.etag_of(document) for name, document in self.custom.items()}
+        own = {name: respond.etag_of(document) for name, document in self.custom.items()}
         return dict(sorted({**builtin.index().documents, **own}.items()))
 
     def v3(self, name: str) -> bytes | None:
@@ -99,7 +99,7 @@ async def v2(call: Call) -> Response:
     body = await _documents(call).v2(as_protobuf=as_protobuf)
     fields = {"vary": "Accept-Encoding", "cache-control": "no-cache, private"}
     content_type = gnostic.CONTENT_TYPE if as_protobuf else "application/json"
-    return conditional.answer(call, body, content_type, conditional.etag_of(body), fields)
+    return respond.answer_cacheable(call, body, content_type, respond.etag_of(body), fields)
 
 
 async def v3_index(call: Call) -> Response:
@@ -124,10 +124,10 @@ async def v3_document(call: Call) -> Response:
     asked = (call.query.get("hash") or [""])[0]
     if asked and asked != etag:
         location = f"/openapi/v3/{name}?hash={etag}"
-        response = conditional.answer(call, b"", "application/json", etag, {**fields, "location": location})
+        response = respond.answer_cacheable(call, b"", "application/json", etag, {**fields, "location": location})
         response.status = 301
         return response
     if asked:
         expires = format_datetime(clock.utc_now() + timedelta(days=365), usegmt=True)
         fields |= {"cache-control": "public, immutable", "expires": expires}
-    return conditional.answer(call, body, "application/json", etag, fields)
+    return respond.answer_cacheable(call, body, "application/json", etag, fields)

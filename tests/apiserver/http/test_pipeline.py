@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from konverge.apiserver.http.time_limit import within
+from konverge.apiserver.http.pipeline import within
 
 
 async def test_work_that_does_not_wait() -> None:

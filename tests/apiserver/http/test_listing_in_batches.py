@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from konverge.apiserver import ApiServer
-from konverge.apiserver.http.batching import PIECE
+from konverge.apiserver.http.listing import BATCH
 from konverge.apiserver.storage import HistoryLimits, Store
 from tests.apiserver.api import CONFIG_MAPS, Api
 
-OBJECTS = 12 * PIECE
+OBJECTS = 12 * BATCH
 META = "application/json;as={form};g=meta.k8s.io;v=v1"
 
 
@@ -35,7 +35,7 @@ async def full() -> AsyncIterator[Api]:
     async with ApiServer() as server:
         for number in range(OBJECTS):
             put(server.store, f"c{number:05}")
-            if number % PIECE == 0:
+            if number % BATCH == 0:
                 await asyncio.sleep(0)
         yield Api(server)
 
@@ -75,7 +75,7 @@ async def drained(api: Api, path: str, **headers: str) -> bytes:
 )
 async def test_lists(full: Api, query: str, accept: str) -> None:
     count, body = await counted(drained(full, CONFIG_MAPS + query, accept=accept))
-    assert count >= OBJECTS // PIECE - 1
+    assert count >= OBJECTS // BATCH - 1
     found = json.loads(body)
     assert len(found.get("items", found.get("rows"))) == (0 if "nothing" in query else OBJECTS)
 
@@ -91,13 +91,13 @@ async def test_initial_state_and_missed_events_of_a_watch(full: Api) -> None:
         count, _ = await counted(
             drained(full, f"{CONFIG_MAPS}?watch=1&timeoutSeconds=1&" + "&".join(f"{k}={v}" for k, v in query.items()))
         )
-        assert count >= OBJECTS // PIECE - 1
+        assert count >= OBJECTS // BATCH - 1
 
 
 @pytest.mark.spec("S-15")
 async def test_a_collection_is_deleted_in_many_turns(full: Api) -> None:
     count, _ = await counted(full.call("DELETE", CONFIG_MAPS))
-    assert count >= OBJECTS // PIECE
+    assert count >= OBJECTS // BATCH
     assert (await full.call("GET", CONFIG_MAPS))["items"] == []
 
 
