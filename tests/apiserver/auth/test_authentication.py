@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from konverge.apiserver import ApiServer, certificates
-from konverge.apiserver.auth.certificates import user_of
+from konverge.apiserver.auth.authentication import user_of
 from konverge.apiserver.auth.settings import AuthSettings
 from konverge.apiserver.auth.token_keys import Keys
 from konverge.apiserver.config import Config

@@ -6,13 +6,13 @@ import pytest
 
 from konverge.apiserver.auth import bootstrap_policy
 from konverge.apiserver.auth.rbac import GROUP, Rbac
-from konverge.apiserver.auth.rules import Ask
+from konverge.apiserver.auth.rules import Attributes
 from konverge.apiserver.object_access import Objects
 from konverge.apiserver.request.user import User
 from konverge.apiserver.storage import Store
 from konverge.apiserver.strategy import Obj
 
-ASK = Ask("get", "", "configmaps", namespace="one", name="x")
+ASK = Attributes("get", "", "configmaps", namespace="one", name="x")
 ANN = User("ann", groups=("team",))
 
 
@@ -69,8 +69,8 @@ def test_a_binding_reaches_its_namespace_only(objects: Objects) -> None:
     _role(objects, ["get"])
     _bind(objects, {"kind": "User", "name": "ann"})
     rbac = _rbac(objects)
-    assert not rbac.decide(ANN, Ask("get", "", "configmaps", namespace="two")).allowed
-    assert not rbac.decide(ANN, Ask("get", "", "configmaps")).allowed
+    assert not rbac.decide(ANN, Attributes("get", "", "configmaps", namespace="two")).allowed
+    assert not rbac.decide(ANN, Attributes("get", "", "configmaps")).allowed
 
 
 def test_accounts_are_bound_by_name_in_the_namespace_of_the_binding(objects: Objects) -> None:
@@ -98,11 +98,11 @@ def test_the_policy_of_every_cluster(objects: Objects) -> None:
     bootstrap_policy.create_all(objects)
     rbac = _rbac(objects)
     anybody = User("x", groups=("system:authenticated",))
-    assert rbac.decide(anybody, Ask("create", "authorization.k8s.io", "selfsubjectaccessreviews")).allowed
-    assert rbac.decide(anybody, Ask("get", path="/api/v1", is_resource=False)).allowed
-    assert not rbac.decide(anybody, Ask("list", "", "pods")).allowed
+    assert rbac.decide(anybody, Attributes("create", "authorization.k8s.io", "selfsubjectaccessreviews")).allowed
+    assert rbac.decide(anybody, Attributes("get", path="/api/v1", is_resource=False)).allowed
+    assert not rbac.decide(anybody, Attributes("list", "", "pods")).allowed
     scheduler = User("system:kube-scheduler")
-    assert rbac.decide(scheduler, Ask("create", "", "pods", "binding", "default", "p")).allowed
+    assert rbac.decide(scheduler, Attributes("create", "", "pods", "binding", "default", "p")).allowed
     roles = {role["metadata"]["name"]: role for role in objects.scan(GROUP, "clusterroles")}
     assert len(roles) == 73
     rules = [rule for rule in roles["view"]["rules"] if "pods" in rule["resources"]]

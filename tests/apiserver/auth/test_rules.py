@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.apiserver.auth.rules import Ask, Rule, merged, missing
+from konverge.apiserver.auth.rules import Attributes, Rule, merged, missing
 
 _words = st.sampled_from(["a", "b", "c", "*"])
 _lists = st.lists(_words, min_size=1, max_size=3, unique=True)
@@ -14,7 +14,7 @@ _resources = st.lists(st.sampled_from(["pods", "pods/log", "*/log", "maps", "*"]
 _names = st.lists(st.sampled_from(["x", "y"]), max_size=2, unique=True)
 _rules = st.builds(Rule, _lists, _lists, _resources, _names)
 _asks = st.builds(
-    Ask,
+    Attributes,
     st.sampled_from("abc"),
     st.sampled_from("abc"),
     st.sampled_from(["pods", "maps"]),
@@ -32,9 +32,9 @@ def test_a_rule_covers_itself(rule: Rule) -> None:
 
 @pytest.mark.spec("S-12")
 @given(st.lists(_rules, max_size=3), _rules, _asks)
-def test_who_covers_a_rule_may_do_what_it_allows(held: list[Rule], wanted: Rule, ask: Ask) -> None:
-    if not missing(held, [wanted]) and wanted.allows(ask):
-        assert any(rule.allows(ask) for rule in held)
+def test_who_covers_a_rule_may_do_what_it_allows(held: list[Rule], wanted: Rule, attrs: Attributes) -> None:
+    if not missing(held, [wanted]) and wanted.allows(attrs):
+        assert any(rule.allows(attrs) for rule in held)
 
 
 @given(_rules)
@@ -53,4 +53,4 @@ def test_a_rule_is_shown_as_the_real_server_shows_it() -> None:
     [("/x", "/x", True), ("/x", "/x/y", False), ("/x/*", "/x/y", True), ("/x/*", "/x", False), ("*", "/any", True)],
 )
 def test_urls(url: str, path: str, allowed: bool) -> None:
-    assert Rule(("get",), urls=(url,)).allows(Ask("get", path=path, is_resource=False)) is allowed
+    assert Rule(("get",), urls=(url,)).allows(Attributes("get", path=path, is_resource=False)) is allowed

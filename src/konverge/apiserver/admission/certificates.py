@@ -9,7 +9,7 @@ import base64
 
 from konverge.apiserver.admission.plugin import Kind, Step, Validating, refusal, spec_of
 from konverge.apiserver.auth.authorization import Authorization
-from konverge.apiserver.auth.rules import Ask
+from konverge.apiserver.auth.rules import Attributes
 from konverge.apiserver.auth.well_known import MASTERS
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.request.admission import AdmissionRequest
@@ -28,8 +28,8 @@ class _SignerCheck(Validating):
     def _require(self, request: AdmissionRequest, verb: str, signer: str, action: str) -> None:
         """By the signer's name or for its whole domain. Upstream: IsAuthorizedForSignerName (pkg/certauthorization)."""
         names = (signer, f"{signer.partition('/')[0]}/*")
-        asks = (Ask(verb, _GROUP, "signers", name=name) for name in names)
-        if not any(self._authorization.allowed(request.user, ask) for ask in asks):
+        all_attrs = (Attributes(verb, _GROUP, "signers", name=name) for name in names)
+        if not any(self._authorization.allowed(request.user, attrs) for attrs in all_attrs):
             raise refusal(request, f"user not permitted to {action} signerName {quote(signer)}")
 
 

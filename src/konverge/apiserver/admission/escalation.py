@@ -12,7 +12,7 @@ from konverge.apiserver import status
 from konverge.apiserver.admission.plugin import Kind, Mutating, Step
 from konverge.apiserver.auth.authorization import Authorization
 from konverge.apiserver.auth.rbac import GROUP, MissingRole, RoleRef
-from konverge.apiserver.auth.rules import Ask, Rule, merged, missing, quoted
+from konverge.apiserver.auth.rules import Attributes, Rule, merged, missing, quoted
 from konverge.apiserver.auth.well_known import MASTERS
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.strategy import Obj
@@ -46,7 +46,7 @@ class Grants(Mutating):
     def _check_role(self, request: AdmissionRequest, role: Obj) -> None:
         """Upstream: RoleEscalationAuthorized, hasAggregationRule."""
         info, plural = request.call.info, request.served.resource.plural
-        escalate = Ask("escalate", GROUP, plural, "", info.namespace, info.name)
+        escalate = Attributes("escalate", GROUP, plural, "", info.namespace, info.name)
         if self._authorization.allowed(request.user, escalate):
             return
         self._check_held(request, [Rule.of(rule) for rule in role.get("rules") or ()])
@@ -61,7 +61,7 @@ class Grants(Mutating):
         kind, name, namespace = ref.get("kind", ""), ref.get("name", ""), request.namespace
         if kind not in ("Role", "ClusterRole"):
             raise status.plain_500(f"unsupported role reference kind: {quote(kind)}")
-        bind = Ask("bind", ref.get("apiGroup", ""), f"{kind.lower()}s", "", namespace, name)
+        bind = Attributes("bind", ref.get("apiGroup", ""), f"{kind.lower()}s", "", namespace, name)
         if self._authorization.allowed(request.user, bind):
             return
         try:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from konverge.apiserver.admission.matching import describe
-from konverge.apiserver.auth.rules import Ask
+from konverge.apiserver.auth.rules import Attributes
 from konverge.apiserver.cel import cel_types as t
 from konverge.apiserver.cel.library.authz import Authorizer, Decision, Query, ResourceCheck
 from konverge.apiserver.cel.program import CALL_LIMIT, InstantiationError, Program, compile_expression
@@ -194,10 +194,10 @@ def _authorizer(request: AdmissionRequest, authorization: Authorization | None) 
             return Decision(False, error="there is no authorizer")
         user = User(query.user, groups=query.groups)
         if query.path:
-            ask = Ask(query.verb, path=query.path, is_resource=False)
+            attrs = Attributes(query.verb, path=query.path, is_resource=False)
         else:
-            ask = Ask(query.verb, query.group, query.resource, query.subresource, query.namespace, query.name)
-        decision = authorization.decide(user, ask)
+            attrs = Attributes(query.verb, query.group, query.resource, query.subresource, query.namespace, query.name)
+        decision = authorization.decide(user, attrs)
         return Decision(decision.allowed, decision.reason)
 
     return Authorizer(request.user.name, request.user.groups, decide)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from konverge.apiserver import status
 from konverge.apiserver.auth.node_authorizer import NodeAuthorizer
 from konverge.apiserver.auth.rbac import Decision, Rbac
-from konverge.apiserver.auth.rules import Ask
+from konverge.apiserver.auth.rules import Attributes
 from konverge.apiserver.auth.well_known import MASTERS, kubelet_of
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.request.info import RequestInfo
@@ -28,45 +28,45 @@ class Authorization:
         self._nodes = NodeAuthorizer(store, self.rbac)
         self._always_allow = always_allow
 
-    def decide(self, user: User, ask: Ask) -> Decision:
+    def decide(self, user: User, attrs: Attributes) -> Decision:
         if self._always_allow or MASTERS in user.groups:
             return _ALLOWED
         node = kubelet_of(user.name, user.groups)
         if not node:
-            return self.rbac.decide(user, ask)
-        own = self._nodes.decide(node, ask)
+            return self.rbac.decide(user, attrs)
+        own = self._nodes.decide(node, attrs)
         if own.allowed:
             return own
-        bound = self.rbac.decide(user, ask)
+        bound = self.rbac.decide(user, attrs)
         return bound if bound.allowed else Decision(False, "\n".join(filter(None, (own.reason, bound.reason))))
 
-    def allowed(self, user: User, ask: Ask) -> bool:
-        return self.decide(user, ask).allowed
+    def allowed(self, user: User, attrs: Attributes) -> bool:
+        return self.decide(user, attrs).allowed
 
-    def check(self, user: User, ask: Ask) -> None:
+    def check(self, user: User, attrs: Attributes) -> None:
         """Raises 403 unless the user may."""
-        decision = self.decide(user, ask)
+        decision = self.decide(user, attrs)
         if not decision.allowed:
-            raise forbidden(user, ask, decision.reason)
+            raise forbidden(user, attrs, decision.reason)
 
 
-def ask_of(info: RequestInfo) -> Ask:
+def attributes_of(info: RequestInfo) -> Attributes:
     if not info.is_resource:
-        return Ask(info.verb, path=info.path, is_resource=False)
-    return Ask(
+        return Attributes(info.verb, path=info.path, is_resource=False)
+    return Attributes(
         info.verb, info.group, info.plural, info.subresource, info.namespace, info.name, selector=info.field_selector
     )
 
 
-def forbidden(user: User, ask: Ask, reason: str) -> status.ApiError:
+def forbidden(user: User, attrs: Attributes, reason: str) -> status.ApiError:
     """What is refused to whom; a reason follows if there is one."""
-    words = f"User {quote(user.name)} cannot {ask.verb} "
-    if not ask.is_resource:
-        words += f"path {quote(ask.path)}"
+    words = f"User {quote(user.name)} cannot {attrs.verb} "
+    if not attrs.is_resource:
+        words += f"path {quote(attrs.path)}"
     else:
-        where = f"in the namespace {quote(ask.namespace)}" if ask.namespace else "at the cluster scope"
-        words += f"resource {quote(ask.combined)} in API group {quote(ask.group)} {where}"
+        where = f"in the namespace {quote(attrs.namespace)}" if attrs.namespace else "at the cluster scope"
+        words += f"resource {quote(attrs.combined)} in API group {quote(attrs.group)} {where}"
     words = words.translate(_ESCAPES)
-    error = status.forbidden(ask.group, ask.resource, ask.name, f"{words}: {reason}" if reason else words)
+    error = status.forbidden(attrs.group, attrs.resource, attrs.name, f"{words}: {reason}" if reason else words)
     error.headers["X-Content-Type-Options"] = "nosniff"
     return error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from konverge.apiserver.auth import impersonation
 from konverge.apiserver.auth.authentication import Authentication
-from konverge.apiserver.auth.authorization import Authorization, ask_of
+from konverge.apiserver.auth.authorization import Authorization, attributes_of
 from konverge.apiserver.auth.service_account_tokens import Accounts
 from konverge.apiserver.auth.settings import AuthSettings
 from konverge.apiserver.auth.token_keys import Keys
@@ -47,10 +47,10 @@ class Gate:
         for key, _ in headers.raw:
             if key[0] in _FIRST and key[: len(_IMPERSONATE)].lower() == _IMPERSONATE:
                 target = impersonation.wanted(headers)
-                return user if target is None else self._impersonation.become(user, target, ask_of(info))
+                return user if target is None else self._impersonation.become(user, target, attributes_of(info))
         return user
 
     def authorize(self, user: User, info: RequestInfo) -> None:
         """Raises 403 unless the user may do this."""
         if MASTERS not in user.groups:
-            self.authorization.check(user, ask_of(info))
+            self.authorization.check(user, attributes_of(info))

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from konverge.apiserver import field_errors, status
 from konverge.apiserver.auth.authorization import Authorization, forbidden
-from konverge.apiserver.auth.rules import Ask
+from konverge.apiserver.auth.rules import Attributes
 from konverge.apiserver.auth.well_known import (
     ANONYMOUS,
     AUTHENTICATED,
@@ -80,7 +80,7 @@ class Impersonation:
         self._authorization = authorization
         self._last: dict[str, str] = {}
 
-    def become(self, requestor: User, target: User, ask: Ask) -> User:
+    def become(self, requestor: User, target: User, attrs: Attributes) -> User:
         """The user that the request is made as; 403 if it may not be."""
         refusal: status.ApiError | None = None
         modes = [*_modes(requestor, target), _OLD]
@@ -88,7 +88,7 @@ class Impersonation:
         for mode in sorted(modes, key=lambda mode: mode != last):
             try:
                 if mode:
-                    on = replace(ask, verb=f"impersonate-on:{mode}:{ask.verb}")
+                    on = replace(attrs, verb=f"impersonate-on:{mode}:{attrs.verb}")
                     self._authorization.check(requestor, on)
                 found = self._checked(requestor, target, mode)
             except status.ApiError as error:
@@ -109,46 +109,46 @@ class Impersonation:
         verb = f"impersonate:{mode}" if mode else "impersonate"
         group = _AUTHENTICATION if mode else ""
         groups = target.groups
-        ask = Ask(verb, group, "users", name=target.name)
+        attrs = Attributes(verb, group, "users", name=target.name)
         node, account = node_of(target.name) if mode else "", account_of(target.name)
         if node:
-            ask = replace(ask, resource="nodes", name="*" if mode == "associated-node" else node)
+            attrs = replace(attrs, resource="nodes", name="*" if mode == "associated-node" else node)
             groups = (NODES,)
         elif account is not None:
-            ask = replace(ask, resource="serviceaccounts", namespace=account[0], name=account[1])
+            attrs = replace(attrs, resource="serviceaccounts", namespace=account[0], name=account[1])
             groups = groups or account_groups(account[0])
-        self._authorization.check(requestor, ask)
+        self._authorization.check(requestor, attrs)
         if target.uid:
-            self._authorization.check(requestor, Ask(verb, _AUTHENTICATION, "uids", name=target.uid))
+            self._authorization.check(requestor, Attributes(verb, _AUTHENTICATION, "uids", name=target.uid))
         self._check_groups(requestor, target.groups, verb, group)
         self._check_extra(requestor, target.extra, verb, constrained=bool(mode))
         return User(target.name, target.uid, _with_everybody(target.name, groups), target.extra)
 
     def _check_groups(self, requestor: User, groups: tuple[str, ...], verb: str, group: str) -> None:
-        ask = Ask(verb, group, "groups")
+        attrs = Attributes(verb, group, "groups")
         if group:
             if "" in groups:
-                raise forbidden(requestor, ask, "impersonating the empty string group is not allowed")
+                raise forbidden(requestor, attrs, "impersonating the empty string group is not allowed")
             if MASTERS in groups:
                 words = "impersonating the system:masters group is not allowed"
-                raise forbidden(requestor, replace(ask, name=MASTERS), words)
-            if len(groups) >= _MANY and self._authorization.allowed(requestor, replace(ask, name="*")):
+                raise forbidden(requestor, replace(attrs, name=MASTERS), words)
+            if len(groups) >= _MANY and self._authorization.allowed(requestor, replace(attrs, name="*")):
                 return
         for name in groups:
-            self._authorization.check(requestor, replace(ask, name=name))
+            self._authorization.check(requestor, replace(attrs, name=name))
 
     def _check_extra(self, requestor: User, extra: dict[str, list[str]], verb: str, *, constrained: bool) -> None:
-        ask = Ask(verb, _AUTHENTICATION, "userextras")
+        attrs = Attributes(verb, _AUTHENTICATION, "userextras")
         if constrained and extra:
             problem = next(_extra_problems(extra), "")
             if problem:
-                raise forbidden(requestor, ask, problem)
+                raise forbidden(requestor, attrs, problem)
             many = len(extra) >= _MANY or sum(map(len, extra.values())) >= _MANY
-            if many and self._authorization.allowed(requestor, replace(ask, subresource="*", name="*")):
+            if many and self._authorization.allowed(requestor, replace(attrs, subresource="*", name="*")):
                 return
         for key, values in extra.items():
             for value in values:
-                self._authorization.check(requestor, replace(ask, subresource=key, name=value))
+                self._authorization.check(requestor, replace(attrs, subresource=key, name=value))
 
 
 def _modes(requestor: User, target: User) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from konverge.apiserver.auth.node_pods import NodePods
 from konverge.apiserver.auth.rbac import Decision, MissingRole, Rbac, RoleRef
-from konverge.apiserver.auth.rules import Ask
+from konverge.apiserver.auth.rules import Attributes
 from konverge.apiserver.go.strconv import quote
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class NodeAuthorizer:
     def __init__(self, store: Store, rbac: Rbac) -> None:
         self._store, self._rbac = store, rbac
         self._pods = NodePods(store)
-        self._by_resource: dict[tuple[str, str], Callable[[str, Ask], Decision]] = {
+        self._by_resource: dict[tuple[str, str], Callable[[str, Attributes], Decision]] = {
             ("", "secrets"): self._read,
             ("", "configmaps"): self._read,
             ("", "persistentvolumeclaims"): self._claim,
@@ -46,122 +46,122 @@ class NodeAuthorizer:
             ("", "pods"): self._pod,
         }
 
-    def decide(self, node: str, ask: Ask) -> Decision:
-        special = self._by_resource.get((ask.group, ask.resource)) if ask.is_resource else None
+    def decide(self, node: str, attrs: Attributes) -> Decision:
+        special = self._by_resource.get((attrs.group, attrs.resource)) if attrs.is_resource else None
         if special is not None:
-            return special(node, ask)
+            return special(node, attrs)
         try:
-            return _ALLOWED if any(rule.allows(ask) for rule in self._rbac.rules(_ROLE)) else _SILENT
+            return _ALLOWED if any(rule.allows(attrs) for rule in self._rbac.rules(_ROLE)) else _SILENT
         except MissingRole:
             return _SILENT
 
     # --- by relation
 
-    def _related(self, node: str, ask: Ask) -> Decision:
-        if not ask.name:
+    def _related(self, node: str, attrs: Attributes) -> Decision:
+        if not attrs.name:
             return _refused("No Object name found")
-        if self._is_related(node, ask):
+        if self._is_related(node, attrs):
             return _ALLOWED
         return _refused(f"no relationship found between node '{node}' and this object")
 
-    def _is_related(self, node: str, ask: Ask) -> bool:
-        if ask.resource == "pods":
-            return self._pods.has_pod(node, f"{ask.namespace}/{ask.name}")
-        if ask.resource in ("volumeattachments", "resourceslices"):
-            record = self._store.get(f"{ask.group}/{ask.resource}", ask.name)
+    def _is_related(self, node: str, attrs: Attributes) -> bool:
+        if attrs.resource == "pods":
+            return self._pods.has_pod(node, f"{attrs.namespace}/{attrs.name}")
+        if attrs.resource in ("volumeattachments", "resourceslices"):
+            record = self._store.get(f"{attrs.group}/{attrs.resource}", attrs.name)
             return record is not None and (record.decode().get("spec") or {}).get("nodeName") == node
-        return self._pods.uses(node, ask.resource, ask.namespace, ask.name)
+        return self._pods.uses(node, attrs.resource, attrs.namespace, attrs.name)
 
-    def _read(self, node: str, ask: Ask) -> Decision:
-        if ask.verb not in _READS:
+    def _read(self, node: str, attrs: Attributes) -> Decision:
+        if attrs.verb not in _READS:
             return _refused("can only read resources of this type")
-        if ask.subresource:
+        if attrs.subresource:
             return _refused("cannot read subresource")
-        if not ask.namespace:
+        if not attrs.namespace:
             return _refused("can only read namespaced object of this type")
-        return self._related(node, ask)
+        return self._related(node, attrs)
 
-    def _get(self, node: str, ask: Ask) -> Decision:
-        if ask.verb != "get":
+    def _get(self, node: str, attrs: Attributes) -> Decision:
+        if attrs.verb != "get":
             return _refused("can only get individual resources of this type")
-        return _refused("cannot get subresource") if ask.subresource else self._related(node, ask)
+        return _refused("cannot get subresource") if attrs.subresource else self._related(node, attrs)
 
-    def _claim(self, node: str, ask: Ask) -> Decision:
-        if ask.subresource != "status":
-            return self._get(node, ask)
-        if ask.verb not in ("update", "patch"):
+    def _claim(self, node: str, attrs: Attributes) -> Decision:
+        if attrs.subresource != "status":
+            return self._get(node, attrs)
+        if attrs.verb not in ("update", "patch"):
             return _refused("can only get/update/patch this type")
-        return self._related(node, ask)
+        return self._related(node, attrs)
 
-    def _account(self, node: str, ask: Ask) -> Decision:
-        if ask.verb == "get" and not ask.subresource:
-            return self._read(node, ask)
-        if ask.verb != "create" or not ask.name:
+    def _account(self, node: str, attrs: Attributes) -> Decision:
+        if attrs.verb == "get" and not attrs.subresource:
+            return self._read(node, attrs)
+        if attrs.verb != "create" or not attrs.name:
             return _refused("can only create tokens for individual service accounts")
-        if ask.subresource != "token":
+        if attrs.subresource != "token":
             return _refused("can only create token subresource of serviceaccount")
-        return self._related(node, ask)
+        return self._related(node, attrs)
 
     # --- by name
 
-    def _lease(self, node: str, ask: Ask) -> Decision:
-        if ask.verb not in _OWN:
+    def _lease(self, node: str, attrs: Attributes) -> Decision:
+        if attrs.verb not in _OWN:
             return _refused("can only get, create, update, patch, or delete a node lease")
-        if ask.namespace != LEASES:
+        if attrs.namespace != LEASES:
             return _refused(f"can only access leases in the {quote(LEASES)} system namespace")
-        mine = ask.verb == "create" or ask.name == node
+        mine = attrs.verb == "create" or attrs.name == node
         return _ALLOWED if mine else _refused("can only access node lease with the same name as the requesting node")
 
-    def _csi_node(self, node: str, ask: Ask) -> Decision:
-        if ask.subresource == "status":
+    def _csi_node(self, node: str, attrs: Attributes) -> Decision:
+        if attrs.subresource == "status":
             return _refused("CSINode status access requires CSIVolumeHealth feature")
-        if ask.subresource:
+        if attrs.subresource:
             return _refused("cannot authorize CSINode subresources")
-        if ask.verb not in _OWN:
+        if attrs.verb not in _OWN:
             return _refused("can only get, create, update, patch, or delete a CSINode")
-        mine = ask.verb == "create" or ask.name == node
+        mine = attrs.verb == "create" or attrs.name == node
         return _ALLOWED if mine else _refused("can only access CSINode with the same name as the requesting node")
 
-    def _node(self, node: str, ask: Ask) -> Decision:
-        if ask.subresource:
-            return _ALLOWED if ask.subresource == "status" and ask.verb in ("update", "patch") else _SILENT
-        if ask.verb in ("create", "update", "patch"):
+    def _node(self, node: str, attrs: Attributes) -> Decision:
+        if attrs.subresource:
+            return _ALLOWED if attrs.subresource == "status" and attrs.verb in ("update", "patch") else _SILENT
+        if attrs.verb in ("create", "update", "patch"):
             return _ALLOWED
-        if ask.verb not in _READS:
+        if attrs.verb not in _READS:
             return _SILENT
-        if ask.name == node:
+        if attrs.name == node:
             return _ALLOWED
-        what = f"'{ask.name}'" if ask.name else "all nodes"
+        what = f"'{attrs.name}'" if attrs.name else "all nodes"
         return _refused(f"node '{node}' cannot read {what}, only its own Node object")
 
     # --- by selection
 
-    def _slice(self, node: str, ask: Ask) -> Decision:
-        if ask.subresource:
+    def _slice(self, node: str, attrs: Attributes) -> Decision:
+        if attrs.subresource:
             return _refused("cannot authorize ResourceSlice subresources")
-        if ask.verb == "create":
+        if attrs.verb == "create":
             return _ALLOWED
-        if ask.verb in ("get", "update", "patch", "delete"):
-            return self._related(node, ask)
-        if ask.verb not in ("watch", "list", "deletecollection"):
+        if attrs.verb in ("get", "update", "patch", "delete"):
+            return self._related(node, attrs)
+        if attrs.verb not in ("watch", "list", "deletecollection"):
             known = "get, watch, list, create, update, patch, delete, deletecollection"
             return _refused(f"only the following verbs are allowed for a ResourceSlice: {known}")
         words = "can only list/watch/deletecollection resourceslices with nodeName field selector"
-        return _ALLOWED if ("spec.nodeName", node) in ask.fields else _refused(words)
+        return _ALLOWED if ("spec.nodeName", node) in attrs.fields else _refused(words)
 
-    def _pod(self, node: str, ask: Ask) -> Decision:
-        if ask.subresource:
-            mine = {"status": ("update", "patch"), "eviction": ("create",)}.get(ask.subresource, ())
-            return _ALLOWED if ask.verb in mine else _SILENT
-        if ask.verb in ("create", "delete"):
+    def _pod(self, node: str, attrs: Attributes) -> Decision:
+        if attrs.subresource:
+            mine = {"status": ("update", "patch"), "eviction": ("create",)}.get(attrs.subresource, ())
+            return _ALLOWED if attrs.verb in mine else _SILENT
+        if attrs.verb in ("create", "delete"):
             return _ALLOWED
-        if ask.verb not in _READS:
+        if attrs.verb not in _READS:
             return _SILENT
-        if ask.verb != "get" and ("spec.nodeName", node) in ask.fields:
+        if attrs.verb != "get" and ("spec.nodeName", node) in attrs.fields:
             return _ALLOWED
-        if ask.verb != "get" and not ask.name:
+        if attrs.verb != "get" and not attrs.name:
             return _refused("can only list/watch pods with spec.nodeName field selector")
-        return self._related(node, ask)
+        return self._related(node, attrs)
 
 
 def _refused(why: str) -> Decision:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from konverge.apiserver.auth.rules import Ask, Rule
+from konverge.apiserver.auth.rules import Attributes, Rule
 from konverge.apiserver.auth.well_known import account_user
 from konverge.apiserver.field_errors import aggregate
 from konverge.apiserver.go.strconv import quote
@@ -64,16 +64,16 @@ class Rbac:
 
     # --- questions
 
-    def decide(self, user: User, ask: Ask) -> Decision:
+    def decide(self, user: User, attrs: Attributes) -> Decision:
         problems: list[str] = []
-        for grant in self._grants_of(user, ask.namespace):
+        for grant in self._grants_of(user, attrs.namespace):
             try:
                 rules = self.rules(grant.role)
             except MissingRole as error:
                 problems.append(str(error))
                 continue
             for rule in rules:
-                if rule.allows(ask):
+                if rule.allows(attrs):
                     return Decision(True, f"RBAC: allowed by {grant.words}")
         return Decision(False, f"rbac: RBAC: {aggregate(problems)}" if problems else "")
 

@@ -1,13 +1,15 @@
-"""The reviews: objects that are answered and not stored, about who somebody is and what they may do."""
+"""The reviews: objects that are answered and not stored, about who a user is and what the user may do.
+
+Upstream: pkg/registry/authentication, pkg/registry/authorization, pkg/apis/authorization/validation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from konverge.apiserver import field_errors, status
-from konverge.apiserver.auth.rules import Ask
-from konverge.apiserver.auth.selector_validation import equalities, selector_errors, unread_selectors
+from konverge.apiserver.auth.rules import Attributes
 from konverge.apiserver.auth.service_account_tokens import Refused
 from konverge.apiserver.auth.well_known import kubelet_of
 from konverge.apiserver.field_errors import FieldError, aggregate
@@ -17,12 +19,15 @@ from konverge.apiserver.meta import system
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.request.user import User
 from konverge.apiserver.strategy import Obj
+from konverge.objects import fields, labels
+from konverge.objects.names import label_value_errors, qualified_name_errors
 from konverge.wire.message import Response
 
 if TYPE_CHECKING:
     from konverge.apiserver.request.call import Call
 
 _AUTHORIZATION = "authorization.k8s.io"
+_PATH = "spec.resourceAttributes"
 _ONE_OF = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 
 Check = Callable[[Obj], None]
@@ -52,7 +57,7 @@ async def _received(call: Call, check: Check | None = None) -> Obj:
 async def self_subject(call: Call) -> Response:
     review = await _received(call)
     shown = {"kind": review["kind"], "apiVersion": review["apiVersion"]}
-    info = _user_info(call.user)
+    info = call.user.info()
     return respond.answer(
         call, 201, {**shown, "metadata": {"creationTimestamp": timestamp()}, "status": {"userInfo": info}}
     )
@@ -62,15 +67,15 @@ async def token(call: Call) -> Response:
     review = await _received(call, _has_token)
     spec = review["spec"]
     audiences = tuple(spec.get("audiences") or ()) or call.server.config.auth.own_audiences
-    found: Obj = {}
+    result: Obj = {}
     try:
         authenticated = call.server.gate.authentication.token(spec["token"], audiences)
     except Refused as error:
-        found = {"user": {}, "error": str(error)}
+        result = {"user": {}, "error": str(error)}
     else:
-        found = {"authenticated": True, "user": _user_info(authenticated.user)}
-        found["audiences"] = list(authenticated.audiences)
-    return respond.answer(call, 201, {**review, "status": found})
+        result = {"authenticated": True, "user": authenticated.user.info()}
+        result["audiences"] = list(authenticated.audiences)
+    return respond.answer(call, 201, {**review, "status": result})
 
 
 async def self_access(call: Call) -> Response:
@@ -89,53 +94,49 @@ async def local_access(call: Call) -> Response:
 
 
 def _decided(call: Call, review: Obj, user: User) -> Response:
-    decision = call.server.gate.authorization.decide(user, _ask(review["spec"]))
-    found: Obj = {"allowed": decision.allowed}
+    decision = call.server.gate.authorization.decide(user, _attributes(review["spec"]))
+    result: Obj = {"allowed": decision.allowed}
     if decision.reason:
-        found["reason"] = decision.reason
-    ignored = unread_selectors(review["spec"].get("resourceAttributes") or {})
+        result["reason"] = decision.reason
+    ignored = _unread_selectors(review["spec"].get("resourceAttributes") or {})
     if ignored:
-        found["evaluationError"] = "; ".join(ignored)
-    return respond.answer(call, 201, {**review, "status": found})
+        result["evaluationError"] = "; ".join(ignored)
+    return respond.answer(call, 201, {**review, "status": result})
 
 
 async def self_rules(call: Call) -> Response:
     review = await _received(call, _has_namespace)
     rules, problems = call.server.gate.authorization.rbac.rules_of(call.user, review["spec"]["namespace"])
-    found: Obj = {"resourceRules": [], "nonResourceRules": [], "incomplete": False}
+    result: Obj = {"resourceRules": [], "nonResourceRules": [], "incomplete": False}
     for rule in rules:
         verbs = {"verbs": list(rule.verbs)}
         if rule.resources:
             parts = {"apiGroups": rule.api_groups, "resources": rule.resources, "resourceNames": rule.names}
-            found["resourceRules"].append({**verbs, **{key: list(part) for key, part in parts.items() if part}})
+            result["resourceRules"].append({**verbs, **{key: list(part) for key, part in parts.items() if part}})
         if rule.urls:
-            found["nonResourceRules"].append({**verbs, "nonResourceURLs": list(rule.urls)})
+            result["nonResourceRules"].append({**verbs, "nonResourceURLs": list(rule.urls)})
     if kubelet_of(call.user.name, call.user.groups):
         problems.insert(0, "node authorizer does not support user rule resolution")
-        found["incomplete"] = True
+        result["incomplete"] = True
     if problems:
-        found["evaluationError"] = aggregate(problems)
+        result["evaluationError"] = aggregate(problems)
     shown = {"kind": review["kind"], "apiVersion": review["apiVersion"], "metadata": {}, "spec": {}}
-    return respond.answer(call, 201, {**shown, "status": found})
-
-
-def _user_info(user: User) -> Obj:
-    info = {"username": user.name, "uid": user.uid, "groups": list(user.groups), "extra": user.extra}
-    return {key: value for key, value in info.items() if value}
+    return respond.answer(call, 201, {**shown, "status": result})
 
 
 def _subject(spec: Obj) -> User:
     return User(spec.get("user") or "", spec.get("uid") or "", tuple(spec.get("groups") or ()), spec.get("extra") or {})
 
 
-def _ask(spec: Obj) -> Ask:
+def _attributes(spec: Obj) -> Attributes:
+    """Upstream: AuthorizationAttributesFrom (pkg/registry/authorization/util)."""
     resource = spec.get("resourceAttributes")
     if resource is None:
         path = spec["nonResourceAttributes"]
-        return Ask(path.get("verb", ""), path=path.get("path", ""), is_resource=False)
+        return Attributes(path.get("verb", ""), path=path.get("path", ""), is_resource=False)
     parts = ("verb", "group", "resource", "subresource", "namespace", "name")
     verb, group, plural, subresource, namespace, name = (resource.get(part) or "" for part in parts)
-    return Ask(verb, group, plural, subresource, namespace, name, selector=equalities(resource))
+    return Attributes(verb, group, plural, subresource, namespace, name, selector=_equalities(resource))
 
 
 # --- validity
@@ -151,14 +152,15 @@ def _has_namespace(review: Obj) -> None:
         raise status.bad_request("no namespace on request")
 
 
-def _refuse(errors: Iterator[FieldError]) -> None:
+def _refuse(errors: Iterable[FieldError]) -> None:
     """The real server leaves the kind out of these refusals."""
-    found = list(errors)
-    if found:
-        raise status.invalid(_AUTHORIZATION, "", "", found)
+    errors = list(errors)
+    if errors:
+        raise status.invalid(_AUTHORIZATION, "", "", errors)
 
 
 def _access_errors(review: Obj, *, subject: bool) -> Iterator[FieldError]:
+    """Upstream: ValidateSubjectAccessReview, ValidateSelfSubjectAccessReview."""
     spec = review.get("spec") or {}
     yield from _spec_errors(spec, subject=subject)
     if _without_fields(review["metadata"]):
@@ -166,6 +168,7 @@ def _access_errors(review: Obj, *, subject: bool) -> Iterator[FieldError]:
 
 
 def _local_errors(review: Obj) -> Iterator[FieldError]:
+    """Upstream: ValidateLocalSubjectAccessReview."""
     spec, metadata = review.get("spec") or {}, review["metadata"]
     yield from _spec_errors(spec, subject=True)
     if _without_fields(metadata).keys() - {"namespace"}:
@@ -186,7 +189,7 @@ def _spec_errors(spec: Obj, *, subject: bool) -> Iterator[FieldError]:
     if subject and not spec.get("user") and not spec.get("groups"):
         yield field_errors.invalid("spec.user", "", "at least one of user or group must be specified")
     if resource is not None:
-        yield from selector_errors(resource)
+        yield from _selector_errors(resource)
 
 
 def _internal_path(spec: Obj) -> Obj | None:
@@ -197,3 +200,90 @@ def _internal_path(spec: Obj) -> Obj | None:
 
 def _without_fields(metadata: Obj) -> Obj:
     return {key: value for key, value in metadata.items() if key != "managedFields" and value}
+
+
+# --- the selectors of a review: their form is checked, RBAC itself does not look at them
+
+
+def _selector_errors(resource: Obj) -> Iterator[FieldError]:
+    for name in ("fieldSelector", "labelSelector"):
+        selector = resource.get(name)
+        if selector is not None:
+            yield from _requirements_errors(selector, f"{_PATH}.{name}")
+
+
+def _requirements_errors(selector: Obj, path: str) -> Iterator[FieldError]:
+    """Upstream: validateFieldSelectorAttributes, validateLabelSelectorAttributes."""
+    raw, requirements = selector.get("rawSelector"), selector.get("requirements") or []
+    if raw and requirements:
+        yield field_errors.invalid(f"{path}.rawSelector", raw, "may not specified at the same time as requirements")
+    if not raw and not requirements:
+        detail = f"when {path} is specified, requirements or rawSelector is required"
+        yield field_errors.required(f"{path}.requirements", detail)
+    for index, requirement in enumerate(requirements):
+        yield from _requirement_errors(
+            requirement, f"{path}.requirements[{index}]", labels=path.endswith("labelSelector")
+        )
+
+
+def _requirement_errors(requirement: Obj, path: str, *, labels: bool) -> Iterator[FieldError]:
+    """Unknown operators are valid: a newer client may know more than this server."""
+    key, operator, values = (requirement.get(part) or "" for part in ("key", "operator", "values"))
+    if not labels and not key:
+        yield field_errors.required(f"{path}.key", "must be specified")
+    if operator in ("In", "NotIn") and not values:
+        yield field_errors.required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+    if operator in ("Exists", "DoesNotExist") and values:
+        yield field_errors.forbidden(
+            f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        )
+    if labels:
+        for detail in qualified_name_errors(key):
+            yield field_errors.invalid(f"{path}.key", key, detail)
+
+
+def _equalities(resource: Obj) -> str:
+    """The field selector of a review, as a request would have it; only its equalities."""
+    selector = resource.get("fieldSelector") or {}
+    if not selector.get("requirements"):
+        return str(selector.get("rawSelector") or "")
+    return ",".join(
+        f"{requirement.get('key')}={requirement['values'][0]}"
+        for requirement in selector["requirements"]
+        if requirement.get("operator") == "In" and len(requirement.get("values") or ()) == 1
+    )
+
+
+def _unread_selectors(resource: Obj) -> list[str]:
+    """A message for each selector that could not be read, as a whole or in part. Upstream: BuildEvaluationError."""
+    messages = []
+    for name, parse, good in (
+        ("fieldSelector", fields.parse, _good_field),
+        ("labelSelector", labels.parse, _good_label),
+    ):
+        selector = resource.get(name) or {}
+        requirements = selector.get("requirements") or ()
+        bad = [requirement for requirement in requirements if not good(requirement)]
+        if not bad and (requirements or _reads(parse, selector.get("rawSelector") or "")):
+            continue
+        partially = "partially " if len(bad) < len(requirements) else ""
+        messages.append(f"{_PATH}.{name} {partially}ignored due to parse error")
+    return messages
+
+
+def _good_field(requirement: Obj) -> bool:
+    return requirement.get("operator") in ("In", "NotIn") and len(requirement.get("values") or ()) == 1
+
+
+def _good_label(requirement: Obj) -> bool:
+    operator = requirement.get("operator")
+    valid = not any(label_value_errors(value) for value in requirement.get("values") or ())
+    return operator in ("In", "NotIn", "Exists", "DoesNotExist") and valid
+
+
+def _reads(parse: Callable[[str], object], text: str) -> bool:
+    try:
+        parse(text)
+    except labels.SelectorError:
+        return False
+    return True

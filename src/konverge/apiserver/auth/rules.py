@@ -24,7 +24,7 @@ _SHOWN = (
 )
 
 
-class Ask(msgspec.Struct):
+class Attributes(msgspec.Struct):
     """What somebody wants to do: a verb on a resource, or (without a resource) on a path."""
 
     verb: str
@@ -88,21 +88,21 @@ class Rule:
         parts = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
         return cls(*(rule.get(part) or () for part in parts))
 
-    def allows(self, ask: Ask) -> bool:
-        if not (self._any_verb or ask.verb in self._verbs):
+    def allows(self, attrs: Attributes) -> bool:
+        if not (self._any_verb or attrs.verb in self._verbs):
             return False
-        if not ask.is_resource:
-            return any(_url_matches(url, ask.path) for url in self.urls)
+        if not attrs.is_resource:
+            return any(_url_matches(url, attrs.path) for url in self.urls)
         return (
-            (self._any_group or ask.group in self._groups)
-            and self._has_resource(ask)
-            and (not self.names or ask.name in self.names)
+            (self._any_group or attrs.group in self._groups)
+            and self._has_resource(attrs)
+            and (not self.names or attrs.name in self.names)
         )
 
-    def _has_resource(self, ask: Ask) -> bool:
-        if self._any_resource or ask.combined in self._resources:
+    def _has_resource(self, attrs: Attributes) -> bool:
+        if self._any_resource or attrs.combined in self._resources:
             return True
-        return bool(ask.subresource) and f"*/{ask.subresource}" in self._resources
+        return bool(attrs.subresource) and f"*/{attrs.subresource}" in self._resources
 
     def covers(self, part: Rule) -> bool:
         """Whether this rule grants all that a part does; parts are those of `parts`, with one of each."""

@@ -42,7 +42,7 @@ SPECIALS = {
     ("", "pods", "log"): "http.connect:log",
     ("", "pods", "portforward"): "http.connect:exec_or_attach",
     ("", "pods", "proxy"): "http.connect:pod_proxy",
-    ("", "serviceaccounts", "token"): "auth.token_request:create",
+    ("", "serviceaccounts", "token"): "auth.token_handlers:create_token",
     ("", "services", "proxy"): "http.connect:service_proxy",
     (_AUTHENTICATION, "selfsubjectreviews", ""): "auth.reviews:self_subject",
     (_AUTHENTICATION, "tokenreviews", ""): "auth.reviews:token",
@@ -76,8 +76,8 @@ PATHS = {
     "/openapi/v2": "openapi.handlers:v2",
     "/openapi/v3": "openapi.handlers:v3_index",
     "/openapi/v3/": "openapi.handlers:v3_document",
-    "/.well-known/openid-configuration": "auth.openid:configuration",
-    "/openid/v1/jwks": "auth.openid:keys",
+    "/.well-known/openid-configuration": "auth.token_handlers:openid_configuration",
+    "/openid/v1/jwks": "auth.token_handlers:public_keys",
 }
 """What is not about a resource. A path that ends in a slash stands for everything below it."""
 

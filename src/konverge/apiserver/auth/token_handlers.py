@@ -1,4 +1,7 @@
-"""serviceaccounts/token: a new token for a service account."""
+"""Handlers about service-account tokens: a new token (serviceaccounts/token), the issuer and its public keys.
+
+Upstream: pkg/registry/core/serviceaccount/storage/token.go, pkg/routes/openidmetadata.go.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,15 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from konverge import clock
 from konverge.apiserver import field_errors, status
 from konverge.apiserver.auth.service_account_tokens import WARN_ONLY_SECONDS, Bound
 from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import bodies, managed_fields, respond, writes
+from konverge.apiserver.http.negotiate import clauses
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system
 from konverge.apiserver.meta.system import timestamp
@@ -24,13 +30,14 @@ if TYPE_CHECKING:
     from konverge.apiserver.request.call import Call
 
 _GROUP, _KIND = "authentication.k8s.io", "TokenRequest"
-_DEFAULT_SECONDS = 3600
+_KEYS_TYPE = "application/jwk-set+json"
+_DEFAULT_SECONDS = 3600  # the default of the API
 _EXTENDED_SECONDS = 365 * 24 * 3600
 """Old libraries read a token once, so a pod's default token lives for a year and its use is warned of after an hour.
 Upstream: ExpirationExtensionSeconds."""
 
 
-async def create(call: Call) -> Response:
+async def create_token(call: Call) -> Response:
     kind = kind_alone(_GROUP, "v1", _KIND)
     respond.settle_form(call)
     bodies.check_media(call, kind)
@@ -87,21 +94,21 @@ def _answered(call: Call, asked: Obj, account: Obj) -> Obj:
     reference = spec["boundObjectRef"]
     bound = None if reference is None else _bound(call, reference, account)
     seconds, warn_after = spec["expirationSeconds"], 0
-    for_us = set(spec["audiences"]) <= set(call.server.config.auth.own_audiences)
-    if bound is not None and bound.kind == "pod" and seconds == WARN_ONLY_SECONDS and for_us:
+    for_this_server = set(spec["audiences"]) <= set(call.server.config.auth.own_audiences)
+    if bound is not None and bound.kind == "pod" and seconds == WARN_ONLY_SECONDS and for_this_server:
         seconds, warn_after = _EXTENDED_SECONDS, seconds
     token = call.server.gate.accounts.issue(
         account, bound, seconds=seconds, audiences=spec["audiences"], warn_after=warn_after
     )
     ends = clock.utc_now() + timedelta(seconds=spec["expirationSeconds"])
-    found = {"token": token, "expirationTimestamp": format_time(ends)}
-    return {**asked, "status": found}
+    return {**asked, "status": {"token": token, "expirationTimestamp": format_time(ends)}}
 
 
 def _errors(spec: Obj, attestations: Obj | None) -> Iterator[FieldError]:
+    """Upstream: ValidateTokenRequest (pkg/apis/authentication/validation)."""
     if attestations:
-        words = "attestations may only be specified with a webhook bound object reference"
-        yield field_errors.invalid("spec.attestations", attestations, words)
+        detail = "attestations may only be specified with a webhook bound object reference"
+        yield field_errors.invalid("spec.attestations", attestations, detail)
         return
     seconds, path = spec["expirationSeconds"], "spec.expirationSeconds"
     if seconds < 600:
@@ -117,17 +124,17 @@ def _bound(call: Call, ref: Obj, account: Obj) -> Bound:
     if group or kind not in ("Pod", "Secret", "Node"):
         raise status.bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
     plural = f"{kind.lower()}s"
-    found = call.lookup("", plural, "" if kind == "Node" else call.info.namespace, name)
-    if found is None:
+    target = call.lookup("", plural, "" if kind == "Node" else call.info.namespace, name)
+    if target is None:
         raise status.not_found("", plural, name)
     node: Obj | None = None
     if kind == "Pod":
         account_name = account["metadata"]["name"]
-        if found["spec"].get("serviceAccountName", "") != account_name:
-            words = f"cannot bind token for serviceaccount {quote(account_name)} to pod running with different"
-            raise status.bad_request(f"{words} serviceaccount name.")
-        node = _node_of(call, found)
-    uid = found["metadata"]["uid"]
+        if target["spec"].get("serviceAccountName", "") != account_name:
+            why = f"cannot bind token for serviceaccount {quote(account_name)} to pod running with different"
+            raise status.bad_request(f"{why} serviceaccount name.")
+        node = _node_of(call, target)
+    uid = target["metadata"]["uid"]
     if ref.get("uid") and ref["uid"] != uid:
         why = f"the UID in the bound object reference ({ref['uid']}) does not match the UID in record. "
         raise status.conflict("", kind, name, why + "The object might have been deleted and then recreated")
@@ -140,3 +147,29 @@ def _node_of(call: Call, pod: Obj) -> Obj | None:
         return None
     node = call.lookup("", "nodes", "", name)
     return {"name": name} if node is None else {"name": name, "uid": node["metadata"]["uid"]}
+
+
+# --- what others need to verify tokens
+
+
+async def openid_configuration(call: Call) -> Response:
+    keys = call.server.gate.keys
+    await keys.prepare()
+    host = call.request.headers.get("host") or "kubernetes.default.svc"
+    document = {
+        "issuer": call.server.config.auth.issuer,
+        "jwks_uri": f"https://{host}/openid/v1/jwks",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": keys.algorithms(),
+    }
+    return respond.whole(call, 200, msgspec.json.encode(document), "application/json")
+
+
+async def public_keys(call: Call) -> Response:
+    keys = call.server.gate.keys
+    await keys.prepare()
+    accepted = call.request.headers.get("accept")
+    if accepted and not any(clause.media in (_KEYS_TYPE, "*/*") for clause in clauses(accepted)):
+        raise status.not_acceptable(f"406: Not Acceptable\n\nAvailable representations: {_KEYS_TYPE}", details={})
+    return respond.whole(call, 200, msgspec.json.encode(keys.published()), _KEYS_TYPE)
