@@ -76,7 +76,7 @@ class Authentication:
         return ANONYMOUS
 
     def token(self, token: str, audiences: Iterable[str]) -> Authenticated:
-        """Whose token it is; raises Refused."""
+        """The user of a token; raises Refused."""
         known = self._known.get(_digest(token))
         if known is not None:
             return Authenticated(known, tuple(audiences))
@@ -149,7 +149,7 @@ def _first(data: bytes) -> bytes:
 
 
 def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """(tag, content) of the DER elements that stand one after the other."""
+    """(tag, content) of DER elements in a row."""
     position = 0
     while position < len(data):
         tag, size = data[position], data[position + 1]

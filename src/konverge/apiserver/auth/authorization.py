@@ -1,4 +1,4 @@
-"""Authorization: masters may do all, kubelets what the pods on their nodes need, everybody what is bound to them."""
+"""Authorization: masters may do everything, kubelets what the pods on their nodes need, others what RBAC grants."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ALLOWED = Decision(True)
 
 
 class Authorization:
-    """Tells whether a user may do something."""
+    """Decides whether a user may do something. Upstream: union of node and RBAC authorizers."""
 
     def __init__(self, store: Store, *, always_allow: bool = False) -> None:
         self.rbac = Rbac(store)
@@ -59,14 +59,14 @@ def attributes_of(info: RequestInfo) -> Attributes:
 
 
 def forbidden(user: User, attrs: Attributes, reason: str) -> status.ApiError:
-    """What is refused to whom; a reason follows if there is one."""
-    words = f"User {quote(user.name)} cannot {attrs.verb} "
+    """Upstream: ForbiddenStatusError, forbiddenMessage (apiserver/pkg/endpoints/handlers/responsewriters)."""
+    message = f"User {quote(user.name)} cannot {attrs.verb} "
     if not attrs.is_resource:
-        words += f"path {quote(attrs.path)}"
+        message += f"path {quote(attrs.path)}"
     else:
         where = f"in the namespace {quote(attrs.namespace)}" if attrs.namespace else "at the cluster scope"
-        words += f"resource {quote(attrs.combined)} in API group {quote(attrs.group)} {where}"
-    words = words.translate(_ESCAPES)
-    error = status.forbidden(attrs.group, attrs.resource, attrs.name, f"{words}: {reason}" if reason else words)
+        message += f"resource {quote(attrs.combined)} in API group {quote(attrs.group)} {where}"
+    message = message.translate(_ESCAPES)
+    error = status.forbidden(attrs.group, attrs.resource, attrs.name, f"{message}: {reason}" if reason else message)
     error.headers["X-Content-Type-Options"] = "nosniff"
     return error

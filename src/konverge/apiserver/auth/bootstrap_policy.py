@@ -1,4 +1,7 @@
-"""The roles and bindings that every cluster has, from data/rbac.json.gz."""
+"""The roles and bindings that every cluster has, from data/rbac.json.gz (tools/generate_rbac.py).
+
+Upstream: plugin/pkg/auth/authorizer/rbac/bootstrappolicy.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ def create_all(objects: Objects) -> None:
     """Create what is missing."""
     data = gzip.decompress(resources.files("konverge.apiserver").joinpath("data/rbac.json.gz").read_bytes())
     now = timestamp()
-    for plural, found in msgspec.json.decode(data).items():
-        for item in found:
+    for plural, items in msgspec.json.decode(data).items():
+        for item in items:
             objects.create(GROUP, plural, _object(item, now))
 
 

@@ -1,4 +1,4 @@
-"""The gate of the server: every request passes it, so the administrator's way through is short."""
+"""The gate of the server. Every request passes it, so the path of the administrator is short."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from konverge.apiserver.storage import Store
 
 _IMPERSONATE = b"impersonate-"
-_FIRST = b"iI"
+_FIRST = b"iI"  # of the header, in either case: a look at one byte is enough for the others
 
 
 class Gate:
@@ -46,7 +46,7 @@ class Gate:
         user = self.authentication.user(request, headers.get("authorization"))
         for key, _ in headers.raw:
             if key[0] in _FIRST and key[: len(_IMPERSONATE)].lower() == _IMPERSONATE:
-                target = impersonation.wanted(headers)
+                target = impersonation.requested_user(headers)
                 return user if target is None else self._impersonation.become(user, target, attributes_of(info))
         return user
 

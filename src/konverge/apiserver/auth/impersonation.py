@@ -1,8 +1,10 @@
-"""Acting as somebody else by the Impersonate-* headers.
+"""Acting as another user by the Impersonate-* headers.
 
-There is the old right (`impersonate` on users, groups, …) and the constrained modes: a right to become somebody, and a
-right to do this very thing as such (`impersonate-on:MODE:VERB`). Each mode is tried, beginning with the one that last
+There is the old right (`impersonate` on users, groups, …) and the constrained modes: a right to become a user, and a
+right to do this very thing as that user (`impersonate-on:MODE:VERB`). Each mode is tried, beginning with the last that
 worked for the requestor; if none allows it, the first refusal is the answer. https://kep.k8s.io/5284
+
+Upstream: apiserver/pkg/endpoints/filters/impersonation.
 """
 
 from __future__ import annotations
@@ -38,11 +40,11 @@ _OLD = ""
 """The mode of the old right."""
 _REMEMBERED = 10_000
 _MANY = 4
-"""So many checks of one sort are tried as one check for all of them first."""
+"""So many checks of the same kind are first tried as one check for `*`. Upstream: authorizeGroups, isLargeExtra."""
 
 
-def wanted(headers: Headers) -> User | None:
-    """Whom the headers ask to be; None if they do not ask."""
+def requested_user(headers: Headers) -> User | None:
+    """The user that the headers ask to act as; None if they do not ask. Upstream: processImpersonationHeaders."""
     name, uid, groups = _utf8(headers.get("impersonate-user")), _utf8(headers.get("impersonate-uid")), []
     extra: dict[str, list[str]] = {}
     for key, value in headers:
@@ -63,7 +65,7 @@ def _utf8(value: str) -> str:
 
 
 def _shown(uid: str, groups: list[str], extra: dict[str, list[str]]) -> str:
-    """As Go prints the user."""
+    """As Go prints the user. Upstream: userString."""
     pairs = ", ".join(f"{quote(key)}:{_strings(values)}" for key, values in sorted(extra.items()))
     shown = f"map[string][]string{{{pairs}}}" if extra else "map[string][]string(nil)"
     return f'&user.DefaultInfo{{Name:"", UID:{quote(uid)}, Groups:{_strings(groups)}, Extra:{shown}}}'
@@ -74,14 +76,14 @@ def _strings(values: list[str]) -> str:
 
 
 class Impersonation:
-    """Tells whether a user may act as another, for one request."""
+    """Decides whether a user may act as another, for one request. Upstream: impersonationModesTracker."""
 
     def __init__(self, authorization: Authorization) -> None:
         self._authorization = authorization
         self._last: dict[str, str] = {}
 
     def become(self, requestor: User, target: User, attrs: Attributes) -> User:
-        """The user that the request is made as; 403 if it may not be."""
+        """The user that the request is made as; 403 if the requestor may not act as that user."""
         refusal: status.ApiError | None = None
         modes = [*_modes(requestor, target), _OLD]
         last = self._last.get(requestor.name)
@@ -90,12 +92,12 @@ class Impersonation:
                 if mode:
                     on = replace(attrs, verb=f"impersonate-on:{mode}:{attrs.verb}")
                     self._authorization.check(requestor, on)
-                found = self._checked(requestor, target, mode)
+                impersonated = self._checked(requestor, target, mode)
             except status.ApiError as error:
                 refusal = refusal or error
             else:
                 self._remember(requestor.name, mode)
-                return found
+                return impersonated
         assert refusal is not None
         raise refusal
 
@@ -105,7 +107,7 @@ class Impersonation:
         self._last[name] = mode
 
     def _checked(self, requestor: User, target: User, mode: str) -> User:
-        """The target, if the requestor may be it in this mode ("" is the old right)."""
+        """The target, if the requestor may act as it in this mode ("" is the old right). Upstream: mode.go."""
         verb = f"impersonate:{mode}" if mode else "impersonate"
         group = _AUTHENTICATION if mode else ""
         groups = target.groups
@@ -122,7 +124,7 @@ class Impersonation:
             self._authorization.check(requestor, Attributes(verb, _AUTHENTICATION, "uids", name=target.uid))
         self._check_groups(requestor, target.groups, verb, group)
         self._check_extra(requestor, target.extra, verb, constrained=bool(mode))
-        return User(target.name, target.uid, _with_everybody(target.name, groups), target.extra)
+        return User(target.name, target.uid, _with_common_group(target.name, groups), target.extra)
 
     def _check_groups(self, requestor: User, groups: tuple[str, ...], verb: str, group: str) -> None:
         attrs = Attributes(verb, group, "groups")
@@ -130,8 +132,8 @@ class Impersonation:
             if "" in groups:
                 raise forbidden(requestor, attrs, "impersonating the empty string group is not allowed")
             if MASTERS in groups:
-                words = "impersonating the system:masters group is not allowed"
-                raise forbidden(requestor, replace(attrs, name=MASTERS), words)
+                why = "impersonating the system:masters group is not allowed"
+                raise forbidden(requestor, replace(attrs, name=MASTERS), why)
             if len(groups) >= _MANY and self._authorization.allowed(requestor, replace(attrs, name="*")):
                 return
         for name in groups:
@@ -152,7 +154,7 @@ class Impersonation:
 
 
 def _modes(requestor: User, target: User) -> Iterator[str]:
-    """The constrained modes in which a requestor could become a target."""
+    """The constrained modes in which a requestor could act as a target. Upstream: allImpersonationModes."""
     name_only = not (target.uid or target.groups or target.extra)
     node, account = node_of(target.name), account_of(target.name)
     if node and name_only:
@@ -166,6 +168,7 @@ def _modes(requestor: User, target: User) -> Iterator[str]:
 
 
 def _extra_problems(extra: dict[str, list[str]]) -> Iterator[str]:
+    """Upstream: validateExtra."""
     for key, values in extra.items():
         if not key:
             yield "impersonating the empty string key in extra is not allowed"
@@ -181,13 +184,13 @@ def _extra_problems(extra: dict[str, list[str]]) -> Iterator[str]:
 def _key_problems(key: str) -> list[str]:
     domain, slash, path = key.partition("/")
     if not (domain and slash and path):
-        words = 'must be a domain-prefixed path (such as "acme.io/foo")'
-        return [str(field_errors.invalid("extra.key", key, words))]
-    return [str(field_errors.invalid("extra.key", domain, words)) for words in dns_subdomain_errors(domain)]
+        detail = 'must be a domain-prefixed path (such as "acme.io/foo")'
+        return [str(field_errors.invalid("extra.key", key, detail))]
+    return [str(field_errors.invalid("extra.key", domain, detail)) for detail in dns_subdomain_errors(domain)]
 
 
-def _with_everybody(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
-    """Every user belongs to one of the two groups of all."""
+def _with_common_group(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
+    """Every user is in system:authenticated or in system:unauthenticated. Upstream: ensureGroup."""
     if name == ANONYMOUS:
         return groups if UNAUTHENTICATED in groups else (*groups, UNAUTHENTICATED)
     if UNAUTHENTICATED in groups or AUTHENTICATED in groups:

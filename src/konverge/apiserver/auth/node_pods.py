@@ -1,7 +1,7 @@
-"""What a node has to do with other objects: through the pods that are bound to it.
+"""How a node is related to other objects: through the pods that are bound to it.
 
-The pods of every node are indexed with what they refer to, and the index follows the store. It is made when a kubelet
-asks for the first time: most servers never meet one.
+The pods of every node are indexed with what they refer to, and the index follows the store. It is built when the first
+kubelet asks: most servers never meet one. Upstream: plugin/pkg/auth/authorizer/node/graph.go.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _VOLUME_SECRETS = (
 
 
 def references(pod: Obj) -> Iterator[Reference]:
-    """All that a pod needs from the API: secrets, config maps, claims, its account."""
+    """All that a pod needs from the API: secrets, config maps, claims, its account. Upstream: Graph.AddPod."""
     spec = pod.get("spec") or {}
     for secret in spec.get("imagePullSecrets") or ():
         yield "secrets", secret.get("name", "")
@@ -87,19 +87,19 @@ class NodePods:
 
     def uses(self, node: str, plural: str, namespace: str, name: str) -> bool:
         """Whether a pod of the node refers to this object, itself or (a secret, a volume) through its claims."""
-        wanted, prefix = (plural, name), f"{namespace}/"
+        reference, prefix = (plural, name), f"{namespace}/"
         pods = self._indexed().get(node, {})
         if plural == "persistentvolumes":
             return any(volume == name for volume, _ in self._volumes(pods))
-        if any(wanted in found for key, found in pods.items() if key.startswith(prefix)):
+        if any(reference in used for key, used in pods.items() if key.startswith(prefix)):
             return True
         return plural == "secrets" and any((namespace, name) in secrets for _, secrets in self._volumes(pods))
 
     def _volumes(self, pods: dict[str, frozenset[Reference]]) -> Iterator[tuple[str, set[tuple[str, str]]]]:
         """The volumes behind the claims of pods, each with the secrets that it names."""
-        for key, found in pods.items():
+        for key, used in pods.items():
             namespace = key.partition("/")[0]
-            for plural, claim in found:
+            for plural, claim in used:
                 record = self._store.get("/persistentvolumeclaims", f"{namespace}/{claim}")
                 if plural == "persistentvolumeclaims" and record is not None:
                     name = (record.decode().get("spec") or {}).get("volumeName", "")
@@ -129,23 +129,22 @@ class NodePods:
         node = _node_of(pod)
         if node:
             mirror = MIRROR in (pod["metadata"].get("annotations") or {})
-            found = frozenset() if mirror else frozenset(one for one in references(pod) if one[1])
-            self._nodes.setdefault(node, {})[record.key] = found
+            used = [] if mirror else [(plural, name) for plural, name in references(pod) if name]
+            self._nodes.setdefault(node, {})[record.key] = frozenset(used)
 
 
 def _node_of(pod: Obj) -> str:
-    found: str = (pod.get("spec") or {}).get("nodeName", "")
-    return found
+    return str((pod.get("spec") or {}).get("nodeName", ""))
 
 
 def _secrets_of(volume: Obj, namespace: str) -> Iterator[tuple[str, str]]:
-    """(namespace, name) of the secrets that a persistent volume names."""
+    """(namespace, name) of the secrets that a persistent volume names. Upstream: VisitPVSecretNames."""
     for source in (volume.get("spec") or {}).values():
         if not isinstance(source, dict):
             continue
         for name in _VOLUME_SECRETS:
-            found = source.get(name)
-            if isinstance(found, dict):
-                yield found.get("namespace") or namespace, found.get("name", "")
+            reference = source.get(name)
+            if isinstance(reference, dict):
+                yield reference.get("namespace") or namespace, reference.get("name", "")
         if "secretName" in source:
             yield source.get("secretNamespace") or namespace, source["secretName"]

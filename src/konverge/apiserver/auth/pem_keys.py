@@ -35,7 +35,7 @@ def make() -> bytes:
 
 
 def load(pem: bytes) -> Key:
-    """A private or public key; only RSA and P-256 are used for tokens."""
+    """A private or public key: RSA or P-256."""
     if b"PRIVATE KEY" not in pem:
         public = _public(pem)
         if isinstance(public, RSAPublicKey):

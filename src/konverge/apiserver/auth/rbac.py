@@ -1,8 +1,10 @@
 """Role-based access control over the stored roles and bindings.
 
 Bindings are indexed by subject (a user or a group), for the cluster and for each namespace; roles are compiled when
-they are first needed. Both follow the store: a change drops the compiled role, or exchanges the binding in the index.
-The index is made on the first question: most servers only ever meet their administrator, who is not asked about.
+they are first needed. Both follow the store: a change drops the compiled role, or replaces the binding in the index.
+The index is built on first use: most servers only ever meet their administrator, for whom it is not needed.
+
+Upstream: plugin/pkg/auth/authorizer/rbac, pkg/registry/rbac/validation/rule.go.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ class Grant(msgspec.Struct, frozen=True):
 
     order: tuple[str, int]
     role: RoleRef
-    words: str
-    """How reviews name it."""
+    description: str
+    """How reviews name the grant."""
 
 
 class MissingRole(Exception):
@@ -65,6 +67,7 @@ class Rbac:
     # --- questions
 
     def decide(self, user: User, attrs: Attributes) -> Decision:
+        """Upstream: RBACAuthorizer.Authorize."""
         problems: list[str] = []
         for grant in self._grants_of(user, attrs.namespace):
             try:
@@ -74,26 +77,26 @@ class Rbac:
                 continue
             for rule in rules:
                 if rule.allows(attrs):
-                    return Decision(True, f"RBAC: allowed by {grant.words}")
+                    return Decision(True, f"RBAC: allowed by {grant.description}")
         return Decision(False, f"rbac: RBAC: {aggregate(problems)}" if problems else "")
 
     def rules_of(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
-        """All rules that apply to a user in a namespace, and what went wrong when they were gathered."""
-        found: list[Rule] = []
+        """All rules that apply to a user in a namespace, and the errors met on the way. Upstream: RulesFor."""
+        rules: list[Rule] = []
         problems: list[str] = []
         for grant in self._grants_of(user, namespace):
             try:
-                found += self.rules(grant.role)
+                rules += self.rules(grant.role)
             except MissingRole as error:
                 problems.append(str(error))
-        return found, problems
+        return rules, problems
 
     def rules(self, role: RoleRef) -> list[Rule]:
-        found = self._roles.get(role)
-        if found is None:
-            self._indexed()  # from now on changes are followed, which keeps what is compiled here true
-            found = self._roles[role] = self._compiled(role)
-        return found
+        rules = self._roles.get(role)
+        if rules is None:
+            self._indexed()  # from now on changes are followed, so what is compiled here stays up to date
+            rules = self._roles[role] = self._compiled(role)
+        return rules
 
     def _compiled(self, role: RoleRef) -> list[Rule]:
         table, key = ("roles", f"{role.namespace}/{role.name}") if role.kind == "Role" else ("clusterroles", role.name)
@@ -107,12 +110,12 @@ class Rbac:
         index = self._indexed()
         subjects = [f"u:{user.name}", *(f"g:{group}" for group in user.groups)]
         for scope in ("", namespace) if namespace else ("",):
-            found: dict[str, Grant] = {}
+            grants: dict[str, Grant] = {}
             for subject in subjects:
                 for binding, grant in index.get((scope, subject), {}).items():
-                    if binding not in found or grant.order < found[binding].order:
-                        found[binding] = grant
-            yield from sorted(found.values(), key=lambda grant: grant.order)
+                    if binding not in grants or grant.order < grants[binding].order:
+                        grants[binding] = grant
+            yield from sorted(grants.values(), key=lambda grant: grant.order)
 
     # --- the index
 
@@ -147,10 +150,10 @@ class Rbac:
     def _unbind(self, record: Record) -> None:
         assert self._grants is not None
         for subject, _ in _grants(record):
-            found = self._grants.get((record.namespace, subject))
-            if found is not None:
-                found.pop(record.name, None)
-                if not found:
+            grants = self._grants.get((record.namespace, subject))
+            if grants is not None:
+                grants.pop(record.name, None)
+                if not grants:
                     del self._grants[record.namespace, subject]
 
 
@@ -163,8 +166,8 @@ def _grants(record: Record) -> Iterator[tuple[str, Grant]]:
     for position, subject in enumerate(binding.get("subjects") or ()):
         key = _subject(subject, record.namespace)
         if key:
-            words = head + _described(subject, record.namespace)
-            yield key, Grant((record.name, position), role, words)
+            description = head + _described(subject, record.namespace)
+            yield key, Grant((record.name, position), role, description)
 
 
 def _subject(subject: Obj, namespace: str) -> str:
@@ -178,6 +181,7 @@ def _subject(subject: Obj, namespace: str) -> str:
 
 
 def _described(subject: Obj, namespace: str) -> str:
+    """Upstream: describeSubject."""
     name = subject.get("name", "")
     if subject.get("kind") == "ServiceAccount":
         name = f"{name}/{subject.get('namespace') or namespace}"

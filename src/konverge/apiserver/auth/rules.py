@@ -1,7 +1,7 @@
 """Policy rules as pure values: what a rule allows, and whether some rules cover others.
 
-A `Rule` is made once from a role and asked on every request, so its lists are sets. The lists are kept as well: reviews
-and refusals show them as they were written.
+A `Rule` is compiled once from a role and used on every request, so its lists are sets. The lists are kept as well:
+reviews and refusals show them as they were written. Upstream: component-helpers/auth/rbac/validation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHOWN = (
 
 
 class Attributes(msgspec.Struct):
-    """What somebody wants to do: a verb on a resource, or (without a resource) on a path."""
+    """What a user wants to do: a verb on a resource or on a path. Upstream: authorizer.Attributes."""
 
     verb: str
     group: str = ""
@@ -40,7 +40,7 @@ class Attributes(msgspec.Struct):
 
     @property
     def fields(self) -> set[tuple[str, str]]:
-        """What the selector says about fields: (field, value), equalities only; none if it cannot be read."""
+        """The (field, value) pairs that the selector requires, equalities only; empty if it cannot be read."""
         try:
             return {(term.field, term.value) for term in fields.parse(self.selector).terms if term.equal}
         except SelectorError:
@@ -84,11 +84,12 @@ class Rule:
 
     @classmethod
     def of(cls, rule: dict[str, Any]) -> Rule:
-        """A rule as it stands in a role."""
+        """From the form that it has in a role."""
         parts = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
         return cls(*(rule.get(part) or () for part in parts))
 
     def allows(self, attrs: Attributes) -> bool:
+        """Upstream: RuleAllows."""
         if not (self._any_verb or attrs.verb in self._verbs):
             return False
         if not attrs.is_resource:
@@ -105,7 +106,7 @@ class Rule:
         return bool(attrs.subresource) and f"*/{attrs.subresource}" in self._resources
 
     def covers(self, part: Rule) -> bool:
-        """Whether this rule grants all that a part does; parts are those of `parts`, with one of each."""
+        """Whether this rule grants all that a part (see `parts`) does. Upstream: ruleCovers."""
         return (
             (self._any_verb or part._verbs <= self._verbs)
             and (self._any_group or part._groups <= self._groups)
@@ -119,7 +120,7 @@ class Rule:
         return resource in self._resources or (bool(slash) and f"*/{subresource}" in self._resources)
 
     def parts(self) -> Iterator[Rule]:
-        """The rule taken apart into rules with one verb, group, resource and name each."""
+        """The rule split into rules with one verb, group, resource and name each. Upstream: BreakdownRule."""
         for group in self.api_groups:
             for resource in self.resources:
                 for verb in self.verbs:
@@ -144,14 +145,14 @@ def quoted(values: Iterable[str]) -> str:
     return "[" + " ".join(quote(value) for value in values) + "]"
 
 
-def missing(held: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
-    """The parts of the wanted rules that those held do not cover."""
-    parts = [part for rule in wanted for part in rule.parts()]
+def missing(held: Sequence[Rule], granted: Iterable[Rule]) -> list[Rule]:
+    """The parts of the granted rules that those held do not cover. Upstream: Covers."""
+    parts = [part for rule in granted for part in rule.parts()]
     return [part for part in parts if not any(rule.covers(part) for rule in held)]
 
 
 def merged(parts: Iterable[Rule]) -> list[Rule]:
-    """Parts that differ in the verb only, as one rule each."""
+    """Parts that differ in the verb only, merged into one rule each. Upstream: CompactRules."""
     verbs: dict[tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]], list[str]] = {}
     others: list[Rule] = []
     for part in parts:
@@ -159,4 +160,4 @@ def merged(parts: Iterable[Rule]) -> list[Rule]:
             others.append(part)
         else:
             verbs.setdefault((part.api_groups, part.resources, part.names), []).extend(part.verbs)
-    return others + [Rule(found, *key) for key, found in verbs.items()]
+    return others + [Rule(merged_verbs, *key) for key, merged_verbs in verbs.items()]

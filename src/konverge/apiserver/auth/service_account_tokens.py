@@ -1,7 +1,8 @@
-"""Tokens of service accounts: what they claim, and whether it still holds.
+"""Tokens of service accounts: what they claim, and whether it is still true.
 
 A token is bound to its account and perhaps to a pod, a secret or a node. The signature is checked once and remembered;
-whether all those objects are still the same is looked up on every request: a token ends with what it is bound to.
+whether all those objects still exist is checked on every request: a token ends with the objects that it is bound to.
+Upstream: pkg/serviceaccount.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _LEGACY_CLAIM = "kubernetes.io/serviceaccount/"
 
 
 class Refused(Exception):
-    """A token that is not believed; the text says why."""
+    """A token that is not accepted; the text says why."""
 
 
 class Authenticated(msgspec.Struct, frozen=True):
@@ -44,7 +45,7 @@ class Authenticated(msgspec.Struct, frozen=True):
 
 
 class Bound(msgspec.Struct, frozen=True):
-    """What a token is bound to besides its account: pod, secret or node (pods bring their node along)."""
+    """What a token is bound to besides its account: a pod (with its node), a secret or a node."""
 
     kind: str
     name: str
@@ -53,7 +54,7 @@ class Bound(msgspec.Struct, frozen=True):
 
 
 class Accounts:
-    """Makes and reads tokens."""
+    """Issues and verifies tokens."""
 
     def __init__(self, objects: Objects, keys: Keys, issuer: str) -> None:
         self._objects = objects
@@ -92,7 +93,10 @@ class Accounts:
         return self._keys.sign(claims)
 
     def authenticate(self, token: str, audiences: Iterable[str]) -> Authenticated | None:
-        """Whose token it is; None if it is not one of ours at all, Refused if it is not (or no longer) good."""
+        """The user of a token; None if another issuer made it. Raises Refused if it is not, or no longer, valid.
+
+        Upstream: jwtTokenAuthenticator.AuthenticateToken.
+        """
         claims = self._verified.get(token) or _claims(token)
         if claims is not None and claims.get("iss") == _LEGACY_ISSUER:
             self._check_signature(token, claims)
@@ -101,12 +105,12 @@ class Accounts:
             return None
         self._check_signature(token, claims)
         _check_times(claims)
-        meant = [aud for aud in _audiences(claims) if aud in set(audiences)]
-        if not meant:
+        shared = [audience for audience in _audiences(claims) if audience in set(audiences)]
+        if not shared:
             raise Refused(
                 f"token audiences {quoted(_audiences(claims))} is invalid for the target audiences {quoted(audiences)}"
             )
-        return Authenticated(self._user(claims), tuple(meant))
+        return Authenticated(self._user(claims), tuple(shared))
 
     def _check_signature(self, token: str, claims: Obj) -> None:
         if token in self._verified:
@@ -120,6 +124,7 @@ class Accounts:
         self._verified[token] = claims
 
     def _user(self, claims: Obj) -> User:
+        """Upstream: validator.Validate (claims.go)."""
         about = claims.get("kubernetes.io") or {}
         namespace = about.get("namespace") or ""
         account = about.get("serviceaccount") or {}
@@ -140,7 +145,10 @@ class Accounts:
         return User(account_user(namespace, account.get("name", "")), account.get("uid", ""), groups, extra)
 
     def _legacy_user(self, token: str, claims: Obj) -> User:
-        """The account of a token that a controller has put into a secret: it ends with that secret."""
+        """The account of a token that a controller has put into a secret: the token ends with that secret.
+
+        Upstream: legacyValidator.Validate.
+        """
         parts = ("namespace", "service-account.name", "service-account.uid", "secret.name")
         namespace, name, uid, secret_name = (str(claims.get(_LEGACY_CLAIM + part) or "") for part in parts)
         secret = self._objects.get("", "secrets", namespace, secret_name)
@@ -164,10 +172,10 @@ class Accounts:
             raise Refused(f"service account {namespace}/{name} has been deleted")
 
     def _check(self, plural: str, kind: str, namespace: str, claim: Obj) -> None:
-        found = self._objects.get("", plural, namespace, claim.get("name", ""))
-        if found is None or _deleted(found):
+        bound = self._objects.get("", plural, namespace, claim.get("name", ""))
+        if bound is None or _deleted(bound):
             raise Refused("service account token has been invalidated")
-        uid = found["metadata"].get("uid")
+        uid = bound["metadata"].get("uid")
         if uid != claim.get("uid"):
             raise Refused(f"{kind} UID ({uid}) does not match service account {kind} ref claim ({claim.get('uid')})")
 
@@ -179,7 +187,7 @@ def _add_extra(extra: dict[str, list[str]], kind: str, claim: Obj) -> None:
 
 
 def _claims(token: str) -> Obj | None:
-    """The claims of a JWT, not yet believed; None for any other text."""
+    """The claims of a JWT, not yet verified; None for any other text."""
     if token.count(".") != 2:
         return None
     try:
@@ -190,8 +198,8 @@ def _claims(token: str) -> Obj | None:
 
 
 def _audiences(claims: Obj) -> list[str]:
-    found = claims.get("aud") or []
-    return [found] if isinstance(found, str) else list(found)
+    audiences = claims.get("aud") or []
+    return [audiences] if isinstance(audiences, str) else list(audiences)
 
 
 def _check_times(claims: Obj) -> None:
@@ -205,6 +213,6 @@ def _check_times(claims: Obj) -> None:
 
 
 def _deleted(obj: Obj) -> bool:
-    """An object that has been going for longer than the leeway counts as gone."""
+    """An object whose deletion was requested longer ago than the leeway counts as gone."""
     when = obj["metadata"].get("deletionTimestamp")
     return bool(when) and parse_time(when).timestamp() < clock.now() - _LEEWAY

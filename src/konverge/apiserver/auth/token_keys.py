@@ -1,8 +1,8 @@
 """The keys of service-account tokens: signing, verifying, publishing them.
 
-`cryptography` is imported when the first token is made or seen: a server that only meets its administrator starts
-without it. A key that is made here is an RSA key, which every client can verify; that takes a tenth of a second, so it
-is made in a thread, and only when the first token is asked for.
+`cryptography` is imported when the first token is issued or seen: a server that only meets its administrator starts
+without it. A key that is generated here is an RSA key, which every client can verify; that takes a tenth of a second,
+so it happens in a thread, and only when the first token is asked for.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ KEY_FILE = "service-account.key"
 
 
 class BadSignature(Exception):
-    """Nobody whom we know has signed this."""
+    """None of the known keys has signed this."""
 
 
 class Key(Protocol):
-    """A public key, with the private one if it is ours."""
+    """A public key, with its private key if this server has it."""
 
     id: str
     algorithm: str
@@ -48,38 +48,38 @@ def number(value: int, size: int = 0) -> str:
 
 
 class Keys:
-    """The key that signs, and all keys that are believed."""
+    """The key that signs, and all keys whose signatures are accepted."""
 
     def __init__(self, *, folder: Path | None, signing: Path | None, verifying: tuple[Path, ...]) -> None:
         self._folder = folder
         self._signing = signing
         self._verifying = verifying
         self._loaded: list[Key] = []
-        self._making = asyncio.Lock()
-        self._made = b""
+        self._generating = asyncio.Lock()
+        self._generated = b""
 
     async def prepare(self) -> None:
-        """Make the key if there is none yet; to be awaited before it is used for signing or shown."""
+        """Generate the key if there is none yet; to be awaited before it is used for signing or shown."""
         if not self._is_missing():
             return
         from konverge.apiserver.auth import pem_keys
 
-        async with self._making:
+        async with self._generating:
             if self._is_missing():
-                self._made = await asyncio.to_thread(pem_keys.make)
-                self._keep(self._made)
+                self._generated = await asyncio.to_thread(pem_keys.make)
+                self._keep(self._generated)
 
     def _is_missing(self) -> bool:
-        if self._loaded or self._made or self._signing is not None:
+        if self._loaded or self._generated or self._signing is not None:
             return False
         return self._folder is None or not (self._folder / KEY_FILE).exists()
 
-    def _keep(self, made: bytes) -> None:
+    def _keep(self, key: bytes) -> None:
         """In the data directory, so that tokens outlive a restart."""
         if self._folder is not None:
             descriptor = os.open(self._folder / KEY_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
-                file.write(made)
+                file.write(key)
 
     def sign(self, claims: dict[str, Any]) -> str:
         """A compact JWT."""
@@ -99,8 +99,8 @@ class Keys:
         except ValueError:
             raise BadSignature from None
         for key in self.all():
-            meant = header.get("alg") == key.algorithm and header.get("kid", key.id) == key.id
-            if meant and key.verify(text.encode(), raw):
+            matches = header.get("alg") == key.algorithm and header.get("kid", key.id) == key.id
+            if matches and key.verify(text.encode(), raw):
                 return
         raise BadSignature
 
@@ -124,8 +124,8 @@ class Keys:
 
         if self._signing is not None:
             yield pem_keys.load(self._signing.read_bytes())
-        elif self._made or self._folder is None:
-            yield pem_keys.load(self._made)
+        elif self._generated or self._folder is None:
+            yield pem_keys.load(self._generated)
         else:
             yield pem_keys.load((self._folder / KEY_FILE).read_bytes())
         for path in self._verifying:
@@ -133,5 +133,5 @@ class Keys:
 
 
 def key_id(der: bytes) -> str:
-    """The name of a key: a digest of its public part."""
+    """The name of a key: a digest of its public part. Upstream: keyIDFromPublicKey (pkg/serviceaccount/jwt.go)."""
     return b64(hashlib.sha256(der).digest())

@@ -1,4 +1,7 @@
-"""The names and groups that have a meaning of their own."""
+"""The user names and groups that have a meaning of their own.
+
+Upstream: apiserver/pkg/authentication/user, serviceaccount/util.go, pkg/auth/nodeidentifier.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def node_of(user: str) -> str:
 
 
 def kubelet_of(name: str, groups: tuple[str, ...]) -> str:
-    """The node of a user who is a kubelet, whatever it calls itself; "" for others."""
+    """The node of a user in the group of kubelets, whether or not the name is valid; "" for others."""
     return name[len(_NODE) :] if NODES in groups and name.startswith(_NODE) else ""
 
 
