@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from konverge.apiserver.cel import formatting
 from konverge.apiserver.cel.cel_types import Type
 from konverge.apiserver.cel.nodes import Call, ListExpr, Literal, MapExpr, Node, children
-from konverge.apiserver.cel.pattern import compile_pattern
-from konverge.apiserver.cel.re2 import RegexError
 from konverge.apiserver.cel.source import Problem
 from konverge.apiserver.cel.timestamps import parse_duration, parse_timestamp
+from konverge.apiserver.go.regexp import RegexError, compile_pattern
 
 
 def check(tree: Node) -> list[Problem]:

@@ -17,10 +17,9 @@ from konverge.apiserver.cel.checker import Checked, Environment, check
 from konverge.apiserver.cel.nesting import SHALLOW, nesting, room
 from konverge.apiserver.cel.nodes import Call, Literal, Node, children
 from konverge.apiserver.cel.parser import parse
-from konverge.apiserver.cel.pattern import compile_pattern
 from konverge.apiserver.cel.planner import Planner
-from konverge.apiserver.cel.re2 import RegexError
 from konverge.apiserver.cel.values import EvalError
+from konverge.apiserver.go.regexp import RegexError, compile_pattern
 
 CALL_LIMIT = 1_000_000
 """Units of work for one evaluation: a tenth of a second on the real server."""

@@ -9,11 +9,10 @@ from typing import Any
 
 from konverge.apiserver.cel import values
 from konverge.apiserver.cel.literals import UInt
-from konverge.apiserver.cel.pattern import compile_pattern
-from konverge.apiserver.cel.re2 import RegexError
 from konverge.apiserver.cel.timestamps import Duration, Timestamp, parse_duration
 from konverge.apiserver.cel.values import EvalError, TypeValue
 from konverge.apiserver.go.fmt import go_float
+from konverge.apiserver.go.regexp import RegexError, compile_pattern
 
 _MIN, _MAX, _UMAX = -(2**63), 2**63 - 1, 2**64 - 1
 _FLOAT = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))")

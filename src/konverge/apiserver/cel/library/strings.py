@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from konverge.apiserver.cel.formatting import format_string
-from konverge.apiserver.cel.pattern import compile_pattern
-from konverge.apiserver.cel.re2 import RegexError
 from konverge.apiserver.cel.values import EvalError
+from konverge.apiserver.go.regexp import RegexError, compile_pattern
 
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from konverge.apiserver.cel.pattern import compile_pattern
-from konverge.apiserver.cel.re2 import RegexError
 from konverge.apiserver.crd.schema.structural import Schema
 from konverge.apiserver.field_errors import FieldError, forbidden, invalid, required
+from konverge.apiserver.go.regexp import RegexError, compile_pattern
 
 Level = Literal["root", "item", "field"]
 

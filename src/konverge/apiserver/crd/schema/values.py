@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from konverge.apiserver.cel.pattern import compile_pattern
 from konverge.apiserver.crd.schema import numbers
 from konverge.apiserver.crd.schema.correlation import UNKNOWN, old_item, old_member, unchanged
 from konverge.apiserver.crd.schema.formats import FORMATS, effective
 from konverge.apiserver.crd.schema.structural import Schema, Structural
 from konverge.apiserver.crd.schema.value_errors import Issue, invalid_type
+from konverge.apiserver.go.regexp import compile_pattern
 
 Issues = list[Issue]
 Check = Callable[[Any, str, Issues, Any], None]

@@ -1,0 +1,124 @@
+"""Compiled patterns: run by Python's `re` where that is certain to be quick, and by an automaton everywhere else."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property, lru_cache
+
+from konverge.apiserver.go.regexp.automaton import Automaton, Span
+from konverge.apiserver.go.regexp.classes import invert
+from konverge.apiserver.go.regexp.syntax import Node, RegexError, parse
+
+_STEPS = 64
+"""Backtracking may take so many steps for a character, by the worst estimate: a step is some 10 ns, the automaton needs
+some 60 ns for a character (and a microsecond to begin), so that a wrong estimate costs a factor of ten at most."""
+_DEEPEST = 50
+"""`re` compiles by recursion, several frames for each level."""
+_HEAVIEST = 300
+"""`re` takes some 8 µs to compile a range of characters: 5 ms for the 650 ranges of all letters."""
+_LARGEST = 20_000
+"""An automaton of more instructions is refused, which Go does not do below 3.3 million: it would need 50 MB."""
+
+_ASSERTIONS = {
+    "empty": "",
+    "begin": r"\A",
+    "end": r"\Z",
+    "line_begin": r"(?m:^)",
+    "line_end": r"(?m:$)",
+    "word": r"(?a:\b)",
+    "not_word": r"(?!(?a:\b))",  # Python has no \B in an empty text, Go has
+}
+
+
+class Pattern:
+    """A pattern that can be searched for."""
+
+    def __init__(self, tree: Node) -> None:
+        self._tree = tree
+        self._backtracks = not tree.nests and tree.height <= _DEEPEST and tree.weight <= _HEAVIEST
+        anchored = (tree.parts[0] if tree.op == "cat" else tree).op == "begin"
+        self._degree = tree.loops + (0 if anchored else 1)
+
+    def matches(self, text: str) -> bool:
+        """Whether it is anywhere in the text."""
+        if self._is_quick(text):
+            return self._expression.search(text) is not None
+        return self._automaton.search(text)
+
+    def find_all(self, text: str, limit: int = -1) -> list[str]:
+        """The matches from left to right; an empty one right behind another does not count."""
+        matches: list[str] = []
+        at, last = 0, -1
+        while at <= len(text) and len(matches) != limit:
+            span = self._find(text, at)
+            if span is None:
+                break
+            if span[1] > at or span[0] != last:
+                matches.append(text[span[0] : span[1]])
+            at = span[1] if span[1] > at else at + 1
+            last = span[1]
+        return matches
+
+    def _find(self, text: str, at: int) -> Span | None:
+        if self._is_quick(text):
+            match = self._expression.search(text, at)
+            return None if match is None else match.span()
+        return self._automaton.find(text, at)
+
+    def _is_quick(self, text: str) -> bool:
+        """Whether backtracking cannot take much longer than the text is long."""
+        length = len(text)
+        return self._backtracks and self._tree.choices * length**self._degree <= _STEPS * (length + 16)
+
+    @cached_property
+    def _expression(self) -> re.Pattern[str]:
+        return re.compile(_write(self._tree))
+
+    @cached_property
+    def _automaton(self) -> Automaton:
+        return Automaton(self._tree)
+
+
+@lru_cache(maxsize=4096)
+def compile_pattern(pattern: str) -> Pattern:
+    """Raises RegexError with Go's text when Go would refuse it."""
+    tree = parse(pattern)
+    if tree.size > _LARGEST:
+        raise RegexError("expression too large", pattern)
+    return Pattern(tree)
+
+
+def _write(node: Node) -> str:
+    if node.op in _ASSERTIONS:
+        return _ASSERTIONS[node.op]
+    if node.op == "class":
+        return _class(node)
+    if node.op == "cat":
+        return "".join(_write(part) for part in node.parts)
+    if node.op == "alt":
+        return "(?:" + "|".join(_write(part) for part in node.parts) + ")"
+    if node.op == "group":
+        return f"(?:{_write(node.parts[0])})"
+    bounds = {(0, -1): "*", (1, -1): "+", (0, 1): "?"}.get((node.low, node.high))
+    if bounds is None:
+        bounds = f"{{{node.low},{'' if node.high < 0 else node.high}}}"
+    return f"(?:{_write(node.parts[0])}){bounds}{'' if node.greedy else '?'}"
+
+
+def _class(node: Node) -> str:
+    if not node.ranges:
+        return r"(?!)"
+    if len(node.ranges) == 1 and node.ranges[0][0] == node.ranges[0][1]:
+        return _char(node.ranges[0][0])
+    others = invert(node.ranges)
+    negated = len(others) < len(node.ranges)  # `re` compiles ranges up to the last code point slowly
+    ranges = others if negated else node.ranges
+    body = "".join(_char(low) if low == high else f"{_char(low)}-{_char(high)}" for low, high in ranges)
+    return f"[{'^' if negated else ''}{body}]" if ranges else r"[\s\S]"
+
+
+def _char(code: int) -> str:
+    char = chr(code)
+    if char.isalnum() and code < 0x80:
+        return char
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
