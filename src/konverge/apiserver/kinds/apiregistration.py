@@ -1,4 +1,7 @@
-"""apiregistration.k8s.io: APIService."""
+"""apiregistration.k8s.io: APIService.
+
+Upstream: k8s.io/kube-aggregator/pkg/apis/apiregistration/validation and registry/apiservice.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +29,15 @@ from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 from konverge.objects.names import path_segment_errors
 
 
-def _defaults(obj: Obj) -> None:
+def _defaults(obj: Obj) -> None:  # upstream: SetDefaults_ServiceReference
     service = section_of(obj, "spec").get("service")
     if service is not None and service.get("port") is None:
         service["port"] = 443
 
 
+# upstream: apiServerStrategy.PrepareForCreate, NewLocalAvailableAPIServiceCondition
 def _prepare_create(obj: Obj, context: Context) -> None:
-    """A service of the server itself is always there."""
+    """An API that the server itself serves is always available."""
     obj["status"] = {}
     if obj["spec"].get("service") is None:
         detail = "Local APIServices are always available"
@@ -81,7 +85,7 @@ def _service(spec: Any, path: str, report: Report) -> bool:
     return not (unsafe and spec.get("caBundle")) or report.invalid(f"{path}.insecureSkipTLSVerify", unsafe, detail)
 
 
-_RULES = (
+_RULES = (  # upstream: ValidateAPIService
     _name,
     section(
         "spec",
@@ -92,9 +96,10 @@ _RULES = (
         _service,
     ),
 )
+# upstream: ValidateAPIServiceStatus
 _STATUS = section("status", field("conditions", items(struct(text("status", one_of("True", "False", "Unknown"))))))
 
-STRATEGIES = {
+STRATEGIES = {  # upstream: apiServerStrategy
     "APIService": Strategy(
         defaults=_defaults,
         prepare_create=_prepare_create,

@@ -6,6 +6,8 @@
 
 The environment is the one in which the expressions are evaluated at admission (`environment`): the object and its old
 state without types, the request and the namespace with theirs.
+
+Upstream: k8s.io/apiserver/pkg/admission/plugin/cel.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _USER = t.struct(
     "kubernetes.UserInfo",
     {"username": t.STRING, "uid": t.STRING, "groups": _STRINGS, "extra": t.map_of(t.STRING, _STRINGS)},
 )
-_REQUEST = t.struct(
+_REQUEST = t.struct(  # upstream: BuildRequestType
     "kubernetes.AdmissionRequest",
     {
         "kind": _KIND,
@@ -67,7 +69,7 @@ _METADATA = t.struct(
         "finalizers": _STRINGS,
     },
 )
-_NAMESPACE = t.struct(
+_NAMESPACE = t.struct(  # upstream: BuildNamespaceType
     "kubernetes.Namespace",
     {
         "metadata": _METADATA,
@@ -121,6 +123,7 @@ class _PatchTypes(Mapping[str, t.Type]):
 OBJECT = (_object("Object"),)
 
 
+# upstream: mustBuildEnvs
 def environment(
     *, params: bool, authorizer: bool = True, patches: bool = False, variables: Mapping[str, t.Type] | None = None
 ) -> Environment:
@@ -147,7 +150,7 @@ class Expressions:
         known = None if self._variables is None else dict(self._variables)
         return check(source, tree, environment(params=self._params, variables=known, **what)).type
 
-    def add_variable(self, name: str, text: str) -> str:
+    def add_variable(self, name: str, text: str) -> str:  # upstream: CompileAndStoreVariable
         """Compiles a variable and makes it known, even one that cannot be compiled; returns the message."""
         kind, failure = t.DYN, ""
         try:
@@ -158,6 +161,7 @@ class Expressions:
             self._variables[name] = kind
         return failure
 
+    # upstream: CompileCELExpression
     def error(self, text: str, wanted: tuple[t.Type, ...], *, authorizer: bool = True, patches: bool = False) -> str:
         """What is wrong with an expression that must give one of these types."""
         try:

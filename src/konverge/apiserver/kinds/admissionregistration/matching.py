@@ -1,4 +1,7 @@
-"""Which requests a webhook or a policy is about: rules, selectors, conditions."""
+"""Which requests a webhook or a policy is about: rules, selectors, conditions.
+
+Upstream: pkg/apis/admissionregistration/validation.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +37,12 @@ _SCOPES = ("*", "Cluster", "Namespaced")
 _MOST_CONDITIONS = 64
 
 
-def default_rules(rules: Iterable[Obj]) -> None:
+def default_rules(rules: Iterable[Obj]) -> None:  # upstream: SetDefaults_Rule
     for rule in rules:
         fill_unset(rule, {"scope": "*"})
 
 
-def default_matching(resources: Obj | None) -> None:
+def default_matching(resources: Obj | None) -> None:  # upstream: SetDefaults_MatchResources
     """MatchResources of a policy or binding."""
     if resources is None:
         return
@@ -60,7 +63,7 @@ def _wildcard_alone(noun: str) -> Rule:
     return check
 
 
-def _resources(value: Any, path: str, report: Report) -> bool:
+def _resources(value: Any, path: str, report: Report) -> bool:  # upstream: validateResources
     """`pods`, `pods/log`, `pods/*`, `*/scale`, `*`, `*/*`: none may be covered by another."""
     all_of, sub_of_all = set(), set()
     plain = False
@@ -87,7 +90,7 @@ def _resources(value: Any, path: str, report: Report) -> bool:
     return not ("*" in value and plain) or report.invalid(path, value, detail)
 
 
-RULE = struct(
+RULE = struct(  # upstream: validateRuleWithOperations
     field("operations", required, _wildcard_alone("operations"), items(one_of(*OPERATIONS))),
     field("apiGroups", required, _wildcard_alone("API groups")),
     field("apiVersions", required, _wildcard_alone("API versions"), items(required)),
@@ -95,7 +98,7 @@ RULE = struct(
     given("scope", one_of(*_SCOPES)),
 )
 _NAMES = field("resourceNames", items(chain(format_rule(path_segment_errors), distinct)))
-_NAMED_RULES = items(struct(_NAMES, RULE))
+_NAMED_RULES = items(struct(_NAMES, RULE))  # upstream: validateNamedRuleWithOperations
 
 
 @even_absent
@@ -103,7 +106,7 @@ def _selector(value: Any, path: str, report: Report) -> bool:
     return report.required(path) if value is None else label_selector(value, path, report)
 
 
-match_resources = struct(
+match_resources = struct(  # upstream: validateMatchResources
     given("matchPolicy", one_of(*MATCH_POLICIES)),
     field("namespaceSelector", _selector),
     field("objectSelector", _selector),
@@ -112,6 +115,7 @@ match_resources = struct(
 )
 
 
+# upstream: validateMutatingAdmissionPolicySpec
 def only_mutable_operations(resources: Obj | None, path: str, report: Report) -> bool:
     """A mutation of something that is deleted would be lost; the real server names no index."""
     for rule in (resources or {}).get("resourceRules") or ():
@@ -120,6 +124,7 @@ def only_mutable_operations(resources: Obj | None, path: str, report: Report) ->
     return True
 
 
+# upstream: validateMatchConditions
 def match_conditions(conditions: Any, path: str, report: Report, *, params: bool) -> bool:
     """Conditions in CEL, each with a name of its own."""
     listed = conditions or ()
@@ -136,6 +141,7 @@ def match_conditions(conditions: Any, path: str, report: Report, *, params: bool
     return True
 
 
+# upstream: validateMatchCondition
 def _condition(condition: Obj, scope: Expressions, path: str, report: Report) -> None:
     expression, name = (condition.get("expression") or "").strip(), condition.get("name") or ""
     if not expression:
@@ -157,12 +163,13 @@ _RESERVED_NAME = (
 )
 
 
-def reserved_name(obj: Any, path: str, report: Report) -> bool:
+def reserved_name(obj: Any, path: str, report: Report) -> bool:  # upstream: ValidateStaticSuffix
     """Refused at creation."""
     name = obj["metadata"].get("name") or ""
     return not name.endswith(_SUFFIX) or report.invalid("metadata.name", name, _RESERVED_NAME)
 
 
+# upstream: WarningsForStaticSuffix
 def reserved_name_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     """Tolerated, with a warning, in what is already there."""
     reserved = (obj["metadata"].get("name") or "").endswith(_SUFFIX)

@@ -1,4 +1,7 @@
-"""ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings."""
+"""ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings.
+
+Upstream: pkg/apis/admissionregistration/validation.
+"""
 
 from __future__ import annotations
 
@@ -62,6 +65,7 @@ _RESERVED = frozenset(
 )
 
 
+# upstream: SetDefaults_ValidatingAdmissionPolicySpec, SetDefaults_MutatingAdmissionPolicySpec
 def _default_policy(obj: Obj) -> None:
     spec = section_of(obj, "spec")
     fill_unset(spec, {"failurePolicy": "Fail"})
@@ -75,7 +79,7 @@ def _default_binding(obj: Obj) -> None:
 # --- what both kinds of policies say
 
 
-def _api_version(value: Any, path: str, report: Report) -> bool:
+def _api_version(value: Any, path: str, report: Report) -> bool:  # upstream: parseGroupVersion
     if value.count("/") > 1:
         return report.invalid(path, value, f"unexpected GroupVersion string: {value}")
     group, _, version = value.rpartition("/")
@@ -94,10 +98,11 @@ def _kind(value: Any, path: str, report: Report) -> bool:
     return not errors or report.invalid(path, value, detail)
 
 
+# upstream: validateParamKind
 _PARAM_KIND = struct(text("apiVersion", required, _api_version), text("kind", required, _kind))
 
 
-def _constraints(spec: Any, path: str, report: Report) -> bool:
+def _constraints(spec: Any, path: str, report: Report) -> bool:  # upstream: validateValidatingAdmissionPolicySpec
     constraints, place = spec.get("matchConstraints"), f"{path}.matchConstraints"
     if constraints is None:
         return report.required(place)
@@ -108,6 +113,7 @@ def _constraints(spec: Any, path: str, report: Report) -> bool:
 _HEAD = struct(given("failurePolicy", one_of(*FAILURE_POLICIES)), field("paramKind", _PARAM_KIND), _constraints)
 
 
+# upstream: ignoreValidatingAdmissionPolicyMatchConditions
 def _conditions(spec: Obj, before: Obj | None, report: Report) -> None:
     """Conditions that an update does not touch stay as they are."""
     names = ("paramKind", "matchConditions")
@@ -117,7 +123,7 @@ def _conditions(spec: Obj, before: Obj | None, report: Report) -> None:
     match_conditions(spec.get("matchConditions"), "spec.matchConditions", report, params=params)
 
 
-def _variables(spec: Obj, scope: Expressions, report: Report) -> None:
+def _variables(spec: Obj, scope: Expressions, report: Report) -> None:  # upstream: validateVariable
     for index, variable in enumerate(spec.get("variables") or ()):
         place = f"spec.variables[{index}]"
         name, expression = variable.get("name") or "", variable.get("expression") or ""
@@ -136,7 +142,7 @@ def _variables(spec: Obj, scope: Expressions, report: Report) -> None:
 # --- validating
 
 
-def _validation(value: Obj, scope: Expressions, path: str, report: Report) -> None:
+def _validation(value: Obj, scope: Expressions, path: str, report: Report) -> None:  # upstream: validateValidation
     expression = value.get("expression") or ""
     if not expression.strip():
         report.required(f"{path}.expression", "expression is not specified")
@@ -150,7 +156,7 @@ def _validation(value: Obj, scope: Expressions, path: str, report: Report) -> No
         one_of(*_REASONS)(reason, f"{path}.reason", report)
 
 
-def _message(value: Obj, scope: Expressions, path: str, report: Report) -> None:
+def _message(value: Obj, scope: Expressions, path: str, report: Report) -> None:  # upstream: validateMessageExpression
     computed, fixed = value.get("messageExpression") or "", value.get("message") or ""
     if computed and not computed.strip():
         report.invalid(f"{path}.messageExpression", computed, "must be non-empty if specified")
@@ -164,6 +170,7 @@ def _message(value: Obj, scope: Expressions, path: str, report: Report) -> None:
         report.invalid(f"{path}.message", fixed, "must not contain line breaks")
 
 
+# upstream: validateAuditAnnotation
 def _annotation(value: Obj, name: str, scope: Expressions, path: str, report: Report) -> None:
     qualified_name(f"{name}/{value.get('key') or ''}", f"{path}.key", report)
     expression, place = value.get("valueExpression") or "", f"{path}.valueExpression"
@@ -178,6 +185,7 @@ def _annotation(value: Obj, name: str, scope: Expressions, path: str, report: Re
             report.invalid(place, expression, error)
 
 
+# upstream: validateValidatingAdmissionPolicySpec
 def _annotations(obj: Obj, scope: Expressions, report: Report) -> None:
     listed, place = obj["spec"].get("auditAnnotations") or [], "spec.auditAnnotations"
     if len(listed) > _MOST_ANNOTATIONS:
@@ -191,6 +199,7 @@ def _annotations(obj: Obj, scope: Expressions, report: Report) -> None:
         seen.add(key)
 
 
+# upstream: validateValidatingAdmissionPolicySpec
 def _check_validating(obj: Obj, old: Obj | None, report: Report) -> None:
     spec = obj["spec"]
     _HEAD(spec, "spec", report)
@@ -214,7 +223,7 @@ _PATCHES = {
 }
 
 
-def _mutation(value: Obj, scope: Expressions, path: str, report: Report) -> bool:
+def _mutation(value: Obj, scope: Expressions, path: str, report: Report) -> bool:  # upstream: validateMutation
     kind = value.get("patchType") or ""
     if not kind:
         return report.required(f"{path}.patchType")
@@ -230,6 +239,7 @@ def _mutation(value: Obj, scope: Expressions, path: str, report: Report) -> bool
     return unset or report.invalid(f"{path}.{other}", f"{{{other}}}", detail)
 
 
+# upstream: validateApplyConfiguration, validateJSONPatch
 def _patch(value: Obj, scope: Expressions, wanted: Any, path: str, report: Report) -> None:
     expression = (value.get("expression") or "").strip()
     if not expression:
@@ -240,7 +250,7 @@ def _patch(value: Obj, scope: Expressions, wanted: Any, path: str, report: Repor
         report.invalid(path, expression, error)
 
 
-def _check_mutating(obj: Obj, old: Obj | None, report: Report) -> None:
+def _check_mutating(obj: Obj, old: Obj | None, report: Report) -> None:  # upstream: validateMutatingAdmissionPolicySpec
     spec = obj["spec"]
     _HEAD(spec, "spec", report)
     only_mutable_operations(spec.get("matchConstraints"), "spec.matchConstraints", report)
@@ -257,7 +267,7 @@ def _check_mutating(obj: Obj, old: Obj | None, report: Report) -> None:
 # --- bindings
 
 
-def _param_ref(value: Any, path: str, report: Report) -> bool:
+def _param_ref(value: Any, path: str, report: Report) -> bool:  # upstream: validateParamRef
     name, selector, action = value.get("name"), value.get("selector"), value.get("parameterNotFoundAction")
     detail = "name and selector are mutually exclusive"
     if name:
@@ -274,7 +284,7 @@ def _param_ref(value: Any, path: str, report: Report) -> bool:
     return report.required(place) if not action else one_of("Deny", "Allow")(action, place, report)
 
 
-def _actions(value: Any, path: str, report: Report) -> bool:
+def _actions(value: Any, path: str, report: Report) -> bool:  # upstream: validateValidationActions
     for index, action in enumerate(value):
         one_of(*_ACTIONS)(action, f"{path}[{index}]", report)
         if action in value[:index]:
@@ -290,7 +300,7 @@ def _mutable_matches(spec: Any, path: str, report: Report) -> bool:
     return only_mutable_operations(spec.get("matchResources"), f"{path}.matchResources", report)
 
 
-_VALIDATING_BINDING = (
+_VALIDATING_BINDING = (  # upstream: validateValidatingAdmissionPolicyBindingSpec
     section(
         "spec",
         field("policyName", dns_subdomain),
@@ -301,7 +311,7 @@ _VALIDATING_BINDING = (
         field("validationActions", required),
     ),
 )
-_MUTATING_BINDING = (
+_MUTATING_BINDING = (  # upstream: validateMutatingAdmissionPolicyBindingSpec
     section(
         "spec",
         text("policyName", required, dns_subdomain),
@@ -341,14 +351,14 @@ def _binding(rules: tuple[Any, ...]) -> Strategy:
     )
 
 
-_WARNING: Rule = struct(text("warning", required), text("fieldRef", required))
-_STATUS = section(
+_WARNING: Rule = struct(text("warning", required), text("fieldRef", required))  # upstream: validateExpressionWarning
+_STATUS = section(  # upstream: validateValidatingAdmissionPolicyStatus
     "status",
     field("typeChecking", struct(field("expressionWarnings", items(_WARNING)))),
     field("conditions", conditions),
 )
 
-VALIDATING_POLICY = Strategy(
+VALIDATING_POLICY = Strategy(  # upstream: validatingAdmissionPolicyStrategy
     defaults=_default_policy,
     prepare_create=status_cleared(GROUP, "v1", "ValidatingAdmissionPolicy"),
     prepare_update=status_kept,
@@ -358,12 +368,12 @@ VALIDATING_POLICY = Strategy(
     generation=True,
     unconditional_update=False,
 )
-MUTATING_POLICY = Strategy(
+MUTATING_POLICY = Strategy(  # upstream: mutatingAdmissionPolicyStrategy
     defaults=_default_policy,
     **_policy_checks(_check_mutating),
     warnings=reserved_name_warnings,
     generation=True,
     unconditional_update=False,
 )
-VALIDATING_BINDING = _binding(_VALIDATING_BINDING)
-MUTATING_BINDING = _binding(_MUTATING_BINDING)
+VALIDATING_BINDING = _binding(_VALIDATING_BINDING)  # upstream: validatingAdmissionPolicyBindingStrategy
+MUTATING_BINDING = _binding(_MUTATING_BINDING)  # upstream: mutatingAdmissionPolicyBindingStrategy

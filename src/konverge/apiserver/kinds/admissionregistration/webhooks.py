@@ -1,4 +1,7 @@
-"""ValidatingWebhookConfiguration and MutatingWebhookConfiguration."""
+"""ValidatingWebhookConfiguration and MutatingWebhookConfiguration.
+
+Upstream: pkg/apis/admissionregistration/validation, k8s.io/apiserver/pkg/util/webhook.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ _NEVER_SENT = {
 }
 
 
-def _default_hooks(obj: Obj) -> None:
+def _default_hooks(obj: Obj) -> None:  # upstream: SetDefaults_ValidatingWebhook, SetDefaults_ServiceReference
     for hook in each(obj, "webhooks"):
         fill_unset(hook, _DEFAULTS)
         default_rules(each(hook, "rules"))
@@ -57,15 +60,15 @@ def _default_hooks(obj: Obj) -> None:
             service["port"] = 443
 
 
-def _default_mutating(obj: Obj) -> None:
+def _default_mutating(obj: Obj) -> None:  # upstream: SetDefaults_MutatingWebhook
     _default_hooks(obj)
     for hook in each(obj, "webhooks"):
         fill_unset(hook, {"reinvocationPolicy": "Never"})
 
 
 @dataclass(frozen=True, slots=True)
-class _Demands:
-    """What is asked of a configuration; an update asks no more than the stored one already fulfils."""
+class _Demands:  # upstream: validationOptions
+    """Which rules apply to a configuration: an update need not pass those that the stored one fails."""
 
     harmless: bool = True
     known_review: bool = True
@@ -73,7 +76,7 @@ class _Demands:
     conditions: bool = True
 
 
-def _demands_of(new: Obj, old: Obj) -> _Demands:
+def _demands_of(new: Obj, old: Obj) -> _Demands:  # upstream: ValidateValidatingWebhookConfigurationUpdate
     hooks = old.get("webhooks") or []
     names = [hook.get("name") for hook in hooks]
     reviews = [hook.get("admissionReviewVersions") or () for hook in hooks]
@@ -86,7 +89,7 @@ def _demands_of(new: Obj, old: Obj) -> _Demands:
     )
 
 
-def _side_effects(hook: Any, path: str, report: Report) -> bool:
+def _side_effects(hook: Any, path: str, report: Report) -> bool:  # upstream: validateValidatingWebhook
     effects, place = hook.get("sideEffects"), f"{path}.sideEffects"
     allowed = _HARMLESS if report.scope.harmless else _SIDE_EFFECTS
     if effects is None:
@@ -101,7 +104,7 @@ def _url(text: str) -> SplitResult | None:
         return None
 
 
-def _webhook_url(value: str, path: str, report: Report) -> bool:
+def _webhook_url(value: str, path: str, report: Report) -> bool:  # upstream: ValidateWebhookURL
     url = _url(value)
     if url is None:
         return report.required(path, f'url must be a valid URL: parse "{value}": invalid URL{_FORM}')
@@ -121,8 +124,8 @@ def _webhook_url(value: str, path: str, report: Report) -> bool:
     return True
 
 
-def webhook_service(service: Obj, path: str, report: Report) -> bool:
-    """The service that a webhook is reached by. The real server has the two names the wrong way round."""
+def webhook_service(service: Obj, path: str, report: Report) -> bool:  # upstream: ValidateWebhookService
+    """The service that a webhook is reached by. The real server reports each of the two names as the other."""
     for name, shown in (("namespace", "name"), ("name", "namespace")):
         if not service.get(name):
             report.required(f"{path}.{shown}")
@@ -132,7 +135,7 @@ def webhook_service(service: Obj, path: str, report: Report) -> bool:
     return _service_path(service.get("path") or "", f"{path}.path", report)
 
 
-def _service_path(value: str, path: str, report: Report) -> bool:
+def _service_path(value: str, path: str, report: Report) -> bool:  # upstream: ValidateWebhookService
     if value in ("", "/"):
         return True
     if value == "//":
@@ -148,7 +151,7 @@ def _service_path(value: str, path: str, report: Report) -> bool:
     return True
 
 
-def _client(hook: Any, path: str, report: Report) -> bool:
+def _client(hook: Any, path: str, report: Report) -> bool:  # upstream: validateValidatingWebhook
     client, place = hook.get("clientConfig") or {}, f"{path}.clientConfig"
     url, service = client.get("url"), client.get("service")
     if (url is None) == (service is None):
@@ -158,13 +161,13 @@ def _client(hook: Any, path: str, report: Report) -> bool:
     return webhook_service(service or {}, f"{place}.service", report)
 
 
-def _conditions(hook: Any, path: str, report: Report) -> bool:
+def _conditions(hook: Any, path: str, report: Report) -> bool:  # upstream: ignoreValidatingWebhookMatchConditions
     if not report.scope.conditions:
         return True
     return match_conditions(hook.get("matchConditions"), f"{path}.matchConditions", report, params=False)
 
 
-def _review_versions(hook: Any, path: str, report: Report) -> bool:
+def _review_versions(hook: Any, path: str, report: Report) -> bool:  # upstream: validateAdmissionReviewVersions
     versions, place = hook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions"
     if not versions:
         return report.required(place, f"must specify one of {', '.join(_REVIEWS)}")
@@ -186,7 +189,7 @@ def _distinct_name(hook: Any, path: str, report: Report) -> bool:
     return True
 
 
-_HOOK = struct(
+_HOOK = struct(  # upstream: validateValidatingWebhook, validateMutatingWebhook
     field("name", three_segments),
     field("rules", items(RULE)),
     given("failurePolicy", one_of(*FAILURE_POLICIES)),
@@ -201,6 +204,7 @@ _HOOK = struct(
     _review_versions,
     _distinct_name,
 )
+# upstream: validateValidatingWebhookConfiguration, validateMutatingWebhookConfiguration
 _RULES = struct(field("webhooks", items(_HOOK)))
 
 
@@ -217,6 +221,7 @@ def _update(obj: Obj, old: Obj, context: Context) -> list[FieldError]:
     return report.errors
 
 
+# upstream: WarningsForValidatingWebhookRules, WarningsForMutatingWebhookRules
 def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     yield from reserved_name_warnings(obj, old, context)
     for i, hook in enumerate(each(obj, "webhooks")):
@@ -236,7 +241,7 @@ def _without_effect(rule: Obj, path: str) -> Iterable[str]:
                 yield f"{path}: {shown} is excluded from admission webhooks; this rule will have no effect"
 
 
-VALIDATING = Strategy(
+VALIDATING = Strategy(  # upstream: validatingWebhookConfigurationStrategy
     defaults=_default_hooks,
     validate_create=_create,
     validate_update=_update,
@@ -244,7 +249,7 @@ VALIDATING = Strategy(
     generation=True,
     unconditional_update=False,
 )
-MUTATING = Strategy(
+MUTATING = Strategy(  # upstream: mutatingWebhookConfigurationStrategy
     defaults=_default_mutating,
     validate_create=_create,
     validate_update=_update,

@@ -1,4 +1,7 @@
-"""autoscaling: HorizontalPodAutoscaler, stored as v2 and served as v1 too."""
+"""autoscaling: HorizontalPodAutoscaler, stored as v2 and served as v1 too.
+
+Upstream: pkg/registry/autoscaling/horizontalpodautoscaler, pkg/apis/autoscaling/validation.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,7 @@ _SCALE_DOWN = {"selectPolicy": "Max"}
 _DOWN_POLICIES = (("Percent", 100),)
 
 
+# upstream: GenerateHPAScaleUpRules, GenerateHPAScaleDownRules
 def _default_rules(behavior: Obj, name: str, scalars: Obj, policies: tuple[tuple[str, int], ...]) -> None:
     rules = behavior.get(name) or {}
     behavior[name] = {**scalars, **rules}
@@ -44,6 +48,7 @@ def _default_rules(behavior: Obj, name: str, scalars: Obj, policies: tuple[tuple
         behavior[name]["policies"] = [{"type": kind, "value": value, "periodSeconds": 15} for kind, value in policies]
 
 
+# upstream: SetDefaults_HorizontalPodAutoscaler, SetDefaults_HorizontalPodAutoscalerBehavior
 def _defaults(obj: Obj) -> None:
     spec = obj["spec"]
     if spec.get("minReplicas") is None:
@@ -58,14 +63,14 @@ def _defaults(obj: Obj) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What the stored object excuses in its update."""
+class _Known:  # upstream: validationOptionsForHorizontalPodAutoscaler
+    """What the stored object has, and its update therefore may keep."""
 
     target: tuple[str, str] | None = None
     any_described_version: bool = False
 
 
-def _target(value: Any, path: str, report: Report) -> bool:
+def _target(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateCrossVersionObjectReference
     target = value.get("scaleTargetRef") or {}
     kind = target.get("kind", "")
     checked = (target.get("apiVersion", ""), kind) != report.scope.target
@@ -84,12 +89,12 @@ def _at_most(maximum: int, low: int, detail: str) -> Any:
     return check
 
 
-_SCALING_POLICY = struct(
+_SCALING_POLICY = struct(  # upstream: validateScalingPolicy
     text("type", one_of("Percent", "Pods")),
     number("value", at_least(1, NOT_POSITIVE)),
     number("periodSeconds", _at_most(1800, 1, NOT_POSITIVE)),
 )
-_SCALING_RULES = struct(
+_SCALING_RULES = struct(  # upstream: validateScalingRules
     field("stabilizationWindowSeconds", _at_most(3600, 0, "must be greater than or equal to zero")),
     given("selectPolicy", one_of("Disabled", "Max", "Min")),
     field("policies", saying("must specify at least one Policy"), items(_SCALING_POLICY)),
@@ -97,7 +102,7 @@ _SCALING_RULES = struct(
 )
 
 
-def _scale_to_zero(value: Any, path: str, report: Report) -> bool:
+def _scale_to_zero(value: Any, path: str, report: Report) -> bool:  # upstream: validateMetrics
     if value.get("minReplicas") != 0:
         return True
     scalable = any(entry.get("type") in ("Object", "External") for entry in value.get("metrics") or ())
@@ -111,7 +116,7 @@ def _max_not_below_min(value: Any, path: str, report: Report) -> bool:
     return fits or report.invalid(f"{path}.maxReplicas", maximum, "must be greater than or equal to `minReplicas`")
 
 
-_SPEC = section(
+_SPEC = section(  # upstream: validateHorizontalPodAutoscalerSpec
     "spec",
     _max_not_below_min,
     _target,
@@ -141,13 +146,13 @@ def _update(obj: Obj, old: Obj, context: Context) -> list[FieldError]:
     return report.errors
 
 
-_STATUS = section(
+_STATUS = section(  # upstream: ValidateHorizontalPodAutoscalerStatusUpdate
     "status",
     field("conditions", items(struct(field("observedGeneration", not_negative)))),
     same_rule(("currentReplicas", "desiredReplicas"), not_negative),
 )
 
-STRATEGIES = {
+STRATEGIES = {  # upstream: autoscalerStrategy
     "HorizontalPodAutoscaler": Strategy(
         defaults=_defaults,
         prepare_create=status_cleared("autoscaling", "v2", "HorizontalPodAutoscaler"),

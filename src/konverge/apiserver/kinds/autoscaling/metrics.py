@@ -1,4 +1,7 @@
-"""The metrics of a HorizontalPodAutoscaler: a union by `type`, each with a target of its own."""
+"""The metrics of a HorizontalPodAutoscaler: a union by `type`, each with a target of its own.
+
+Upstream: pkg/apis/autoscaling/validation.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ _kind = text("kind", required, _segment)
 _name = text("name", required, _segment)
 
 
-def api_version_error(version: str, *, group_required: bool) -> str:
+def api_version_error(version: str, *, group_required: bool) -> str:  # upstream: ValidateAPIVersion
     """What is wrong with an apiVersion, or an empty text."""
     if version.count("/") > 1:
         return f"unexpected GroupVersion string: {version}"
@@ -34,6 +37,7 @@ def api_version_error(version: str, *, group_required: bool) -> str:
     return ""
 
 
+# upstream: ValidateCrossVersionObjectReference
 def reference(value: Any, path: str, report: Report, *, version_checked: bool, group_required: bool) -> bool:
     """Kind and name are path segments; the version is checked unless the stored object had the same."""
     _kind(value, path, report)
@@ -58,7 +62,7 @@ def _positive(value: Any, path: str, report: Report) -> bool:
     return amount(value) > 0 or report.invalid(path, shown(value), "must be positive")
 
 
-def _target_type(value: Any, path: str, report: Report) -> bool:
+def _target_type(value: Any, path: str, report: Report) -> bool:  # upstream: validateMetricTarget
     kind = value.get("type", "")
     if not kind:
         report.required(f"{path}.type", "must specify a metric target type")
@@ -67,13 +71,13 @@ def _target_type(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-TARGET = (
+TARGET = (  # upstream: validateMetricTarget
     _target_type,
     field("value", _positive),
     field("averageValue", _positive),
     field("averageUtilization", at_least(1, "must be greater than 0")),
 )
-_METRIC = section(
+_METRIC = section(  # upstream: validateMetricIdentifier
     "metric", text("name", required_saying("must specify a metric name"), format_rule(path_segment_errors))
 )
 
@@ -96,18 +100,19 @@ def _excludes(first: str, second: str, detail: str) -> Rule:
     return check
 
 
-def _described(value: Any, path: str, report: Report) -> bool:
+def _described(value: Any, path: str, report: Report) -> bool:  # upstream: validateObjectSource
     checked = not (report.scope and report.scope.any_described_version)
     described = value.get("describedObject") or {}
     return reference(described, f"{path}.describedObject", report, version_checked=checked, group_required=False)
 
 
-_RAW_OR_UTILIZATION = (
+_RAW_OR_UTILIZATION = (  # upstream: validateResourceSource, validateContainerResourceSource
     _needs("averageValue", "averageUtilization", "must set either a target raw value or a target utilization"),
     _excludes("averageUtilization", "averageValue", "may not set both a target raw value and a target utilization"),
 )
 _NAME = text("name", required_saying("must specify a resource name"))
 
+# upstream: validateObjectSource, validateExternalSource, validatePodsSource, validateResourceSource
 SOURCES: dict[str, Rule] = {
     "object": struct(
         _described,
@@ -138,7 +143,7 @@ SOURCES: dict[str, Rule] = {
 }
 
 
-def metric(value: Any, path: str, report: Report) -> bool:
+def metric(value: Any, path: str, report: Report) -> bool:  # upstream: validateMetricSpec
     """One metric: its type, the first source that is set, and no other."""
     kind = value.get("type", "")
     if not kind:
@@ -159,7 +164,7 @@ def metric(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def any_odd_described_version(metrics: Any) -> bool:
+def any_odd_described_version(metrics: Any) -> bool:  # upstream: validationOptionsForHorizontalPodAutoscaler
     """Did the stored object describe an object whose version would be refused now?"""
     described = [entry["object"].get("describedObject") or {} for entry in metrics or () if entry.get("object")]
     return any(api_version_error(reference.get("apiVersion", ""), group_required=False) for reference in described)

@@ -3,6 +3,8 @@
 v1 has one number, the target of the CPU. Everything else of v2 travels in annotations, so that a client of v1 which
 reads and writes an object loses nothing of it: the other metrics and the conditions in v1's own (older) field names,
 the behaviour as the server's internal struct.
+
+Upstream: pkg/apis/autoscaling/v1/conversion.go.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ _METRICS = "autoscaling.alpha.kubernetes.io/metrics"
 _CURRENT = "autoscaling.alpha.kubernetes.io/current-metrics"
 _CONDITIONS = "autoscaling.alpha.kubernetes.io/conditions"
 _BEHAVIOR = "autoscaling.alpha.kubernetes.io/behavior"
-_TRAVELLING = (
+_ROUND_TRIP = (
     _METRICS,
     _CURRENT,
     _CONDITIONS,
@@ -31,7 +33,7 @@ _TRAVELLING = (
 # (v1 name, path in v2, what v1 writes when it is absent) of each kind of source, in the order of v1's structs.
 _OBJECT: tuple[tuple[str, str, Any], ...] = (("target", "describedObject", {}), ("metricName", "metric.name", ""))
 _SELECTOR = ("selector", "metric.selector", None)
-_SPEC_FIELDS = {
+_SPEC_FIELDS = {  # upstream: Convert_autoscaling_ObjectMetricSource_To_v1_ObjectMetricSource (and of the other sources)
     "object": (
         *_OBJECT,
         ("targetValue", "target.value", "0"),
@@ -57,6 +59,7 @@ _SPEC_FIELDS = {
         ("targetAverageValue", "target.averageValue", None),
     ),
 }
+# upstream: Convert_autoscaling_ObjectMetricStatus_To_v1_ObjectMetricStatus (and of the other sources)
 _STATUS_FIELDS = {
     "object": (
         *_OBJECT,
@@ -147,16 +150,16 @@ def _is_cpu_target(metric: Obj) -> bool:
     return metric.get("type") == "Resource" and resource.get("name") == "cpu" and utilization is not None
 
 
-def default_v1(obj: Obj) -> None:
+def default_v1(obj: Obj) -> None:  # upstream: SetDefaults_HorizontalPodAutoscaler
     """Defaults of the served form."""
     if obj["spec"].get("minReplicas") is None:
         obj["spec"]["minReplicas"] = 1
 
 
-def from_v2(obj: Obj) -> Obj:
+def from_v2(obj: Obj) -> Obj:  # upstream: Convert_autoscaling_HorizontalPodAutoscaler_To_v1_HorizontalPodAutoscaler
     """What a client of autoscaling/v1 sees."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
-    notes = _without_travellers(obj)
+    notes = _without_round_trip(obj)
     metrics = spec.pop("metrics", None) or []
     cpu = [metric["resource"]["target"]["averageUtilization"] for metric in metrics if _is_cpu_target(metric)]
     if cpu:
@@ -173,6 +176,7 @@ def from_v2(obj: Obj) -> Obj:
     return obj
 
 
+# upstream: Convert_autoscaling_HorizontalPodAutoscalerStatus_To_v1_HorizontalPodAutoscalerStatus
 def _status_from_v2(status: Obj, notes: dict[str, str]) -> None:
     status.setdefault("currentReplicas", 0)
     current = status.pop("currentMetrics", None) or []
@@ -187,7 +191,7 @@ def _status_from_v2(status: Obj, notes: dict[str, str]) -> None:
         notes[_CONDITIONS] = render([{name: c.get(name) for name in _CONDITION if name in c} for c in conditions])
 
 
-def to_v2(obj: Obj) -> Obj:
+def to_v2(obj: Obj) -> Obj:  # upstream: Convert_v1_HorizontalPodAutoscaler_To_autoscaling_HorizontalPodAutoscaler
     """What is stored of an object in autoscaling/v1."""
     spec, status = obj.setdefault("spec", {}), obj.setdefault("status", {})
     notes = (obj.get("metadata") or {}).get("annotations") or {}
@@ -201,10 +205,11 @@ def to_v2(obj: Obj) -> Obj:
     if behavior:
         spec["behavior"] = behavior
     _status_to_v2(status, notes)
-    _without_travellers(obj)
+    _without_round_trip(obj)
     return obj
 
 
+# upstream: Convert_v1_HorizontalPodAutoscalerStatus_To_autoscaling_HorizontalPodAutoscalerStatus
 def _status_to_v2(status: Obj, notes: dict[str, str]) -> None:
     utilization = status.pop("currentCPUUtilizationPercentage", None)
     current = [_newer(metric, _STATUS_FIELDS) for metric in _listed(notes.get(_CURRENT))]
@@ -218,10 +223,10 @@ def _status_to_v2(status: Obj, notes: dict[str, str]) -> None:
         status["conditions"] = conditions
 
 
-def _without_travellers(obj: Obj) -> dict[str, str]:
-    """Takes the travelling annotations off the object, and returns what is left of its annotations."""
+def _without_round_trip(obj: Obj) -> dict[str, str]:  # upstream: DropRoundTripHorizontalPodAutoscalerAnnotations
+    """Removes the round-trip annotations from the object, and returns what is left of its annotations."""
     metadata = obj.setdefault("metadata", {})
-    notes = {name: text for name, text in (metadata.get("annotations") or {}).items() if name not in _TRAVELLING}
+    notes = {name: text for name, text in (metadata.get("annotations") or {}).items() if name not in _ROUND_TRIP}
     if notes:
         metadata["annotations"] = notes
     else:

@@ -1,4 +1,7 @@
-"""CronJob."""
+"""CronJob.
+
+Upstream: pkg/registry/batch/cronjob/strategy.go, pkg/apis/batch/validation, pkg/apis/batch/v1/defaults.go.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ _LONGEST_NAME = 52
 """Jobs are named after their CronJob, with a time of 11 characters."""
 
 
-def _defaults(obj: Obj) -> None:
+def _defaults(obj: Obj) -> None:  # upstream: SetDefaults_CronJob
     spec = section_of(obj, "spec")
     fill(spec, _SPEC_DEFAULTS)
     template = section_of(spec, "jobTemplate")
@@ -49,17 +52,17 @@ def _defaults(obj: Obj) -> None:
 _clear_status = status_cleared("batch", "v1", "CronJob")
 
 
-def _prepare_create(obj: Obj, context: Context) -> None:
+def _prepare_create(obj: Obj, context: Context) -> None:  # upstream: cronJobStrategy.PrepareForCreate
     prepare_job_spec(obj["spec"]["jobTemplate"]["spec"])
     _clear_status(obj, context)
 
 
-def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
+def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:  # upstream: cronJobStrategy.PrepareForUpdate
     prepare_job_spec(obj["spec"]["jobTemplate"]["spec"])
     status_kept(obj, old, context)
 
 
-def _schedule(spec: Obj, zone_allowed: bool, report: Report) -> bool:
+def _schedule(spec: Obj, zone_allowed: bool, report: Report) -> bool:  # upstream: validateScheduleFormat
     schedule = spec.get("schedule") or ""
     if not schedule:
         return True
@@ -83,7 +86,7 @@ def _kept_schedule(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return _schedule(new["spec"], "TZ" in (old["spec"].get("schedule") or ""), report)
 
 
-def _zone(spec: Obj, report: Report) -> bool:
+def _zone(spec: Obj, report: Report) -> bool:  # upstream: validateTimeZone
     zone = spec.get("timeZone")
     if zone == "":
         return report.invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string")
@@ -98,7 +101,7 @@ def _changed_zone(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return new["spec"].get("timeZone") == old["spec"].get("timeZone") or _zone(new["spec"], report)
 
 
-def _no_selector(value: Any, path: str, report: Report) -> bool:
+def _no_selector(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateJobTemplateSpec
     """The selectors of the Jobs are made when the Jobs are."""
     if value.get("selector") is not None:
         shown = shown_selector(value["selector"])
@@ -107,13 +110,13 @@ def _no_selector(value: Any, path: str, report: Report) -> bool:
     return not manual or report.not_supported(f"{path}.manualSelector", manual, ("nil", "false"))
 
 
-def _short_name(obj: Any, path: str, report: Report) -> bool:
+def _short_name(obj: Any, path: str, report: Report) -> bool:  # upstream: ValidateCronJobCreate
     name = obj["metadata"].get("name") or ""
     return len(name) <= _LONGEST_NAME or report.invalid("metadata.name", name, "must be no more than 52 characters")
 
 
 _DEADLINE = section("spec", field("startingDeadlineSeconds", not_negative))
-_REST: tuple[Part, ...] = (
+_REST: tuple[Part, ...] = (  # upstream: validateCronJobSpec
     section(
         "spec",
         field("concurrencyPolicy", one_of("Allow", "Forbid", "Replace")),
@@ -125,6 +128,7 @@ _REST: tuple[Part, ...] = (
 _SCHEDULE_GIVEN = section("spec", text("schedule", required))
 
 
+# upstream: cronJobStrategy.WarningsOnCreate
 def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     path = "spec.jobTemplate.spec"
     spec = obj["spec"]
@@ -138,7 +142,7 @@ def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     return warnings
 
 
-CRON_JOB = Strategy(
+CRON_JOB = Strategy(  # upstream: cronJobStrategy
     defaults=_defaults,
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,

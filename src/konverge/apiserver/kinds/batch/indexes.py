@@ -1,4 +1,4 @@
-"""Lists of indexes as text: `1,3-5,7`."""
+"""Lists of indexes as text: `1,3-5,7`. Upstream: pkg/apis/batch/validation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _index(text: str, completions: int) -> int:
     return int(text)
 
 
-def interval(text: str, completions: int) -> tuple[int, int]:
+def interval(text: str, completions: int) -> tuple[int, int]:  # upstream: parseIndexInterval
     """(first, last) of one part."""
     parts = text.split("-")
     if len(parts) > 2:
@@ -34,7 +34,7 @@ def interval(text: str, completions: int) -> tuple[int, int]:
     return first, last
 
 
-def count(text: str, completions: int) -> int:
+def count(text: str, completions: int) -> int:  # upstream: validateIndexesFormat
     """How many indexes the list has; it must be increasing."""
     total, previous = 0, None
     for part in text.split(",") if text else ():
@@ -46,6 +46,7 @@ def count(text: str, completions: int) -> int:
     return total
 
 
+# upstream: validateFailedIndexesNotOverlapCompleted
 def overlap(first: str, second: str, completions: int) -> int | None:
     """The first index that both lists have; parts that cannot be read are passed over."""
     mine, theirs = _readable(first, completions), _readable(second, completions)

@@ -1,7 +1,9 @@
 """Job.
 
-A Job owns its pods by a selector that the server makes from the Job's uid, unless `manualSelector` says that the caller
-knows better.
+A Job owns its pods by a selector that the server makes from the Job's uid, unless `manualSelector` leaves the
+selector to the caller.
+
+Upstream: pkg/registry/batch/job/strategy.go, pkg/apis/batch/validation, pkg/apis/batch/v1/defaults.go.
 """
 
 from __future__ import annotations
@@ -55,20 +57,20 @@ _HIGH = 100_000
 _HIGH_PARALLELISM = 10_000
 
 
-def default_failure_policy(spec: Obj) -> None:
+def default_failure_policy(spec: Obj) -> None:  # upstream: SetDefaults_PodFailurePolicyOnPodConditionsPattern
     for rule in each(spec.get("podFailurePolicy") or {}, "rules"):
         for pattern in each(rule, "onPodConditions"):
             fill(pattern, {"status": "True"})
 
 
-def _default_labels(obj: Obj) -> None:
+def _default_labels(obj: Obj) -> None:  # upstream: SetDefaults_Job
     """A Job without labels has those of its pods: the very same ones, so that it gets the generated ones too."""
     labels = (obj["spec"]["template"].get("metadata") or {}).get("labels")
     if labels and not obj["metadata"].get("labels"):
         obj["metadata"]["labels"] = labels
 
 
-def _defaults(obj: Obj) -> None:
+def _defaults(obj: Obj) -> None:  # upstream: SetDefaults_Job
     section_of(obj, "metadata")
     spec = section_of(obj, "spec")
     if spec.get("parallelism") is None and spec.get("completions") is None:
@@ -93,7 +95,7 @@ def prepare_job_spec(spec: Obj) -> None:
         empty_is_null(policy, "rules")
 
 
-def _prepare_create(obj: Obj, context: Context) -> None:
+def _prepare_create(obj: Obj, context: Context) -> None:  # upstream: jobStrategy.PrepareForCreate
     spec, metadata = obj["spec"], obj["metadata"]
     prepare_job_spec(spec)
     if not spec.get("manualSelector"):
@@ -102,20 +104,20 @@ def _prepare_create(obj: Obj, context: Context) -> None:
     _clear_status(obj, context)
 
 
-def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
+def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:  # upstream: jobStrategy.PrepareForUpdate
     obj["spec"].pop("scheduling", None)
     status_kept(obj, old, context)
 
 
 def _own_labels(obj: Obj) -> None:
-    """Now that all labels are known; a name that cannot be one is refused in the template, and that is enough."""
+    """The labels of the Job, now that all are known; a name that is no label value is reported in the template only."""
     metadata, labels = obj["metadata"], obj["spec"]["template"]["metadata"].get("labels")
     shared = not metadata.get("labels") or metadata["labels"] is labels
     if labels and shared and not label_value_errors(metadata.get("name") or ""):
         metadata["labels"] = dict(labels)
 
 
-def _generate_selector(spec: Obj, name: str, uid: str) -> None:
+def _generate_selector(spec: Obj, name: str, uid: str) -> None:  # upstream: generateSelector
     labels = section_of(section_of(section_of(spec, "template"), "metadata"), "labels")
     for label, value in ((OLD_NAME_LABEL, name), (NAME_LABEL, name), (OLD_UID_LABEL, uid), (UID_LABEL, uid)):
         labels.setdefault(label, value)
@@ -153,7 +155,7 @@ def _managed_by(value: Any, path: str, report: Report) -> bool:
     return len(value) <= 63 or report.too_long(path, 63)
 
 
-def _mode(spec: Any, path: str, report: Report) -> bool:
+def _mode(spec: Any, path: str, report: Report) -> bool:  # upstream: validateJobSpec
     mode = spec.get("completionMode")
     if mode == "Indexed":
         return _indexed(spec, path, report)
@@ -165,7 +167,7 @@ def _mode(spec: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _indexed(spec: Any, path: str, report: Report) -> bool:
+def _indexed(spec: Any, path: str, report: Report) -> bool:  # upstream: validateJobSpec
     completions, failed = spec.get("completions"), spec.get("maxFailedIndexes")
     parallelism = spec.get("parallelism") or 0
     if completions is None:
@@ -182,7 +184,7 @@ def _indexed(spec: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _many_indexes(failed: int | None, parallelism: int, path: str, report: Report) -> None:
+def _many_indexes(failed: int | None, parallelism: int, path: str, report: Report) -> None:  # upstream: validateJobSpec
     when = f"when completions are above {_HIGH} and used with backoff limit per index"
     detail = f"must be less than or equal to {_HIGH_PARALLELISM} {when}"
     if failed is None:
@@ -193,13 +195,13 @@ def _many_indexes(failed: int | None, parallelism: int, path: str, report: Repor
         report.invalid(f"{path}.maxFailedIndexes", failed, detail)
 
 
-def _replacement(spec: Any, path: str, report: Report) -> bool:
+def _replacement(spec: Any, path: str, report: Report) -> bool:  # upstream: validatePodReplacementPolicy
     policy = spec.get("podReplacementPolicy")
     known = ("Failed",) if spec.get("podFailurePolicy") is not None else ("Failed", "TerminatingOrFailed")
     return policy is None or one_of(*known)(policy, f"{path}.podReplacementPolicy", report)
 
 
-def _restart_policy(spec: Any, path: str, report: Report) -> bool:
+def _restart_policy(spec: Any, path: str, report: Report) -> bool:  # upstream: validateJobSpec
     inside = (spec.get("template") or {}).get("spec") or {}
     policy, place = inside.get("restartPolicy") or "", f"{path}.template.spec.restartPolicy"
     if policy in ("", "Always"):
@@ -219,7 +221,7 @@ _COUNTS = (
     "backoffLimitPerIndex",
     "maxFailedIndexes",
 )
-_BODY = struct(
+_BODY = struct(  # upstream: validateJobSpec
     same_rule(_COUNTS, not_negative),
     _failed_indexes_need_limit,
     given("managedBy", required, _managed_by),
@@ -240,7 +242,7 @@ def job_body(spec: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _generated_selector(obj: Any, path: str, report: Report) -> bool:
+def _generated_selector(obj: Any, path: str, report: Report) -> bool:  # upstream: validateGeneratedSelector
     """Without `manualSelector`, the template has the generated labels and the selector selects by them."""
     spec, metadata = obj["spec"], obj["metadata"]
     if spec.get("manualSelector") or spec.get("selector") is None:
@@ -256,7 +258,7 @@ def _generated_selector(obj: Any, path: str, report: Report) -> bool:
     return report.invalid("spec.selector", shown_selector(spec["selector"]), "`selector` not auto-generated")
 
 
-def _selector(spec: Any, path: str, report: Report) -> bool:
+def _selector(spec: Any, path: str, report: Report) -> bool:  # upstream: ValidateJobSpec
     selector = spec.get("selector")
     if selector is None:
         report.required(f"{path}.selector")
@@ -265,7 +267,7 @@ def _selector(spec: Any, path: str, report: Report) -> bool:
     return matching_labels(selector, spec.get("template") or {}, f"{path}.template", report)
 
 
-def _names_of_pods(obj: Any, path: str, report: Report) -> bool:
+def _names_of_pods(obj: Any, path: str, report: Report) -> bool:  # upstream: validateNameAllowsCompletions
     """Pods of an indexed Job have hostnames with their index."""
     spec, name = obj["spec"], obj["metadata"].get("name") or ""
     if spec.get("completionMode") != "Indexed" or (spec.get("completions") or 0) <= 0:
@@ -277,7 +279,7 @@ def _names_of_pods(obj: Any, path: str, report: Report) -> bool:
     )
 
 
-def _completions_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def _completions_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: validateCompletions
     """Only an elastic indexed Job, whose completions and parallelism move together, may change them."""
     spec, before = new["spec"], old["spec"]
     completions = spec.get("completions")
@@ -290,7 +292,7 @@ def _completions_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return elastic or report.invalid("spec.completions", completions, detail)
 
 
-def _may_be_directed(old: Obj) -> bool:
+def _may_change_template(old: Obj) -> bool:  # upstream: shouldAllowMutablePodTemplate
     """A suspended Job without running pods may be given other nodes and other resources."""
     status = old.get("status") or {}
     conditions = status.get("conditions") or ()
@@ -299,11 +301,11 @@ def _may_be_directed(old: Obj) -> bool:
     return bool(old["spec"].get("suspend")) and waiting and not status.get("active")
 
 
-def _template_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def _template_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: validatePodTemplateUpdate
     template, before = new["spec"].get("template") or {}, old["spec"].get("template") or {}
     if template == before:
         return True
-    if _may_be_directed(old):
+    if _may_change_template(old):
         directed = _with_directives(before, template)
         if template.get("spec") == directed.get("spec"):
             return True
@@ -312,6 +314,7 @@ def _template_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return report.invalid("spec.template", internal("core.PodTemplateSpec", template), IMMUTABLE)
 
 
+# upstream: validatePodTemplateUpdate, validatePodResourceUpdatesOnly
 def _with_directives(before: Obj, template: Obj) -> Obj:
     """The old template with what may change taken from the new one."""
     directed = copy.deepcopy(before)
@@ -338,14 +341,14 @@ def _take(into: Obj, source: Obj, name: str) -> None:
 _JOB = (section("spec", job_body, _selector), _names_of_pods)
 
 
-def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:  # upstream: jobStrategy.WarningsOnCreate
     if not generation_changed(obj, old):
         return ()
     warnings = spec_warnings(obj["spec"], "spec")
     return warnings if old is not None else [*name_warnings(obj), *warnings]
 
 
-def spec_warnings(spec: Obj, path: str) -> list[str]:
+def spec_warnings(spec: Obj, path: str) -> list[str]:  # upstream: WarningsForJobSpec (pkg/api/job)
     """Warnings about the spec of a Job or of a template of one."""
     many = (spec.get("completions") or 0) > _HIGH and (spec.get("parallelism") or 0) > _HIGH_PARALLELISM
     warnings = template_warnings(spec.get("template") or {}, f"{path}.template")
@@ -358,7 +361,7 @@ def spec_warnings(spec: Obj, path: str) -> list[str]:
     return [f"{path}: {detail}", *warnings]
 
 
-JOB = Strategy(
+JOB = Strategy(  # upstream: jobStrategy
     defaults=_defaults,
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,

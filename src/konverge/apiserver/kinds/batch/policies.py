@@ -1,4 +1,7 @@
-"""The policies of a Job: which failures of pods count, and when enough indexes have succeeded."""
+"""The policies of a Job: which failures of pods count, and when enough indexes have succeeded.
+
+Upstream: pkg/apis/batch/validation.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +33,12 @@ def _few(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-_PATTERN = struct(
+_PATTERN = struct(  # upstream: validatePodFailurePolicyRuleOnPodConditions
     text("type", qualified_name), text("status", required_saying(_valid_values(_STATUSES)), one_of(*_STATUSES))
 )
 
 
-def _codes(value: Any, path: str, report: Report) -> bool:
+def _codes(value: Any, path: str, report: Report) -> bool:  # upstream: validatePodFailurePolicyRuleOnExitCodes
     codes, place = value.get("values") or [], f"{path}.values"
     if not codes:
         return report.invalid(place, value.get("values"), "at least one value is required")
@@ -49,19 +52,19 @@ def _codes(value: Any, path: str, report: Report) -> bool:
     return codes == sorted(codes) or report.invalid(place, codes, "must be ordered")
 
 
-def _container(value: Any, path: str, report: Report) -> bool:
+def _container(value: Any, path: str, report: Report) -> bool:  # upstream: validatePodFailurePolicyRuleOnExitCodes
     name = value.get("containerName")
     detail = "must be one of the container or initContainer names in the pod template"
     known = name is None or name in report.scope.containers
     return known or report.invalid(f"{path}.containerName", name, detail)
 
 
-_EXIT_CODES = struct(
+_EXIT_CODES = struct(  # upstream: validatePodFailurePolicyRuleOnExitCodes
     text("operator", required_saying(_valid_values(_OPERATORS)), one_of(*_OPERATORS)), _container, _codes
 )
 
 
-def _action(value: Any, path: str, report: Report) -> bool:
+def _action(value: Any, path: str, report: Report) -> bool:  # upstream: validatePodFailurePolicyRule
     action, place = value.get("action") or "", f"{path}.action"
     if not action:
         return report.required(place, _valid_values(_ACTIONS))
@@ -70,7 +73,7 @@ def _action(value: Any, path: str, report: Report) -> bool:
     return action in _ACTIONS or report.not_supported(place, action, _ACTIONS)
 
 
-def _one_pattern(value: Any, path: str, report: Report) -> bool:
+def _one_pattern(value: Any, path: str, report: Report) -> bool:  # upstream: validatePodFailurePolicyRule
     codes, patterns = value.get("onExitCodes") is not None, bool(value.get("onPodConditions"))
     if codes and patterns:
         return report.invalid(path, OMIT, "specifying both OnExitCodes and OnPodConditions is not supported")
@@ -78,7 +81,7 @@ def _one_pattern(value: Any, path: str, report: Report) -> bool:
     return codes or patterns or report.invalid(path, OMIT, detail)
 
 
-FAILURE_POLICY = struct(
+FAILURE_POLICY = struct(  # upstream: validatePodFailurePolicy
     field(
         "rules",
         _few,
@@ -94,7 +97,7 @@ FAILURE_POLICY = struct(
 )
 
 
-def _success_rule(value: Any, path: str, report: Report) -> bool:
+def _success_rule(value: Any, path: str, report: Report) -> bool:  # upstream: validateSuccessPolicyRule
     wanted, indexes = value.get("succeededCount"), value.get("succeededIndexes")
     if wanted is None and indexes is None:
         report.required(path, "at least one of succeededCount or succeededIndexes must be specified")
@@ -122,7 +125,7 @@ def _indexes(value: str, path: str, report: Report) -> int:
         return 0
 
 
-_SUCCESS_RULES = struct(
+_SUCCESS_RULES = struct(  # upstream: validateSuccessPolicy
     field(
         "rules",
         required_saying("at least one rules must be specified when the successPolicy is specified"),
@@ -132,7 +135,7 @@ _SUCCESS_RULES = struct(
 )
 
 
-def success_policy(value: Any, path: str, report: Report) -> bool:
+def success_policy(value: Any, path: str, report: Report) -> bool:  # upstream: validateSuccessPolicy
     if not report.scope.indexed:
         shown = internal("batch.SuccessPolicy", value)
         return report.invalid(path, shown, "requires indexed completion mode")

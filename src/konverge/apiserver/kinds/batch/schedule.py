@@ -1,4 +1,7 @@
-"""Cron schedules and time zones: what is wrong with them, in the words of the cron library of the real server."""
+"""Cron schedules and time zones: what is wrong with them, as the cron library of the real server reports it.
+
+Upstream: github.com/robfig/cron/v3/parser.go.
+"""
 
 from __future__ import annotations
 
@@ -116,12 +119,12 @@ def _zone_exists(name: str) -> bool:
     try:
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        # A system without a time zone database knows none: then nobody can say that a zone is wrong.
+        # A system without a time zone database knows none, so that every zone is accepted.
         return not zoneinfo.available_timezones()
     return True
 
 
-def time_zone(value: Any, path: str, report: Report) -> bool:
+def time_zone(value: Any, path: str, report: Report) -> bool:  # upstream: validateTimeZone (pkg/apis/batch/validation)
     """The `timeZone` of a CronJob: a name of the IANA database."""
     for part in value.split("/"):
         if part in (".", "..") or part.startswith("-") or not _ZONE_PART.fullmatch(part):

@@ -2,7 +2,9 @@
 
 Since anyone may run a Job controller (`managedBy`), the server keeps the status consistent. Most rules only hold for
 what an update changes, so that a status which is already odd can still be written: a rule is a row of
-(what must have changed, what is wrong, where, with what words).
+(what must have changed, what is wrong, where, with what message).
+
+Upstream: pkg/apis/batch/validation.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ def _uncounted(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-job_status = section(
+job_status = section(  # upstream: validateJobStatus
     "status", same_rule(("active", "succeeded", "failed", "ready", "terminating"), not_negative), _uncounted
 )
 
@@ -112,7 +114,7 @@ def _always(change: _Change) -> bool:
     return True
 
 
-_STATE: tuple[_Row, ...] = (
+_STATE: tuple[_Row, ...] = (  # upstream: validateJobStatus
     _row(
         lambda c: c.to("Complete", "Failed"),
         lambda c: _is(c.new, "Complete") and _is(c.new, "Failed"),
@@ -237,7 +239,7 @@ def _terminal(kind: str) -> _Row:
     return _row(_always, lambda c: _is(c.old, kind) and not _is(c.new, kind), detail)
 
 
-_STEPS: tuple[_Row, ...] = (
+_STEPS: tuple[_Row, ...] = (  # upstream: ValidateJobStatusUpdate
     _terminal("Failed"),
     _terminal("Complete"),
     _terminal("FailureTarget"),
@@ -273,8 +275,8 @@ _STEPS: tuple[_Row, ...] = (
 )
 
 
-def job_status_change(new: Obj, old: Obj, path: str, report: Report) -> bool:
-    """All rows, in the order in which the real server asks them."""
+def job_status_change(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateJobUpdateStatus
+    """All rows, in the order in which the real server checks them."""
     change = _Change(new["spec"], old.get("status") or {}, new.get("status") or {})
     for when, wrong, error in (*_STATE, *_STEPS):
         if when(change) and wrong(change):
