@@ -72,6 +72,9 @@ EXPRESSIONS = [
     "device.allowMultipleAllocations",
     "'a' in device.attributes",
     "cel.bind(d, device.attributes['a'], d.b)",
+    "cel.bind(d, device.driver, d)",
+    "cel.bind(1, device.driver, true)",
+    "other.bind(d, device.driver, true)",
     "device.attributes.all(x, device.attributes.all(y, device.attributes.all(z, "
     "device.attributes.all(w, x == y && z == w && x.matches('a*b*c*')))))",
     "'x' == '" + "x" * 10240 + "'",
@@ -179,6 +182,7 @@ def claim_edits() -> Iterator[Edit]:
     yield {f"{REQUEST}/firstAvailable": [{"name": "big", "deviceClassName": "big.example.com"}]}
     yield {f"{REQUEST}/firstAvailable": []}
     yield {"/devices/requests/-": {"name": "gpu", "exactly": {"deviceClassName": "other.example.com"}}}
+    yield {"/devices/requests/-": {"exactly": {"count": 2, "deviceClassName": "other.example.com"}, "name": "gpu"}}
     many = [{"name": name, "exactly": {"deviceClassName": "x"}} for name in numbered(33)]
     yield {"/devices/requests": many, "/devices/constraints": [], "/devices/config": []}
     yield from request_edits(EXACTLY)
@@ -303,6 +307,7 @@ def status_edits() -> Iterator[Edit]:
         for value in values:
             yield {f"{device}/{name}": value}
     yield {"/devices": [DEVICE_STATUS, DEVICE_STATUS]}
+    yield {"/devices": [DEVICE_STATUS, {"networkData": {"ips": ["10.0.0.1/24"]}, **DEVICE_STATUS}]}
     yield {f"{device}/data": {}}
     for data in ([], "text", None, {"a": "x" * 10240}):
         yield {f"{device}/data": data}

@@ -20,14 +20,18 @@ create, None where an update adds something new. Upstream: k8s.io/apimachinery/p
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from konverge.apiserver import schema
 from konverge.apiserver.field_errors import ErrorType, FieldError
-from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, Rule, Transition
+from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, Rule
 from konverge.apiserver.kinds.rules.formats import FORMATS
+from konverge.apiserver.schema import TypeNode
+from konverge.apiserver.strategy import Obj
 
 Check = Callable[[Any, Any, str, Report], bool]
 Spec = list[Any]
@@ -37,19 +41,48 @@ CREATED: Any = object()
 """What a value is compared with on a create."""
 
 _DATA = Path(__file__).parents[2] / "data" / "validations.json"
+_STEPS = re.compile(r"(\[[^\]]*\])|([^.\[\]]+)").findall
+"""The steps of a path: indexes or keys in brackets, and names."""
 _EMPTY: tuple[Any, ...] = (None, [], {})
 
 
 class Declared:
     """The declared rules of a type; `options` are the feature gates that are on, of those that its tags name."""
 
-    created: Rule
-    updated: Transition
-
     def __init__(self, type_name: str, *, options: Collection[str] = ()) -> None:
-        check = _Compiler(options).type(type_name)
-        self.created = lambda value, path, report: check(value, CREATED, path, report)
-        self.updated = lambda new, old, path, report: check(new, old, path, report)
+        self._type = type_name
+        self._check = _Compiler(options).type(type_name)
+
+    def created(self, value: Any, path: str, report: Report) -> bool:
+        return self.updated(value, CREATED, path, report)
+
+    def updated(self, new: Obj, old: Obj, path: str, report: Report) -> bool:
+        known = len(report.errors)
+        passed = self._check(new, old, path, report)
+        if not passed:
+            report.errors[known:] = map(self._printed, report.errors[known:])
+        return passed
+
+    def _printed(self, error: FieldError) -> FieldError:
+        """Structs are printed with their members in Go's order, not in the client's."""
+        if not isinstance(error.value, dict):
+            return error
+        group, _, kind = self._type.partition("/")
+        node = schema.lookup(group, *kind.split("."))
+        for index, name in _STEPS(error.path):
+            assert node is not None
+            node = node.element if index else node.fields[name].node
+        return FieldError(error.type, error.path, _in_go_order(node, error.value), error.detail)
+
+
+def _in_go_order(node: TypeNode | None, value: Any) -> Any:
+    if node is None or not isinstance(value, dict | list):
+        return value
+    if isinstance(value, list):
+        return [_in_go_order(node.element, item) for item in value]
+    if not node.fields:
+        return {name: _in_go_order(node.element, item) for name, item in sorted(value.items())}
+    return {name: _in_go_order(field.node, value[name]) for name, field in node.fields.items() if name in value}
 
 
 @cache
@@ -156,12 +189,30 @@ class _Compiler:
 
         return check
 
+    def _discriminated(
+        self, name: str, member: list[str], discriminator: list[str], equality: str, otherwise: Spec, rules: list[Any]
+    ) -> Check:
+        """Which checks a member needs is decided by another one."""
+        default, by_value = self.check(otherwise), {value: self.check(spec) for value, spec in rules}
+
+        def check(value: Any, old: Any, path: str, report: Report) -> bool:
+            chosen, given = value.get(discriminator[0]), value.get(name)
+            before = old
+            if old is not None and old is not CREATED:
+                before = old.get(name)
+                if chosen == old.get(discriminator[0]) and _unchanged(given, before):
+                    return True
+            return by_value.get(chosen, default)(given, before, f"{path}.{name}" if path else name, report)
+
+        return check
+
     def _if_option(self, option: str, enabled: bool, spec: Spec) -> Check:
         return self.check(spec) if (option in self._options) == enabled else _passed
 
 
 _WITH_CHECKS: dict[str, Callable[..., Check]] = {
     "all": _Compiler._all,
+    "Discriminated": _Compiler._discriminated,
     "EachMapKey": _Compiler._each_key,
     "EachMapVal": _Compiler._each_value,
     "EachValSliceVal": _Compiler._each_item,
@@ -239,14 +290,34 @@ def _immutable() -> Check:
     return lambda value, old, path, report: old is CREATED or report.invalid(path, None, IMMUTABLE)
 
 
+def _minimum(least: int) -> Check:
+    error = f"must be greater than or equal to {least}"
+    return lambda value, old, path, report: value is None or value >= least or report.invalid(path, value, error)
+
+
+def _maximum(most: int) -> Check:
+    error = f"must be less than or equal to {most}"
+    return lambda value, old, path, report: value is None or value <= most or report.invalid(path, value, error)
+
+
+_CONSTRAINTS: dict[str, tuple[Callable[[bool, bool], bool], str]] = {
+    "NoSet": (lambda before, now: now and not before, "field cannot be set once created"),
+    "NoUnset": (lambda before, now: before and not now, "field cannot be cleared once set"),
+    "NoModify": (lambda before, now: before and now, "field cannot be modified once set"),
+}
+"""Which change of what is set each constraint refuses; only asked about what has changed."""
+
+
 def _update_pointer(*constraints: list[str]) -> Check:
-    """NoModify is the only constraint in use: what is set may be removed, but not become something else."""
-    if constraints != (["NoModify"],):
-        raise NotImplementedError(f"UpdatePointer {constraints}")
+    refused = [_CONSTRAINTS[name] for (name,) in constraints]
 
     def check(value: Any, old: Any, path: str, report: Report) -> bool:
-        changed = old is not CREATED and old is not None and value is not None
-        return not changed or report.invalid(path, None, "field cannot be modified once set")
+        if old is CREATED:
+            return True
+        errors = [error for refuses, error in refused if refuses(old is not None, value is not None)]
+        for error in errors:
+            report.invalid(path, None, error)
+        return not errors
 
     return check
 
@@ -264,22 +335,38 @@ def _unique(keys: list[str] | str) -> Check:
     return check
 
 
-def _union(names: list[str], *members: list[Any]) -> Check:
+def _is_set(member: list[Any] | Obj, value: Any) -> bool:
+    """Whether a member of a union is set: one of a struct, or an item of a list with certain values."""
+    if isinstance(member, dict):
+        return any(all(item.get(name) == wanted for name, wanted in member.items()) for item in value or ())
+    name, pointer = member
+    return value.get(name) is not None if pointer else bool(value.get(name))
+
+
+def _union_of(at_least_one: bool, how_many: str, names: list[str], members: tuple[Any, ...]) -> Check:
     listed = ", ".join(f"`{name}`" for name in names)
 
     def given(value: Any) -> list[str]:
-        return [name for name, pointer in members if (value.get(name) is not None if pointer else value.get(name))]
+        return [name for name, member in zip(names, members, strict=True) if _is_set(member, value)]
 
     def check(value: Any, old: Any, path: str, report: Report) -> bool:
-        found = given(value)
-        if old is not CREATED and old is not None and given(old) == found:
+        present = given(value)
+        if old is not CREATED and old is not None and given(old) == present:
             return True
-        if not found:
-            return report.invalid(path, "", f"must specify one of: {listed}")
-        several = f"must specify exactly one of: {listed}"
-        return len(found) == 1 or report.invalid(path, f"{{{', '.join(found)}}}", several)
+        if not present:
+            return not at_least_one or report.invalid(path, "", f"must specify one of: {listed}")
+        several = f"must specify {how_many} one of: {listed}"
+        return len(present) == 1 or report.invalid(path, f"{{{', '.join(present)}}}", several)
 
     return check
+
+
+def _union(names: list[str], *members: Any) -> Check:
+    return _union_of(True, "exactly", names, members)
+
+
+def _zero_or_one(names: list[str], *members: Any) -> Check:
+    return _union_of(False, "at most", names, members)
 
 
 _FUNCTIONS: dict[str, Callable[..., Check]] = {
@@ -287,8 +374,10 @@ _FUNCTIONS: dict[str, Callable[..., Check]] = {
     "ForbiddenPointer": _forbidden_pointer,
     "Immutable": _immutable,
     "MaxBytes": _max_bytes,
+    "Maximum": _maximum,
     "MaxItems": _max_items,
     "MaxLength": _max_length,
+    "Minimum": _minimum,
     "OptionalMap": _optional,
     "OptionalPointer": _optional_pointer,
     "OptionalSlice": _optional,
@@ -300,5 +389,6 @@ _FUNCTIONS: dict[str, Callable[..., Check]] = {
     "Union": _union,
     "UpdatePointer": _update_pointer,
     "ValSliceUnique": _unique,
+    "ZeroOrOneOfUnion": _zero_or_one,
 }
 """The checks without others inside them, by the name of the function in Go."""
