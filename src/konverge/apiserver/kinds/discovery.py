@@ -1,4 +1,7 @@
-"""discovery.k8s.io: EndpointSlice."""
+"""discovery.k8s.io: EndpointSlice.
+
+Upstream: pkg/registry/discovery/endpointslice/strategy.go, pkg/apis/discovery/validation.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ _MOST_PORTS = 20000
 _OWN_CONTROLLERS = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
 
 
-def _defaults(obj: Obj) -> None:
+def _defaults(obj: Obj) -> None:  # upstream: SetDefaults_EndpointPort
     for port in each(obj, "ports"):
         if port.get("name") is None:
             port["name"] = ""
@@ -49,19 +52,19 @@ def _defaults(obj: Obj) -> None:
             port["protocol"] = "TCP"
 
 
-def _without_topology(obj: Obj) -> None:
-    """A field of v1beta1, which v1 still has but does not take."""
+def _without_topology(obj: Obj) -> None:  # upstream: dropTopologyOnV1
+    """A field of v1beta1, which v1 has but does not accept."""
     for endpoint in each(obj, "endpoints"):
         endpoint.pop("deprecatedTopology", None)
 
 
-def _prepare_create(obj: Obj, context: Context) -> None:
+def _prepare_create(obj: Obj, context: Context) -> None:  # upstream: endpointSliceStrategy.PrepareForCreate
     empty_is_null(obj, "endpoints", "ports")
     _without_topology(obj)
 
 
-def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
-    """Labels say which service the slice is of: a change of them is a new generation too."""
+def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:  # upstream: endpointSliceStrategy.PrepareForUpdate
+    """Labels name the service of the slice: a change of them is a new generation too."""
     empty_is_null(obj, "endpoints", "ports")
     if not same(obj.get("endpoints"), old.get("endpoints")):
         _without_topology(obj)
@@ -69,7 +72,7 @@ def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
         next_generation(obj, old)
 
 
-def _address(value: str, family: str, listed: str, path: str, report: Report) -> bool:
+def _address(value: str, family: str, listed: str, path: str, report: Report) -> bool:  # upstream: validateEndpoints
     if family == "FQDN":
         return domain_name(value, path, report)
     rule, is_other = (ip_legacy, ":" in value) if family == "IPv4" else (ip_strict, ":" not in value)
@@ -82,13 +85,13 @@ def _address(value: str, family: str, listed: str, path: str, report: Report) ->
 
 @remembered(16384)
 def _plain(address: str, family: str) -> bool:
-    """An address without any oddity. Controllers write the same ones again and again, so it pays to remember them."""
+    """An address without errors and warnings. Controllers write the same ones again and again, so they are cached."""
     report = Report()
     _address(address, family, "", "", report)
     return not report.errors and not ip_warnings("", address)
 
 
-def _addresses(value: Any, path: str, report: Report) -> bool:
+def _addresses(value: Any, path: str, report: Report) -> bool:  # upstream: validateEndpoints
     family, place = report.scope, f"{path}.addresses"
     if family in ("IPv4", "IPv6", "FQDN"):
         for index, address in enumerate(value.get("addresses") or ()):
@@ -97,7 +100,7 @@ def _addresses(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _hints(value: Any, path: str, report: Report) -> bool:
+def _hints(value: Any, path: str, report: Report) -> bool:  # upstream: validateHints
     for name, rule in (("forZones", label_value), ("forNodes", dns_subdomain)):
         listed = value.get(name) or ()
         if len(listed) > 8:
@@ -111,7 +114,7 @@ def _unique_hint(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-_ENDPOINT = struct(
+_ENDPOINT = struct(  # upstream: validateEndpoints
     _addresses,
     given("nodeName", dns_subdomain),
     field("deprecatedTopology", at_most(16), labels),
@@ -128,6 +131,7 @@ def _port_name(value: Any, path: str, report: Report) -> bool:
     return True
 
 
+# upstream: validatePorts
 _PORT = struct(_port_name, text("protocol", one_of("SCTP", "TCP", "UDP")), given("appProtocol", qualified_name))
 
 
@@ -142,7 +146,7 @@ _ENDPOINTS = struct(field("endpoints", at_most(_MOST_ENDPOINTS), items(_ENDPOINT
 _PORTS = field("ports", at_most(_MOST_PORTS), items(_PORT))
 
 
-def _changed_endpoints(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def _changed_endpoints(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateEndpointSliceUpdate
     """What was stored stays valid."""
     return same(new.get("endpoints"), old.get("endpoints")) or _endpoints(new, path, report)
 
@@ -153,6 +157,7 @@ _DECLARED = (
 )
 
 
+# upstream: warnOnDeprecatedAddressType, warnOnBadIPs
 def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     if old is None and obj.get("addressType") == "FQDN":
         yield "spec.addressType: FQDN endpoints are deprecated"
@@ -165,7 +170,7 @@ def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
                 yield from ip_warnings(f"endpoints[{i}].addresses[{j}]", address)
 
 
-STRATEGIES = {
+STRATEGIES = {  # upstream: endpointSliceStrategy
     "EndpointSlice": Strategy(
         defaults=_defaults,
         prepare_create=_prepare_create,

@@ -1,6 +1,8 @@
 """events.k8s.io/v1 Event: the new form of the core Event, in the same storage.
 
-The two forms name the same facts differently, and the new one asks for more: it must say who reports what was done.
+The two forms name the same fields differently, and the new one requires more: the reporting controller and the action.
+
+Upstream: pkg/apis/events/v1/conversion.go, pkg/apis/core/validation/events.go.
 """
 
 from __future__ import annotations
@@ -54,11 +56,11 @@ def _renamed(obj: Obj, names: dict[str, str], always: dict[str, Any]) -> Obj:
     return {name: value for name, value in renamed.items() if value or name in always or name not in _OMITTED_EMPTY}
 
 
-def to_core(obj: Obj) -> Obj:
+def to_core(obj: Obj) -> Obj:  # upstream: Convert_v1_Event_To_core_Event
     return _renamed(obj, _TO_CORE, _ALWAYS_IN_CORE)
 
 
-def from_core(obj: Obj) -> Obj:
+def from_core(obj: Obj) -> Obj:  # upstream: Convert_core_Event_To_v1_Event
     return _renamed(obj, _FROM_CORE, _ALWAYS_IN_NEW)
 
 
@@ -66,7 +68,7 @@ def _defaults(obj: Obj) -> None:
     """Events have no defaults."""
 
 
-def _series(event: Any, path: str, report: Report) -> bool:
+def _series(event: Any, path: str, report: Report) -> bool:  # upstream: validateV1EventSeries
     series = event.get("series")
     if series is None:
         return True
@@ -75,8 +77,8 @@ def _series(event: Any, path: str, report: Report) -> bool:
     return bool(series.get("lastObservedTime")) or report.required("series.lastObservedTime")
 
 
-def _new_fields(event: Any, path: str, report: Report) -> bool:
-    """What the new form asks for, and what it leaves to the old one."""
+def _new_fields(event: Any, path: str, report: Report) -> bool:  # upstream: ValidateEventCreate
+    """Fields that the new form requires, and fields that only the old one may have."""
     if event.get("eventTime") is None:
         report.required("eventTime")
     kind = event.get("type") or ""
@@ -88,15 +90,15 @@ def _new_fields(event: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _changed_series(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def _changed_series(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateEventUpdate
     return same(new.get("series"), old.get("series")) or _series(new, path, report)
 
 
-def _controller_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
-    """Under the name that the new form has for it."""
+def _controller_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateEventUpdate
+    """Reported under the name that the field has in the new form."""
     name = new.get("reportingComponent") or ""
-    kept_so = name == (old.get("reportingComponent") or "")
-    return kept_so or report.invalid("reportingController", name, IMMUTABLE)
+    unchanged_name = name == (old.get("reportingComponent") or "")
+    return unchanged_name or report.invalid("reportingController", name, IMMUTABLE)
 
 
 _RULES = legacy_rules("reportingController")
@@ -128,7 +130,7 @@ STRATEGIES = {
 
 _REGARDING = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
-CONVERSIONS = {
+CONVERSIONS = {  # upstream: AddFieldLabelConversionsForEvent
     "Event": Conversion(
         table="/events",
         storage_version="v1",

@@ -1,4 +1,7 @@
-"""flowcontrol.apiserver.k8s.io: FlowSchema, PriorityLevelConfiguration."""
+"""flowcontrol.apiserver.k8s.io: FlowSchema, PriorityLevelConfiguration.
+
+Upstream: pkg/apis/flowcontrol/validation, k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ def _for_groups(*names: str) -> list[Obj]:
     return [{"subjects": [{"kind": "Group", "group": {"name": name}} for name in names], **_EVERYTHING}]
 
 
-MANDATORY_SCHEMAS: dict[str, Obj] = {
+MANDATORY_SCHEMAS: dict[str, Obj] = {  # upstream: MandatoryFlowSchemas
     "exempt": {
         "priorityLevelConfiguration": {"name": "exempt"},
         "matchingPrecedence": 1,
@@ -58,7 +61,7 @@ MANDATORY_SCHEMAS: dict[str, Obj] = {
         "rules": _for_groups("system:unauthenticated", "system:authenticated"),
     },
 }
-MANDATORY_LEVELS: dict[str, Obj] = {
+MANDATORY_LEVELS: dict[str, Obj] = {  # upstream: MandatoryPriorityLevelConfigurations
     "exempt": {"type": "Exempt", "exempt": {"nominalConcurrencyShares": 0, "lendablePercent": 0}},
     "catch-all": {
         "type": "Limited",
@@ -70,11 +73,11 @@ MANDATORY_LEVELS: dict[str, Obj] = {
 # --- FlowSchema
 
 
-def _default_schema(obj: Obj) -> None:
+def _default_schema(obj: Obj) -> None:  # upstream: SetDefaults_FlowSchemaSpec
     fill_numbers(section_of(obj, "spec"), {"matchingPrecedence": 1000})
 
 
-def _precedence(obj: Any, path: str, report: Report) -> bool:
+def _precedence(obj: Any, path: str, report: Report) -> bool:  # upstream: ValidateFlowSchemaSpec
     value, place = obj["spec"].get("matchingPrecedence") or 0, "spec.matchingPrecedence"
     if value <= 0:
         report.invalid(place, value, "must be a positive value")
@@ -85,7 +88,7 @@ def _precedence(obj: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _distinguisher(value: Any, path: str, report: Report) -> bool:
+def _distinguisher(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateFlowSchemaSpec
     shown = internal("flowcontrol.FlowDistinguisherMethod", value)
     known = ("ByNamespace", "ByUser")
     return value.get("type") in known or report.not_supported(f"{path}.type", shown, known)
@@ -95,7 +98,7 @@ def _account_name(value: Any, path: str, report: Report) -> bool:
     return value == "*" or dns_subdomain(value, path, report)
 
 
-_OF_SUBJECT: dict[str, Rule] = {
+_OF_SUBJECT: dict[str, Rule] = {  # upstream: ValidateServiceAccountSubject, ValidateUserSubject, ValidateGroupSubject
     "ServiceAccount": struct(
         text("name", required, _account_name),
         text("namespace", required_saying("must specify namespace for service account"), dns_label),
@@ -105,7 +108,7 @@ _OF_SUBJECT: dict[str, Rule] = {
 }
 
 
-def _subject(value: Any, path: str, report: Report) -> bool:
+def _subject(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateFlowSchemaSubject
     kind = value.get("kind") or ""
     if kind not in _SUBJECTS:
         return report.not_supported(f"{path}.kind", kind, sorted(_SUBJECTS))
@@ -143,7 +146,7 @@ def _known_verbs(value: Any, path: str, report: Report) -> bool:
 _VERBS_OF_RULE = _wild("verbs", "verbs", "verbs must contain at least one value", _known_verbs)
 
 
-def _url_error(url: str) -> str:
+def _url_error(url: str) -> str:  # upstream: ValidateNonResourceURLPath
     """What is wrong with a path, or an empty text."""
     if url in ("", "/"):
         return "" if url else "must not be empty"
@@ -163,7 +166,7 @@ def _url(value: Any, path: str, report: Report) -> bool:
     return not error or report.invalid(path, value, error)
 
 
-def _namespaces(value: Any, path: str, report: Report) -> bool:
+def _namespaces(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateFlowSchemaResourcePolicyRule
     listed, place = value.get("namespaces") or [], f"{path}.namespaces"
     if not listed and not value.get("clusterScope"):
         detail = "resource rules that are not cluster scoped must supply at least one namespace"
@@ -178,25 +181,25 @@ def _namespaces(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-_RESOURCE_RULE = struct(
+_RESOURCE_RULE = struct(  # upstream: ValidateFlowSchemaResourcePolicyRule
     _VERBS_OF_RULE,
     _wild("apiGroups", "api groups", "resource rules must supply at least one api group"),
     _wild("resources", "resources", "resource rules must supply at least one resource"),
     _namespaces,
 )
-_URL_RULE = struct(
+_URL_RULE = struct(  # upstream: ValidateFlowSchemaNonResourcePolicyRule
     _VERBS_OF_RULE,
     _wild("nonResourceURLs", "non-resource URLs", "nonResourceURLs must contain at least one value", items(_url)),
 )
 
 
-def _some_rule(value: Any, path: str, report: Report) -> bool:
+def _some_rule(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateFlowSchemaPolicyRulesWithSubjects
     detail = "at least one of resourceRules and nonResourceRules has to be non-empty"
     rules = value.get("resourceRules") or value.get("nonResourceRules")
     return bool(rules) or report.required(path, detail)
 
 
-_RULE = struct(
+_RULE = struct(  # upstream: ValidateFlowSchemaPolicyRulesWithSubjects
     field("subjects", required_saying("subjects must contain at least one value"), items(_subject)),
     _some_rule,
     field("resourceRules", items(_RESOURCE_RULE)),
@@ -204,6 +207,7 @@ _RULE = struct(
 )
 
 
+# upstream: ValidateIfMandatoryPriorityLevelConfigurationObject, ValidateFlowSchema
 def _fixed(mandatory: dict[str, Obj], kind: str, *excepted: str) -> Rule:
     """The two objects without which the server cannot work keep their specs."""
     detail = "spec of '{}'" + "".join(f" except the 'spec.{name}' field" for name in excepted)
@@ -226,7 +230,7 @@ def _alike(spec: Obj, wanted: Obj, excepted: tuple[str, ...]) -> bool:
     return rest(spec) == rest(wanted)
 
 
-_SCHEMA = (
+_SCHEMA = (  # upstream: ValidateFlowSchemaSpec
     _precedence,
     section(
         "spec",
@@ -246,6 +250,7 @@ _SCHEMA = (
 _SHARES = {"lendablePercent": 0}
 
 
+# upstream: SetDefaults_ExemptPriorityLevelConfiguration, SetDefaults_LimitedPriorityLevelConfiguration
 def _default_level(obj: Obj) -> None:
     spec = section_of(obj, "spec")
     if spec.get("exempt") is not None:
@@ -258,7 +263,7 @@ def _default_level(obj: Obj) -> None:
             fill_numbers(queuing, {"handSize": 8, "queues": 64, "queueLengthLimit": 50})
 
 
-def _named_exempt(obj: Any, path: str, report: Report) -> bool:
+def _named_exempt(obj: Any, path: str, report: Report) -> bool:  # upstream: ValidatePriorityLevelConfigurationSpec
     kind = obj["spec"].get("type") or ""
     fits = (obj["metadata"].get("name") == "exempt") == (kind == "Exempt")
     return fits or report.invalid("spec.type", kind, "must be 'Exempt' if and only if `name` is 'exempt'")
@@ -268,7 +273,7 @@ _not_negative = at_least(0, "must be a non-negative integer")
 _percent = within(0, 100)
 
 
-def _hand(value: Any, path: str, report: Report) -> bool:
+def _hand(value: Any, path: str, report: Report) -> bool:  # upstream: ValidatePriorityLevelQueuingConfiguration
     hand, queues = value.get("handSize") or 0, value.get("queues") or 0
     place = f"{path}.handSize"
     if hand <= 0:
@@ -279,32 +284,34 @@ def _hand(value: Any, path: str, report: Report) -> bool:
     return math.ceil(math.log2(queues) * hand) <= 60 or report.invalid(place, hand, detail)
 
 
-def _queues(value: Any, path: str, report: Report) -> bool:
+def _queues(value: Any, path: str, report: Report) -> bool:  # upstream: ValidatePriorityLevelQueuingConfiguration
     if value <= 0:
         return report.invalid(path, value, "must be positive")
     return value <= 10_000_000 or report.invalid(path, value, "must not be greater than 10000000")
 
 
+# upstream: ValidatePriorityLevelQueuingConfiguration
 _QUEUING = struct(number("queueLengthLimit", at_least(1, "must be positive")), number("queues", _queues), _hand)
 
 
-def _response(value: Any, path: str, report: Report) -> bool:
+def _response(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateLimitResponse
     kind = value.get("type") or ""
     if kind == "Queue" and value.get("queuing") is not None:
         return _QUEUING(value["queuing"], f"{path}.queuing", report)
     return kind in ("", "Queue", "Reject") or report.not_supported(f"{path}.type", kind, ("Queue", "Reject"))
 
 
-_LIMITED = struct(
+_LIMITED = struct(  # upstream: ValidateLimitedPriorityLevelConfiguration
     field("nominalConcurrencyShares", _not_negative),
     section("limitResponse", _response),
     field("lendablePercent", _percent),
     field("borrowingLimitPercent", at_least(0, "if specified, must be a non-negative integer")),
 )
+# upstream: ValidateExemptPriorityLevelConfiguration
 _EXEMPT = struct(field("nominalConcurrencyShares", _not_negative), field("lendablePercent", _percent))
 
 
-def _level_type(value: Any, path: str, report: Report) -> bool:
+def _level_type(value: Any, path: str, report: Report) -> bool:  # upstream: ValidatePriorityLevelConfigurationSpec
     kind = value.get("type") or ""
     rules = {"Exempt": ("exempt", _EXEMPT), "Limited": ("limited", _LIMITED)}
     if kind not in rules:
@@ -314,7 +321,7 @@ def _level_type(value: Any, path: str, report: Report) -> bool:
 
 
 def _only_for(kind: str, member: str, *, needed: bool = True) -> Rule:
-    """A union by `type`: the member belongs to one type, which may demand it. Reported last."""
+    """A union by `type`: the member belongs to one type, which may require it. Reported last."""
 
     def check(value: Any, path: str, report: Report) -> bool:
         given = value.get(member) is not None
@@ -345,9 +352,11 @@ def _distinct_type(value: Any, path: str, report: Report) -> bool:
     return bool(value.get("type")) or report.required(f"{path}.type")
 
 
+# upstream: ValidateFlowSchemaStatus, ValidatePriorityLevelConfigurationStatus
 _STATUS = section("status", field("conditions", items(_distinct_type)))
 
 
+# upstream: flowSchemaStrategy, priorityLevelConfigurationStrategy
 def _strategy(kind: str, defaults: Callable[[Obj], None], rules: tuple[Any, ...]) -> Strategy:
     return Strategy(
         defaults=defaults,

@@ -1,4 +1,4 @@
-"""node.k8s.io: RuntimeClass."""
+"""node.k8s.io: RuntimeClass. Upstream: pkg/apis/node/validation."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ def _distinct_tolerations(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _tolerations(value: Any, path: str, report: Report) -> bool:
+def _tolerations(value: Any, path: str, report: Report) -> bool:  # upstream: validateTolerations
     TOLERATIONS(value, path, report)
     return _distinct_tolerations(value, path, report)
 
 
-def _overhead(value: Any, path: str, report: Report) -> bool:
+def _overhead(value: Any, path: str, report: Report) -> bool:  # upstream: validateOverhead
     return overhead(value.get("podFixed"), path, report)
 
 
-_BODY = (
+_BODY = (  # upstream: ValidateRuntimeClass
     field("overhead", _overhead),
     field("scheduling", struct(field("nodeSelector", labels), field("tolerations", _tolerations))),
 )
 _HANDLER = text("handler", required, dns_label)
 _GIVEN = text("handler", required)
 
-STRATEGIES = {
+STRATEGIES = {  # upstream: strategy (runtimeclass)
     "RuntimeClass": Strategy(
         validate_create=creation(*_BODY, _HANDLER),
         validate_update=update(

@@ -1,4 +1,4 @@
-"""policy: PodDisruptionBudget."""
+"""policy: PodDisruptionBudget. Upstream: pkg/apis/policy/validation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _not_both(value: Any, path: str, report: Report) -> bool:
     return report.invalid(path, shown, "minAvailable and maxUnavailable cannot be both set")
 
 
-_SPEC = section(
+_SPEC = section(  # upstream: ValidatePodDisruptionBudgetSpec
     "spec",
     _not_both,
     given("minAvailable", count_or_percent, within_hundred_percent),
@@ -39,13 +39,13 @@ _SPEC = section(
     field("selector", label_selector),
     given("unhealthyPodEvictionPolicy", one_of("AlwaysAllow", "IfHealthyBudget")),
 )
-_STATUS = section(
+_STATUS = section(  # upstream: ValidatePodDisruptionBudgetStatusUpdate
     "status",
     field("conditions", conditions),
     same_rule(("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), not_negative),
 )
 
-STRATEGIES = {
+STRATEGIES = {  # upstream: podDisruptionBudgetStrategy
     "PodDisruptionBudget": Strategy(
         prepare_create=status_cleared("policy", "v1", "PodDisruptionBudget"),
         prepare_update=status_kept,

@@ -1,4 +1,7 @@
-"""rbac.authorization.k8s.io: the shape of roles and bindings. Whether the caller may grant them is for `auth`."""
+"""rbac.authorization.k8s.io: the shape of roles and bindings. Whether the caller may grant them is for `auth`.
+
+Upstream: pkg/apis/rbac/validation, pkg/apis/rbac/v1/defaults.go.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ GROUP = "rbac.authorization.k8s.io"
 _SUBJECTS = ("ServiceAccount", "User", "Group")
 
 
-def _rule(namespaced: bool) -> Rule:
+def _rule(namespaced: bool) -> Rule:  # upstream: ValidatePolicyRule
     """A PolicyRule: about resources, or (in a ClusterRole) about URLs, never about both."""
 
     def check(value: Any, path: str, report: Report) -> bool:
@@ -57,13 +60,13 @@ _VERBS = field("rules", items(struct(field("verbs", required))))
 """Reported after everything else, as the real server's declarative rules are."""
 
 
-def _aggregation_selector(value: Any, path: str, report: Report) -> bool:
+def _aggregation_selector(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateClusterRole
     before = len(report.errors)
     label_selector(value, path, report)
     return len(report.errors) == before or report.invalid(path, None, "invalid label selector.")
 
 
-_AGGREGATION = struct(
+_AGGREGATION = struct(  # upstream: ValidateClusterRole
     field(
         "clusterRoleSelectors",
         required_saying("at least one clusterRoleSelector required if aggregationRule is non-nil"),
@@ -72,7 +75,7 @@ _AGGREGATION = struct(
 )
 
 
-def _subject(namespaced: bool) -> Rule:
+def _subject(namespaced: bool) -> Rule:  # upstream: ValidateRoleBindingSubject
     def check(value: Any, path: str, report: Report) -> bool:
         kind, group = value.get("kind", ""), value.get("apiGroup", "")
         if kind not in _SUBJECTS:
@@ -88,6 +91,7 @@ def _subject(namespaced: bool) -> Rule:
     return check
 
 
+# upstream: ValidateRoleBinding, ValidateClusterRoleBinding
 def _binding(namespaced: bool, *kinds: str) -> tuple[Part, ...]:
     return (
         section(
@@ -104,6 +108,7 @@ _SUBJECT_NAMES = field("subjects", items(struct(text("name", required))))
 _ROLE_NAME = section("roleRef", text("name", required))
 
 
+# upstream: SetDefaults_RoleBinding, SetDefaults_ClusterRoleBinding, SetDefaults_Subject
 def _default_binding(obj: Obj) -> None:
     if not obj["roleRef"].get("apiGroup"):
         obj["roleRef"]["apiGroup"] = GROUP
@@ -126,7 +131,7 @@ def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
 
 
 def _strategy(kind: str, parts: tuple[Part, ...], *late: Part, transitions: tuple[Transition, ...] = ()) -> Strategy:
-    """`late` is reported last; the `transitions` of an update say it in an order of their own."""
+    """`late` is reported last; the `transitions` of an update have an order of their own."""
     return Strategy(
         defaults=_defaults_of(kind),
         prepare_create=_prepare,
@@ -141,6 +146,7 @@ def _strategy(kind: str, parts: tuple[Part, ...], *late: Part, transitions: tupl
 _ROLE = (field("rules", items(_rule(True))),)
 _CLUSTER_ROLE = (field("rules", items(_rule(False))), field("aggregationRule", _AGGREGATION))
 
+# upstream: ValidateRoleBindingUpdate, ValidateClusterRoleBindingUpdate
 _ROLE_REF = (as_created(_ROLE_NAME), kept("roleRef", "rbac.RoleRef"), as_created(_SUBJECT_NAMES))
 
 STRATEGIES = {

@@ -1,4 +1,4 @@
-"""scheduling.k8s.io: PriorityClass."""
+"""scheduling.k8s.io: PriorityClass. Upstream: pkg/apis/scheduling/validation."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SYSTEM = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_00
 _RESERVED = "priority class names with 'system-' prefix are reserved for system use only. error: "
 
 
-def _defaults(obj: Obj) -> None:
+def _defaults(obj: Obj) -> None:  # upstream: SetDefaults_PriorityClass
     if obj.get("preemptionPolicy") is None:
         obj["preemptionPolicy"] = "PreemptLowerPriority"
 
 
-def _system_error(name: str, value: int, is_default: bool) -> str:
-    """Why this is not one of the two classes that Kubernetes has itself."""
+def _system_error(name: str, value: int, is_default: bool) -> str:  # upstream: IsKnownSystemPriorityClass
+    """Why this is not one of the two built-in classes."""
     if name not in SYSTEM:
         return f"{name} is not a known system priority class"
     if value != SYSTEM[name]:
@@ -27,7 +27,7 @@ def _system_error(name: str, value: int, is_default: bool) -> str:
     return f"globalDefault of {name} PriorityClass must be false" if is_default else ""
 
 
-def _value(obj: Any, path: str, report: Report) -> bool:
+def _value(obj: Any, path: str, report: Report) -> bool:  # upstream: ValidatePriorityClass
     name, value = obj["metadata"].get("name", ""), obj.get("value") or 0
     if name.startswith("system-"):
         error = _system_error(name, value, bool(obj.get("globalDefault")))
@@ -36,12 +36,12 @@ def _value(obj: Any, path: str, report: Report) -> bool:
     return value <= HIGHEST_USER_PRIORITY or report.forbidden("value", detail)
 
 
-def _value_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def _value_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidatePriorityClassUpdate
     same = (new.get("value") or 0) == (old.get("value") or 0)
     return same or report.forbidden("value", "may not be changed in an update.")
 
 
-STRATEGIES = {
+STRATEGIES = {  # upstream: priorityClassStrategy
     "PriorityClass": Strategy(
         defaults=_defaults,
         validate_create=creation(_value, given("preemptionPolicy", required, one_of("PreemptLowerPriority", "Never"))),

@@ -1,4 +1,4 @@
-"""storagemigration.k8s.io: StorageVersionMigration."""
+"""storagemigration.k8s.io: StorageVersionMigration. Upstream: pkg/apis/storagemigration/validation."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from konverge.apiserver.kinds.framework.lifecycle import kept, metadata_kept, st
 from konverge.apiserver.kinds.rules.conditions import conditions
 from konverge.apiserver.strategy import StatusRules, Strategy
 
+# upstream: ValidateStorageVersionMigration
 _SPEC = section("spec", section("resource", text("resource", required_saying("resource is required to be set"))))
-_STATUS = section("status", field("conditions", conditions))
+_STATUS = section("status", field("conditions", conditions))  # upstream: ValidateStorageVersionMigrationStatusUpdate
 
 STRATEGIES = {
     "StorageVersionMigration": Strategy(

@@ -1,4 +1,4 @@
-"""ClusterTrustBundle and PodCertificateRequest."""
+"""ClusterTrustBundle and PodCertificateRequest. Upstream: pkg/apis/certificates/validation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LARGEST = 1024 * 1024
 _OMITTED = "<value omitted>"
 
 
-def _anchor_error(kind: str, block: str) -> str:
+def _anchor_error(kind: str, block: str) -> str:  # upstream: validateTrustBundle
     """What is wrong with one trust anchor; `cryptography` is only loaded when there is one."""
     from cryptography import x509
 
@@ -42,7 +42,7 @@ def _anchor_error(kind: str, block: str) -> str:
     return "" if constraints.ca else "does not have the CA bit set"
 
 
-def _anchors(pem: str, path: str, report: Report) -> bool:
+def _anchors(pem: str, path: str, report: Report) -> bool:  # upstream: validateTrustBundle
     """Certificates of authorities, each once. They are long, so messages do not show them."""
     if len(pem) > _LARGEST:
         return report.too_long(path, _LARGEST)
@@ -62,17 +62,18 @@ def _anchors(pem: str, path: str, report: Report) -> bool:
     return bool(places) or report.invalid(path, _OMITTED, "at least one trust anchor must be provided")
 
 
-def _named(obj: Any, path: str, report: Report) -> bool:
+def _named(obj: Any, path: str, report: Report) -> bool:  # upstream: ValidateClusterTrustBundle
     name, signer = obj["metadata"].get("name") or "", obj["spec"].get("signerName") or ""
     for error in trust_bundle_errors(name, signer):
         report.invalid("metadata.name", name, error)
     return not signer or signer_name(signer, "spec.signerName", report)
 
 
-def _bundle(obj: Any, path: str, report: Report) -> bool:
+def _bundle(obj: Any, path: str, report: Report) -> bool:  # upstream: ValidateClusterTrustBundle
     return _anchors(obj["spec"].get("trustBundle") or "", "spec.trustBundle", report)
 
 
+# upstream: ValidateClusterTrustBundleUpdate
 def _changed_bundle(new: Obj, old: Obj, path: str, report: Report) -> bool:
     """What was stored stays valid."""
     return new["spec"].get("trustBundle") == old["spec"].get("trustBundle") or _bundle(new, path, report)
@@ -82,7 +83,7 @@ def _signer(obj: Obj) -> str:
     return str((obj.get("spec") or {}).get("signerName") or "")
 
 
-TRUST_BUNDLE = Strategy(
+TRUST_BUNDLE = Strategy(  # upstream: strategy (clustertrustbundle)
     validate_create=creation(_named, _bundle),
     validate_update=update(as_created(_named), _changed_bundle, unchanged("spec.signerName")),
     name_check=path_segment_name,
@@ -90,7 +91,7 @@ TRUST_BUNDLE = Strategy(
     field_selectors={"spec.signerName": _signer},
 )
 
-_SPEC = section(
+_SPEC = section(  # upstream: ValidatePodCertificateRequestCreate
     "spec",
     text("signerName", signer_name),
     text("podName", required, dns_subdomain),
@@ -106,7 +107,7 @@ def _of_spec(name: str) -> Any:
     return lambda obj: str((obj.get("spec") or {}).get(name) or "")
 
 
-POD_CERTIFICATE_REQUEST = Strategy(
+POD_CERTIFICATE_REQUEST = Strategy(  # upstream: Strategy (podcertificaterequest)
     prepare_create=status_cleared("certificates.k8s.io", "v1", "PodCertificateRequest"),
     prepare_update=status_kept,
     validate_create=creation(_SPEC),

@@ -1,7 +1,9 @@
 """CertificateSigningRequest, with /approval and /status.
 
-The spec says who asks, and is written once, by the server. Approving is a matter of /approval, issuing of /status; each
-keeps what belongs to the other.
+The spec names the requester, and the server writes it once. /approval approves, /status issues; each keeps the
+fields of the other.
+
+Upstream: pkg/registry/certificates/certificates/strategy.go, pkg/apis/certificates/validation.
 """
 
 from __future__ import annotations
@@ -58,8 +60,8 @@ _FINAL = (*_DECISIONS, "Failed")
 _STATUSES = ("False", "True", "Unknown")
 
 
-def _prepare_create(obj: Obj, context: Context) -> None:
-    """Who asks is what the server knows of the caller."""
+def _prepare_create(obj: Obj, context: Context) -> None:  # upstream: csrStrategy.PrepareForCreate
+    """The requester is the caller, as the server knows it."""
     spec = obj["spec"]
     known = {
         "username": context.username,
@@ -74,7 +76,7 @@ def _prepare_create(obj: Obj, context: Context) -> None:
     obj["status"] = {}
 
 
-def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
+def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:  # upstream: csrStrategy.PrepareForUpdate
     obj["spec"], obj["status"] = old["spec"], old.get("status") or {}
 
 
@@ -86,7 +88,7 @@ def _of_type(obj: Obj, kind: str) -> list[Obj]:
     return [condition for condition in _conditions(obj) if condition.get("type") == kind]
 
 
-def _add_times(obj: Obj, old: Obj) -> None:
+def _add_times(obj: Obj, old: Obj) -> None:  # upstream: populateConditionTimestamps
     now = timestamp()
     for condition in _conditions(obj):
         before = [earlier for earlier in _of_type(old, condition.get("type", "")) if _same_status(earlier, condition)]
@@ -99,8 +101,9 @@ def _same_status(condition: Obj, other: Obj) -> bool:
     return condition.get("status") == other.get("status")
 
 
+# upstream: csrStatusStrategy.PrepareForUpdate, preserveConditionInstances
 def _prepare_status(obj: Obj, old: Obj, context: Context) -> None:
-    """Decisions stay as they are: the signer may well have an old copy of them."""
+    """Decisions stay as they are: the signer may have an old copy of them."""
     obj["spec"] = old["spec"]
     conditions = _conditions(obj)
     for kind in _DECISIONS:
@@ -111,7 +114,7 @@ def _prepare_status(obj: Obj, old: Obj, context: Context) -> None:
     _add_times(obj, old)
 
 
-def _prepare_approval(obj: Obj, old: Obj, context: Context) -> None:
+def _prepare_approval(obj: Obj, old: Obj, context: Context) -> None:  # upstream: csrApprovalStrategy.PrepareForUpdate
     _add_times(obj, old)
     conditions = _conditions(obj)
     obj["spec"], obj["status"] = old["spec"], dict(old.get("status") or {})
@@ -128,7 +131,7 @@ def _decoded(value: str) -> bytes:
         return b""
 
 
-def _request_error(pem: bytes) -> str:
+def _request_error(pem: bytes) -> str:  # upstream: ParseCSR, validateCSR
     """What is wrong with a request for a certificate; `cryptography` is only loaded when there is one."""
     if b"-----BEGIN CERTIFICATE REQUEST-----" not in pem:
         return "PEM block type must be CERTIFICATE REQUEST"
@@ -137,15 +140,15 @@ def _request_error(pem: bytes) -> str:
 
     try:
         request = x509.load_pem_x509_csr(pem)
-        return "" if request.is_signature_valid or _signed_the_old_way(request) else "x509: signature check failed"
+        return "" if request.is_signature_valid or _signed_with_sha1(request) else "x509: signature check failed"
     except UnsupportedAlgorithm:
         return ""
     except ValueError as error:
         return f"asn1: structure error: {error}"
 
 
-def _signed_the_old_way(request: Any) -> bool:
-    """SHA-1 proves nothing any more, so `cryptography` refuses it here; the real server takes it for a request."""
+def _signed_with_sha1(request: Any) -> bool:
+    """Signed with SHA-1, which `cryptography` refuses here and the real server accepts in a request."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
@@ -166,7 +169,7 @@ def _request(spec: Any, path: str, report: Report) -> bool:
     return not error or report.invalid(f"{path}.request", spec.get("request"), error)
 
 
-def _signer(spec: Any, path: str, report: Report) -> bool:
+def _signer(spec: Any, path: str, report: Report) -> bool:  # upstream: validateCertificateSigningRequest
     name = spec.get("signerName") or ""
     if name == "kubernetes.io/legacy-unknown":
         detail = "the legacy signerName is not allowed via this API version"
@@ -174,13 +177,13 @@ def _signer(spec: Any, path: str, report: Report) -> bool:
     return signer_name(name, f"{path}.signerName", report)
 
 
-def _usages(value: Any, path: str, report: Report) -> bool:
+def _usages(value: Any, path: str, report: Report) -> bool:  # upstream: validateCertificateSigningRequest
     items(one_of(*USAGES))(value, path, report)
     return items(distinct)(value, path, report)
 
 
 _EXPIRATION = "may not specify a duration less than 600 seconds (10 minutes)"
-_SPEC = section(
+_SPEC = section(  # upstream: validateCertificateSigningRequest
     "spec",
     _request,
     field("usages", required, _usages),
@@ -189,7 +192,7 @@ _SPEC = section(
 )
 
 
-def _condition(value: Any, path: str, report: Report) -> bool:
+def _condition(value: Any, path: str, report: Report) -> bool:  # upstream: validateConditions
     kind, status = value.get("type") or "", value.get("status") or ""
     if not kind:
         report.required(f"{path}.type")
@@ -216,7 +219,7 @@ def _one_decision(new: Obj, old: Obj, path: str, report: Report) -> bool:
 _CONDITIONS = section("status", field("conditions", items(_condition)))
 
 
-def _certificate_error(pem: bytes) -> str:
+def _certificate_error(pem: bytes) -> str:  # upstream: validateCertificate
     from cryptography import x509
 
     blocks = [line[11:-5] for line in pem.decode("latin-1").splitlines() if line.startswith("-----BEGIN ")]
@@ -240,6 +243,7 @@ def _new_certificate(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return not error or report.invalid("status.certificate", "<certificate data>", error)
 
 
+# upstream: validateCertificateSigningRequestUpdate
 def _nothing_removed(new: Obj, old: Obj, path: str, report: Report) -> bool:
     for kind in _FINAL:
         if len(_of_type(new, kind)) < len(_of_type(old, kind)):
@@ -247,6 +251,7 @@ def _nothing_removed(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return True
 
 
+# upstream: validateCertificateSigningRequestUpdate
 def _nothing_decided(new: Obj, old: Obj, path: str, report: Report) -> bool:
     for kind in _DECISIONS:
         if len(_of_type(new, kind)) > len(_of_type(old, kind)):
@@ -254,7 +259,7 @@ def _nothing_decided(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return True
 
 
-def _certificate_kept(*, may_set: bool) -> Transition:
+def _certificate_kept(*, may_set: bool) -> Transition:  # upstream: validateCertificateSigningRequestUpdate
     def check(new: Obj, old: Obj, path: str, report: Report) -> bool:
         before = (old.get("status") or {}).get("certificate") or ""
         if ((new.get("status") or {}).get("certificate") or "") == before:
@@ -270,7 +275,7 @@ def _certificate_kept(*, may_set: bool) -> Transition:
 
 _ANY_STATE = (as_created(_SPEC, _CONDITIONS), _new_certificate, _nothing_removed)
 
-REQUEST = Strategy(
+REQUEST = Strategy(  # upstream: csrStrategy
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,
     validate_create=creation(_SPEC, _CONDITIONS),

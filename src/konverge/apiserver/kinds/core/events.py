@@ -16,7 +16,7 @@ _MISMATCH = "does not match event.namespace"
 
 
 def legacy_rules(reporter: str) -> Callable[[Any, str, Report], bool]:  # upstream: legacyValidateEvent
-    """What both forms ask; `reporter` is the field of the reporting controller in the form at hand."""
+    """The rules of both forms; `reporter` is the name of the reporting controller's field in the served form."""
 
     def check(event: Any, path: str, report: Report) -> bool:
         namespace = event["metadata"].get("namespace") or ""

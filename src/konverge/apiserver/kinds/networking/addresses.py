@@ -1,4 +1,4 @@
-"""IPAddress and ServiceCIDR: the addresses of services as objects."""
+"""IPAddress and ServiceCIDR: the addresses of services as objects. Upstream: pkg/apis/networking/validation."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from konverge.objects.names import path_segment_errors
 _segment = format_rule(path_segment_errors)
 
 
-def _ip_name(name: str, is_prefix: bool) -> list[str]:
+def _ip_name(name: str, is_prefix: bool) -> list[str]:  # upstream: ValidateIPAddressName
     report = Report()
     ip_strict(name, "", report)
     return [error.detail for error in report.errors]
 
 
-_PARENT = section(
+_PARENT = section(  # upstream: validateIPAddressParentReference
     "spec",
     field(
         "parentRef",
@@ -48,14 +48,14 @@ _PARENT = section(
     field("parentRef", present, struct(text("resource", required), text("name", required))),
 )
 
-IP_ADDRESS = Strategy(
+IP_ADDRESS = Strategy(  # upstream: ipAddressStrategy
     validate_create=creation(_PARENT),
     validate_update=update(as_created(_PARENT), kept_unshown("spec.parentRef")),
     name_check=_ip_name,
 )
 
 
-def _cidrs(value: Any, path: str, report: Report) -> bool:
+def _cidrs(value: Any, path: str, report: Report) -> bool:  # upstream: validateServiceCIDRSpec
     cidrs = value.get("cidrs") or []
     place = f"{path}.cidrs"
     if not cidrs:
@@ -68,7 +68,7 @@ def _cidrs(value: Any, path: str, report: Report) -> bool:
     return len(families) < 2 or families[0] != families[1] or report.invalid(place, cidrs, detail)
 
 
-def _only_a_second(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def _only_a_second(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateServiceCIDRUpdate
     """A range of the other family may be added; nothing else changes."""
     cidrs, before = new["spec"].get("cidrs") or [], old["spec"].get("cidrs") or []
     if len(before) != len(cidrs) and (len(before), len(cidrs)) != (1, 2):
@@ -79,7 +79,7 @@ def _only_a_second(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return len(cidrs) == len(before) or _cidrs(new["spec"], "spec", report)
 
 
-SERVICE_CIDR = Strategy(
+SERVICE_CIDR = Strategy(  # upstream: serviceCIDRStrategy
     prepare_create=status_cleared("networking.k8s.io", "v1", "ServiceCIDR"),
     prepare_update=status_kept,
     validate_create=creation(section("spec", _cidrs)),

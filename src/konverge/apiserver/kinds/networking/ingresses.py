@@ -1,4 +1,4 @@
-"""Ingress and IngressClass."""
+"""Ingress and IngressClass. Upstream: pkg/registry/networking/ingress/strategy.go, pkg/apis/networking/validation."""
 
 from __future__ import annotations
 
@@ -43,11 +43,12 @@ _BAD_PARTS = ("//", "/./", "/../", "%2f", "%2F")
 _BAD_ENDS = ("/..", "/.")
 _segment = format_rule(path_segment_errors)
 
+# upstream: validateIngressTypedLocalObjectReference
 _RESOURCE = struct(given("apiGroup", dns_subdomain), text("kind", required, _segment), text("name", required, _segment))
 
 
-def _port(value: Any, path: str, report: Report) -> bool:
-    """The port of a backend, by name or by number; what is wrong with both is said of the backend."""
+def _port(value: Any, path: str, report: Report) -> bool:  # upstream: validateIngressBackend
+    """The port of a backend, by name or by number; an error of both is reported at the backend."""
     port = (value.get("service") or {}).get("port") or {}
     name, number = port.get("name"), port.get("number")
     if name and number:
@@ -62,7 +63,7 @@ def _port(value: Any, path: str, report: Report) -> bool:
 _service_name: Rule = text("name", required, dns_label)
 
 
-def _backend(value: Any, path: str, report: Report) -> bool:
+def _backend(value: Any, path: str, report: Report) -> bool:  # upstream: validateIngressBackend
     resource, service = value.get("resource"), value.get("service")
     if resource is not None and service is not None:
         return report.invalid(path, "", "cannot set both resource and service backends")
@@ -74,7 +75,7 @@ def _backend(value: Any, path: str, report: Report) -> bool:
     return _port(value, path, report)
 
 
-def _path(value: Any, path: str, report: Report) -> bool:
+def _path(value: Any, path: str, report: Report) -> bool:  # upstream: validateHTTPIngressPath
     kind, text, place = value.get("pathType"), value.get("path") or "", f"{path}.path"
     if kind is None:
         return report.required(f"{path}.pathType", "pathType must be specified")
@@ -92,25 +93,26 @@ def _path(value: Any, path: str, report: Report) -> bool:
     return _backend(value.get("backend") or {}, f"{path}.backend", report)
 
 
-def _host(value: Any, path: str, report: Report) -> bool:
+def _host(value: Any, path: str, report: Report) -> bool:  # upstream: validateIngressTLS
     return (wildcard_subdomain if "*" in value else dns_subdomain)(value, path, report)
 
 
-def _rule_host(value: Any, path: str, report: Report) -> bool:
+def _rule_host(value: Any, path: str, report: Report) -> bool:  # upstream: validateIngressRules
     if parse_ip(value) is not None:
         report.invalid(path, value, NOT_A_NAME)
     return _host(value, path, report)
 
 
-def _some_way_in(value: Any, path: str, report: Report) -> bool:
-    way = value.get("rules") or value.get("defaultBackend") is not None
-    return bool(way) or report.invalid(path, None, "either `defaultBackend` or `rules` must be specified")
+def _has_backend(value: Any, path: str, report: Report) -> bool:
+    backend = value.get("rules") or value.get("defaultBackend") is not None
+    return bool(backend) or report.invalid(path, None, "either `defaultBackend` or `rules` must be specified")
 
 
+# upstream: validateIngressRules
 _RULE = struct(field("host", _rule_host), field("http", struct(field("paths", required, items(_path)))))
-_SPEC = section(
+_SPEC = section(  # upstream: ValidateIngressSpec
     "spec",
-    _some_way_in,
+    _has_backend,
     field("defaultBackend", _backend),
     field("rules", items(_RULE)),
     field("tls", items(struct(field("hosts", items(_host)), field("secretName", dns_subdomain)))),
@@ -118,7 +120,7 @@ _SPEC = section(
 )
 
 
-def _one_class(obj: Any, path: str, report: Report) -> bool:
+def _one_class(obj: Any, path: str, report: Report) -> bool:  # upstream: ValidateIngressCreate
     noted = (obj["metadata"].get("annotations") or {}).get(CLASS_ANNOTATION)
     named = obj["spec"].get("ingressClassName")
     if noted is None or named is None or noted == named:
@@ -132,7 +134,7 @@ def _known_ips(old: Obj) -> set[str]:
     return {entry["ip"] for entry in listed if entry.get("ip")}
 
 
-def _balancer(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def _balancer(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateIngressLoadBalancerStatus
     known = _known_ips(old)
     for index, entry in enumerate(((new.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()):
         place = f"status.loadBalancer.ingress[{index}]"
@@ -146,8 +148,9 @@ def _balancer(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return True
 
 
+# upstream: ingressStatusStrategy.WarningsOnUpdate
 def _odd_addresses(new: Obj, old: Obj, path: str, report: Report) -> bool:
-    """Addresses that are taken, but oddly written."""
+    """Warnings about addresses that are accepted, but not in canonical form."""
     for index, entry in enumerate(((new.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()):
         for detail in ip_warnings(f"status.loadBalancer.ingress[{index}]", entry.get("ip") or ""):
             if report.context is not None and not report.errors:
@@ -155,6 +158,7 @@ def _odd_addresses(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return True
 
 
+# upstream: ingressStrategy.WarningsOnCreate
 def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     noted = CLASS_ANNOTATION in (obj["metadata"].get("annotations") or {})
     if old is not None or not noted or obj["spec"].get("ingressClassName") is not None:
@@ -162,7 +166,7 @@ def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     return [f"annotation \"{CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"]
 
 
-INGRESS = Strategy(
+INGRESS = Strategy(  # upstream: ingressStrategy
     prepare_create=status_cleared("networking.k8s.io", "v1", "Ingress"),
     prepare_update=status_kept,
     validate_create=creation(_SPEC, _one_class),
@@ -173,20 +177,20 @@ INGRESS = Strategy(
 )
 
 
-def _default_class(obj: Obj) -> None:
+def _default_class(obj: Obj) -> None:  # upstream: SetDefaults_IngressClass
     parameters = section_of(obj, "spec").get("parameters")
     if parameters is not None and parameters.get("scope") is None:
         parameters["scope"] = "Cluster"
 
 
-def _controller(value: Any, path: str, report: Report) -> bool:
+def _controller(value: Any, path: str, report: Report) -> bool:  # upstream: validateIngressClassSpec
     controller = value.get("controller") or ""
     if len(controller) > 250:
         report.too_long(f"{path}.controller", 250)
     return domain_path(controller, f"{path}.controller", report)
 
 
-def _scope(value: Any, path: str, report: Report) -> bool:
+def _scope(value: Any, path: str, report: Report) -> bool:  # upstream: validateIngressClassParametersReference
     scope, namespace, place = value.get("scope"), value.get("namespace"), f"{path}.namespace"
     if scope == "Namespace":
         detail = "`parameters.scope` is set to 'Namespace'"
@@ -196,11 +200,12 @@ def _scope(value: Any, path: str, report: Report) -> bool:
     return one_of("Cluster", "Namespace")(scope, f"{path}.scope", report)
 
 
+# upstream: validateIngressClassParametersReference
 _PARAMETERS = struct(given("apiGroup", dns_subdomain), field("kind", _segment), field("name", _segment), _scope)
-_CLASS = section("spec", _controller, field("parameters", _PARAMETERS))
+_CLASS = section("spec", _controller, field("parameters", _PARAMETERS))  # upstream: validateIngressClassSpec
 _NAMED = section("spec", field("parameters", struct(text("kind", required), text("name", required))))
 
-INGRESS_CLASS = Strategy(
+INGRESS_CLASS = Strategy(  # upstream: ingressClassStrategy
     defaults=_default_class,
     validate_create=creation(_CLASS, _NAMED),
     validate_update=update(unchanged("spec.controller", absent=""), as_created(_CLASS, _NAMED)),

@@ -1,4 +1,4 @@
-"""NetworkPolicy."""
+"""NetworkPolicy. Upstream: pkg/registry/networking/networkpolicy/strategy.go, pkg/apis/networking/validation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DIRECTIONS = (("ingress", "from"), ("egress", "to"))
 _TYPES = ("Ingress", "Egress")
 
 
-def _defaults(obj: Obj) -> None:
+def _defaults(obj: Obj) -> None:  # upstream: SetDefaults_NetworkPolicyPort, SetDefaults_NetworkPolicy
     spec = section_of(obj, "spec")
     for direction, _ in _DIRECTIONS:
         for rule in each(spec, direction):
@@ -41,7 +41,7 @@ def _defaults(obj: Obj) -> None:
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
 
 
-def _port(value: Any, path: str, report: Report) -> bool:
+def _port(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateNetworkPolicyPort
     port, end = value.get("port"), value.get("endPort")
     if isinstance(port, int):
         port_number(port, f"{path}.port", report)
@@ -64,7 +64,7 @@ def _cidr(value: str, path: str, report: Report) -> bool:
     return value in report.scope or cidr_legacy(value, path, report)
 
 
-def _block(value: Any, path: str, report: Report) -> bool:
+def _block(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateIPBlock
     text_of = value.get("cidr") or ""
     if not text_of:
         return True
@@ -85,7 +85,7 @@ def _inside(inner: Any, outer: Any) -> bool:
     return inner[0] in outer[1] and inner[1].prefixlen > outer[1].prefixlen
 
 
-def _peer(value: Any, path: str, report: Report) -> bool:
+def _peer(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateNetworkPolicyPeer
     selectors = [name for name in ("podSelector", "namespaceSelector") if value.get(name) is not None]
     for name in selectors:
         label_selector(value[name], f"{path}.{name}", report)
@@ -96,7 +96,7 @@ def _peer(value: Any, path: str, report: Report) -> bool:
     return not selectors or report.forbidden(path, "may not specify both ipBlock and another peer")
 
 
-def _types(value: Any, path: str, report: Report) -> bool:
+def _types(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateNetworkPolicySpec
     if len(value) > len(_TYPES):
         return report.invalid(path, value, "may not specify more than two policyTypes")
     return items(one_of(*_TYPES))(value, path, report)
@@ -110,7 +110,7 @@ def _rules(rule: Rule, ports: Rule | None = None) -> tuple[Field, ...]:
     )
 
 
-_SPEC = struct(
+_SPEC = struct(  # upstream: ValidateNetworkPolicySpec
     section(
         "spec",
         section("podSelector", label_selector),
@@ -140,18 +140,18 @@ def _create(obj: Obj, context: Context) -> list[FieldError]:
     return _check(obj, set(), context)
 
 
-def _update(obj: Obj, old: Obj, context: Context) -> list[FieldError]:
+def _update(obj: Obj, old: Obj, context: Context) -> list[FieldError]:  # upstream: ValidationOptionsForNetworking
     known = {cidr for _, block in _blocks(old) for cidr in (block.get("cidr"), *(block.get("except") or ())) if cidr}
     return _check(obj, known, context)
 
 
-def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
+def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:  # upstream: networkPolicyWarnings
     for path, block in _blocks(obj):
         yield from cidr_warnings(f"{path}.cidr", block.get("cidr") or "")
         for index, hole in enumerate(block.get("except") or ()):
             yield from cidr_warnings(f"{path}.except[{index}]", hole)
 
 
-NETWORK_POLICY = Strategy(
+NETWORK_POLICY = Strategy(  # upstream: networkPolicyStrategy
     defaults=_defaults, validate_create=_create, validate_update=_update, warnings=_warnings, generation=True
 )

@@ -1,4 +1,4 @@
-"""VolumeAttachment."""
+"""VolumeAttachment. Upstream: pkg/apis/storage/validation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _METADATA_SIZE = 256 * 1024
 _LONGEST_MESSAGE = 1024
 
 
-def _source(value: Any, path: str, report: Report) -> bool:
+def _source(value: Any, path: str, report: Report) -> bool:  # upstream: validateVolumeAttachmentSource
     inline, name = value.get("inlineVolumeSpec"), value.get("persistentVolumeName")
     detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
     if (inline is None) == (name is None):
@@ -37,7 +37,7 @@ def _source(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _error(name: str) -> Any:
+def _error(name: str) -> Any:  # upstream: validateVolumeError
     return field(
         name,
         struct(
@@ -47,7 +47,7 @@ def _error(name: str) -> Any:
     )
 
 
-def _metadata(value: Any, path: str, report: Report) -> bool:
+def _metadata(value: Any, path: str, report: Report) -> bool:  # upstream: validateAttachmentMetadata
     size = sum(len(key.encode()) + len(entry.encode()) for key, entry in value.items())
     return size <= _METADATA_SIZE or report.too_long(path, _METADATA_SIZE)
 
@@ -57,7 +57,7 @@ def _volume_name(value: Any, path: str, report: Report) -> bool:
     return name is None or dns_subdomain(name, f"{path}.persistentVolumeName", report)
 
 
-_ATTACHMENT = (
+_ATTACHMENT = (  # upstream: ValidateVolumeAttachment
     section("spec", section("source", _source), text("nodeName", dns_subdomain)),
     section("status", field("attachmentMetadata", _metadata), _error("attachError"), _error("detachError")),
     section("spec", section("source", _volume_name)),
@@ -65,7 +65,7 @@ _ATTACHMENT = (
 _DECLARED = Declared("storage/v1.VolumeAttachment")
 _STORED_ATTACHER = section("spec", text("attacher", required, csi_driver_name))
 
-VOLUME_ATTACHMENT = Strategy(
+VOLUME_ATTACHMENT = Strategy(  # upstream: volumeAttachmentStrategy
     prepare_create=status_cleared("storage.k8s.io", "v1", "VolumeAttachment"),
     prepare_update=status_kept,
     validate_create=creation(*_ATTACHMENT, _DECLARED.created),

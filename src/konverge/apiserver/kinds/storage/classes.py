@@ -1,4 +1,7 @@
-"""StorageClass, VolumeAttributesClass and CSIStorageCapacity: what can be had."""
+"""StorageClass, VolumeAttributesClass and CSIStorageCapacity.
+
+Upstream: pkg/apis/storage/validation, pkg/api/storage/util.go.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +38,12 @@ _MOST_PARAMETERS = 512
 _PARAMETERS_SIZE = 256 * 1024
 
 
-def _lowered_name(value: Any, path: str, report: Report) -> bool:
+def _lowered_name(value: Any, path: str, report: Report) -> bool:  # upstream: validateProvisioner
     """The message shows the name as it was compared: in small letters."""
     return qualified_name(value.lower(), path, report)
 
 
-def _parameters(value: Any, path: str, report: Report) -> bool:
+def _parameters(value: Any, path: str, report: Report) -> bool:  # upstream: validateParameters
     if len(value) > _MOST_PARAMETERS:
         return report.too_long(path, _MOST_PARAMETERS)
     if "" in value:
@@ -49,11 +52,11 @@ def _parameters(value: Any, path: str, report: Report) -> bool:
     return size <= _PARAMETERS_SIZE or report.too_long(path, _PARAMETERS_SIZE)
 
 
-def _default_class(obj: Obj) -> None:
+def _default_class(obj: Obj) -> None:  # upstream: SetDefaults_StorageClass
     fill_unset(obj, {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"})
 
 
-def _topology_term(value: Any, path: str, report: Report) -> bool:
+def _topology_term(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateTopologySelectorTerm
     keys: set[str] = set()
     for index, expression in enumerate(value.get("matchLabelExpressions") or ()):
         place = f"{path}.matchLabelExpressions[{index}]"
@@ -65,10 +68,11 @@ def _topology_term(value: Any, path: str, report: Report) -> bool:
     return True
 
 
+# upstream: validateTopologySelectorLabelRequirement
 _REQUIREMENT = struct(field("values", required, items(distinct)), text("key", qualified_name))
 
 
-def _topologies(value: Any, path: str, report: Report) -> bool:
+def _topologies(value: Any, path: str, report: Report) -> bool:  # upstream: validateAllowedTopologies
     seen: list[dict[str, set[str]]] = []
     for index, term in enumerate(value):
         _topology_term(term, f"{path}[{index}]", report)
@@ -80,7 +84,7 @@ def _topologies(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-_CLASS = (
+_CLASS = (  # upstream: ValidateStorageClass
     field("provisioner", _lowered_name),
     field("parameters", _parameters),
     field("reclaimPolicy", one_of("Delete", "Retain")),
@@ -90,6 +94,7 @@ _CLASS = (
 _DECLARED = Declared("storage/v1.StorageClass")
 
 
+# upstream: GetWarningsForStorageClass
 def _class_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     for i, term in enumerate(each(obj, "allowedTopologies")):
         for j, expression in enumerate(each(term, "matchLabelExpressions")):
@@ -98,7 +103,7 @@ def _class_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str
                 yield f"allowedTopologies[{i}].matchLabelExpressions[{j}].key: {detail}"
 
 
-STORAGE_CLASS = Strategy(
+STORAGE_CLASS = Strategy(  # upstream: storageClassStrategy
     defaults=_default_class,
     validate_create=creation(*_CLASS, _DECLARED.created),
     validate_update=update(as_created(*_CLASS), _DECLARED.updated),
@@ -107,33 +112,34 @@ STORAGE_CLASS = Strategy(
 )
 
 
-_ATTRIBUTES_CLASS = (
+_ATTRIBUTES_CLASS = (  # upstream: ValidateVolumeAttributesClass
     text("driverName", required, _lowered_name),
     field("parameters", required_saying("must contain at least one key/value pair"), _parameters),
 )
 
 
-def _frozen(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def _frozen(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateVolumeAttributesClassUpdate
     for name in ("driverName", "parameters"):
         if not same(new.get(name), old.get(name)):
             report.forbidden(name, f"updates to {name} are forbidden.")
     return True
 
 
-VOLUME_ATTRIBUTES_CLASS = Strategy(
+VOLUME_ATTRIBUTES_CLASS = Strategy(  # upstream: volumeAttributesClassStrategy
     validate_create=creation(*_ATTRIBUTES_CLASS),
     validate_update=update(_frozen, as_created(*_ATTRIBUTES_CLASS)),
     returns_deleted=True,
 )
 
 
-_CAPACITY = (
+_CAPACITY = (  # upstream: ValidateCSIStorageCapacity
     field("nodeTopology", label_selector),
     text("storageClassName", dns_subdomain),
     field("capacity", quantity_not_negative),
 )
 
 
+# upstream: GetWarningsForCSIStorageCapacity
 def _capacity_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     topology = obj.get("nodeTopology") or {}
     for key in sorted(topology.get("matchLabels") or ()):
@@ -146,7 +152,7 @@ def _capacity_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[
             yield f"nodeTopology.matchExpressions[{index}].key: {detail}"
 
 
-CSI_STORAGE_CAPACITY = Strategy(
+CSI_STORAGE_CAPACITY = Strategy(  # upstream: csiStorageCapacityStrategy
     validate_create=creation(*_CAPACITY),
     validate_update=update(
         as_created(*_CAPACITY), kept("nodeTopology", "*meta.LabelSelector"), unchanged("storageClassName")

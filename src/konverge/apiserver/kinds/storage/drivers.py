@@ -1,4 +1,7 @@
-"""CSIDriver and CSINode: who provides it, and where."""
+"""CSIDriver and CSINode.
+
+Upstream: pkg/registry/storage/csidriver, pkg/registry/storage/csinode, pkg/apis/storage/validation.
+"""
 
 from __future__ import annotations
 
@@ -52,14 +55,14 @@ _TOKENS_IN_CONTEXT = (
 )
 
 
-def _default_driver(obj: Obj) -> None:
+def _default_driver(obj: Obj) -> None:  # upstream: SetDefaults_CSIDriver
     spec = section_of(obj, "spec")
     fill_unset(spec, _DRIVER_DEFAULTS)
     if not spec.get("volumeLifecycleModes"):
         spec["volumeLifecycleModes"] = ["Persistent"]
 
 
-def _tokens(value: Any, path: str, report: Report) -> bool:
+def _tokens(value: Any, path: str, report: Report) -> bool:  # upstream: validateTokenRequests
     seen: set[str] = set()
     for index, request in enumerate(value):
         audience, seconds = request.get("audience") or "", request.get("expirationSeconds")
@@ -75,13 +78,13 @@ def _tokens(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-def _lifecycle_modes(value: Any, path: str, report: Report) -> bool:
+def _lifecycle_modes(value: Any, path: str, report: Report) -> bool:  # upstream: validateVolumeLifecycleModes
     for mode in value:
         one_of("Persistent", "Ephemeral")(mode, path, report)
     return True
 
 
-def _tokens_in_secrets(value: Any, path: str, report: Report) -> bool:
+def _tokens_in_secrets(value: Any, path: str, report: Report) -> bool:  # upstream: validateServiceAccountTokenInSecrets
     chosen = value.get("serviceAccountTokenInSecrets")
     if chosen is None or value.get("tokenRequests"):
         return True
@@ -89,7 +92,7 @@ def _tokens_in_secrets(value: Any, path: str, report: Report) -> bool:
     return report.invalid(f"{path}.serviceAccountTokenInSecrets", chosen, detail)
 
 
-_DRIVER = section(
+_DRIVER = section(  # upstream: validateCSIDriverSpec
     "spec",
     given("fsGroupPolicy", one_of("File", "None", "ReadWriteOnceWithFSType")),
     field("tokenRequests", _tokens),
@@ -99,18 +102,19 @@ _DRIVER = section(
 )
 
 
-def _attachment_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def _attachment_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateCSIDriverUpdate
     """The real server misspells the path."""
     value = new["spec"].get("attachRequired")
     return value == old["spec"].get("attachRequired") or report.invalid("spec.attachedRequired", value, IMMUTABLE)
 
 
-def _prepare_driver(obj: Obj, old: Obj, context: Context) -> None:
+def _prepare_driver(obj: Obj, old: Obj, context: Context) -> None:  # upstream: csiDriverStrategy.PrepareForUpdate
     """The generation counts changes only: a new driver has none."""
     if obj.get("spec") != old.get("spec"):
         next_generation(obj, old)
 
 
+# upstream: csiDriverStrategy.WarningsOnCreate
 def _driver_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
     tokens = obj["spec"].get("tokenRequests")
     changed = old is None or not same(tokens, old["spec"].get("tokenRequests"))
@@ -119,7 +123,7 @@ def _driver_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[st
     return ()
 
 
-CSI_DRIVER = Strategy(
+CSI_DRIVER = Strategy(  # upstream: csiDriverStrategy
     defaults=_default_driver,
     prepare_update=_prepare_driver,
     validate_create=creation(_DRIVER),
@@ -140,27 +144,27 @@ def _no_empty_lists(obj: Obj) -> None:
 _clear_status = status_cleared("storage.k8s.io", "v1", "CSINode")
 
 
-def _prepare_node(obj: Obj, context: Context) -> None:
+def _prepare_node(obj: Obj, context: Context) -> None:  # upstream: csiNodeStrategy.PrepareForCreate
     _clear_status(obj, context)
     _no_empty_lists(obj)
 
 
-def _prepare_node_update(obj: Obj, old: Obj, context: Context) -> None:
+def _prepare_node_update(obj: Obj, old: Obj, context: Context) -> None:  # upstream: csiNodeStrategy.PrepareForUpdate
     status_kept(obj, old, context)
     _no_empty_lists(obj)
 
 
-def _no_health(obj: Obj, old: Obj, context: Context) -> None:
+def _no_health(obj: Obj, old: Obj, context: Context) -> None:  # upstream: csiNodeStatusStrategy.PrepareForUpdate
     """The health of volumes is an alpha feature, and off: nothing of it is stored."""
     metadata_kept(obj, old, context)
     obj["status"] = old.get("status") or {}
 
 
-def _node_id(value: Any, path: str, report: Report) -> bool:
+def _node_id(value: Any, path: str, report: Report) -> bool:  # upstream: validateCSINodeDriverNodeID
     return len(value) <= 256 or report.invalid(path, value, "must be 256 characters or less")
 
 
-def _topology_keys(value: Any, path: str, report: Report) -> bool:
+def _topology_keys(value: Any, path: str, report: Report) -> bool:  # upstream: validateCSINodeDriver
     """Reported at the driver."""
     seen: set[str] = set()
     for key in value.get("topologyKeys") or ():
@@ -178,7 +182,7 @@ def _distinct_driver(value: Any, path: str, report: Report) -> bool:
     return True
 
 
-_NODE = section(
+_NODE = section(  # upstream: validateCSINodeSpec
     "spec",
     field(
         "drivers",
@@ -195,8 +199,8 @@ _NODE = section(
 )
 
 
-def _drivers_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:
-    """A driver that stays on the node stays as it is, but for what it can take."""
+def _drivers_kept(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateCSINodeUpdate
+    """A driver that stays on the node does not change, except for its allocatable count."""
     before = {driver.get("name"): driver for driver in each(old["spec"], "drivers")}
     for entry in each(new["spec"], "drivers"):
         mine, theirs = _without_count(entry), _without_count(before.get(entry.get("name"), entry))
@@ -209,7 +213,7 @@ def _without_count(entry: Obj) -> Obj:
     return {name: value for name, value in entry.items() if name != "allocatable"}
 
 
-CSI_NODE = Strategy(
+CSI_NODE = Strategy(  # upstream: csiNodeStrategy
     prepare_create=_prepare_node,
     prepare_update=_prepare_node_update,
     validate_create=creation(_NODE),
