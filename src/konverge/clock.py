@@ -1,9 +1,8 @@
 """The only source of time and of randomness.
 
-Everything else asks this module, and this module asks the running event loop first: a simulated loop carries a wall
-clock and a seeded generator of its own, so that one seed gives one history. Outside of a simulation the answers are
-those of the operating system. Waiting is asyncio's business (`asyncio.sleep`, `asyncio.timeout`), which is loop time
-by nature.
+Everything else asks this module, and this module asks the running event loop first: a simulated loop has a wall clock
+and a seeded generator of its own, so that one seed gives one history. Outside of a simulation the answers are those of
+the operating system. Waiting is done with asyncio (`asyncio.sleep`, `asyncio.timeout`), which uses loop time.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ def monotonic() -> float:
 
 
 def elapsed() -> float:
-    """Like `monotonic`, but it also counts the time that the machine was suspended, where the system can tell.
+    """Like `monotonic`, but it also counts the time that the machine was suspended, where the system knows it.
 
-    Leases are measured with it: others do not wait for a laptop that sleeps.
+    Leases are measured with it: other candidates do not wait for a suspended laptop.
     """
     if _simulated() is None and hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -68,12 +67,12 @@ def rng() -> random.Random:
 
 
 def seeded(seed: int) -> random.Random:
-    """A generator of its own, for plans that a seed must give again whatever else is drawn."""
-    return random.Random(seed)  # noqa: S311 - replayable is the point
+    """A separate generator, for plans that a seed must reproduce whatever else is drawn."""
+    return random.Random(seed)  # noqa: S311 - it must be reproducible
 
 
 def new_uid() -> str:
-    """A random (version 4) UUID, replayable in a simulation."""
+    """A random (version 4) UUID, reproducible in a simulation."""
     bits = rng().getrandbits(128)
     text = f"{bits & _UID_RANDOM | _UID_VERSION:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from konverge import clock
 from konverge.apiserver import ApiServer
 from konverge.cache import CacheSpec, CacheTooLarge, Change, Informer, Key, Lister, by_label
-from konverge.cache.reflector import PROOF, Restart
+from konverge.cache.reflector import MIN_AGE, Restart
 from konverge.client import Client, MergePatch, NotFound, RetryPolicy, Static
 from konverge.objects.codec import decoder
 from konverge.objects.kinds.core_v1 import ConfigMap, Namespace
@@ -112,7 +112,7 @@ def config_map(name: str, namespace: str = "default", labels: dict[str, str] | N
 
 
 class Mirror:
-    """Rebuilds the state from the changes that a handler is told."""
+    """Rebuilds the state from the changes that a handler receives."""
 
     def __init__(self) -> None:
         self.state: dict[Key, int] = {}
@@ -199,7 +199,7 @@ class Running:
 
 
 @pytest.mark.spec("R-10", "R-09")
-async def test_a_lister_reads_what_the_server_has_and_nobody_can_spoil_it(server: ApiServer) -> None:
+async def test_a_lister_reads_what_the_server_has_and_readers_cannot_change_the_cache(server: ApiServer) -> None:
     client = make_client(server)
     await client.create(config_map("b", labels={"app": "web"}, v="1"))
     await client.create(config_map("a", labels={"app": "db"}))
@@ -209,9 +209,9 @@ async def test_a_lister_reads_what_the_server_has_and_nobody_can_spoil_it(server
         assert [cm.metadata.name for cm in lister.list("default")] == ["a", "b"]
         assert [cm.metadata.name for cm in lister.list(selector=parse("app in (web)"))] == ["b"]
         assert [cm.metadata.name for cm in lister.by_index("app", "db")] == ["a"]
-        found = lister.get("b", "default")
-        assert found is not None
-        found.data["v"] = "spoiled"
+        copy = lister.get("b", "default")
+        assert copy is not None
+        copy.data["v"] = "spoiled"
         again = lister.get("b", "default")
         assert again is not None
         assert again.data == {"v": "1"}
@@ -219,25 +219,25 @@ async def test_a_lister_reads_what_the_server_has_and_nobody_can_spoil_it(server
 
 
 @pytest.mark.spec("R-09")
-async def test_a_handler_that_comes_late_is_told_what_is_there(server: ApiServer) -> None:
+async def test_a_late_handler_receives_the_cached_objects(server: ApiServer) -> None:
     client = make_client(server)
     await client.create(config_map("a"))
     async with Running(Informer(client.caller, CONFIG_MAPS)) as informer:
-        told: list[Change] = []
-        remove = informer.add_handler(told.append)
+        delivered: list[Change] = []
+        remove = informer.add_handler(delivered.append)
         await client.create(config_map("b"))
         await asyncio.sleep(1)
         remove()
         await client.create(config_map("c"))
         await asyncio.sleep(1)
-    assert [(change.key.name, change.initial) for change in told if change.key.namespace == "default"] == [
+    assert [(change.key.name, change.initial) for change in delivered if change.key.namespace == "default"] == [
         ("a", True),
         ("b", False),
     ]
 
 
 @pytest.mark.spec("R-11")
-async def test_only_what_the_specification_covers_is_cached(server: ApiServer) -> None:
+async def test_a_cache_holds_only_what_its_specification_covers(server: ApiServer) -> None:
     client = make_client(server)
     for space in ("one", "two", "three"):
         await client.create(Namespace(metadata=ObjectMeta(name=space)))
@@ -272,7 +272,7 @@ async def test_metadata_only_transform_and_projection_store_less(server: ApiServ
 
 
 @pytest.mark.spec("R-11")
-async def test_a_cache_that_would_be_too_large_says_what_to_do(server: ApiServer) -> None:
+async def test_the_error_of_a_too_large_cache_says_what_to_do(server: ApiServer) -> None:
     client = make_client(server)
     for number in range(5):
         await client.create(config_map(f"cm-{number}"))
@@ -295,7 +295,7 @@ async def test_waiting_for_a_version_ends_when_the_cache_shows_it(server: ApiSer
 
 
 @pytest.mark.spec("R-12")
-async def test_what_is_listed_after_a_write_is_later_whatever_its_version(server: ApiServer) -> None:
+async def test_a_list_after_a_write_shows_the_write_whatever_its_version(server: ApiServer) -> None:
     """A restored backup counts from an earlier version: waiting for the number alone would have no end."""
     client = make_client(server)
     await client.create(config_map("a"))
@@ -303,18 +303,18 @@ async def test_what_is_listed_after_a_write_is_later_whatever_its_version(server
         waiting = asyncio.create_task(informer.wait_for_version(Key("default", "a"), 1 << 40))
         for _ in range(2):  # a new connection first, then a new list
             assert not waiting.done()
-            await asyncio.sleep(2 * PROOF)
-            informer.doubt("default")
+            await asyncio.sleep(2 * MIN_AGE)
+            informer.restart_watch("default")
         await waiting
         assert informer.reflectors[0].health.lists == 2
 
 
 @pytest.mark.spec("R-07")
-async def test_a_doubt_about_a_watch_that_has_just_begun_does_not_count(server: ApiServer) -> None:
+async def test_a_watch_that_was_just_opened_is_not_restarted(server: ApiServer) -> None:
     client = make_client(server)
     async with Running(Informer(client.caller, CONFIG_MAPS)) as informer:
         for _ in range(3):
-            informer.doubt("default")
+            informer.restart_watch("default")
             await asyncio.sleep(0.1)
         assert informer.reflectors[0].health.lists == 1
         assert informer.reflectors[0].health.restarts[Restart.SILENT] == 0
@@ -347,7 +347,7 @@ class Muted(Cut):
 
 
 @pytest.mark.spec("R-07")
-async def test_a_list_of_which_nothing_comes_is_asked_for_again(server: ApiServer) -> None:
+async def test_a_list_that_delivers_nothing_is_requested_again(server: ApiServer) -> None:
     mute = Mute(server.transport)
     mute.mute = True
     informer = Informer(make_client(server, mute).caller, CacheSpec(resource=ConfigMap.resource, list_timeout=20))
@@ -363,7 +363,7 @@ async def test_a_list_of_which_nothing_comes_is_asked_for_again(server: ApiServe
 
 @pytest.mark.spec("R-07")
 async def test_a_silent_watch_is_renewed(server: ApiServer) -> None:
-    """A stream from which nothing comes any more, not even the end, is given up and begun anew."""
+    """A stream that delivers nothing any more, not even its end, is closed and opened again."""
     mute = Mute(server.transport)
     async with Running(Informer(make_client(server, mute).caller, CONFIG_MAPS)) as informer:
         mute.mute = True

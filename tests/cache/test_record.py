@@ -10,7 +10,7 @@ from konverge.cache.record import Key, receive
 
 
 @pytest.mark.spec("R-10")
-def test_managed_fields_are_cut_out_wherever_they_stand() -> None:
+def test_managed_fields_are_removed_wherever_they_stand() -> None:
     managed = [{"manager": "m", "fieldsV1": {"f:data": {"f:v": {}}}}]
     for metadata in (
         {"managedFields": managed, "name": "a", "uid": "u"},

@@ -1,4 +1,4 @@
-"""How a reflector reads: at once, or in batches while those who are told have plenty to do."""
+"""How a reflector reads: at once, or in batches while all handlers are busy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from konverge.cache import CacheSpec, Informer
-from konverge.cache.reflector import LULL
+from konverge.cache.reflector import BATCH_PAUSE
 from konverge.cache.store import Change
 from konverge.client.call import Call
 from konverge.objects.resource import Resource
@@ -28,12 +28,12 @@ END = line("BOOKMARK", "", 1, annotations={"k8s.io/initial-events-end": "true"})
 
 
 class Wire:
-    """A far server: the state, then a stream that the test fills; notes when its source was told to stop and go on."""
+    """A far server: the state, then a stream that the test fills; records when its source was paused and resumed."""
 
     near = False
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, float]] = []
+        self.flow: list[tuple[str, float]] = []
         self.changes: asyncio.Future[ResponseStream] = asyncio.get_running_loop().create_future()
 
     async def call(self, call: Call) -> Response:
@@ -49,7 +49,7 @@ class Wire:
         return stream
 
     def _note(self, what: str) -> None:
-        self.told.append((what, asyncio.get_running_loop().time()))
+        self.flow.append((what, asyncio.get_running_loop().time()))
 
     def pause(self) -> None:
         self._note("pause")
@@ -62,36 +62,36 @@ class Wire:
     async def discard(self, stream: ResponseStream) -> None: ...
 
 
-async def follow(wire: Wire, plenty: Callable[[], bool], *kinds: bytes) -> list[str]:
-    """The names of what a handler is told, after these lines came one by one."""
+async def follow(wire: Wire, is_busy: Callable[[], bool], *kinds: bytes) -> list[str]:
+    """The names of the objects that a handler receives, after these lines came one by one."""
     informer = Informer(wire, CacheSpec(resource=CONFIG_MAPS))
     names: list[str] = []
 
     def handler(change: Change) -> None:
         names.append(change.key.name)
 
-    informer.add_handler(handler, plenty)
+    informer.add_handler(handler, is_busy)
     running = asyncio.create_task(informer.run())
     stream = await wire.changes
     for data in kinds:
         stream.push(data)
-        await asyncio.sleep(LULL * 2)
+        await asyncio.sleep(BATCH_PAUSE * 2)
     running.cancel()
     await asyncio.wait([running])
     return names
 
 
 @pytest.mark.virtual
-async def test_a_handler_with_plenty_to_do_is_told_in_batches() -> None:
+async def test_a_busy_handler_receives_changes_in_batches() -> None:
     """Of changes alone: the state is read as fast as it comes."""
     wire = Wire()
     assert await follow(wire, lambda: True, line("ADDED", "a", 2), line("ADDED", "b", 3)) == ["old", "a", "b"]
-    assert [what for what, _ in wire.told] == ["pause", "resume"] * 2
-    assert wire.told[1][1] - wire.told[0][1] == pytest.approx(LULL)
+    assert [what for what, _ in wire.flow] == ["pause", "resume"] * 2
+    assert wire.flow[1][1] - wire.flow[0][1] == pytest.approx(BATCH_PAUSE)
 
 
 @pytest.mark.virtual
-async def test_a_handler_with_little_to_do_is_told_at_once() -> None:
+async def test_an_idle_handler_receives_changes_at_once() -> None:
     wire = Wire()
     assert await follow(wire, lambda: False, line("ADDED", "a", 2), line("ADDED", "b", 3)) == ["old", "a", "b"]
-    assert wire.told == []
+    assert wire.flow == []

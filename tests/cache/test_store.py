@@ -21,7 +21,7 @@ def make(
 
 
 @pytest.mark.spec("R-10")
-def test_indexes_follow_updates_and_unknown_ones_are_named() -> None:
+def test_an_index_follows_updates_and_an_unknown_one_is_an_error() -> None:
     store = Store({"owner": by_owner})
     owner = {"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": "o-1", "controller": True}
     store.apply(*receive(json.dumps(make("a", 1, ownerReferences=[owner])).encode()))

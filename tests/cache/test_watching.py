@@ -78,7 +78,7 @@ class Client:
     def __init__(self, server: Server) -> None:
         self.server = server
         self.watching = Watching(Store({"parity": by_label("parity"), "owner": by_owner}))
-        self.told: dict[Key, int] = {}
+        self.delivered: dict[Key, int] = {}
         self.connected_at = 0
 
     def relist(self) -> None:
@@ -99,11 +99,11 @@ class Client:
         for change in changes:
             if change.type is ChangeType.DELETED:
                 assert change.old is not None
-                assert self.told.pop(change.key) == change.old.version
+                assert self.delivered.pop(change.key) == change.old.version
             else:
                 assert change.new is not None
-                assert (change.type is ChangeType.ADDED) == (change.key not in self.told)
-                self.told[change.key] = change.new.version
+                assert (change.type is ChangeType.ADDED) == (change.key not in self.delivered)
+                self.delivered[change.key] = change.new.version
 
 
 steps = st.lists(
@@ -137,7 +137,7 @@ def test_store_and_handlers_equal_the_server_after_any_faults(program: list[tupl
     expected = {Key("ns", name): int(obj["metadata"]["resourceVersion"]) for name, obj in server.present.items()}
     store = client.watching.store
     assert {key: record.version for key, record in store.items()} == expected
-    assert client.told == expected
+    assert client.delivered == expected
     assert store.count == len(expected)
     for value in ("odd", "even"):
         labelled = {key for key, version in expected.items() if ("odd" if version % 2 else "even") == value}
@@ -146,7 +146,7 @@ def test_store_and_handlers_equal_the_server_after_any_faults(program: list[tupl
 
 @pytest.mark.spec("R-07")
 @given(st.lists(st.integers(1, 200), max_size=30))
-def test_any_cutting_of_the_stream_gives_the_same_changes(cuts: list[int]) -> None:
+def test_a_stream_gives_the_same_changes_however_it_is_cut(cuts: list[int]) -> None:
     server = Server()
     for name in "abc":
         server.write(name)
@@ -165,7 +165,7 @@ def test_any_cutting_of_the_stream_gives_the_same_changes(cuts: list[int]) -> No
 
 
 @pytest.mark.spec("R-08")
-def test_an_object_deleted_while_nobody_watched_is_told_with_its_last_state() -> None:
+def test_an_object_deleted_between_two_watches_is_reported_with_its_last_state() -> None:
     server = Server()
     server.write("a")
     client = Client(server)
@@ -178,7 +178,7 @@ def test_an_object_deleted_while_nobody_watched_is_told_with_its_last_state() ->
 
 
 @pytest.mark.spec("R-08")
-def test_a_name_taken_again_meanwhile_is_a_delete_and_an_add() -> None:
+def test_a_name_that_was_reused_between_two_watches_is_a_delete_and_an_add() -> None:
     server = Server()
     server.write("a")
     client = Client(server)
@@ -191,7 +191,7 @@ def test_a_name_taken_again_meanwhile_is_a_delete_and_an_add() -> None:
 
 
 @pytest.mark.spec("R-08")
-def test_a_history_that_went_back_is_believed() -> None:
+def test_a_list_with_older_versions_replaces_the_state() -> None:
     watching = Watching(Store())
     watching.begin_list()
     feed(watching, line("ADDED", make("a", 50)) + bookmark(50, ends_list=True))
@@ -201,7 +201,7 @@ def test_a_history_that_went_back_is_believed() -> None:
     assert watching.position == watching.store.version == 8
 
 
-def test_a_list_that_breaks_off_changes_nothing() -> None:
+def test_an_interrupted_list_changes_nothing() -> None:
     server = Server()
     server.write("a")
     client = Client(server)
@@ -214,7 +214,7 @@ def test_a_list_that_breaks_off_changes_nothing() -> None:
 
 
 @pytest.mark.spec("R-07")
-def test_errors_in_the_stream_say_whether_to_list_again() -> None:
+def test_an_error_in_the_stream_says_whether_to_list_again() -> None:
     watching = Watching(Store())
     gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version: 5 (403)"}
     with pytest.raises(WatchError, match="too old") as caught:

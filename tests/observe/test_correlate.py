@@ -14,13 +14,13 @@ pytestmark = pytest.mark.spec("R-30")
 ABOUT = About("v1", "Pod", "shop", "web", "u-1")
 
 
-def test_the_same_again_is_counted() -> None:
+def test_a_repeated_event_is_counted() -> None:
     correlator = Correlator()
     counts = [correlator.correlate(ABOUT, "Normal", "Pulled", "done", now) for now in (1.0, 2.0, 3.0)]
     assert [(event.count, event.first, event.last) for event in counts if event] == [(3, 1.0, 3.0)] * 3
 
 
-def test_many_similar_ones_become_one() -> None:
+def test_many_similar_events_are_combined() -> None:
     correlator = Correlator()
     events = [correlator.correlate(ABOUT, "Warning", "Failed", f"attempt {n}", float(n)) for n in range(SIMILAR + 5)]
     texts = [event.message for event in events if event]
@@ -32,7 +32,7 @@ def test_many_similar_ones_become_one() -> None:
 
 
 @given(st.lists(st.floats(0, 50), min_size=1, max_size=200))
-def test_a_flood_about_one_object_is_cut(gaps: list[float]) -> None:
+def test_a_flood_of_events_about_one_object_is_limited(gaps: list[float]) -> None:
     correlator = Correlator()
     now, written = 0.0, []
     for gap in gaps:
@@ -42,7 +42,7 @@ def test_a_flood_about_one_object_is_cut(gaps: list[float]) -> None:
     assert len(written) <= BURST + now / 300 + 1
 
 
-def test_another_object_has_a_budget_of_its_own() -> None:
+def test_each_object_has_a_budget_of_events_of_its_own() -> None:
     correlator = Correlator()
     for _ in range(BURST + 10):
         correlator.correlate(ABOUT, "Normal", "Tick", "tick", 0.0)

@@ -11,7 +11,7 @@ from konverge.apiserver import ApiServer
 from konverge.client import Client, Static
 from konverge.objects.kinds.core_v1 import ConfigMap, Event, Namespace
 from konverge.objects.meta import ObjectMeta
-from konverge.observe.events import WAITING, EventRecorder
+from konverge.observe.events import MAX_WAITING, EventRecorder
 
 pytestmark = pytest.mark.spec("R-30")
 
@@ -47,7 +47,7 @@ async def test_events_are_written_and_counted(client: Client) -> None:
 
 
 @pytest.mark.virtual
-async def test_what_is_left_at_the_end_is_flushed(client: Client) -> None:
+async def test_waiting_events_are_flushed_at_the_end(client: Client) -> None:
     about = await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
     recorder = EventRecorder(client, "op")
     running = asyncio.create_task(recorder.run())
@@ -59,24 +59,24 @@ async def test_what_is_left_at_the_end_is_flushed(client: Client) -> None:
 
 
 @pytest.mark.virtual
-async def test_one_recorder_writes_in_the_name_of_several(client: Client) -> None:
+async def test_one_recorder_writes_events_of_several_components(client: Client) -> None:
     about = await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
     recorder = EventRecorder(client, "manager")
     running = asyncio.create_task(recorder.run())
-    recorder.event(about, "Normal", "Seen", "same words")
-    recorder.named("shop-controller").event(about, "Normal", "Seen", "same words")
+    recorder.event(about, "Normal", "Seen", "same message")
+    recorder.named("shop-controller").event(about, "Normal", "Seen", "same message")
     await asyncio.sleep(1)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-    told = [
+    sources = [
         (event.source and event.source.component, event.reporting_instance, event.count)
         for event in await events_of(client, "a")
     ]
-    assert sorted(told) == [("manager", "manager", 1), ("shop-controller", "shop-controller", 1)]
+    assert sorted(sources) == [("manager", "manager", 1), ("shop-controller", "shop-controller", 1)]
 
 
 @pytest.mark.virtual
-async def test_events_in_a_namespace_that_goes_are_dropped_without_a_word(
+async def test_events_in_a_namespace_that_is_being_deleted_are_dropped_silently(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     await client.create(Namespace(metadata=ObjectMeta(name="going", finalizers=["test/stay"])))
@@ -95,6 +95,6 @@ async def test_events_in_a_namespace_that_goes_are_dropped_without_a_word(
 async def test_a_recorder_that_cannot_write_drops_the_oldest(client: Client) -> None:
     about = ConfigMap(metadata=ObjectMeta(name="a", namespace="default"))
     recorder = EventRecorder(client, "op")
-    for number in range(WAITING + 7):
+    for number in range(MAX_WAITING + 7):
         recorder.event(about, "Normal", "Tick", str(number))
     assert recorder.dropped == 7

@@ -24,7 +24,7 @@ def stream() -> Iterator[io.StringIO]:
     logging.getLogger(logs.ROOT).setLevel(logging.NOTSET)
 
 
-def test_json_lines_carry_the_reconcile(stream: io.StringIO) -> None:
+def test_json_lines_name_the_reconcile(stream: io.StringIO) -> None:
     logs.set_up("info", "json", stream)
     token = logs.scope.set(logs.Scope("webapp", "shop/web", 7))
     logging.getLogger("konverge.x").info("scaled to %d", 3)
@@ -34,7 +34,7 @@ def test_json_lines_carry_the_reconcile(stream: io.StringIO) -> None:
     assert (line["level"], line["msg"]) == ("info", "scaled to 3")
 
 
-def test_text_lines_are_for_people(stream: io.StringIO) -> None:
+def test_text_lines_name_the_reconcile(stream: io.StringIO) -> None:
     logs.set_up("info", "text", stream)
     try:
         raise ValueError("oops")
@@ -45,7 +45,7 @@ def test_text_lines_are_for_people(stream: io.StringIO) -> None:
     assert text.endswith("ValueError: oops\n")
 
 
-def test_the_level_can_be_changed_while_running(stream: io.StringIO) -> None:
+def test_the_log_level_can_be_changed_at_run_time(stream: io.StringIO) -> None:
     logs.set_up("warning", "text", stream)
     logger = logging.getLogger("konverge.x")
     logger.info("not shown")

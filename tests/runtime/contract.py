@@ -28,7 +28,7 @@ from konverge.objects.kinds.core_v1 import (
 
 
 async def eventually(condition: Callable[[], Any], limit: float = 30.0) -> None:
-    """Until something holds."""
+    """Wait until a condition holds."""
     async with asyncio.timeout(limit):
         while not condition():
             await asyncio.sleep(0.02)
@@ -64,7 +64,7 @@ def service(name: str) -> Service:
 
 
 async def steady_state_writes_nothing(client: Client, namespace: str) -> None:
-    """Rich objects are applied once. Whatever the server makes of them, the same wish is then true."""
+    """Objects with many fields are applied once. Whatever the server defaults, applying them again makes no request."""
     await make_namespace(client, namespace)
     wrote: list[list[bool]] = []
 
@@ -79,7 +79,7 @@ async def steady_state_writes_nothing(client: Client, namespace: str) -> None:
         await eventually(lambda: len(wrote) == 1)
         for poke in ("1", "2"):
             await client.patch(ConfigMap, "web", MergePatch({"data": {"poke": poke}}), namespace)
-            await eventually(lambda: len(wrote) > int(poke))  # noqa: B023 - awaited within the turn
+            await eventually(lambda: len(wrote) > int(poke))  # noqa: B023 - awaited within the iteration
     assert wrote == [[True, True], [False, False], [False, False]]
 
 
@@ -137,7 +137,7 @@ async def a_leader_keeps_its_lease(client: Client, namespace: str) -> None:
     await make_namespace(client, namespace)
 
     async def nothing(ctx: Context[ConfigMap]) -> None:
-        """A reconciler that is content."""
+        """A reconciler that does nothing."""
 
     election = LeaderElection(name="op", namespace=namespace, identity="me")
     manager = Manager(client, name="leader-test", leader_election=election)

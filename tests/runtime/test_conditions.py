@@ -15,7 +15,7 @@ from konverge.runtime import (
 
 @pytest.mark.virtual
 @pytest.mark.spec("R-24")
-async def test_the_transition_time_moves_with_the_status_only() -> None:
+async def test_the_transition_time_changes_with_the_status_only() -> None:
     conditions: list[Condition] = []
     assert set_condition(conditions, "Ready", False, "Waiting", "2 of 3", observed_generation=1)
     first = conditions[0].last_transition_time

@@ -38,7 +38,7 @@ def test_the_documents_example_is_accepted_as_it_is(tmp_path: Path) -> None:
     assert (settings.timeout, settings.resync_period) == (60.0, 5400.0)
 
 
-def test_code_over_environment_over_file_over_default(tmp_path: Path) -> None:
+def test_code_wins_over_environment_over_file_over_default(tmp_path: Path) -> None:
     path = write(tmp_path, "{workers: 2, queue: {maxRetries: 2, baseDelay: 2s}}")
     environment = {"KONVERGE_QUEUE_MAX_RETRIES": "3", "KONVERGE_QUEUE_BASE_DELAY": "3s"}
     code = Configuration(controller=Settings(base_delay=4))
@@ -47,7 +47,7 @@ def test_code_over_environment_over_file_over_default(tmp_path: Path) -> None:
     assert settings.max_delay == Settings().max_delay
 
 
-def test_cache_settings_go_by_the_names_of_deployments() -> None:
+def test_cache_settings_have_the_names_that_deployments_use() -> None:
     environment = {"INFORMER_CACHE_SIZE": "10000", "LIST_TIMEOUT": "90s", "ENABLE_INCREMENTAL_SYNC": "false"}
     cache = load_configuration(environment=environment).cache
     assert cache == CacheSettings(max_objects=10000, list_timeout=90.0, streaming=False)
@@ -68,16 +68,16 @@ def test_cache_settings_go_by_the_names_of_deployments() -> None:
         ("a: [", "is not YAML"),
     ],
 )
-def test_mistakes_name_the_file_and_the_key(tmp_path: Path, text: str, message: str) -> None:
+def test_errors_in_a_file_name_the_file_and_the_key(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         load_configuration(write(tmp_path, text), environment={})
 
 
-def test_mistakes_in_the_environment_name_the_variable() -> None:
+def test_errors_in_the_environment_name_the_variable() -> None:
     with pytest.raises(ConfigurationError, match="ENABLE_INCREMENTAL_SYNC must be true or false, not 'maybe'"):
         load_configuration(environment={"ENABLE_INCREMENTAL_SYNC": "maybe"})
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read"):
         load_configuration(tmp_path / "absent.yaml", environment={})

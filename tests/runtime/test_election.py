@@ -20,7 +20,7 @@ def test_a_lease_is_taken_only_after_its_own_duration_without_a_change() -> None
     assert not election.may_take(128.9)
 
 
-def test_transitions_count_changes_of_hands_only() -> None:
+def test_lease_transitions_count_changes_of_the_holder_only() -> None:
     election = Election("me", Timing())
     election.observe(LeaseRecord(holder="other", duration=1, acquired="a", transitions=4), now=0)
     taken = election.next_record("t1")
@@ -38,7 +38,7 @@ def test_leadership_counts_from_the_start_of_the_write() -> None:
 
 
 @pytest.mark.parametrize("numbers", [(10, 10, 2), (15, 2, 2), (15, 10, 0)])
-def test_impossible_timing_is_refused(numbers: tuple[float, float, float]) -> None:
+def test_a_timing_with_impossible_numbers_is_refused(numbers: tuple[float, float, float]) -> None:
     duration, deadline, period = numbers
     with pytest.raises(ValueError, match="lease_duration > renew_deadline"):
         Timing(lease_duration=duration, renew_deadline=deadline, retry_period=period)

@@ -129,7 +129,7 @@ async def test_a_released_lease_is_taken_at_once_and_a_lost_one_after_its_durati
 
 
 @pytest.mark.virtual
-async def test_whoever_does_not_lead_cannot_write(server: ApiServer, client: Client) -> None:
+async def test_a_client_that_does_not_lead_cannot_write(server: ApiServer, client: Client) -> None:
     elector, wire = candidate(server, "me")
     fenced = Fenced(client, elector)
     with pytest.raises(LeadershipLost, match="not the leader of default/op"):

@@ -1,4 +1,4 @@
-"""A controller at work on an embedded API server."""
+"""A running controller on an embedded API server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def now() -> float:
 
 
 class Notes:
-    """A reconciler that notes when it ran and why, and does what it is told."""
+    """A reconciler that records when it ran and why, and then calls a function of the test."""
 
     def __init__(self, *outcomes: Any) -> None:
         self.runs: list[tuple[str, float, list[str]]] = []
@@ -74,7 +74,7 @@ async def settle(seconds: float = 1.0) -> None:
 
 
 @pytest.mark.spec("R-02", "R-03", "R-19")
-async def test_what_exists_is_reconciled_and_then_what_changes(client: Client) -> None:
+async def test_existing_objects_are_reconciled_and_then_changed_ones(client: Client) -> None:
     await client.create(secret("old"))
     notes = Notes()
     async with Manager(client).add(Controller(Secret, notes)).running():
@@ -90,7 +90,7 @@ async def test_what_exists_is_reconciled_and_then_what_changes(client: Client) -
 
 
 @pytest.mark.spec("R-19")
-async def test_an_object_that_is_gone_is_no_error(client: Client) -> None:
+async def test_a_deleted_object_is_not_an_error(client: Client) -> None:
     notes = Notes(Result(requeue_after=5))
     async with Manager(client).add(Controller(Secret, notes)).running() as manager:
         await client.create(secret("a"))
@@ -122,7 +122,7 @@ async def test_owned_objects_lead_to_their_owner(client: Client) -> None:
 
 
 @pytest.mark.spec("R-23")
-async def test_watched_objects_lead_where_the_mapping_says(client: Client) -> None:
+async def test_watched_objects_lead_to_the_requests_of_the_mapping(client: Client) -> None:
     notes = Notes()
     watch = Watch(
         kind=ConfigMap,
@@ -172,7 +172,7 @@ async def test_an_external_source_asks_for_reconciles(client: Client) -> None:
 
 
 @pytest.mark.spec("R-03", "R-11")
-async def test_everything_is_looked_at_again_after_the_resync_period(client: Client) -> None:
+async def test_every_object_is_reconciled_again_after_the_resync_period(client: Client) -> None:
     notes = Notes()
     await client.create(secret("a"))
     controller = Controller(Secret, notes, settings=Settings(resync_period=600))
@@ -194,7 +194,7 @@ async def test_requeue_after_comes_back_in_time_and_forgets_failures(client: Cli
 
 
 @pytest.mark.spec("R-15", "R-20", "R-05")
-async def test_failures_back_off_and_one_key_does_not_disturb_another(client: Client) -> None:
+async def test_a_failing_key_backs_off_and_does_not_disturb_others(client: Client) -> None:
     async def reconcile(ctx: Context[Secret]) -> None:
         runs.setdefault(ctx.request.name, []).append(now())
         if ctx.request.name == "bad":
@@ -243,7 +243,7 @@ async def test_a_terminal_error_is_not_retried(client: Client) -> None:
 
 
 @pytest.mark.spec("R-05", "R-20")
-async def test_a_reconcile_that_hangs_is_ended_and_retried(client: Client) -> None:
+async def test_a_reconcile_that_hangs_is_cancelled_and_retried(client: Client) -> None:
     async def reconcile(ctx: Context[Secret]) -> None:
         began.append(now())
         await asyncio.Event().wait()
@@ -273,7 +273,7 @@ async def test_a_reconciler_that_cancels_itself_costs_one_attempt(client: Client
 
 
 @pytest.mark.spec("R-12", "R-25")
-async def test_own_writes_wake_nobody_and_the_steady_state_is_silent(client: Client, caplog: Any) -> None:
+async def test_own_writes_start_no_reconcile_and_the_steady_state_makes_no_request(client: Client, caplog: Any) -> None:
     async def reconcile(ctx: Context[Secret]) -> None:
         wrote.append(await ctx.apply(config_map(ctx.request.name, a="1")))
 
@@ -292,8 +292,8 @@ async def test_own_writes_wake_nobody_and_the_steady_state_is_silent(client: Cli
 @pytest.mark.spec("R-12")
 async def test_a_write_is_visible_to_the_next_reconcile(client: Client) -> None:
     async def reconcile(ctx: Context[Secret]) -> Result | None:
-        found = await ctx.get(ConfigMap, "counter")
-        count = int(found.data["n"]) if found else 0
+        counter = await ctx.get(ConfigMap, "counter")
+        count = int(counter.data["n"]) if counter else 0
         seen.append(count)
         await ctx.apply(config_map("counter", n=str(count + 1)))
         return Result(requeue=True) if count < 20 else None
@@ -308,15 +308,15 @@ async def test_a_write_is_visible_to_the_next_reconcile(client: Client) -> None:
 
 
 @pytest.mark.spec("R-25")
-async def test_a_wish_left_out_is_given_up_and_drift_is_repaired(client: Client) -> None:
+async def test_a_field_left_out_is_given_up_and_drift_is_repaired(client: Client) -> None:
     async def reconcile(ctx: Context[Secret]) -> None:
-        await ctx.apply(config_map(ctx.request.name, **wish))
+        await ctx.apply(config_map(ctx.request.name, **desired))
 
-    wish = {"a": "1", "b": "2"}
+    desired = {"a": "1", "b": "2"}
     await client.create(secret("s"))
     async with Manager(client).add(Controller(Secret, reconcile, owns=[ConfigMap])).running():
         await settle()
-        del wish["b"]
+        del desired["b"]
         await client.patch(Secret, "s", MergePatch({"stringData": {"poke": "1"}}), SPACE)
         await settle()
         assert (await client.get(ConfigMap, "s", SPACE)).data == {"a": "1"}
@@ -326,7 +326,7 @@ async def test_a_wish_left_out_is_given_up_and_drift_is_repaired(client: Client)
 
 
 @pytest.mark.spec("R-21")
-async def test_cleanup_runs_before_the_object_goes_and_is_retried(client: Client) -> None:
+async def test_cleanup_runs_before_the_object_is_removed_and_is_retried(client: Client) -> None:
     class Careful(Reconciler[Secret]):
         async def reconcile(self, ctx: Context[Secret]) -> None:
             steps.append("reconcile" if "konverge.dev/secret" in ctx.obj.metadata.finalizers else "too early")
@@ -353,22 +353,22 @@ async def test_cleanup_runs_before_the_object_goes_and_is_retried(client: Client
 @pytest.mark.spec("R-10")
 async def test_reads_of_undeclared_kinds_go_to_the_server_with_a_warning(client: Client, caplog: Any) -> None:
     async def reconcile(ctx: Context[Secret]) -> None:
-        found.append(await ctx.get(ConfigMap, "settings"))
+        results.append(await ctx.get(ConfigMap, "settings"))
 
-    found: list[ConfigMap | None] = []
+    results: list[ConfigMap | None] = []
     await client.create(config_map("settings", a="1"))
     await client.create(secret("a"))
     with caplog.at_level(logging.WARNING):
         async with Manager(client).add(Controller(Secret, reconcile)).running() as manager:
             await settle()
             assert len(manager.caches.informers) == 1
-    assert found[0] is not None
-    assert found[0].data == {"a": "1"}
+    assert results[0] is not None
+    assert results[0].data == {"a": "1"}
     assert "ConfigMap is not declared by this controller" in caplog.text
 
 
 @pytest.mark.spec("R-04")
-async def test_shutdown_finishes_what_is_queued(client: Client) -> None:
+async def test_shutdown_finishes_queued_keys(client: Client) -> None:
     async def reconcile(ctx: Context[Secret]) -> None:
         await asyncio.sleep(3)
         finished.append(ctx.request.name)
@@ -382,7 +382,7 @@ async def test_shutdown_finishes_what_is_queued(client: Client) -> None:
 
 
 @pytest.mark.spec("R-04")
-async def test_shutdown_ends_what_does_not_finish_in_time(client: Client) -> None:
+async def test_shutdown_cancels_reconciles_that_do_not_finish_in_time(client: Client) -> None:
     async def reconcile(ctx: Context[Secret]) -> None:
         await asyncio.Event().wait()
 
@@ -393,7 +393,7 @@ async def test_shutdown_ends_what_does_not_finish_in_time(client: Client) -> Non
     assert now() == pytest.approx(31, abs=0.1)
 
 
-async def test_the_status_of_an_object_that_has_just_gone_is_no_failure(
+async def test_saving_the_status_of_a_deleted_object_is_not_a_failure(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     saved: list[bool] = []

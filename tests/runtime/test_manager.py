@@ -71,7 +71,7 @@ async def test_a_cache_that_cannot_sync_names_the_resource_and_the_reason(server
 
 
 @pytest.mark.spec("R-02", "R-29")
-async def test_nothing_is_reconciled_and_nothing_is_ready_before_the_caches_are(
+async def test_no_reconcile_runs_and_readiness_fails_before_the_caches_are_filled(
     server: ApiServer, client: Client
 ) -> None:
     seen: list[str] = []
@@ -100,7 +100,7 @@ async def test_nothing_is_reconciled_and_nothing_is_ready_before_the_caches_are(
 @pytest.mark.spec("R-26")
 @pytest.mark.parametrize(
     ("dependency", "wrong"),
-    [("ftp://x", "use tcp"), ("absent", "no controller of this manager"), ("secret", "depends on itself")],
+    [("ftp://x", "use tcp"), ("absent", "not a controller of this manager"), ("secret", "depends on itself")],
 )
 async def test_dependencies_that_can_never_be_met_are_refused(client: Client, dependency: str, wrong: str) -> None:
     manager = Manager(client).add(Controller(Secret, nothing, depends_on=[dependency]))
@@ -109,7 +109,7 @@ async def test_dependencies_that_can_never_be_met_are_refused(client: Client, de
 
 
 @pytest.mark.spec("R-26")
-async def test_dependencies_within_the_process_start_in_order(client: Client) -> None:
+async def test_controllers_start_after_those_they_depend_on(client: Client) -> None:
     manager = Manager(client)
     manager.add(Controller(Secret, nothing, name="late", depends_on=["early"]))
     manager.add(Controller(ConfigMap, nothing, name="early"))
@@ -129,7 +129,7 @@ def test_two_controllers_cannot_have_one_name() -> None:
 
 
 @pytest.mark.spec("R-28", "R-29")
-async def test_metrics_have_the_names_of_both_traditions(client: Client) -> None:
+async def test_metrics_have_the_names_of_controller_runtime_and_of_our_documents(client: Client) -> None:
     async def reconcile(ctx: Context[Secret]) -> None:
         await ctx.apply(config_map(ctx.request.name))
 
@@ -162,7 +162,7 @@ async def test_metrics_have_the_names_of_both_traditions(client: Client) -> None
 
 
 @pytest.mark.spec("R-29")
-async def test_checks_can_be_listed_asked_alone_and_left_out(client: Client) -> None:
+async def test_health_checks_can_be_listed_run_alone_and_excluded(client: Client) -> None:
     manager = Manager(client)
     manager._declare_health()
     assert await ask(manager, "/readyz?verbose") == (
@@ -176,7 +176,7 @@ async def test_checks_can_be_listed_asked_alone_and_left_out(client: Client) -> 
 
 
 @pytest.mark.spec("R-04", "R-29")
-async def test_health_says_stopping_while_work_is_finished(client: Client) -> None:
+async def test_health_says_stopping_while_queued_keys_are_finished(client: Client) -> None:
     async def reconcile(ctx: Context[Secret]) -> None:
         await asyncio.sleep(10)
 
@@ -226,7 +226,7 @@ async def test_only_the_leader_works_and_another_takes_over(server: ApiServer, c
 
 
 @pytest.mark.spec("R-04", "R-27")
-async def test_who_only_stands_by_ends_at_once_when_asked(client: Client) -> None:
+async def test_a_standby_process_stops_at_once(client: Client) -> None:
     async with LeaderElector(client, "op", "default", identity="other").leading():
         manager = Manager(client, leader_election=LeaderElection(name="op")).add(Controller(Secret, nothing))
         stop = asyncio.Event()
@@ -240,7 +240,7 @@ async def test_who_only_stands_by_ends_at_once_when_asked(client: Client) -> Non
 
 
 @pytest.mark.virtual
-async def test_small_managers_leave_nothing_that_is_never_collected(client: Client) -> None:
+async def test_a_small_manager_does_not_freeze_its_memory(client: Client) -> None:
     before = gc.get_freeze_count()
     async with Manager(client).add(Controller(Secret, nothing)).running():
         await asyncio.sleep(1)

@@ -57,7 +57,7 @@ async def scene(step: int, *, cancel: bool) -> None:
 
 
 @pytest.mark.parametrize("cancel", [True, False], ids=["cancelled", "stopped"])
-def test_at_every_await_nothing_is_left_behind(cancel: bool) -> None:
+def test_a_manager_stopped_at_any_await_leaves_nothing_behind(cancel: bool) -> None:
     for step in STEPS:
         with asyncio.Runner(loop_factory=lambda: VirtualLoop(step)) as runner:  # noqa: B023 - used within the turn
             runner.run(scene(step, cancel=cancel))
@@ -78,17 +78,17 @@ class Slow(Client):
 
 
 @pytest.mark.virtual
-async def test_events_are_written_before_the_lease_is_given_back() -> None:
-    async def tell(ctx: Context[Secret]) -> None:
+async def test_events_are_written_before_the_lease_is_released() -> None:
+    async def record(ctx: Context[Secret]) -> None:
         ctx.event("First", "one")
         ctx.event("Second", "two")
 
     async with ApiServer() as server, Client(server.transport, credentials=Static.bearer(server.token)) as client:
         await client.create(secret("a"))
         election = LeaderElection(name="op", identity="me")
-        manager = Manager(Slow(client), leader_election=election).add(Controller(Secret, tell))
+        manager = Manager(Slow(client), leader_election=election).add(Controller(Secret, record))
         async with manager.running():
             await asyncio.sleep(0.1)
-        told = await client.list(Event, "default", field_selector="involvedObject.kind=Secret")
-        assert sorted(event.reason or "" for event in told) == ["First", "Second"]
+        events = await client.list(Event, "default", field_selector="involvedObject.kind=Secret")
+        assert sorted(event.reason or "" for event in events) == ["First", "Second"]
         assert not (await client.get(Lease, "op", "default")).spec.holder_identity

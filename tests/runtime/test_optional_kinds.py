@@ -68,7 +68,7 @@ async def test_a_controller_starts_without_an_optional_kind_and_finds_it_when_it
         assert rounds.colours[-1] == "red"
 
 
-async def test_one_that_is_there_from_the_start_is_never_seen_missing(client: Client) -> None:
+async def test_an_optional_kind_that_is_installed_from_the_start_is_never_seen_missing(client: Client) -> None:
     await client.create(crd(Lamp))
     await asyncio.sleep(1)
     await client.create(secret("a"))

@@ -20,15 +20,15 @@ def named(kind: type[Any], name: str, namespace: str = "shop", uid: str = "u") -
 
 
 @pytest.mark.spec("R-22")
-def test_an_owner_is_set_once() -> None:
+def test_a_controller_reference_is_set_once() -> None:
     owned = ConfigMap(metadata=ObjectMeta(name="c", namespace="shop"))
     owner = named(Secret, "s")
     set_controller_reference(owner, owned)
     set_controller_reference(owner, owned)
     assert len(owned.metadata.owner_references) == 1
-    found = controller_of(owned)
-    assert found is not None
-    assert (found.kind, found.name, found.block_owner_deletion) == ("Secret", "s", True)
+    reference = controller_of(owned)
+    assert reference is not None
+    assert (reference.kind, reference.name, reference.block_owner_deletion) == ("Secret", "s", True)
 
 
 @pytest.mark.spec("R-22")
@@ -40,7 +40,7 @@ def test_an_owner_is_set_once() -> None:
         (named(Secret, "s"), named(Node, "n", ""), "is cluster-scoped and cannot be owned"),
     ],
 )
-def test_owners_that_the_collector_would_punish_are_refused(owner: Any, owned: Any, message: str) -> None:
+def test_owners_that_would_get_the_object_deleted_are_refused(owner: Any, owned: Any, message: str) -> None:
     if "already" in message:
         set_controller_reference(named(Secret, "s"), owned)
     with pytest.raises(OwnershipError, match=message):

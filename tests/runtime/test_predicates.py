@@ -31,7 +31,7 @@ def changed(old: Record | None, new: Record | None) -> Change:
 
 
 @pytest.mark.spec("R-23")
-def test_predicates_tell_changes_apart() -> None:
+def test_predicates_distinguish_changes() -> None:
     base = record(1)
     spec = changed(base, record(2, 2))
     status = changed(base, record(2))

@@ -52,7 +52,7 @@ async def lines_until(process: asyncio.subprocess.Process, wanted: str) -> None:
 
 
 @pytest.mark.spec("R-04", "R-01")
-async def test_sigterm_ends_in_order_and_a_second_one_at_once(tmp_path: Path) -> None:
+async def test_the_first_sigterm_stops_in_order_and_the_second_at_once(tmp_path: Path) -> None:
     async with ApiServer() as server:
         url = await server.listen()
         async with Client(server.transport, credentials=Static.bearer(server.token)) as client:
@@ -73,7 +73,7 @@ async def test_sigterm_ends_in_order_and_a_second_one_at_once(tmp_path: Path) ->
 
 
 @pytest.mark.spec("R-01")
-async def test_a_failed_start_is_one_line_and_a_status(tmp_path: Path) -> None:
+async def test_a_failed_start_prints_one_line_and_exits_with_a_status(tmp_path: Path) -> None:
     async with ApiServer() as server:
         kubeconfig = server.kubeconfig("http://127.0.0.1:9")
     process = await start(tmp_path, kubeconfig)

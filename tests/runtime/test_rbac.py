@@ -24,7 +24,7 @@ from konverge.sim.faults import Faulty, Plan
 
 
 async def nothing(ctx: Context[Any]) -> None:
-    """A reconciler that is content."""
+    """A reconciler that does nothing."""
 
 
 class Cleaning(Reconciler[Secret]):
@@ -33,7 +33,7 @@ class Cleaning(Reconciler[Secret]):
     async def cleanup(self, ctx: Context[Secret]) -> None: ...
 
 
-def test_rules_come_from_the_declaration_with_nothing_to_spare() -> None:
+def test_rules_grant_what_the_declaration_needs_and_nothing_more() -> None:
     controller = Controller(
         Secret, Cleaning(), owns=[ConfigMap], watches=[Watch(kind=Node, requests=lambda node: [])], namespaces=("shop",)
     )
@@ -46,7 +46,11 @@ def test_rules_come_from_the_declaration_with_nothing_to_spare() -> None:
     assert granted["coordination.k8s.io", ("leases",)] == "create get update"
     owner = permissions([Controller(Secret, nothing, owns=[ConfigMap])])
     assert Permission("", "secrets/finalizers", "update") in owner, "for blockOwnerDeletion of its children"
-    assert not [one for one in permissions([Controller(Secret, nothing)]) if one.resource == "secrets/finalizers"]
+    assert not [
+        permission
+        for permission in permissions([Controller(Secret, nothing)])
+        if permission.resource == "secrets/finalizers"
+    ]
     assert Permission("", "nodes", "list") in permissions([controller])
     assert Permission("", "secrets", "list", "shop") in permissions([controller])
 
@@ -55,15 +59,22 @@ def test_no_verb_is_granted_beyond_what_is_declared() -> None:
     guests = Resource("tests.konverge.dev", "v1", "Guest", "guests")
     controller = Controller(ConfigMap, nothing, changes=[ConfigMap], deletes=[Pod], calls=[(guests, "pause")])
     needed = permissions([controller])
-    assert [one.verb for one in needed if one.resource == "configmaps"] == ["get", "list", "patch", "watch"]
-    assert [one.verb for one in needed if one.resource == "pods"] == ["delete"]
-    assert [one.verb for one in needed if one.group == guests.group] == ["update"]
+    assert [permission.verb for permission in needed if permission.resource == "configmaps"] == [
+        "get",
+        "list",
+        "patch",
+        "watch",
+    ]
+    assert [permission.verb for permission in needed if permission.resource == "pods"] == ["delete"]
+    assert [permission.verb for permission in needed if permission.group == guests.group] == ["update"]
     assert Permission("tests.konverge.dev", "guests/pause", "update") in needed
 
 
 @pytest.mark.virtual
 @pytest.mark.spec("R-01")
-async def test_a_missing_permission_is_one_line_before_anything_starts(server: ApiServer, client: Client) -> None:
+async def test_a_missing_permission_is_reported_in_one_line_before_anything_starts(
+    server: ApiServer, client: Client
+) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "poor", "namespace": "default"}}
     await client.create(account)
     token = await client.request_token("poor", "default")
@@ -78,7 +89,7 @@ async def test_a_missing_permission_is_one_line_before_anything_starts(server: A
 
 
 @pytest.mark.virtual
-async def test_the_check_of_permissions_outlasts_a_server_that_is_away() -> None:
+async def test_the_check_of_permissions_is_repeated_while_the_server_cannot_be_reached() -> None:
     async with ApiServer() as server:
         troubled = Faulty(server.transport, Plan.read("lost-after@0 lost-before@1 503@2").faults)
         async with Client(troubled, credentials=Static.bearer(server.token)) as client:

@@ -12,6 +12,6 @@ from konverge.runtime import (
 pytestmark = pytest.mark.virtual
 
 
-def test_reasons_tell_what_happened() -> None:
+def test_reasons_name_the_changed_fields() -> None:
     assert str(Retry(2, "timed out")) == "retry 2 after: timed out"
     assert Changed.__doc__

@@ -38,7 +38,7 @@ def test_every_key_comes_out_once_with_its_highest_priority(pushes: list[tuple[K
 
 @pytest.mark.spec("R-16")
 @given(st.lists(keys, unique=True))
-def test_within_a_tenant_keys_go_in_order_of_arrival(arrivals: list[Key]) -> None:
+def test_keys_of_a_tenant_go_in_order_of_arrival(arrivals: list[Key]) -> None:
     queue = by_namespace()
     for key in arrivals:
         queue.push(key)

@@ -31,7 +31,7 @@ async def test_a_key_added_often_is_handed_out_once() -> None:
 
 @virtual
 @pytest.mark.spec("R-13")
-async def test_a_key_added_while_in_work_comes_back_once_when_done() -> None:
+async def test_a_key_added_while_being_worked_on_comes_back_once() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     await queue.get()
@@ -46,7 +46,7 @@ async def test_a_key_added_while_in_work_comes_back_once_when_done() -> None:
 
 @virtual
 @pytest.mark.spec("R-14")
-async def test_of_several_delays_the_earliest_wins() -> None:
+async def test_the_earliest_of_several_delays_of_a_key_wins() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add_after("a", 30)
     queue.add_after("a", 10)
@@ -63,7 +63,7 @@ async def test_of_several_delays_the_earliest_wins() -> None:
 
 @virtual
 @pytest.mark.spec("R-15")
-async def test_failures_back_off_and_success_forgets() -> None:
+async def test_a_failing_key_backs_off_and_success_resets_it() -> None:
     queue: WorkQueue[str] = WorkQueue(limiter=RateLimiter(Backoff(1, 60)))
     assert [queue.add_rate_limited("a") for _ in range(3)] == [1, 2, 4]
     assert queue.num_requeues("a") == 3
@@ -73,7 +73,7 @@ async def test_failures_back_off_and_success_forgets() -> None:
 
 @virtual
 @pytest.mark.spec("R-17")
-async def test_shut_down_hands_out_what_waits_and_takes_nothing_new() -> None:
+async def test_a_queue_that_shuts_down_hands_out_waiting_keys_and_takes_no_new_ones() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     queue.add_after("later", 5)
@@ -86,7 +86,7 @@ async def test_shut_down_hands_out_what_waits_and_takes_nothing_new() -> None:
 
 @virtual
 @pytest.mark.spec("R-17")
-async def test_drain_waits_for_work_in_progress() -> None:
+async def test_a_drain_waits_for_keys_being_worked_on() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     item = await queue.get()
@@ -112,7 +112,7 @@ async def test_shut_down_wakes_every_waiting_worker() -> None:
 
 
 @virtual
-async def test_a_cancelled_worker_passes_its_wake_up_on() -> None:
+async def test_a_cancelled_worker_wakes_another_in_its_place() -> None:
     queue: WorkQueue[str] = WorkQueue()
     first = asyncio.create_task(queue.get())
     second = asyncio.create_task(queue.get())
@@ -139,7 +139,9 @@ actions = st.lists(
 @pytest.mark.spec("R-13", "R-14")
 @settings(max_examples=examples(2))
 @given(actions, st.integers(1, 4), st.integers(0, 2**16))
-def test_no_key_is_lost_and_none_is_in_two_hands(program: list[tuple[str, int, int]], workers: int, seed: int) -> None:
+def test_no_key_is_lost_and_none_is_with_two_workers(
+    program: list[tuple[str, int, int]], workers: int, seed: int
+) -> None:
     """Whatever is added is worked on after it was added; and never by two at a time."""
 
     async def main() -> None:
@@ -185,7 +187,7 @@ def test_no_key_is_lost_and_none_is_in_two_hands(program: list[tuple[str, int, i
         runner.run(main())
 
 
-def test_a_delay_that_is_over_before_its_timer_is_set_is_no_trouble() -> None:
+def test_a_delay_that_is_over_before_its_timer_is_set_adds_the_key() -> None:
     """uvloop answers `call_at` with a plain handle when the time has just passed (a `konverge up` died of it)."""
     uvloop = pytest.importorskip("uvloop")
 

@@ -1,8 +1,10 @@
-"""The informer: one resource, kept in memory, for everybody who asked for it.
+"""The informer: one resource, kept in memory, for every controller that declared it.
 
-Informers are shared by what they watch (resource, namespaces, selectors, form): six controllers that look at Secrets
-have one cache. They are declared before the start, and never start in secret: a read of something undeclared goes to
-the server instead, where it can be seen.
+Informers are shared by what they watch (resource, namespaces, selectors, form): six controllers that watch Secrets have
+one cache. They are declared before the start and never start implicitly: a read of a kind that was not declared goes to
+the server, where it can be seen.
+
+Upstream: sharedIndexInformer (client-go's tools/cache/shared_informer.go).
 """
 
 from __future__ import annotations
@@ -43,14 +45,15 @@ class CacheSpec:
     field_selector: str = ""
     metadata_only: bool = False
     field_manager: str = ""
-    """Whose part of managedFields is kept; the others' are not."""
+    """The manager whose part of managedFields is kept; the other parts are not."""
     projection: type[msgspec.Struct] | None = None
     transform: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     max_objects: int = 0
     """An upper bound (INFORMER_CACHE_SIZE); 0 is none."""
     list_timeout: float = 60.0
     streaming: bool = True
-    """Ask for the first state as a stream (ENABLE_INCREMENTAL_SYNC); servers that cannot are asked for pages."""
+    """Ask for the first state as a stream (ENABLE_INCREMENTAL_SYNC); servers that cannot do that are asked for
+    pages."""
 
     def scopes(self) -> list[Scope]:
         return [
@@ -90,7 +93,7 @@ def _receiver(spec: CacheSpec) -> Callable[[bytes], tuple[Key, Record, Meta]]:
 
 @dataclass(slots=True)
 class _Part:
-    """One namespace (or all of them): its own list, its own watch, its own store."""
+    """One namespace (or all of them), with its own list, watch and store."""
 
     store: Store
     reflector: Reflector
@@ -98,7 +101,7 @@ class _Part:
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
-    """Somebody who has written and waits to see it."""
+    """A caller that has written something and waits until the cache shows it."""
 
     condition: Callable[[], bool]
     future: asyncio.Future[None]
@@ -114,7 +117,7 @@ class Informer:
         self.spec = spec
         self.synced = asyncio.Event()
         self.answered = asyncio.Event()
-        """Synced, or told by the server that it has no such resource."""
+        """Set when synced, or when the server says that it has no such resource."""
         self._handlers: list[tuple[Handler, Callable[[], bool]]] = []
         self._waiters: list[_Waiter] = []
         self._parts: dict[str, _Part] = {}
@@ -128,35 +131,35 @@ class Informer:
                 self._deliver,
                 list_timeout=spec.list_timeout,
                 streaming=spec.streaming,
-                plenty=self._plenty,
+                is_busy=self._is_busy,
                 on_missing=self.answered.set,
             )
             self._parts[scope.namespace] = _Part(store, reflector)
         self._everywhere = self._parts.get("")
 
-    # -------------------------------------------------------------- life
+    # -------------------------------------------------------------- running
 
     async def run(self) -> None:
-        """Keep the cache current. Ends only by cancellation, or because the cache outgrew its bound."""
+        """Keep the cache current. Ends only by cancellation, or because the cache grew over its bound."""
         async with asyncio.TaskGroup() as group:
             for namespace, part in self._parts.items():
                 name = f"reflector {self.spec.resource.group_resource}"
                 group.create_task(part.reflector.run(), name=f"{name} in {namespace}" if namespace else name)
 
-    def add_handler(self, handler: Handler, plenty: Callable[[], bool] = lambda: False) -> Callable[[], None]:
-        """Be told of every change from now on; what is cached already is told at once as initial.
+    def add_handler(self, handler: Handler, is_busy: Callable[[], bool] = lambda: False) -> Callable[[], None]:
+        """Call the handler for every change from now on; objects that are cached already are delivered now as initial.
 
-        `plenty` says that the handler has enough to do for now: as long as all of them say so, changes are fetched in
-        batches. Returns the function that ends it.
+        `is_busy` says that the handler has enough to do for now: as long as all handlers say so, changes are read in
+        batches. Returns the function that removes the handler.
         """
         for key, record in list(self.items()):
             handler(Change(ChangeType.ADDED, key, None, record, initial=True))
-        entry = (handler, plenty)
+        entry = (handler, is_busy)
         self._handlers.append(entry)
         return functools.partial(self._handlers.remove, entry)
 
-    def _plenty(self) -> bool:
-        return self._handlers != [] and all(plenty() for _, plenty in self._handlers)
+    def _is_busy(self) -> bool:
+        return self._handlers != [] and all(is_busy() for _, is_busy in self._handlers)
 
     def _deliver(self, changes: list[Change]) -> None:
         self._check_size()
@@ -196,12 +199,12 @@ class Informer:
 
     @property
     def error(self) -> str:
-        """Why the cache is not current, if it is not."""
+        """Why the cache is not current, or an empty text."""
         return next((part.reflector.health.error for part in self._parts.values() if part.reflector.health.error), "")
 
     @property
     def served(self) -> bool:
-        """Whether the server has this resource, and the cache its state. A definition may come and go."""
+        """Whether the server has this resource and the cache its state. A definition may be installed and removed."""
         return self.synced.is_set() and not any(part.reflector.health.missing for part in self._parts.values())
 
     @property
@@ -209,15 +212,15 @@ class Informer:
         return [part.reflector for part in self._parts.values()]
 
     def mark(self, namespace: str) -> int:
-        """The present moment, for those who write now and wait later: lists from here on show what was written."""
+        """Marks the present moment, for a caller that writes now and waits later: later lists show what was written."""
         part = self._part(namespace)
         return 0 if part is None else part.reflector.watching.lists
 
     async def wait_for_version(self, key: Key, version: int, mark: int | None = None) -> None:
-        """Until the cache shows the object at this version or a later state of the world.
+        """Wait until the cache shows the object at this version, or a later state of the cluster.
 
-        That is any state that was listed after the write (by default: from now on), also when versions have gone back
-        since (a restored backup).
+        That is any state that was listed after the write (by default: from now on), even when versions have gone back
+        since then (a restored backup).
         """
         part = self._part(key.namespace)
         if part is not None:
@@ -226,41 +229,41 @@ class Informer:
             await self._wait_until(lambda: version <= part.store.version or watching.listed > mark)
 
     async def wait_for_deletion(self, key: Key, uid: str, mark: int) -> None:
-        """Until the cache shows that this very object is gone, or about to go."""
+        """Wait until the cache shows that this object (by its uid) is gone or being deleted."""
 
-        def going() -> bool:
+        def deleted() -> bool:
             record, part = self.get(key), self._part(key.namespace)
             gone = record is None or record.uid != uid or bool(record.meta.deletion_timestamp)
             return gone or part is None or part.reflector.watching.listed > mark
 
-        await self._wait_until(going)
+        await self._wait_until(deleted)
 
     async def wait_for_present(self, namespace: str, mark: int) -> None:
-        """Until the cache shows all that the server has just now in a namespace, and nothing else.
+        """Wait until the cache shows what the server has now in a namespace, and nothing else.
 
-        For those who do not know whether a write took effect, and hence not what to wait for.
+        For a caller that does not know whether a write took effect, and hence not what to wait for.
         """
         part = self._part(namespace)
         if part is None or part.reflector.watching.listed > mark:
             return
-        moment, there = await part.reflector.look(namespace)
-        newest = max((version for _, version in there.values()), default=0)
+        moment, present = await part.reflector.list_versions(namespace)
+        newest = max((version for _, version in present.values()), default=0)
 
         def shown() -> bool:
             if part.reflector.watching.listed > mark:
                 return True
             return newest <= part.store.version and all(
-                record.version > moment or there.get(key, ("", 0))[0] == record.uid
+                record.version > moment or present.get(key, ("", 0))[0] == record.uid
                 for key, record in part.store.items(namespace or None)
             )
 
         await self._wait_until(shown)
 
-    def doubt(self, namespace: str) -> None:
-        """What somebody waits for must have come long ago: the watch is to prove that it lives."""
+    def restart_watch(self, namespace: str) -> None:
+        """An event that should have arrived did not: the watch may be dead."""
         part = self._part(namespace)
         if part is not None:
-            part.reflector.doubt()
+            part.reflector.restart_watch()
 
     async def _wait_until(self, condition: Callable[[], bool]) -> None:
         if condition():

@@ -1,5 +1,5 @@
-"""The lister: typed reads from a cache. Never the network, and never the cache's own memory: every object is decoded
-afresh, so changing one changes nothing else.
+"""The lister: typed reads from a cache. It never uses the network, and never returns the cache's own memory: every
+object is decoded for its reader, so that changing it changes nothing else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Lister(Generic[T]):
         return None if record is None else self._decode(record.raw)
 
     def list(self, namespace: str | None = None, selector: Selector | None = None) -> Sequence[T]:
-        """All objects, or those of a namespace and with the labels asked for, in the order of their names."""
+        """All objects, or those of a namespace and with matching labels, sorted by name."""
         return [self._decode(record.raw) for _, record in sorted(self._select(namespace, selector))]
 
     def by_index(self, index: str, value: str) -> Sequence[T]:

@@ -1,9 +1,9 @@
-"""What the cache keeps of an object: its JSON bytes and four facts.
+"""What the cache keeps of an object: its JSON bytes, its version, its uid and its generation.
 
-A typed object is decoded when somebody reads it, afresh each time, so nobody can spoil the cache. Bytes and gc-free
-structs are invisible to the garbage collector: a full pass over a hundred thousand cached objects costs nothing, where
-a pass over as many dicts would stop the loop for seconds. `managedFields` are cut out before storing: no reconciler
-reads them, and they are a third of many objects.
+A typed object is decoded at every read, so no reader can change the cache. Bytes and gc-free structs are invisible to
+the garbage collector: a full collection over a hundred thousand cached objects costs nothing, where one over as many
+dicts would stop the loop for seconds. `managedFields` are cut out before storing: no reconciler reads them, and they
+are a third of many objects.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 
 class Key(NamedTuple):
-    """Which object: namespace (empty for cluster-scoped kinds) and name."""
+    """The key of an object: namespace (empty for cluster-scoped kinds) and name."""
 
     namespace: str
     name: str
@@ -35,7 +35,7 @@ class Owner(msgspec.Struct, gc=False, rename="camel"):
 
 
 class Meta(msgspec.Struct, gc=False, rename="camel"):
-    """The metadata that routing, selecting and indexing look at. Decoded from the bytes in a microsecond or two."""
+    """The metadata that mapping, selectors and indexes use. Decoded from the bytes in one or two microseconds."""
 
     name: str
     resource_version: str = ""
@@ -96,8 +96,8 @@ _COMMA = ord(",")
 
 
 def receiver(field_manager: str = "") -> Callable[[bytes], tuple[Key, Record, Meta]]:
-    """What turns an object as it came from the wire into what is stored: its key, its record, and its metadata for
-    whoever needs it now. Of managedFields, one manager's part is kept.
+    """A function that turns an object as it came from the wire into its key, its record, and its metadata for immediate
+    use. Of managedFields, one manager's part is kept.
     """
     signature = f'"{field_manager}"'.encode()
 
@@ -107,7 +107,7 @@ def receiver(field_manager: str = "") -> Callable[[bytes], tuple[Key, Record, Me
             managed = bytes(meta.managed_fields)
             kept = _applied_by(field_manager, managed) if field_manager and signature in managed else b""
             data = _trim_managed_fields(data, managed, kept)
-            meta.managed_fields = _NOTHING  # it would keep the whole message
+            meta.managed_fields = _NOTHING  # the Raw value would keep the whole message alive
         version = meta.resource_version
         record = Record(data, int(version) if version.isdigit() else 0, meta.uid, meta.generation)
         return _new_key(Key, (meta.namespace, meta.name)), record, meta
@@ -119,8 +119,8 @@ receive = receiver()
 
 
 def number(resource_version: str) -> int:
-    """A resourceVersion to compare with. Servers before 1.35 might send something opaque: then 0, which is never
-    newer.
+    """A resourceVersion as a number, for comparisons. Servers before 1.35 might send an opaque text: then 0, which is
+    never newer.
     """
     return int(resource_version) if resource_version.isdigit() else 0
 
@@ -135,16 +135,16 @@ _entry = msgspec.json.Decoder(_Entry)
 
 
 def _trim_managed_fields(data: bytes, value: bytes, kept: bytes) -> bytes:
-    """Cut the member out, or down to what is kept of it; the JSON around it stays as it is.
+    """Remove managedFields, or replace them by what is kept; the JSON around them stays as it is.
 
-    The metadata comes first in practice, and a member of that name deeper in the object would need the very same value
-    to be mistaken for it.
+    The metadata comes first in practice, and a field of that name deeper in the object would need the same value to be
+    mistaken for it.
     """
     start = data.find(_MANAGED)
     while not data.startswith(value, start + _MANAGED_SIZE):
         start = data.find(_MANAGED, start + 1)
         if start < 0:
-            return data  # spelled in a way of its own, such as with a space before the value: it stays
+            return data  # written in an unusual way, such as with a space before the value: it stays
     end = start + _MANAGED_SIZE + len(value)
     if kept:
         return data[: start + _MANAGED_SIZE] + kept + data[end:]
@@ -156,7 +156,7 @@ def _trim_managed_fields(data: bytes, value: bytes, kept: bytes) -> bytes:
 
 
 def _applied_by(manager: str, value: bytes) -> bytes:
-    """The entries that a manager applied as a JSON list, or nothing."""
+    """The entries of managedFields that a manager applied, as a JSON list; empty when there are none."""
     kept = [bytes(raw) for raw in _entries.decode(value) if _is_applied_by(raw, manager)]
     return b"[%b]" % b",".join(kept) if kept else b""
 

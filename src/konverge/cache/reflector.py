@@ -1,9 +1,11 @@
 """The reflector: keeps one `Watching` fed, for as long as it runs.
 
-It never goes quiet. Every watch has a server-side time limit with jitter, so that a fleet does not reconnect at once,
-and a client-side one, so that a connection that died without a word is noticed; who misses something that must have
-come can `doubt` it at once. Whatever goes wrong leads to one of three next steps: resume from the last version, list
-again, or wait and try the same. Nothing but cancellation ends it.
+It never stalls silently. Every watch has a server-side time limit with jitter, so that a fleet does not reconnect at
+once, and a client-side one, so that a connection that died silently is noticed; a caller that misses an event can
+`restart_watch` at once. Every failure leads to one of three next steps: resume from the last version, list again, or
+wait and try the same. Nothing but cancellation ends it.
+
+Upstream: Reflector (client-go's tools/cache/reflector.go).
 """
 
 from __future__ import annotations
@@ -34,35 +36,38 @@ from konverge.wire.errors import WireError
 from konverge.wire.message import Stream
 from konverge.wire.stream import ResponseStream
 
-# client-go's numbers: at worst one list per 30 s and reflector when a server is down; a watch that held for two
-# minutes counts as healthy and starts from the first delay again.
+# Upstream: defaultBackoffInit, defaultBackoffMax, defaultBackoffReset. At worst one list per 30 s and reflector when a
+# server is down; a watch that lasted for two minutes counts as healthy and starts from the first delay again.
 FIRST_DELAY = 0.8
 MAX_DELAY = 30.0
 HEALTHY_AFTER = 120.0
 JITTER = 0.5
 
 WATCH_SECONDS = (300, 600)
+"""The time limit of a watch, chosen at random. Upstream: defaultMinWatchTimeout, defaultMaxWatchTimeout."""
 NEAR_WATCH_SECONDS = (86_400, 172_800)
-"""In one process a stream that ends says so: nothing has to be asked anew, and no bookmark has to prove anything."""
+"""In one process the end of a stream is always noticed: it need not be renewed, and no bookmark is needed as a sign of
+life."""
 GRACE = 5.0
-"""A stream that outlives the server's own limit by this much is dead."""
+"""A stream that outlives the server's own limit by this many seconds is dead."""
 BOOKMARK_SILENCE = 150.0
-"""Servers that send bookmarks do so every minute: two missing ones mean that nobody is there."""
+"""Servers that send bookmarks do so every minute (upstream: defaultBookmarkFrequency). Two missing ones: it is dead."""
 LEEWAY = 30.0
-"""Seconds more until that is noticed, so that not every event has to wind up the alarm again."""
-PROOF = 3.0
-"""Seconds that a connection is given to show what is missed, before a doubt about it counts."""
-LULL = 0.05
-"""Seconds between two reads while those who are told have plenty to do: news would only wait in their queues, and a
-packet for each change costs several times what the change itself does."""
+"""Seconds more until that is noticed, so that not every event has to move the timer."""
+MIN_AGE = 3.0
+"""Seconds that a connection is given to deliver what is missed before it can be restarted."""
+BATCH_PAUSE = 0.05
+"""Seconds between two reads while all handlers are busy: events would only wait in their queues, and a packet for each
+change costs several times what the change itself does."""
 PAGE = 500
+"""Objects in one page of a list. Upstream: defaultPageSize (client-go's tools/pager)."""
 
 PARTIAL_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 PARTIAL_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
 
 class Restart(Enum):
-    """Why a watch was begun anew; counted by reason."""
+    """Why a watch was restarted; counted by reason."""
 
     TIMEOUT = "timeout"
     EXPIRED = "expired"
@@ -89,16 +94,16 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Health(msgspec.Struct):
-    """What a reflector tells about itself: for readiness messages, metrics and the console."""
+    """What a reflector reports about itself: for readiness messages, metrics and the console."""
 
     last_event: float = 0.0
     """Loop time of the last sign of life."""
     restarts: dict[Restart, int] = msgspec.field(default_factory=lambda: dict.fromkeys(Restart, 0))
     lists: int = 0
     failures: int = 0
-    """In a row."""
+    """Failures in a row."""
     error: str = ""
-    """The last failure, until the watch is well again."""
+    """The last failure, until the watch works again."""
     missing: bool = False
     """The server does not have this resource: its definition is not installed."""
 
@@ -116,8 +121,8 @@ class _List(msgspec.Struct, gc=False):
 _list_decoder = msgspec.json.Decoder(_List)
 
 
-class _Standing(msgspec.Struct, rename="camel", gc=False):
-    """Which object, and in which state."""
+class _ItemMeta(msgspec.Struct, rename="camel", gc=False):
+    """The identity and the version of one object."""
 
     name: str
     uid: str = ""
@@ -126,7 +131,7 @@ class _Standing(msgspec.Struct, rename="camel", gc=False):
 
 
 class _Item(msgspec.Struct, gc=False):
-    metadata: _Standing
+    metadata: _ItemMeta
 
 
 class _Heads(msgspec.Struct, gc=False):
@@ -149,7 +154,7 @@ class Reflector:
         *,
         list_timeout: float = 60.0,
         streaming: bool = True,
-        plenty: Callable[[], bool] = lambda: False,
+        is_busy: Callable[[], bool] = lambda: False,
         on_missing: Callable[[], None] = lambda: None,
     ) -> None:
         self.scope = scope
@@ -159,14 +164,14 @@ class Reflector:
         self._on_changes = on_changes
         self._list_timeout = list_timeout
         self._streaming = streaming
-        self._plenty = plenty
+        self._is_busy = is_busy
         self._on_missing = on_missing
-        self._list_version = "0"  # any state the server has at hand will do; after a 410, only the newest
+        self._list_version = "0"  # any state that the server has cached will do; after a 410, only the newest
         self._alarm: asyncio.Timeout | None = None
-        """Ends the watch that is being read."""
+        """Its time limit ends the watch that is being read."""
         self._opened = 0.0
-        self._doubted = False
-        """The watch was begun because the one before was doubted."""
+        self._restarted = False
+        """Whether the present watch was opened by `restart_watch`."""
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -174,53 +179,55 @@ class Reflector:
         while True:
             began = loop.time()
             try:
-                await self._once()
-                self._doubted = False
-                self._well(Restart.TIMEOUT)
+                await self._list_and_watch()
+                self._restarted = False
+                self._recovered(Restart.TIMEOUT)
             except (WatchError, Expired) as error:
                 if isinstance(error, Expired) or error.expired:
                     self._forget_position()
-                    self._well(Restart.EXPIRED)
+                    self._recovered(Restart.EXPIRED)
                 else:
                     await self._failed(error, error.retry_after)
             except (ClientError, WireError) as error:
                 await self._failed(error, (error.retry_after or 0) if isinstance(error, TooManyRequests) else 0)
             except TimeoutError:  # after the wire's errors, some of which are also this
-                self._well(Restart.SILENT)
+                self._recovered(Restart.SILENT)
             if loop.time() - began > HEALTHY_AFTER:
                 self.health.failures = 0
             elif self.health.failures == 0 and loop.time() - began < 1.0:
-                # A server that ends every watch at once must not be asked a thousand times a second.
+                # A server that ends every watch at once must not be asked a thousand times a second (upstream:
+                # VeryShortWatchError).
                 await asyncio.sleep(FIRST_DELAY)
 
-    def doubt(self) -> None:
-        """Something that must have been told is missing: the connection may have died without a word.
+    def restart_watch(self) -> None:
+        """An event that should have arrived did not: the connection may have died silently.
 
-        The watch is begun anew from where it stands. If that connection is doubted as well, the state is read anew, and
-        then everything is known that was there before the doubt.
+        The watch is resumed from its position on a new connection. If that one is restarted as well, the state is
+        listed again, and then everything is known that was there before.
         """
         now = asyncio.get_running_loop().time()
-        if self._alarm is None or now - self._opened < PROOF:
-            return  # the state is being read, or a failure waited out; or it is too early to tell
-        if self._doubted:
+        if self._alarm is None or now - self._opened < MIN_AGE:
+            return  # the state is being listed, or the back-off of a failure runs, or it is too early to say
+        if self._restarted:
             self._forget_position()
-        self._doubted = not self._doubted
+        self._restarted = not self._restarted
         self._alarm.reschedule(now)
         self._alarm = None
 
-    async def look(self, namespace: str) -> tuple[int, dict[Key, tuple[str, int]]]:
-        """What the server has just now in a namespace: the version of that moment, uid and version of each object."""
+    async def list_versions(self, namespace: str) -> tuple[int, dict[Key, tuple[str, int]]]:
+        """What the server has now in a namespace: the version of the list, and uid and version of each object."""
         query = self.scope.query()
         call = Call("list", self.scope.resource, namespace, query=query, accept=PARTIAL_METADATA_LIST)
         answer = _heads_decoder.decode((await self._caller.call(call)).body)
-        found = [one.metadata for one in answer.items or ()]
-        there = {Key(one.namespace, one.name): (one.uid, number(one.resource_version)) for one in found}
-        return number(answer.metadata.resource_version), there
+        metas = [item.metadata for item in answer.items or ()]
+        versions = {Key(meta.namespace, meta.name): (meta.uid, number(meta.resource_version)) for meta in metas}
+        return number(answer.metadata.resource_version), versions
 
-    # -------------------------------------------------------------- one round
+    # -------------------------------------------------------------- list and watch
 
-    async def _once(self) -> None:
-        """Until the stream ends: the state if it is not known, then what changes it."""
+    # upstream: ListAndWatchWithContext
+    async def _list_and_watch(self) -> None:
+        """The state if it is not known, then its changes until the stream ends."""
         self.watching.reset_stream()
         if self.watching.position:
             await self._watch({"resourceVersion": str(self.watching.position)})
@@ -229,31 +236,31 @@ class Reflector:
         if self._streaming:
             try:
                 self.watching.begin_list()
-                state = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-                await self._state(state)
+                await self._stream_state({"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"})
                 if not self.watching.listing:
-                    self.watching.reset_stream()  # whatever else had come of the first stream comes again
+                    self.watching.reset_stream()  # events after the initial ones come again on the next stream
                     await self._watch({"resourceVersion": str(self.watching.position)})
                 return
             except (BadRequest, Invalid):
-                # An older server, or one without the feature: it says so, and pages do as well.
+                # An older server, or one without the feature, refuses; then the state is listed in pages.
                 self._streaming = False
                 self.watching.reset_stream()
         await self._list_in_time()
         await self._watch({"resourceVersion": str(self.watching.position)})
 
-    async def _state(self, query: dict[str, str]) -> None:
+    # upstream: watchList
+    async def _stream_state(self, query: dict[str, str]) -> None:
         try:
             await self._watch(query, state_only=True)
         except TimeoutError:
-            raise TimedOut(f"nothing came of the list for {self._list_timeout:g} s: raise LIST_TIMEOUT") from None
+            raise TimedOut(f"no part of the list arrived for {self._list_timeout:g} s: raise LIST_TIMEOUT") from None
 
     async def _watch(self, query: dict[str, str], *, state_only: bool = False) -> None:
         """Read a stream to its end; with `state_only`, until the initial events have come.
 
-        The state comes compressed and in bulk, changes one by one and plain: a server makes each event of a compressed
-        stream a gzip file of its own, which costs both sides more than the event, while without compression it sends
-        each event of the state in a packet of its own (measured: 22 against 8 µs each for the client).
+        The state is requested compressed, changes uncompressed: of changes, a server makes each event of a compressed
+        stream a gzip file of its own, which costs both sides more than the event; of the state, it sends each event in
+        a packet of its own without compression (measured: 22 against 8 µs each for the client).
         """
         near = self._caller.near
         seconds = clock.rng().randint(*(NEAR_WATCH_SECONDS if near else WATCH_SECONDS))
@@ -283,7 +290,7 @@ class Reflector:
 
     async def _read(self, stream: Stream, limit: float, *, state_only: bool) -> None:
         loop = asyncio.get_running_loop()
-        # The state is read as fast as it comes: nobody works before it is complete.
+        # The state is read as fast as it comes: no reconcile runs before it is complete.
         changes = None if state_only or self._caller.near or not isinstance(stream, ResponseStream) else stream
         end = loop.time() + limit
         async with asyncio.timeout_at(end) as alarm:
@@ -295,27 +302,27 @@ class Reflector:
                 async for chunk in stream:
                     self.health.last_event = loop.time()
                     self.health.error = ""
-                    await self._take(chunk)
+                    await self._feed(chunk)
                     if state_only and not self.watching.listing:
                         return
                     if state_only:
                         alarm.reschedule(min(end, loop.time() + self._list_timeout))
                     elif self.watching.bookmarks and self._alarm is not None:
-                        self._wind_up(alarm, end)
-                    if changes is not None and self._plenty():
-                        await changes.rest(LULL)
+                        self._extend(alarm, end)
+                    if changes is not None and self._is_busy():
+                        await changes.rest(BATCH_PAUSE)
             finally:
                 self._alarm = None
 
     @staticmethod
-    def _wind_up(alarm: asyncio.Timeout, end: float) -> None:
+    def _extend(alarm: asyncio.Timeout, end: float) -> None:
         now, due = asyncio.get_running_loop().time(), alarm.when()
         latest = min(end, now + BOOKMARK_SILENCE + LEEWAY)
         if due is None or due > latest or due < min(end, now + BOOKMARK_SILENCE):
             alarm.reschedule(latest)
 
-    async def _take(self, chunk: bytes) -> None:
-        """Changes are told as soon as they are in the store: what ends a watch can only come between two slices."""
+    async def _feed(self, chunk: bytes) -> None:
+        """Changes are delivered as soon as they are in the store: a watch can only end between two slices."""
         for changes in self.watching.feed(chunk):
             self._on_changes(changes)
             if len(changes) >= SLICE or self.watching.listing:
@@ -329,7 +336,7 @@ class Reflector:
             raise TimedOut(f"the list took longer than {self._list_timeout:g} s: raise LIST_TIMEOUT") from None
 
     async def _list(self) -> None:
-        """The state in pages, for servers that cannot stream it."""
+        """The state in pages, for servers that cannot stream it. Upstream: list."""
         self.watching.begin_list()
         query = {**self.scope.query(), "limit": str(PAGE), "resourceVersion": self._list_version}
         version = 0
@@ -345,27 +352,28 @@ class Reflector:
         for changes in self.watching.end_list(version):
             self._on_changes(changes)
             await asyncio.sleep(0)
-        self._on_changes([])  # even an empty list is news: the cache has synced
+        self._on_changes([])  # even after an empty list the informer must notice that the cache has synced
         self._list_version = "0"
 
     def _deliver_page(self, items: list[msgspec.Raw]) -> None:
         changes = [change for item in items if (change := self.watching.add_to_list(bytes(item)))]
         self._on_changes(changes)
 
-    # -------------------------------------------------------------- what follows
+    # -------------------------------------------------------------- recovery and back-off
 
     def _forget_position(self) -> None:
         self.watching.position = 0
         self._list_version = ""
 
-    def _well(self, why: Restart) -> None:
+    def _recovered(self, why: Restart) -> None:
         self.health.restarts[why] += 1
         self.health.failures = 0
         self.health.error = ""
 
     async def _failed(self, error: Exception, retry_after: float) -> None:
         if isinstance(error, ApiStatusError) and "Too large resource version" in str(error):
-            # We are ahead of a server that was restored or is another replica: only a fresh list helps.
+            # We are ahead of a server that was restored or is another replica: only a new list helps (upstream:
+            # isTooLargeResourceVersionError).
             self._forget_position()
         self.health.restarts[Restart.ERROR] += 1
         self.health.failures += 1

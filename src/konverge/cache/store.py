@@ -1,8 +1,10 @@
-"""The store: the present state of one resource, with indexes, and what each step changed.
+"""The store: the present state of one resource, with indexes, and the changes that each step makes.
 
-Pure: no I/O, no clock. Every method that takes something in returns the `Change`s it made, in order; an informer hands
-those to its handlers. Completeness is by construction: a relist is a `Replacement` that is compared with what is here,
-so an object deleted while nobody watched comes out as a DELETED change with its last known state.
+Pure: no I/O, no clock. Every method that takes objects in returns the `Change`s it made, in order; an informer passes
+those to its handlers. No change can be missed: a relist is a `Replacement` that is compared with the stored state, so
+an object that was deleted while no watch was open comes out as a DELETED change with its last known state.
+
+Upstream: threadSafeMap and DeltaFIFO (client-go's tools/cache).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import msgspec
 from konverge.cache.record import Key, Meta, Record
 
 IndexFunction = Callable[[Record, Meta], Iterable[str]]
-"""The values under which an object is found. Decode `record.raw` for more than metadata."""
+"""The index values of an object. Decode `record.raw` for more than metadata."""
 
 
 class ChangeType(Enum):
@@ -34,26 +36,26 @@ class Change(msgspec.Struct, gc=False):
     old: Record | None
     new: Record | None
     initial: bool = False
-    """Part of a first list: nothing happened to the object, we only came to know it."""
+    """Part of a first list: the object did not change, it was only not known before."""
     listed: bool = False
-    """Found by comparing with a later list: there may have been states between the two that nobody told of."""
+    """Found by comparing with a later list: there may have been states between the two without an event."""
     _meta: Meta | None = None
 
     @property
     def meta(self) -> Meta:
-        """The metadata of the latest state: at hand while the change is being told, decoded anew later."""
+        """The metadata of the latest state: at hand while the change is delivered, decoded again later."""
         return self._meta or self.latest.meta
 
     def forget_meta(self) -> None:
-        """Everybody has been told: whoever keeps the change, as a reason to reconcile, keeps no more than records."""
+        """All handlers were called: a change that is kept, as a reason to reconcile, holds no more than records."""
         self._meta = None
 
     @property
     def latest(self) -> Record:
         """The new state, or the last known one of a deleted object."""
-        found = self.new or self.old
-        assert found is not None
-        return found
+        record = self.new or self.old
+        assert record is not None
+        return record
 
 
 def by_owner(record: Record, meta: Meta) -> Iterable[str]:
@@ -72,7 +74,7 @@ def by_label(name: str) -> IndexFunction:
 
 
 class _Index:
-    """value -> keys, and key -> values, so that an update can be undone without decoding the old object."""
+    """value -> keys, and key -> values, so that an update can remove old values without decoding the old object."""
 
     __slots__ = ("function", "keys", "values")
 
@@ -82,15 +84,15 @@ class _Index:
         self.values: dict[Key, tuple[str, ...]] = {}
 
     def put(self, key: Key, record: Record, meta: Meta) -> None:
-        found = tuple(self.function(record, meta))
+        values = tuple(self.function(record, meta))
         present = self.values.get(key, ())
-        if present == found:
+        if present == values:
             return
         if present:
             self.drop(key)
-        if found:
-            self.values[key] = found
-            for value in found:
+        if values:
+            self.values[key] = values
+            for value in values:
                 self.keys.setdefault(value, {})[key] = None
 
     def drop(self, key: Key) -> None:
@@ -124,7 +126,7 @@ class Store:
         return None if space is None else space.get(name)
 
     def items(self, namespace: str | None = None) -> Iterator[tuple[Key, Record]]:
-        """All objects, or those of one namespace. Safe while the store changes: it walks a copy of the names."""
+        """All objects, or those of one namespace. Safe while the store changes: it iterates over a copy."""
         if namespace is not None:
             space = self._spaces.get(namespace, {})
             return iter([(Key(namespace, name), record) for name, record in space.items()])
@@ -140,7 +142,7 @@ class Store:
             ) from None
 
     def add_index(self, name: str, function: IndexFunction) -> None:
-        """Declare an index; what is here already is indexed at once."""
+        """Declare an index; the objects in the store are indexed at once."""
         index = self._indexes[name] = _Index(function)
         for key, record in self.items():
             index.put(key, record, record.meta)
@@ -148,7 +150,7 @@ class Store:
     # -------------------------------------------------------------- changing
 
     def apply(self, key: Key, record: Record, meta: Meta, *, initial: bool = False) -> Change | None:
-        """An object was added or modified. An echo of what is here, or of something older, changes nothing."""
+        """An object was added or modified. The stored version again, or an older one, changes nothing."""
         namespace, name = key
         space = self._spaces.get(namespace)
         if space is None:
@@ -181,12 +183,12 @@ class Store:
 
 
 SLICE = 500
-"""Objects handled between two pauses of a large list: the loop is never held for more than a millisecond or two."""
+"""Objects handled between two pauses of a large list: the loop is never blocked for more than a millisecond or two."""
 
 
 @dataclass(slots=True)
 class Replacement:
-    """A list in progress. Nothing is visible until `commit`, which yields the difference to what was known.
+    """A list in progress. Nothing is visible until `commit`, which yields the difference to the stored state.
 
     Objects that did not change keep the bytes they had, so a relist of an unchanged collection needs no second copy.
     """
@@ -201,9 +203,9 @@ class Replacement:
         self.seen[key] = record
 
     def commit(self, version: int) -> Iterator[list[Change]]:
-        """Make the list the truth, in slices. Deletes come first: a name that was freed and taken again is both."""
-        for some in _slices(list(self.store.items())):
-            gone = [key for key, record in some if self._is_gone(key, record)]
+        """Replace the stored state, in slices. Deletes come first: a name that was freed and reused is both."""
+        for stored in _slices(list(self.store.items())):
+            gone = [key for key, record in stored if self._is_gone(key, record)]
             yield [change for key in gone if (change := self.store.delete(key))]
         for listed in _slices(list(self.seen.items())):
             yield [change for key, record in listed if (change := self._put(key, record))]
@@ -215,7 +217,7 @@ class Replacement:
         if known is record:
             return None
         if known is not None and known.version >= record.version:
-            # The server's history went back (a restored backup): what it says now is the truth.
+            # The server's history went back (a restored backup): what it lists now counts.
             self.store.delete(key)
         change = self.store.apply(key, record, record.meta)
         if change is None or known is None:
@@ -223,8 +225,8 @@ class Replacement:
         return Change(ChangeType.UPDATED, key, known, record, listed=True)
 
     def _is_gone(self, key: Key, record: Record) -> bool:
-        found = self.seen.get(key)
-        return found is None or found.uid != record.uid
+        listed = self.seen.get(key)
+        return listed is None or listed.uid != record.uid
 
 
 T = TypeVar("T")

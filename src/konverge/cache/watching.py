@@ -1,4 +1,4 @@
-"""The life of a watch as a pure state machine: lines in, changes out.
+"""A watch as a pure state machine: lines in, changes out.
 
 The vocabulary is kube-rs's (Init, InitApply, InitDone, Apply, Delete, Bookmark), the resourceVersion policy
 client-go's:
@@ -6,8 +6,11 @@ client-go's:
 - the first state comes as a stream (`sendInitialEvents`) that ends with an annotated bookmark; where a server refuses
   that, as a paged list followed by a watch;
 - a watch that ends is resumed from the newest version seen, bookmarks included;
-- 410, in the answer or in the stream, means history is gone: list again, and let the store work out the difference;
-- an event at or below the position of the stream is an echo and is dropped: positions only rise.
+- 410, in the answer or in the stream, means that the history is gone: list again, and let the store find the
+difference;
+- an event at or below the position of the stream was seen before and is dropped: positions only rise.
+
+Upstream: handleAnyWatch, watchList and list (client-go's tools/cache/reflector.go).
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ class WatchError(Exception):
 
     @property
     def expired(self) -> bool:
-        """History is gone: a new list is needed."""
+        """The history is gone: a new list is needed. Upstream: isExpiredError."""
         return self.code == 410 or self.reason in ("Expired", "Gone", "ResourceExpired")
 
 
@@ -67,12 +70,12 @@ Receive = Callable[[bytes], tuple[Key, Record, Meta]]
 
 @dataclass(slots=True)
 class Watching:
-    """Where a watch stands: the store it feeds, the list in progress, and how far the stream has come."""
+    """The state of a watch: the store it feeds, the list in progress, and how far the stream was read."""
 
     store: Store
     receive: Receive = receive
     synced: bool = False
-    """The first list is complete: from now on the store has been the truth of some moment."""
+    """The first list is complete: from now on the store shows the server's state at some moment."""
     position: int = 0
     """The newest version seen on the stream; 0 means that a list is needed."""
     lists: int = 0
@@ -90,8 +93,8 @@ class Watching:
     def begin_list(self) -> None:
         """Init: what comes next is a whole list, until `end_list` or the bookmark that ends the initial events.
 
-        The very first list goes straight into the empty store: nobody reads it before it has synced, and twenty
-        thousand objects need not exist twice. Any later one is compared with what is known.
+        The very first list goes straight into the empty store: no reader uses it before it has synced, and twenty
+        thousand objects need not exist twice. Any later list is compared with the stored state.
         """
         self._listing = True
         self.lists += 1
@@ -107,7 +110,7 @@ class Watching:
         return None
 
     def end_list(self, version: int) -> Iterator[list[Change]]:
-        """InitDone: the difference to what was known becomes visible, in slices."""
+        """InitDone: the difference to the stored state becomes visible, in slices."""
         if self._list is not None:
             yield from self._list.commit(version)
         self._listing = False
@@ -123,14 +126,15 @@ class Watching:
     # -------------------------------------------------------------- watching
 
     def reset_stream(self) -> None:
-        """A new connection: half a line of the old one means nothing, and neither does half a list."""
+        """A new connection: a partial line and a partial list of the old one are dropped."""
         self._blocks = Blocks()
         self._listing = False
         self._list = None
         self.bookmarks = 0
 
     def feed(self, chunk: bytes) -> Iterator[list[Change]]:
-        """Bytes from the stream, cut anywhere; the changes they make, in slices with room for others between them.
+        """Bytes from the stream, cut anywhere; yields the changes they make, in slices, so that other tasks can run
+        between.
 
         Raises WatchError when the server ends the watch with an error.
         """

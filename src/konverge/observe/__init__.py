@@ -1,1 +1,1 @@
-"""Metrics, health, events, logs, profiles: what an operator tells about itself."""
+"""Metrics, health, events, logs, profiles: what an operator reports about itself."""

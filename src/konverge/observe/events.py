@@ -1,7 +1,9 @@
 """The event recorder: what happened to an object, as `kubectl describe` shows it.
 
-`event` never waits and never fails: it goes into a bounded queue, and one task writes. Events are told for people's
-sake; when the API server is slow or away, the oldest are dropped and counted, and no reconcile notices.
+`event` never waits and never fails: it goes into a bounded queue, and one task writes. Events are for people to read;
+when the API server is slow or cannot be reached, the oldest are dropped and counted, and no reconcile is delayed.
+
+Upstream: client-go's tools/record.
 """
 
 from __future__ import annotations
@@ -22,11 +24,13 @@ from konverge.objects.times import format_time
 from konverge.observe.correlate import About, Correlator, Occurrence
 
 EVENTS = Resource("", "v1", "Event", "events")
-WAITING = 10_000
-"""Events that may wait: some megabytes. Bursts are written when the work that they tell of is done."""
+MAX_WAITING = 10_000
+"""Events that may wait: some megabytes. Bursts are written after the reconciles that they come from."""
 MAX_MESSAGE = 1024
+"""Characters of a message: the API server refuses longer ones."""
 FLUSH = 5.0
-NAMES = 3
+"""Seconds for writing the rest at the end."""
+NAME_ATTEMPTS = 3
 """How many names are tried for one event."""
 
 _log = logging.getLogger("konverge.events")
@@ -44,30 +48,30 @@ class EventRecorder:
         self._instance = instance
         self._correlators: dict[str, Correlator] = {}
         self._waiting: deque[tuple[str, About, str, str, str, float]] = deque()
-        self._news = asyncio.Event()
+        self._added = asyncio.Event()
         self.dropped = 0
 
     def event(self, about: Object, type: str, reason: str, message: str) -> None:
-        """Say that something happened. `type` is Normal or Warning, `reason` one word in CamelCase."""
-        self._say(self._component, about, type, reason, message)
+        """Record that something happened. `type` is Normal or Warning, `reason` one word in CamelCase."""
+        self._record(self._component, about, type, reason, message)
 
     def named(self, component: str) -> NamedRecorder:
-        """A recorder in another one's name, written by this one."""
-        return NamedRecorder(partial(self._say, component))
+        """A recorder for another component, whose events this one writes."""
+        return NamedRecorder(partial(self._record, component))
 
-    def _say(self, component: str, about: Object, type: str, reason: str, message: str) -> None:
-        if len(self._waiting) >= WAITING:
+    def _record(self, component: str, about: Object, type: str, reason: str, message: str) -> None:
+        if len(self._waiting) >= MAX_WAITING:
             self._waiting.popleft()
             self.dropped += 1
         message = message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
         self._waiting.append((component, _about(about), type, reason, message, clock.now()))
-        self._news.set()
+        self._added.set()
 
     async def run(self) -> None:
         try:
             while True:
-                await self._news.wait()
-                self._news.clear()
+                await self._added.wait()
+                self._added.clear()
                 await self._write_all()
         except asyncio.CancelledError:
             await self._flush()
@@ -89,7 +93,9 @@ class EventRecorder:
                 occurrence.component = component
                 await self._write(occurrence)
             self._waiting.popleft()
-            await asyncio.sleep(0)  # reconciles go first: where everything is in one process, no write ever waits
+            await asyncio.sleep(
+                0
+            )  # reconciles go first: with the server in the same process, no write would ever yield
 
     async def _write(self, occurrence: Occurrence) -> None:
         try:
@@ -98,17 +104,17 @@ class EventRecorder:
                     await self._count(occurrence)
                     return
                 except NotFound:
-                    pass  # events live for an hour: say it anew
+                    pass  # the API server keeps events for an hour: write it again
             occurrence.first, occurrence.count = occurrence.last, 1
             await self._create(occurrence)
         except ClientError as error:
             if isinstance(error, Forbidden) and error.namespace_terminating:
-                return  # nobody will read it
+                return  # the namespace is being deleted, and the event with it
             _log.warning("event %s about %s not written: %s", occurrence.reason, occurrence.about.name, error)
 
     async def _create(self, occurrence: Occurrence) -> None:
-        """Under a name like client-go's: object and time. Several events of one instant differ in the last digits."""
-        for attempt in range(NAMES):
+        """Under a name like client-go's: object and time. Several events of one moment differ in the last digits."""
+        for attempt in range(NAME_ATTEMPTS):
             stamp = (int(occurrence.last * 1e9) & ~0xFFFFF) | clock.rng().getrandbits(20)
             occurrence.name = f"{occurrence.about.name}.{stamp:x}"
             try:
@@ -116,7 +122,7 @@ class EventRecorder:
                 await self._client.create(self._body(occurrence), space, resource=EVENTS)
                 return
             except AlreadyExists:
-                if attempt == NAMES - 1:
+                if attempt == NAME_ATTEMPTS - 1:
                     raise
 
     async def _count(self, occurrence: Occurrence) -> None:
@@ -157,13 +163,13 @@ class EventRecorder:
 
 
 class NamedRecorder:
-    """Records events in the name of one component; see `EventRecorder.named`."""
+    """Records events of one component; see `EventRecorder.named`."""
 
-    def __init__(self, say: Callable[[Object, str, str, str], None]) -> None:
-        self._say = say
+    def __init__(self, record: Callable[[Object, str, str, str], None]) -> None:
+        self._record = record
 
     def event(self, about: Object, type: str, reason: str, message: str) -> None:
-        self._say(about, type, reason, message)
+        self._record(about, type, reason, message)
 
 
 def _about(obj: Object) -> About:

@@ -1,7 +1,7 @@
-"""The numbers as Prometheus reads them, under the names that dashboards know.
+"""The numbers as Prometheus reads them, under the names that dashboards use.
 
-Every figure appears twice where two traditions ask for it: `workqueue_*` and `controller_runtime_*` as
-controller-runtime names them, so that its dashboards work unchanged, and `controller_*` as our own documents do.
+Some numbers appear under two names: `workqueue_*` and `controller_runtime_*` as controller-runtime names them, so that
+its dashboards work unchanged, and `controller_*` as our own documents do.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ def _controllers(controllers: list[ControllerNumbers]) -> Iterator[Metric]:
         ("controller_runtime_reconcile_errors", "Reconciles that failed", "errors"),
         ("controller_reconcile_errors", "Reconciles that failed", "errors"),
         ("controller_runtime_terminal_reconcile_errors", "Failures that are not retried", "terminal_errors"),
-        ("controller_runtime_reconcile_panics", "Exceptions that nobody meant to raise", "panics"),
+        ("controller_runtime_reconcile_panics", "Unexpected exceptions", "panics"),
         ("controller_runtime_reconcile_timeouts", "Reconciles that took too long", "timeouts"),
         ("controller_reconcile_given_up", "Keys given up after max_retries", "given_up"),
-        ("controller_own_echoes", "Own writes that came back and woke nobody", "echoes"),
+        ("controller_own_echoes", "Events of own writes that led to no reconcile", "echoes"),
     ):
         yield _counter(name, text, ["controller"], [([c.name], getattr(c, attribute)) for c in controllers])
     for name in ("controller_runtime_reconcile_time_seconds", "controller_reconcile_time_seconds"):
@@ -108,7 +108,7 @@ def _informers(informers: list[Informer]) -> Iterator[Metric]:
     ages = [(n, max(now - r.health.last_event for r in i.reflectors)) for n, i in pairs]
     yield _gauge("watch_last_event_age_seconds", "Since the last sign of life of a watch", by, ages)
     yield _counter("relist", "Lists made", by, [(n, sum(r.health.lists for r in i.reflectors)) for n, i in pairs])
-    yield _counter("watch_restarts", "Watches begun anew", ["resource", "reason"], [
+    yield _counter("watch_restarts", "Watches restarted", ["resource", "reason"], [
         ([*n, reason.value], sum(r.health.restarts[reason] for r in i.reflectors))
         for n, i in pairs for reason in i.reflectors[0].health.restarts
     ])  # fmt: skip

@@ -1,7 +1,9 @@
-"""Health endpoints: `/healthz`, `/readyz`, `/metrics`, and profiles for those who asked for them.
+"""Health endpoints: `/healthz`, `/readyz`, `/metrics`, and profiles where they are switched on.
 
-A check is a name and a function that returns what is wrong, or nothing. `?verbose` lists them, `/readyz/<name>` asks
-one, `?exclude=<name>` leaves one out: the manners of the Kubernetes components, which probes and people know.
+A check is a name and a function that returns what is wrong, or an empty text. `?verbose` lists them, `/readyz/<name>`
+runs one, `?exclude=<name>` leaves one out, as with the Kubernetes components.
+
+Upstream: apiserver's pkg/server/healthz.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from konverge.observe.metrics import Numbers
 from konverge.wire.message import Headers, Request, Response
 
 Check = Callable[[], str]
-"""Returns what is wrong; an empty text means that all is well."""
+"""Returns what is wrong; an empty text means that the check passed."""
 Page = Callable[[dict[str, list[str]]], Awaitable[bytes]]
 
 
@@ -28,7 +30,7 @@ class Health:
         self.live: dict[str, Check] = {"ping": lambda: ""}
         self.ready: dict[str, Check] = {}
         self.pages: dict[str, Page] = {}
-        """Further pages, such as profiles: none unless somebody adds them."""
+        """Further pages, such as profiles; none by default."""
         self._numbers = numbers
 
     async def handle(self, request: Request) -> Response:
@@ -50,7 +52,7 @@ class Health:
 
 
 def _metrics(numbers: Numbers) -> Response:
-    from konverge.observe import exposition  # prometheus_client is loaded when somebody scrapes
+    from konverge.observe import exposition  # prometheus_client is loaded at the first scrape
 
     return Response(200, Headers.of({"Content-Type": exposition.CONTENT_TYPE}), exposition.render(numbers))
 

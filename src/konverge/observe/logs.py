@@ -1,8 +1,9 @@
-"""Logs: text for people, JSON for machines; every line of a reconcile knows which one it belongs to.
+"""Logs: text for people, JSON for machines; every line of a reconcile says which one it belongs to.
 
-The fields travel in a context variable, so the author of a reconciler logs with the standard library and whatever is
-called from there is marked as well. The level can be set for good (configuration, `KONVERGE_LOG_LEVEL`) and changed at
-run time (`set_level`, or `/debug/log?level=debug` on the health server, where that is switched on).
+The fields are in a context variable, so the author of a reconciler logs with the standard library, and lines of
+whatever is called from there have the fields as well. The level can be set for good (configuration,
+`KONVERGE_LOG_LEVEL`) and changed at run time (`set_level`, or `/debug/log?level=debug` on the health server, where that
+is switched on).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ ROOT = "konverge"
 
 
 class Scope(NamedTuple):
-    """Which reconcile a line belongs to."""
+    """The reconcile that a line belongs to."""
 
     controller: str
     subject: object
@@ -40,8 +41,8 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S.%f")[:-3]
-        found: Scope | None = getattr(record, "scope", None)
-        where = f"{found.controller} {found.subject} [{found.reconcile_id}] " if found else ""
+        scope: Scope | None = getattr(record, "scope", None)
+        where = f"{scope.controller} {scope.subject} [{scope.reconcile_id}] " if scope else ""
         text = f"{when} {record.levelname:<7} {where}{record.getMessage()}"
         if record.exc_info:
             text += "\n" + self.formatException(record.exc_info)
@@ -58,12 +59,12 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "msg": record.getMessage(),
         }
-        found: Scope | None = getattr(record, "scope", None)
-        if found:
+        scope: Scope | None = getattr(record, "scope", None)
+        if scope:
             line |= {
-                "controller": found.controller,
-                "object": str(found.subject),
-                "reconcileID": str(found.reconcile_id),
+                "controller": scope.controller,
+                "object": str(scope.subject),
+                "reconcileID": str(scope.reconcile_id),
             }
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
@@ -90,5 +91,5 @@ def set_level(level: str, logger: str = ROOT) -> None:
     """
     number = logging.getLevelName(level.upper())
     if not isinstance(number, int):
-        raise ValueError(f"{level!r} is no log level: use debug, info, warning or error")
+        raise ValueError(f"{level!r} is not a log level: use debug, info, warning or error")
     logging.getLogger(logger).setLevel(number)

@@ -47,7 +47,7 @@ async def profile(query: Query) -> bytes:
 async def heap(query: Query) -> bytes:
     if not tracemalloc.is_tracing():
         tracemalloc.start()
-        return b"tracing of allocations begins now: ask again in a while\n"
+        return b"tracing of allocations has started: ask again in a while\n"
     statistics = tracemalloc.take_snapshot().statistics("lineno")[:TOP]
     return "".join(f"{statistic}\n" for statistic in statistics).encode()
 

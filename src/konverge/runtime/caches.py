@@ -1,7 +1,7 @@
-"""The caches of a manager: declared by controllers, shared by what they hold, started together.
+"""The caches of a manager: declared by controllers, shared by specification, started together.
 
-Bulk loads make millions of short-lived objects and no garbage cycles, so the cyclic collector is off while caches fill,
-and what they hold is frozen out of its sight afterwards: a later full collection does not look at it.
+Bulk loads create millions of short-lived objects and no reference cycles. So the cyclic garbage collector is off while
+caches fill, and what they hold is frozen afterwards: a later full collection does not visit it.
 """
 
 from __future__ import annotations
@@ -34,18 +34,19 @@ class SharedCaches:
     manager: str
     """The field manager: its part of owned objects' managedFields is kept."""
     limits: CacheSettings
-    """From the configuration, put under every specification."""
+    """From the configuration; part of every specification."""
     informers: dict[CacheSpec, Informer] = field(default_factory=dict)
     needed: set[CacheSpec] = field(default_factory=set)
-    """Those without which no controller starts; the others may find that the cluster does not have their resource."""
+    """Caches that must be filled before controllers start; the resources of the others may be missing in the
+    cluster."""
 
     def declare(self, controller: Controller[Any]) -> dict[Resource, Informer]:
-        """The informers that a controller reads and is told by."""
-        found: dict[Resource, Informer] = {}
+        """The informers that a controller reads and receives changes from."""
+        informers: dict[Resource, Informer] = {}
         for spec, kind in _specs(controller):
             whole = replace(
                 spec,
-                # Our entry in managedFields says what we own: without it nobody knows what an apply would change.
+                # Our entry in managedFields says what we own; without it an apply could not be skipped.
                 field_manager=self.manager,
                 max_objects=self.limits.max_objects,
                 list_timeout=self.limits.list_timeout,
@@ -56,13 +57,13 @@ class SharedCaches:
                 informer = self.informers[whole] = Informer(self.client.caller, whole)
             for name, function in _indexes(controller, kind).items():
                 informer.add_index(name, function)
-            found.setdefault(kind.resource, informer)
+            informers.setdefault(kind.resource, informer)
             if kind not in controller.optional:
                 self.needed.add(whole)
-        return found
+        return informers
 
     async def wait_synced(self, limit: float) -> None:
-        """Until every cache has its first state. Raises CacheNotSynced."""
+        """Wait until every cache has its first state. Raises CacheNotSynced."""
         try:
             async with asyncio.timeout(limit):
                 for informer in self.informers.values():
@@ -121,10 +122,11 @@ def _indexes(controller: Controller[Any], kind: type[Object]) -> dict[str, Index
 
 @contextmanager
 def bulk_load(freeze: Callable[[], bool]) -> Iterator[None]:
-    """No cyclic collection inside; what was made inside is frozen at the end, if `freeze` says so.
+    """No cyclic garbage collection inside; what was created inside is frozen at the end, if `freeze` says so.
 
-    Without a collection before: it would look at everything that has just been made, in vain. What is frozen is never
-    collected, so a process that runs many managers one after the other, as tests do, must not do this each time.
+    There is no collection before the freeze: it would visit everything that was just created, in vain. What is frozen
+    is never collected, so a process that runs many managers one after the other, as tests do, must not do this each
+    time.
     """
     enabled = gc.isenabled()
     gc.disable()

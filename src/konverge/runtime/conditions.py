@@ -1,4 +1,7 @@
-"""Conditions: the one place where lastTransitionTime moves, and only when the status did."""
+"""Conditions: the one place that sets lastTransitionTime, and only when the status changes.
+
+Upstream: meta.SetStatusCondition (k8s.io/apimachinery/pkg/api/meta/conditions.go).
+"""
 
 from __future__ import annotations
 
@@ -26,17 +29,17 @@ def set_condition(
 
     `lastTransitionTime` moves only with the status; reason and message may change without it.
     """
-    word = status if isinstance(status, str) else str(status)
+    value = status if isinstance(status, str) else str(status)
     present = find_condition(conditions, type)
     if present is None:
         now = format_time(clock.utc_now())
-        made = Condition(type=type, status=word, reason=reason, message=message, last_transition_time=now)
-        made.observed_generation = observed_generation
-        conditions.append(made)
+        condition = Condition(type=type, status=value, reason=reason, message=message, last_transition_time=now)
+        condition.observed_generation = observed_generation
+        conditions.append(condition)
         return True
     before = (present.status, present.reason, present.message, present.observed_generation)
-    if present.status != word:
-        present.status = word
+    if present.status != value:
+        present.status = value
         present.last_transition_time = format_time(clock.utc_now())
     present.reason, present.message = reason, message
     if observed_generation is not None:
@@ -53,5 +56,5 @@ def is_true(conditions: list[Condition], type: str) -> bool:
     >>> is_true([], "Ready")
     False
     """
-    found = find_condition(conditions, type)
-    return found is not None and found.status == "True"
+    condition = find_condition(conditions, type)
+    return condition is not None and condition.status == "True"

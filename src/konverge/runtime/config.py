@@ -8,8 +8,8 @@ The file is YAML or JSON with camelCase names:
     cache: {informerCacheSize: 10000, listTimeout: 60s, enableIncrementalSync: true}
 
 Every key has an environment variable (`KONVERGE_QUEUE_MAX_RETRIES`); the cache's go by the names that deployments use
-(`INFORMER_CACHE_SIZE`, `LIST_TIMEOUT`, `ENABLE_INCREMENTAL_SYNC`). What is unknown, of the wrong type or impossible is
-refused with the name of the key and where it came from.
+(`INFORMER_CACHE_SIZE`, `LIST_TIMEOUT`, `ENABLE_INCREMENTAL_SYNC`). A key that is unknown, of the
+wrong type or impossible is refused with its name and its source.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from konverge.runtime.declare import Settings
 
 
 class ConfigurationError(Exception):
-    """A key that cannot be used; the text names it and its source."""
+    """A key that cannot be used; the message names it and its source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +50,14 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """One setting: where it lives, what it is called in a file and in the environment, how it is read and judged."""
+    """One setting: its attribute, its names in a file and in the environment, how it is read and checked."""
 
     part: str
     attribute: str
     paths: tuple[str, ...]
     variable: str
     read: Callable[[Any], Any]
-    judge: Callable[[Any], str] = lambda value: ""
+    check: Callable[[Any], str] = lambda value: ""
 
 
 def _integer(value: Any) -> int:
@@ -89,11 +89,10 @@ def _seconds(value: Any) -> float:
 
 
 def _boolean(value: Any) -> bool:
-    words = {"true": True, "1": True, "false": False, "0": False}
-    found = words.get(str(value).lower())
-    if found is None:
+    boolean = {"true": True, "1": True, "false": False, "0": False}.get(str(value).lower())
+    if boolean is None:
         raise ValueError("must be true or false")
-    return found
+    return boolean
 
 
 def _at_least(least: float) -> Callable[[Any], str]:
@@ -155,13 +154,13 @@ def _from_file(path: Path) -> dict[tuple[str, str], Any]:
     if unknown:
         known = ", ".join(key.paths[0] for key in _KEYS)
         raise ConfigurationError(f"{path}: unknown key {unknown[0]}; known keys are {known}")
-    found: dict[tuple[str, str], Any] = {}
+    values: dict[tuple[str, str], Any] = {}
     for name, value in flat.items():
         key = by_path[name]
-        # Two names lead to `workers`; the plain one is the stronger.
-        if (key.part, key.attribute) not in found or name == key.paths[0]:
-            found[key.part, key.attribute] = _value(key, value, f"{path}: {name}")
-    return found
+        # `workers` has several names; the plain one wins.
+        if (key.part, key.attribute) not in values or name == key.paths[0]:
+            values[key.part, key.attribute] = _value(key, value, f"{path}: {name}")
+    return values
 
 
 def _read(path: Path) -> Any:
@@ -201,7 +200,7 @@ def _value(key: _Key, value: Any, where: str) -> Any:
         read = key.read(value)
     except ValueError as error:
         raise ConfigurationError(f"{where} {error}, not {value!r}") from None
-    problem = key.judge(read)
+    problem = key.check(read)
     if problem:
         raise ConfigurationError(f"{where} {problem}, not {value!r}")
     return read

@@ -1,4 +1,4 @@
-"""What a reconciler has in its hands: the object, the caches, and writes that happen only when something differs."""
+"""What a reconciler works with: the object, the caches, and writes that are sent only when something differs."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ class Context(Generic[T]):
 
     @property
     def deleting(self) -> bool:
-        """Deletion of the object has been asked for."""
+        """Deletion of the object has been requested."""
         return self.obj.metadata.deletion_timestamp is not None
 
     @property
     def caches(self) -> Caches:
-        """The declared caches of the controller, for those who want records rather than objects."""
+        """The declared caches of the controller, for reading records rather than objects."""
         return self._caches
 
     # -------------------------------------------------------------- reading
@@ -107,8 +107,8 @@ class Context(Generic[T]):
         if lister is not None:
             return lister.list(where or None, selector)
         self._warn_uncached(kind)
-        found = await self.client.list(kind, where, label_selector=selector or "")
-        return found.items
+        listed = await self.client.list(kind, where, label_selector=selector or "")
+        return listed.items
 
     async def owned(self, kind: type[K]) -> Sequence[K]:
         """The objects of a kind that this one controls."""
@@ -137,28 +137,27 @@ class Context(Generic[T]):
 
     # -------------------------------------------------------------- writing
 
-    async def apply(self, wish: K, *, own: bool = True, force: bool = True) -> bool:
-        """Make the wish true by server-side apply; no request when it is true already. True when it was written.
+    async def apply(self, desired: K, *, own: bool = True, force: bool = True) -> bool:
+        """Server-side apply; no request when the cached object already is as desired. True when it was written.
 
-        With `own` (the default) the object is controlled by the one being reconciled. Of the wish, exactly what is in
-        it is owned: a field left out next time is given up.
+        With `own` (the default) the object is controlled by the one being reconciled. Exactly the fields in `desired`
+        are owned: a field that is left out next time is given up.
 
             await ctx.apply(deployment_for(ctx.obj))
         """
-        kind = type(wish)
-        if kind.resource.namespaced and not wish.metadata.namespace:
-            wish.metadata.namespace = self.request.namespace
+        kind, meta = type(desired), desired.metadata
+        if kind.resource.namespaced and not meta.namespace:
+            meta.namespace = self.request.namespace
         if own:
-            set_controller_reference(self.obj, wish)
-        record = self._cached(kind, Key(wish.metadata.namespace, wish.metadata.name))
+            set_controller_reference(self.obj, desired)
+        record = self._cached(kind, Key(meta.namespace, meta.name))
         if record is not None:
-            why = first_difference(plain(wish), _decode(record.raw), self._manager)
-            if not why:
+            path = first_difference(plain(desired), _decode(record.raw), self._manager)
+            if not path:
                 return False
-            self.log.debug("%s %s differs at %s", kind.__name__, wish.metadata.name, why)
-        place = wish.metadata
+            self.log.debug("%s %s differs at %s", kind.__name__, meta.name, path)
         await self.client.send_patch(
-            kind, place.name, ApplyPatch(wish), place.namespace, field_manager=self._manager, force=force
+            kind, meta.name, ApplyPatch(desired), meta.namespace, field_manager=self._manager, force=force
         )
         return True
 
@@ -177,7 +176,7 @@ class Context(Generic[T]):
     async def save_status(self) -> bool:
         """Write what changed in `ctx.obj.status`, as a merge patch; no request when nothing did. True when written.
 
-        An object that has just gone needs no status any more: that is no failure.
+        An object that was just deleted needs no status any more: that is not a failure.
         """
         before = self._status_before()
         status: Any = getattr(self.obj, "status", None)
@@ -190,7 +189,7 @@ class Context(Generic[T]):
             await self._patch(MergePatch({"status": changed}), "status")
         except NotFound as error:
             if error.details.name != self.request.name:
-                raise  # not the object is missing, but the subresource
+                raise  # the subresource is missing, not the object
             return False
         return True
 
@@ -200,8 +199,8 @@ class Context(Generic[T]):
         kind = type(status)
         if kind not in _status_only:
             _status_only[kind] = msgspec.defstruct("StatusOnly", [("status", kind | None, None)])
-        found = decoder(_status_only[kind]).decode(self._record.raw).status
-        return kind() if found is None else found
+        status = decoder(_status_only[kind]).decode(self._record.raw).status
+        return kind() if status is None else status
 
     async def save_metadata(self) -> bool:
         """Write what changed in labels, annotations and finalizers, guarded by the version that was read."""
@@ -228,16 +227,16 @@ class Context(Generic[T]):
             subresource=subresource,
             field_manager=self._manager,
         )
-        # What was written is what the next difference is taken from.
+        # The next difference is computed from what was written now.
         self._record = msgspec.structs.replace(self._record, raw=written)
         self.obj.metadata.resource_version = self._record.meta.resource_version
-        # Not the generation: if it moved, somebody changed a spec that this reconcile has not seen.
+        # Not the generation: if it rose, a spec was changed that this reconcile has not seen.
 
     def _cached(self, kind: type[Any], key: Key) -> Record | None:
         lister = self._caches.lister(kind)
         return None if lister is None else lister.informer.get(key)
 
-    # -------------------------------------------------------------- telling
+    # -------------------------------------------------------------- events
 
     def event(self, reason: str, message: str, *, type: str = "Normal", about: Object | None = None) -> None:
         """Record an event about the object (or another one), as kubectl describe shows it."""

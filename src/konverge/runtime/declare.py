@@ -1,7 +1,7 @@
 """What the author of an operator declares: a `Controller` with what it watches and owns.
 
 From one declaration come the caches, the mapping of events to requests, the RBAC rules and the check of permissions at
-the start. Nothing here runs; the manager brings it to life.
+the start. Nothing here runs; the manager runs it.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ K = TypeVar("K", bound=Object)
 
 
 class Reconciler(Generic[T]):
-    """Makes the world as an object wishes it. Subclass it, or give a Controller any `async def f(ctx)`.
+    """Brings the cluster to the state that an object describes. Subclass it, or give a Controller any `async def
+    f(ctx)`.
 
         class WebAppReconciler(Reconciler[WebApp]):
             async def reconcile(self, ctx: Context[WebApp]) -> Result:
                 await ctx.apply(deployment_for(ctx.obj))
                 return Result(requeue_after=30)
 
-    A subclass that defines `cleanup` gets a finalizer: it is there before `reconcile` first runs, `cleanup` runs once
-    deletion is asked for, and only when it has succeeded does the object go.
+    A subclass that defines `cleanup` gets a finalizer: it is added before `reconcile` first runs, `cleanup` runs once
+    deletion is requested, and only when it has succeeded is the object removed.
     """
 
     async def reconcile(self, ctx: Context[T]) -> Result | None:
-        """Called whenever something may have changed. Reads the present; is told why, not what to do."""
+        """Called whenever something may have changed: read the present state and act on it; `ctx.reasons` says why."""
         raise TypeError(f"{type(self).__name__} does not define reconcile")
 
     async def cleanup(self, ctx: Context[T]) -> Result | None:
-        """Called when deletion was asked for. `Result(requeue_after=…)` means: not finished, ask again."""
+        """Called when deletion was requested. `Result(requeue_after=…)` means: not finished, call again."""
         return None
 
 
@@ -58,12 +59,12 @@ class Watch(Generic[K]):
     kind: type[K]
     requests: Callable[[K], Iterable[Request]] | None = None
     lookup: Callable[[K, Caches], Iterable[Request]] | None = None
-    """In place of `requests`, for a mapping that has to look at other cached objects."""
+    """In place of `requests`, for a mapping that reads other cached objects."""
     predicate: Predicate | None = None
     label_selector: str = ""
     field_selector: str = ""
     namespaces: tuple[str, ...] | None = None
-    """Where to look; None is where the controller looks."""
+    """The namespaces to watch; None means those of the controller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,31 +80,32 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How a controller works. Every default can be set in the configuration file and by the environment."""
+    """How a controller runs. Every default can be set in the configuration file and by the environment."""
 
     workers: int = 16
-    """Reconciles at a time. They wait for the network most of the time, so more than one costs nothing."""
+    """Concurrent reconciles. They wait for the network most of the time, so more than one costs nothing."""
     timeout: float = 60.0
     """Seconds for one reconcile; then it counts as failed."""
     resync_period: float = 36000.0
-    """Seconds after which everything is looked at again, ± 10 %. Watches do the work; this is against the
-    unforeseen.
+    """Seconds after which every object is reconciled again, ± 10 %, in case a change was missed. Upstream:
+    defaultSyncPeriod of controller-runtime's cache, with the same jitter.
     """
     max_retries: int = 15
     """Failures in a row after which a key is given up until its object changes; 0 means never."""
+    # The next four are those of upstream: DefaultTypedControllerRateLimiter (client-go's util/workqueue).
     base_delay: float = 0.005
     max_delay: float = 1000.0
     rate_limiter_qps: float = 10.0
     rate_limiter_burst: int = 100
     catch_up: float = 5.0
-    """Seconds that a worker waits for the cache to show the key's own writes; past that the key is put off, and the
-    watch has to prove that it is alive. No reconcile ever sees a cache without them.
+    """Seconds that a worker waits for the cache to show the key's own writes; past that the key is postponed, and the
+    watch is restarted. No reconcile ever sees a cache without them.
     """
 
 
 @dataclass(frozen=True)
 class Controller(Generic[T]):
-    """One controller: a kind, a reconciler, and what else it looks at.
+    """One controller: a kind, a reconciler, and the other kinds it watches, reads and writes.
 
     Controller(WebApp, WebAppReconciler(), owns=[Deployment, Service], workers=8)
     """
@@ -115,19 +117,20 @@ class Controller(Generic[T]):
     owns: Sequence[type[Object]] = ()
     watches: Sequence[Watch[Any]] = ()
     reads: Sequence[type[Object]] = ()
-    """Kinds that are read from a cache, but whose changes lead to nothing."""
+    """Kinds that are read from a cache, but whose changes start no reconcile."""
     writes: Sequence[type[Object]] = ()
-    """Kinds that it changes or deletes without having made them; declare them as watched or read as well."""
+    """Kinds that it changes or deletes without having created them; declare them as watched or read as well."""
     changes: Sequence[type[Object]] = ()
-    """Kinds that it patches and does nothing else to: its own, where it takes care of a finalizer itself."""
+    """Kinds that it only patches: its own, where it manages a finalizer itself."""
     deletes: Sequence[type[Object]] = ()
-    """Kinds that it deletes and does nothing else to."""
+    """Kinds that it only deletes."""
     calls: Sequence[tuple[Resource, str]] = ()
     """Subresources that it updates, with their names: (Resource, "pause")."""
     makes: Sequence[type[Object]] = ()
-    """Kinds that it writes without looking at them: such as a cluster may not have, which no cache could be of."""
+    """Kinds that it writes without a cache, such as kinds that a cluster may not have."""
     optional: Sequence[type[Object]] = ()
-    """Of the kinds above, those that a cluster may not have: nobody waits for them. Ask `ctx.serves` before reading."""
+    """Of the kinds above, those that a cluster may not have: the start does not wait for them. Ask `ctx.serves`
+    first."""
     sources: Sequence[Source] = ()
     predicate: Predicate | None = None
     """Which changes of the kind itself matter."""
@@ -137,11 +140,11 @@ class Controller(Generic[T]):
     indexes: dict[type[Object], dict[str, IndexFunction]] = field(default_factory=dict)
     workers: int | None = None
     settings: Settings | None = None
-    """How it works; None takes what the manager's configuration says."""
+    """Its settings; None takes those of the manager's configuration."""
     component: str = ""
-    """Who its events come from, as `kubectl describe` shows it; the manager by default."""
+    """The source of its events, as `kubectl describe` shows it; the manager by default."""
     metrics: Callable[[], Iterable[Any]] | None = None
-    """Numbers of its own, as prometheus_client's metric families; asked for when somebody scrapes."""
+    """Numbers of its own, as prometheus_client's metric families; called at every scrape."""
     depends_on: Sequence[str] = ()
     """Controllers of this process by name, or `tcp://host:port`, `http://…`: they must be ready before this starts."""
 

@@ -1,6 +1,6 @@
-"""Waiting for others: controllers of this process by name, anything else by an address.
+"""Dependencies of a controller: other controllers of this process by name, anything else by an address.
 
-While a controller waits, readiness says for whom.
+While a controller waits, readiness names what it waits for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from konverge.wire.errors import WireError
 from konverge.wire.message import Request
 
 RETRY = 1.0
+"""Seconds between two attempts, up to 20 % more."""
 ATTEMPT = 5.0
+"""Seconds for one attempt."""
 
 
 class DependencyError(ValueError):
@@ -23,7 +25,7 @@ class DependencyError(ValueError):
 
 
 def check_names(name: str, depends_on: list[str], known: set[str]) -> None:
-    """Refuse what could never be satisfied, before anything starts."""
+    """Refuse dependencies that can never be satisfied, before anything starts."""
     for dependency in depends_on:
         if "://" in dependency:
             scheme = urlsplit(dependency).scheme
@@ -32,11 +34,11 @@ def check_names(name: str, depends_on: list[str], known: set[str]) -> None:
         elif dependency == name:
             raise DependencyError(f"{name} depends on itself")
         elif dependency not in known:
-            raise DependencyError(f"{name} depends on {dependency}, which is no controller of this manager")
+            raise DependencyError(f"{name} depends on {dependency}, which is not a controller of this manager")
 
 
 async def wait_for(dependency: str, controller_ready: Callable[[str], bool]) -> None:
-    """Until a dependency is ready."""
+    """Wait until a dependency is ready."""
     while not await _is_ready(dependency, controller_ready):  # noqa: ASYNC110 - the other side cannot set an event
         await asyncio.sleep(RETRY * clock.rng().uniform(1.0, 1.2))
 

@@ -1,6 +1,7 @@
 """Leader election as arithmetic: who holds the Lease, until when, and what may be written next.
 
-The rules are client-go's, so that electors of both kinds share one Lease safely:
+The rules are client-go's (tools/leaderelection/leaderelection.go), so that electors of both kinds share one Lease
+safely:
 
 - *Others* may take the Lease when its record has not changed for the record's own duration, measured on **their** clock
   from the moment **they** saw it. No clock is compared with another machine's.
@@ -19,7 +20,7 @@ import msgspec
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """client-go's defaults."""
+    """The defaults of upstream (component-base/config: RecommendedDefaultLeaderElectionConfiguration)."""
 
     lease_duration: float = 15.0
     renew_deadline: float = 10.0
@@ -71,17 +72,17 @@ class Election(msgspec.Struct):
     observed_at: float = 0.0
     """When the record last changed, as far as we have seen."""
     renewed_at: float | None = None
-    """When our last successful write was begun; None when we do not lead."""
+    """When our last successful write started; None when we do not lead."""
 
     def observe(self, record: LeaseRecord, now: float) -> None:
-        """What the Lease says. The clock starts anew only when it says something else than before."""
+        """Take in what the Lease says. Its time starts again only when the record differs from the last one."""
         if record != self.observed:
             self.observed, self.observed_at = record, now
         if record.holder != self.identity:
             self.renewed_at = None
 
     def may_take(self, now: float) -> bool:
-        """Whether a write that makes us the holder is in order."""
+        """Whether we may write ourselves as the holder. Upstream: isLeaseValid, tryAcquireOrRenew."""
         record = self.observed
         if record is None or not record.holder or record.holder == self.identity:
             return True
@@ -100,12 +101,12 @@ class Election(msgspec.Struct):
         )
 
     def written(self, record: LeaseRecord, begun: float, now: float) -> None:
-        """Our write, begun then, has succeeded."""
+        """Our write, which started at `begun`, has succeeded."""
         self.observed, self.observed_at = record, now
         self.renewed_at = begun
 
     def released_record(self, wall: str) -> LeaseRecord | None:
-        """What to write to give the Lease back at once, or None when it is not ours."""
+        """What to write to release the Lease at once, or None when we do not hold it. Upstream: tryRelease."""
         record = self.observed
         if record is None or record.holder != self.identity:
             return None

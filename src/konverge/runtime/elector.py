@@ -1,8 +1,10 @@
 """The elector: keeps a Lease, and says at every moment whether this process may act.
 
-`Fenced` is the other half of "at most one leader acts": it stands before the client of the controllers and asks the
-election before every write. A process that was suspended wakes up with its reconciles where they were; the first write
-of any of them finds the time over and fails, before the elector itself has had a chance to run.
+`Fenced` is the other half of "at most one leader acts": it wraps the client of the controllers and asks the election
+before every write. A process that was suspended wakes up in the middle of its reconciles; the first write of any of
+them finds that the time is over and fails, before the elector itself has had a chance to run.
+
+Upstream: LeaderElector (client-go's tools/leaderelection/leaderelection.go); the fence is ours.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from konverge.wire.message import Response, Stream
 
 LEASES = Resource("coordination.k8s.io", "v1", "Lease", "leases")
 JITTER = 1.2
+"""The upper bound of a random factor on the retry period. Upstream: JitterFactor."""
 
 _log = logging.getLogger("konverge.election")
 
@@ -38,7 +41,7 @@ class LeaderElector:
     """A candidate for one Lease.
 
     async with elector.leading() as lost:
-        ...                # we lead; `lost` is set the moment we do not
+        ...                # we lead; `lost` is set the moment we no longer do
     """
 
     def __init__(
@@ -65,14 +68,14 @@ class LeaderElector:
 
     @asynccontextmanager
     async def leading(self) -> AsyncIterator[asyncio.Event]:
-        """Wait until we lead; inside, the Lease is renewed; at the end it is given back."""
+        """Wait until we lead; inside the block the Lease is renewed, at its end released."""
         await self.acquire()
         async with self.holding() as lost:
             yield lost
 
     @asynccontextmanager
     async def holding(self) -> AsyncIterator[asyncio.Event]:
-        """For whoever has acquired the Lease: it is renewed inside, and given back at the end."""
+        """For a holder of the Lease: inside the block it is renewed, at its end released."""
         lost = asyncio.Event()
         renewing = asyncio.create_task(self._renew(lost), name=f"renew lease {self.namespace}/{self.name}")
         try:
@@ -107,26 +110,26 @@ class LeaderElector:
     async def _pause(self) -> None:
         await asyncio.sleep(self.election.timing.retry_period * clock.rng().uniform(1.0, JITTER))
 
-    # -------------------------------------------------------------- one try
+    # -------------------------------------------------------------- one attempt
 
     async def _try(self) -> bool:
-        """Take or renew the Lease if that is in order. Failures are only another reason to try again."""
+        """Take or renew the Lease if that is allowed; a failure means another attempt. Upstream: tryAcquireOrRenew."""
         try:
             if self._lease is None or not self.is_leader:
-                await self._look()
+                await self._observe()
             if not self.election.may_take(clock.elapsed()):
                 self._report()
                 return False
             await self._write(self.election.next_record(_wall()))
         except (Conflict, AlreadyExists, NotFound):
-            self._lease = None  # somebody was faster; look again
+            self._lease = None  # another candidate was faster; read it again
             return False
         except ClientError as error:
             _log.warning("cannot reach the lease %s/%s: %s", self.namespace, self.name, error)
             return False
         return self.is_leader
 
-    async def _look(self) -> None:
+    async def _observe(self) -> None:
         try:
             self._lease = await self._client.get(LEASES, self.name, self.namespace, timeout=self._limit())
         except NotFound:
@@ -146,7 +149,7 @@ class LeaderElector:
             body = {"apiVersion": LEASES.api_version, "kind": "Lease", "metadata": metadata, "spec": record.spec()}
             self._lease = await self._client.create(body, self.namespace, resource=LEASES, timeout=self._limit())
         else:
-            # The whole Lease as read, with its resourceVersion: others' fields stay, and a race is a Conflict.
+            # The whole Lease as it was read, with its resourceVersion: other fields stay, and a race is a Conflict.
             body = {**self._lease, "spec": {**(self._lease.get("spec") or {}), **record.spec()}}
             self._lease = await self._client.update(body, self.namespace, resource=LEASES, timeout=self._limit())
 
@@ -154,12 +157,13 @@ class LeaderElector:
         record = self.election.released_record(_wall())
         if record is None or self._lease is None or not self.is_leader:
             return
-        # Stop leading before the write: from the moment it takes effect another may lead, however late we hear of it.
+        # Stop leading before the write: from the moment it takes effect another may lead, however late its answer
+        # comes.
         self.election.released()
         try:
             await self._put(record)
         except ClientError as error:
-            _log.info("the lease %s/%s was not given back: %s", self.namespace, self.name, error)
+            _log.info("the lease %s/%s was not released: %s", self.namespace, self.name, error)
         self._lease = None
 
     def _limit(self) -> float:
@@ -180,7 +184,7 @@ class Fenced(Client):
 
 
 class FencedCalls:
-    """Asks before every write whether we still lead."""
+    """A `Caller` that asks before every write whether we still lead."""
 
     def __init__(self, inner: Caller, elector: LeaderElector) -> None:
         self._inner = inner

@@ -1,8 +1,10 @@
-"""A controller at work: events → queue → workers → reconcile → what follows.
+"""A running controller: events → queue → workers → reconcile → retry policy.
 
-The whole retry policy is `_follow`: one readable switch. A reconcile that raises, hangs or is cancelled costs its own
-key one attempt and nothing else; this is the one place where exceptions are caught broadly, and each is counted and
-logged.
+The whole retry policy is `_schedule_next`: one readable switch. A reconcile that raises, hangs or is cancelled costs
+its own key one attempt and nothing else; this is the one place where exceptions are caught broadly, and each is counted
+and logged.
+
+Upstream: controller-runtime's pkg/internal/controller/controller.go.
 """
 
 from __future__ import annotations
@@ -47,19 +49,22 @@ T = TypeVar("T", bound=Object)
 K = TypeVar("K", bound=Object)
 
 LOW = -100
-"""The priority of what nobody changed: first lists and resyncs. controller-runtime's number."""
+"""The priority of objects that did not change: first lists and resyncs. Upstream: handler.LowPriority."""
 
-AT_A_STRETCH = 8
-"""Keys that a worker takes before it lets others run: a reconcile with nothing to do waits for nothing by itself, and
-twenty thousand of them would hold the loop for a second."""
+KEYS_PER_TURN = 8
+"""Keys that a worker takes before it lets other tasks run.
 
-PUT_OFF = 1.0
+A reconcile with nothing to do never awaits anything by itself; twenty thousand of them in a row were measured to hold
+the loop for a second.
+"""
+
+POSTPONE_DELAY = 1.0
 """Seconds after which a key comes again whose own writes the cache had not shown."""
 
 _log = logging.getLogger("konverge.controller")
 
-# What passes by itself: the server or the network was not ready. Logged in a line, without a traceback.
-_PASSING = (TransientError, ConnectionFailed, TooManyRequests, Unavailable, ServerTimeout)
+# The server or the network was not ready. Logged in one line, without a traceback.
+_TRANSIENT = (TransientError, ConnectionFailed, TooManyRequests, Unavailable, ServerTimeout)
 
 
 class Engine(Generic[T]):
@@ -90,8 +95,8 @@ class Engine(Generic[T]):
         self._loop = asyncio.get_running_loop()
         self._watchdog = Watchdog(settings.timeout)
         self._count = 0
-        self._late: dict[Request, tuple[Reason, ...]] = {}
-        """The reasons of keys that were put off."""
+        self._postponed: dict[Request, tuple[Reason, ...]] = {}
+        """Key -> its reasons, for keys that were postponed."""
         self._attach()
 
     # -------------------------------------------------------------- events in
@@ -100,55 +105,55 @@ class Engine(Generic[T]):
         kind, resource = self.controller.kind, self.controller.kind.resource
         self._listen(self._primary, kind, self._primary_changed)
         for owned in self.controller.owns:
-            self._listen(self._informers[owned.resource], owned, OwnedMapper(resource, owned.__name__, self.want))
+            self._listen(self._informers[owned.resource], owned, OwnedMapper(resource, owned.__name__, self.enqueue))
         for watch in self.controller.watches:
-            self._listen(self._informers[watch.kind.resource], watch.kind, WatchMapper(watch, self, self.want))
+            self._listen(self._informers[watch.kind.resource], watch.kind, WatchMapper(watch, self, self.enqueue))
 
     def _listen(
         self, informer: Informer, kind: type[Object], deliver: Callable[[Change, Request | None], None]
     ) -> None:
-        informer.add_handler(self._writes.router(kind.resource, deliver), self._has_plenty)
+        informer.add_handler(self._writes.router(kind.resource, deliver), self._is_busy)
 
     def _primary_changed(self, change: Change, writer: Request | None) -> None:
         predicate = self.controller.predicate
         if predicate is None or predicate(change):
-            self.want(change.key, self.controller.kind.__name__, change, writer)
+            self.enqueue(change.key, self.controller.kind.__name__, change, writer)
 
-    def _has_plenty(self) -> bool:
-        """Every worker is busy, and as many keys wait as there are workers."""
+    def _is_busy(self) -> bool:
+        """Every worker has a key, and more keys wait than there are workers."""
         return len(self.queue) > self.numbers.workers
 
-    def want(self, request: Request, kind: str, change: Change, writer: Request | None) -> None:
-        """Queue a request for a change of an object, unless it is the echo of its own write."""
+    def enqueue(self, request: Request, kind: str, change: Change, writer: Request | None) -> None:
+        """Queue a request because an object changed, unless the change is the request's own write."""
         if writer == request:
             self.numbers.echoes += 1
             return
-        self.queue.forget(request)  # something changed: earlier failures say nothing about the new state
+        self.queue.forget(request)  # the object changed: earlier failures say nothing about its new state
         self.queue.add(request, priority=LOW if change.initial else 0, reason=Changed(kind, change))
 
     # -------------------------------------------------------------- life
 
     async def run(self) -> None:
-        """Workers, sources and the resync, until the queue is shut down and empty."""
+        """Workers, sources and the resync, until the queue is shut down and empty. Upstream: Controller.Start."""
         async with asyncio.TaskGroup() as group:
             name = self.controller.name
             helpers = [group.create_task(self._resync(), name=f"{name} resync")]
             helpers += [group.create_task(self._listen_to(s), name=f"{name} {s.name}") for s in self.controller.sources]
             try:
-                await self._employ()
+                await self._spawn_workers()
             finally:
-                self._watchdog.rest()
+                self._watchdog.stop()
             for helper in helpers:
                 helper.cancel()
 
-    async def _employ(self) -> None:
-        """Workers as they are needed: most controllers never have more than one key at a time."""
-        async with asyncio.TaskGroup() as crew:
+    async def _spawn_workers(self) -> None:
+        """A worker when one is needed, up to the limit: most controllers never have more than one key at a time."""
+        async with asyncio.TaskGroup() as workers:
             for number in range(self.numbers.workers):
-                if not await self.queue.short_handed():
+                if not await self.queue.needs_worker():
                     break
-                crew.create_task(self._work(), name=f"{self.controller.name} worker {number}")
-                await asyncio.sleep(0)  # it takes its key, or there would be another for the same one
+                workers.create_task(self._work(), name=f"{self.controller.name} worker {number}")
+                await asyncio.sleep(0)  # the worker takes its key now, or another would be spawned for the same key
 
     async def _resync(self) -> None:
         while True:
@@ -160,6 +165,7 @@ class Engine(Generic[T]):
         async for request in source.requests():
             self.queue.add(request, reason=External(source.name, request))
 
+    # upstream: processNextWorkItem
     async def _work(self) -> None:
         queue, task = self.queue, asyncio.current_task()
         for count in itertools.count(1):
@@ -171,13 +177,13 @@ class Engine(Generic[T]):
                 await self._process(item, task)
             finally:
                 queue.done(item.key)
-            if count % AT_A_STRETCH == 0:
+            if count % KEYS_PER_TURN == 0:
                 await asyncio.sleep(0)
 
     # -------------------------------------------------------------- one reconcile
 
     async def step(self) -> Item[Request] | None:
-        """Work on the next key in the caller's own task, also while the queue is paused; None when none waits."""
+        """Reconcile the next key in the caller's own task, even while the queue is paused; None when no key waits."""
         item = self.queue.take()
         if item is not None:
             try:
@@ -189,7 +195,7 @@ class Engine(Generic[T]):
     async def _process(self, item: Item[Request], task: asyncio.Task[Any] | None) -> None:
         key, numbers, watchdog = item.key, self.numbers, self._watchdog
         if self._writes.has_written(key) and not await self._caught_up(key):
-            self._put_off(item)
+            self._postpone(item)
             return
         began = numbers.running[key] = self._loop.time()
         numbers.event_to_reconcile.observe(item.waited)
@@ -199,10 +205,10 @@ class Engine(Generic[T]):
         try:
             result = await self._attempt(item)
         except asyncio.CancelledError as cancelled:
-            if watchdog.barked(task):
+            if watchdog.expired(task):
                 numbers.timeouts += 1
                 error = TransientError(f"not finished within {self.settings.timeout:g} s")
-            elif task is not None and task.cancelling() > 0:  # the worker itself is being ended
+            elif task is not None and task.cancelling() > 0:  # the worker itself is being cancelled
                 raise
             else:
                 error = cancelled
@@ -212,19 +218,19 @@ class Engine(Generic[T]):
             watchdog.end(task)
             del numbers.running[key]
             numbers.time.observe(self._loop.time() - began)
-        self._follow(item, result or DONE, error)
+        self._schedule_next(item, result or DONE, error)
 
     async def _attempt(self, item: Item[Request]) -> Result | None:
         record = self._primary.get(item.key)
         if record is None:
-            self._late.pop(item.key, None)
-            return None  # gone: nothing to do, and no error
+            self._postponed.pop(item.key, None)
+            return None  # the object is gone: nothing to do, and no error
         attribute_to(self._writes, item.key)
         self._count += 1
         logs.scope.set(logs.Scope(self.controller.name, item.key, self._count))
         reasons: tuple[Reason, ...] = item.reasons  # type: ignore[assignment]
-        if self._late:
-            reasons = (*self._late.pop(item.key, ()), *reasons)
+        if self._postponed:
+            reasons = (*self._postponed.pop(item.key, ()), *reasons)
         context = Context(
             item.key,
             self.controller.kind,
@@ -244,28 +250,29 @@ class Engine(Generic[T]):
                 await self._writes.caught_up(request)
         except TimeoutError:
             _log.warning(
-                "%s %s: the cache has not shown our last write within %g s; its watch is begun anew",
+                "%s %s: the cache has not shown our last write within %g s; its watch is restarted",
                 self.controller.name, request, self.settings.catch_up,
             )  # fmt: skip
-            self._writes.doubt(request)
+            self._writes.restart_watches(request)
             return False
         except ClientError as error:
             _log.warning(
-                "%s %s: whether our last write took effect is not known: %s", self.controller.name, request, error
+                "%s %s: it is not known whether our last write took effect: %s", self.controller.name, request, error
             )
             return False
         return True
 
-    def _put_off(self, item: Item[Request]) -> None:
-        """A worker is not to be held by a cache that is behind, and nobody acts on one: the key comes again."""
+    def _postpone(self, item: Item[Request]) -> None:
+        """A cache that is behind must neither block a worker nor be acted on: the key comes again later."""
         reasons: tuple[Reason, ...] = item.reasons  # type: ignore[assignment]
-        self._late[item.key] = (*self._late.get(item.key, ()), *reasons)[:MAX_REASONS]
-        self.queue.add_after(item.key, PUT_OFF, priority=item.priority)
+        self._postponed[item.key] = (*self._postponed.get(item.key, ()), *reasons)[:MAX_REASONS]
+        self.queue.add_after(item.key, POSTPONE_DELAY, priority=item.priority)
 
-    # -------------------------------------------------------------- what follows
+    # -------------------------------------------------------------- retry policy
 
-    def _follow(self, item: Item[Request], result: Result, error: BaseException | None) -> None:
-        """The retry policy."""
+    # upstream: reconcileHandler
+    def _schedule_next(self, item: Item[Request], result: Result, error: BaseException | None) -> None:
+        """The retry policy: whether and when the key comes again."""
         numbers, key = self.numbers, item.key
         priority = item.priority if result.priority is None else result.priority
         if error is not None:
@@ -291,28 +298,28 @@ class Engine(Generic[T]):
             self.numbers.terminal_errors += 1
             self.queue.forget(key)
             _log.error("%s: %s (not retried until the object changes)", where, error)
-            self._tell(key, "ReconcileFailed", str(error))
+            self._warn(key, "ReconcileFailed", str(error))
         elif 0 < self.settings.max_retries < attempt:
             self.numbers.given_up += 1
             self.queue.forget(key)
             _log.error("%s: given up after %d attempts: %s", where, attempt, error)
-            self._tell(key, "ReconcileGivenUp", f"given up after {attempt} attempts: {error}")
+            self._warn(key, "ReconcileGivenUp", f"given up after {attempt} attempts: {error}")
         else:
             self._log_failure(where, attempt, error)
             self.queue.add_rate_limited(key, priority=item.priority, reason=Retry(attempt, str(error)))
 
     def _log_failure(self, where: str, attempt: int, error: BaseException) -> None:
         if isinstance(error, Conflict):
-            _log.info("%s: somebody else wrote at the same time; reading again (attempt %d)", where, attempt)
+            _log.info("%s: another client wrote at the same time; reading again (attempt %d)", where, attempt)
         elif isinstance(error, Forbidden) and error.namespace_terminating:
             _log.debug("%s: its namespace is being deleted (attempt %d)", where, attempt)
-        elif isinstance(error, (*_PASSING, ClientError)):
+        elif isinstance(error, (*_TRANSIENT, ClientError)):
             _log.warning("%s: %s (attempt %d)", where, error, attempt)
         else:
             self.numbers.panics += 1
             _log.error("%s: attempt %d failed", where, attempt, exc_info=error)
 
-    def _tell(self, key: Key, reason: str, message: str) -> None:
+    def _warn(self, key: Key, reason: str, message: str) -> None:
         record = self._primary.get(key)
         if record is not None:
             about = decoder(self.controller.kind).decode(record.raw)
@@ -322,13 +329,13 @@ class Engine(Generic[T]):
 
     def lister(self, kind: type[K]) -> Lister[K] | None:
         """The lister of a declared kind, or None."""
-        found = self._listers.get(kind)
-        if found is None:
+        lister = self._listers.get(kind)
+        if lister is None:
             informer = self._informers.get(kind.resource)
             if informer is None:
                 return None
-            found = self._listers[kind] = Lister(informer, decoder(kind).decode)
-        return found
+            lister = self._listers[kind] = Lister(informer, decoder(kind).decode)
+        return lister
 
 
 def _limiter(settings: Settings) -> RateLimiter:

@@ -1,4 +1,4 @@
-"""Finalizers: there before anything external is made, gone only when the clean-up has succeeded.
+"""Finalizers: added before anything external is created, removed only when the clean-up has succeeded.
 
 The name is written with the version that was read, so that two writers of the list never lose each other's entries.
 """
@@ -19,7 +19,7 @@ T = TypeVar("T", bound=Object)
 
 
 def with_finalizer(reconciler: Reconciler[T], name: str) -> Callable[[Context[T]], Awaitable[Result | None]]:
-    """The reconciler's two functions as one: `cleanup` for what is to go, `reconcile` for all else."""
+    """The reconciler's two functions as one: `cleanup` for objects being deleted, `reconcile` for all others."""
 
     async def reconcile(ctx: Context[T]) -> Result | None:
         if ctx.deleting:
@@ -32,7 +32,7 @@ def with_finalizer(reconciler: Reconciler[T], name: str) -> Callable[[Context[T]
 
 async def _clean_up(reconciler: Reconciler[T], ctx: Context[T], name: str) -> Result | None:
     if name not in ctx.obj.metadata.finalizers:
-        return None  # ours is done; others have theirs
+        return None  # our clean-up is done; other finalizers hold the object
     result = await reconciler.cleanup(ctx) or DONE
     if result.requeue or result.requeue_after:
         return result

@@ -1,7 +1,9 @@
 """Predicates: which changes are worth a reconcile. Plain functions of a `Change`, combined by `all_of`, `any_of`,
 `not_`.
 
-They are asked at every event, so they look at metadata only, and decode it only when they have to.
+They are called for every event, so they look at metadata only, and decode it only when they have to.
+
+Upstream: controller-runtime's pkg/predicate.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ Predicate = Callable[[Change], bool]
 
 
 def generation_changed(change: Change) -> bool:
-    """The wish changed, or deletion was asked for; status and metadata alone do not count."""
+    """The spec changed, or deletion was requested; changes of status and metadata alone do not count."""
     old, new = change.old, change.new
     return old is None or new is None or old.generation != new.generation or old.uid != new.uid
 
@@ -46,12 +48,12 @@ def deleted(change: Change) -> bool:
 
 
 def all_of(*predicates: Predicate) -> Predicate:
-    """A change counts when it does for each of these."""
+    """A change counts when it counts for each of these predicates."""
     return lambda change: all(predicate(change) for predicate in predicates)
 
 
 def any_of(*predicates: Predicate) -> Predicate:
-    """A change counts when it does for one of these.
+    """A change counts when it counts for one of these predicates.
 
     >>> any_of(generation_changed, labels_changed)  # doctest: +ELLIPSIS
     <function any_of...>
@@ -60,5 +62,5 @@ def any_of(*predicates: Predicate) -> Predicate:
 
 
 def not_(predicate: Predicate) -> Predicate:
-    """A change counts when it does not for this one."""
+    """A change counts when it does not count for this predicate."""
     return lambda change: not predicate(change)

@@ -22,7 +22,7 @@ _log = logging.getLogger("konverge.manager")
 
 
 def run_program(manager: Manager) -> None:
-    """Run until a signal. The first asks for an orderly end, the second ends at once."""
+    """Run until a signal. The first asks for an orderly shutdown, the second ends the process at once."""
     with asyncio.Runner(loop_factory=fast_loop) as runner:
         try:
             runner.run(serve_until_signal(manager))
@@ -37,7 +37,7 @@ def run_program(manager: Manager) -> None:
 
 
 async def serve_until_signal(manager: Manager) -> None:
-    """The life of a manager in a program that has a loop already: the first signal asks for an orderly end."""
+    """Serve in a program that has an event loop already: the first signal asks for an orderly shutdown."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     main = asyncio.current_task()
@@ -47,12 +47,12 @@ async def serve_until_signal(manager: Manager) -> None:
             _log.warning("%s again: ending at once", name)
             main.cancel()
         else:
-            _log.info("%s: finishing what is queued", name)
+            _log.info("%s: finishing the queued keys", name)
             stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal, number.name)
-    manager.alone = True
+    manager.dedicated = True
     await manager.serve(stop)
 
 

@@ -1,8 +1,8 @@
 """Permissions, from the same declarations as everything else: the rules to grant, and the check that they were granted.
 
-What a controller declares says what it must be allowed: watch what it watches, write what it owns, patch the status of
-its kind. `rules_for` gives that as RBAC rules, with nothing to spare; `missing_permissions` asks the API server at the
-start, so that a forgotten rule is one clear line and not a cache that never syncs.
+The declaration of a controller says what it must be allowed: watch what it watches, write what it owns, patch the
+status of its kind. `rules_for` gives that as RBAC rules and grants nothing more; `missing_permissions` asks the API
+server at the start, so that a forgotten rule is one clear line and not a cache that never syncs.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from konverge.runtime.declare import Controller
 READ = ("get", "list", "watch")
 WRITE = ("create", "delete", "patch")
 
-PATIENCE = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Seconds before the next try, when the API server is away at the start."""
+RETRY_DELAYS = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds before the next try, when the API server cannot be reached at the start."""
 
 _REVIEWS = Resource("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
 
@@ -59,8 +59,8 @@ def _of_controller(controller: Controller[Any]) -> set[Permission]:
     if controller.finalizer:
         needed |= set(_on(kind, ("patch",), controller.namespaces))
     if controller.finalizer or controller.owns:
-        # Children hold up their owner's deletion (blockOwnerDeletion), which clusters with the admission plugin
-        # OwnerReferencesPermissionEnforcement let only those ask for who may change its finalizers.
+        # Children block the deletion of their owner (blockOwnerDeletion). Clusters with the admission plugin
+        # OwnerReferencesPermissionEnforcement allow that only to clients that may update the owner's finalizers.
         needed |= set(_on(kind, ("update",), controller.namespaces, "/finalizers"))
     for owned in controller.owns:
         needed |= set(_on(owned.resource, READ + WRITE, controller.namespaces))
@@ -103,22 +103,24 @@ def rules_for(needed: Iterable[Permission]) -> list[dict[str, Any]]:
     """
     verbs: dict[tuple[str, str], list[str]] = {}
     for permission in sorted(needed):
-        found = verbs.setdefault((permission.group, permission.resource), [])
-        if permission.verb not in found:
-            found.append(permission.verb)
-    together: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        granted = verbs.setdefault((permission.group, permission.resource), [])
+        if permission.verb not in granted:
+            granted.append(permission.verb)
+    resources_by_verbs: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (group, resource), granted in verbs.items():
-        together.setdefault((group, tuple(granted)), []).append(resource)
+        resources_by_verbs.setdefault((group, tuple(granted)), []).append(resource)
     return [
-        {"apiGroups": [group], "resources": resources, "verbs": list(granted)}
-        for (group, granted), resources in together.items()
+        {"apiGroups": [group], "resources": resources, "verbs": list(allowed)}
+        for (group, allowed), resources in resources_by_verbs.items()
     ]
 
 
 async def missing_permissions(client: Client, needed: Iterable[Permission]) -> list[Permission]:
-    """Those that the API server would refuse us."""
+    """The permissions that the API server says we do not have."""
     wanted = list(needed)
-    gate = asyncio.Semaphore(4)  # each at the same time needs a connection, and a handshake costs more than an answer
+    limit = asyncio.Semaphore(
+        4
+    )  # each concurrent request needs a connection, whose handshake costs more than an answer
 
     async def allowed(permission: Permission) -> bool:
         resource, _, subresource = permission.resource.partition("/")
@@ -134,23 +136,23 @@ async def missing_permissions(client: Client, needed: Iterable[Permission]) -> l
             "kind": _REVIEWS.kind,
             "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
         }
-        async with gate:
-            return await _ask(client, review)
+        async with limit:
+            return await _is_allowed(client, review)
 
     answers = await asyncio.gather(*(allowed(permission) for permission in wanted))
     return [permission for permission, yes in zip(wanted, answers, strict=True) if not yes]
 
 
-async def _ask(client: Client, review: dict[str, Any]) -> bool:
-    """Asking twice does no harm, so an answer that was lost is asked for again."""
-    for patience in PATIENCE:
+async def _is_allowed(client: Client, review: dict[str, Any]) -> bool:
+    """A review changes nothing, so it is repeated when its answer was lost."""
+    for delay in RETRY_DELAYS:
         try:
-            return await _asked(client, review)
+            return await _review(client, review)
         except (ConnectionFailed, ConnectionLost, TooManyRequests, Unavailable, InternalError):
-            await asyncio.sleep(patience)
-    return await _asked(client, review)
+            await asyncio.sleep(delay)
+    return await _review(client, review)
 
 
-async def _asked(client: Client, review: dict[str, Any]) -> bool:
+async def _review(client: Client, review: dict[str, Any]) -> bool:
     answer = await client.create(review, resource=_REVIEWS)
     return bool(answer["status"]["allowed"])

@@ -1,5 +1,5 @@
-"""Why a reconcile runs. A queue that dedups forgets this, and then nobody can say what an operator is busy with
-(controller-runtime#1997, operator-sdk#3945). Here every key carries the reasons that were merged into it.
+"""Why a reconcile runs. A queue that removes duplicates forgets this, and then users cannot find out what an operator
+is busy with (controller-runtime#1997, operator-sdk#3945). Here every key carries the reasons that were merged into it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Changed(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def fields(self) -> list[str]:
-        """The fields that differ, as paths. Worked out only when somebody asks."""
+        """The fields that differ, as paths. Computed only when asked for."""
         old, new = self.change.old, self.change.new
         if old is None or new is None:
             return []
@@ -62,14 +62,14 @@ class Timer(msgspec.Struct, frozen=True):
 
 
 class Resync(msgspec.Struct, frozen=True):
-    """The periodic look at everything."""
+    """The periodic reconcile of every object."""
 
     def __str__(self) -> str:
         return "resync"
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """The attempt before failed, or asked for another."""
+    """The previous attempt failed, or asked for another one."""
 
     attempt: int
     error: str = ""

@@ -1,4 +1,4 @@
-"""What a reconciler is asked, what it answers, and the errors with which it says more than "try again"."""
+"""The request and the result of a reconcile, and the errors that say more than "try again"."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Result:
     """
 
     requeue: bool = False
-    """Come back, with the backoff of a failure."""
+    """Come back, with the back-off of a failure."""
     requeue_after: float = 0.0
     """Come back after so many seconds, whatever happens."""
     priority: int | None = None
@@ -30,11 +30,11 @@ DONE = Result()
 
 
 class ReconcileError(Exception):
-    """The base of the errors that tell the runtime how to go on."""
+    """The base of the errors that say how the runtime should continue."""
 
 
 class TransientError(ReconcileError):
-    """It will pass: retried with backoff, logged in one line without a traceback."""
+    """A temporary problem: retried with back-off, logged in one line without a traceback."""
 
 
 class TerminalError(ReconcileError):

@@ -1,8 +1,8 @@
-"""A time limit for many short works at once, with one timer for all of them.
+"""A time limit for many short reconciles at once, with one timer for all of them.
 
 Almost every reconcile ends long before its limit. A timer for each would cost more than the reconcile of an object with
-nothing to do; so there is one, set when something begins and none is set, which then looks who is overdue. It is left
-where it is when everything has ended: something else will have begun before it rings.
+nothing to do. So there is one timer: it is set when a reconcile begins and none is set, and then cancels those that are
+overdue. It stays set when all have ended, because others will have begun before it expires.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import asyncio
 
 
 class Watchdog:
-    """Cancels a task whose work takes longer than `seconds`.
+    """Cancels a task whose reconcile takes longer than `seconds`.
 
-    begin(task, now) … end(task); after a CancelledError, `barked(task)` tells whether it was us.
+    begin(task, now) … end(task); after a CancelledError, `expired(task)` says whether the watchdog cancelled it.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -26,31 +26,31 @@ class Watchdog:
     def begin(self, task: asyncio.Task[object] | None, now: float) -> None:
         self._working[task] = now
         if self._timer is None:
-            self._timer = self._loop.call_at(now + self._seconds, self._look)
+            self._timer = self._loop.call_at(now + self._seconds, self._cancel_overdue)
 
     def end(self, task: asyncio.Task[object] | None) -> None:
         del self._working[task]
         if self._overdue:
-            self.barked(task)  # its work may have ended all the same: the next one has its full time
+            self.expired(task)  # it may have ended in spite of the cancellation: the next reconcile has its full time
 
-    def barked(self, task: asyncio.Task[object] | None) -> bool:
-        """Whether this task was cancelled for taking too long. It is then no longer being cancelled."""
+    def expired(self, task: asyncio.Task[object] | None) -> bool:
+        """Whether this task was cancelled because its time expired. If so, the cancellation is taken back."""
         if task is None or task not in self._overdue:
             return False
         self._overdue.discard(task)
         return task.uncancel() == 0
 
-    def rest(self) -> None:
-        """Nothing will begin any more."""
+    def stop(self) -> None:
+        """No further reconcile will begin."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
+    def _cancel_overdue(self) -> None:
         now = self._loop.time()
         for task, began in self._working.items():
             if now >= began + self._seconds and task is not None and task not in self._overdue:
                 self._overdue.add(task)
                 task.cancel(f"not finished within {self._seconds:g} s")
         waiting = [began for task, began in self._working.items() if task not in self._overdue]
-        self._timer = self._loop.call_at(min(waiting) + self._seconds, self._look) if waiting else None
+        self._timer = self._loop.call_at(min(waiting) + self._seconds, self._cancel_overdue) if waiting else None

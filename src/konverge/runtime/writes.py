@@ -1,18 +1,18 @@
-"""Reading one's own writes, and not being woken by them.
+"""Read-your-writes: a reconcile sees its own last writes, and their events do not start it again.
 
 Two rules for a controller that writes:
 
 - *It never acts on a cache older than its own last write.* The versions of its writes are kept per request; the next
   reconcile of that request waits until the caches concerned have reached them, however long that takes. A watch that
-  does not show them in time is begun anew, and in the end read anew, so it does not take long. Where an answer was lost
-  on the way, the server is asked what there is, and that is waited for.
-- *Its own echo does not wake it.* The event of a write comes back through the watch; for the request that wrote, it is
-  no news. It is dropped only when nothing foreign can hide behind it: the object went from the state we knew to the
-  state we wrote, with no other version between (the rules that java-operator-sdk 5.5 arrived at). A difference that a
-  list brought to light may hide anything, and is always told. Other requests that look at the same object are told
-  as ever.
+  does not show them in time is restarted, and if that does not help the state is listed again, so it does not take
+  long. Where an answer was lost on the way, the server is asked for its state, and the cache is waited for to show it.
+- *Its own echo does not wake it.* The event of a write comes back through the watch; the request that wrote it need not
+  run again for it. The event is dropped only when no foreign change can hide behind it: the object went from the state
+  we knew to the state we wrote, with no other version between (the rules that java-operator-sdk 5.5 arrived at). A
+  difference that a list brought to light may hide anything, and is always delivered. Other requests that concern the
+  same object receive the event in any case.
 
-An event may arrive before the answer to the write that caused it. So events of an object with a write under way are
+An event may arrive before the answer to the write that caused it. So events of an object with a write in flight are
 held back until the answer is there.
 """
 
@@ -37,23 +37,23 @@ from konverge.runtime.result import Request
 from konverge.wire.message import Response, Stream
 
 Deliver = Callable[[Change, "Request | None"], None]
-"""Hands a change on; the request, if given, is the one to leave out."""
+"""Passes a change on; the request, if given, is the one that wrote it and need not run."""
 
 
 @dataclass(slots=True, eq=False)
 class _Object:
-    """What we are doing to one object."""
+    """Our writes of one object that have not come back through the watch."""
 
     base: int = 0
     """The version that the cache had before our first write that has not come back."""
-    under_way: int = 0
+    in_flight: int = 0
     written: dict[int, Request] = field(default_factory=dict)
     held: list[tuple[Change, Deliver]] = field(default_factory=list)
 
 
 @dataclass(slots=True, eq=False)
 class _Cached:
-    """One resource whose cache shows our writes, and those of its objects that we are writing."""
+    """One resource whose cache shows our writes, and its objects with writes that have not come back."""
 
     informer: Informer
     objects: dict[Key, _Object] = field(default_factory=dict)
@@ -63,8 +63,8 @@ class _Cached:
         if self.informer.spec.label_selector:
             self.selector = labels.parse(self.informer.spec.label_selector)
 
-    def tells(self, key: Key, meta: _VersionMeta) -> bool:
-        """Whether a write comes back at all: objects that are not selected, and were not, are nobody's news."""
+    def shows(self, key: Key, meta: _VersionMeta) -> bool:
+        """Whether a write comes back at all: an object that is not selected, and was not before, has no events."""
         return self.selector is None or self.selector.matches(meta.labels) or self.informer.get(key) is not None
 
     def version(self, key: Key) -> int:
@@ -75,7 +75,7 @@ class _Cached:
         if state.written:
             for version in [version for version in state.written if version <= state.base]:
                 del state.written[version]
-        if not state.written and not state.under_way:
+        if not state.written and not state.in_flight:
             self.objects.pop(key, None)
 
 
@@ -85,33 +85,33 @@ class Writes:
     def __init__(self, informers: Mapping[Resource, Informer]) -> None:
         self._cached = {resource: _Cached(informer) for resource, informer in informers.items()}
         self._versions: dict[Request, dict[tuple[_Cached, Key], tuple[int, int]]] = {}
-        """Version of a write, and when that was, by the cache's own mark."""
+        """Version of a write, and the cache's mark at that time."""
         self._deleted: dict[Request, dict[tuple[_Cached, Key], tuple[str, int]]] = {}
         self._unknown: dict[Request, dict[tuple[_Cached, str], int]] = {}
-        """Where a write was lost on the way, so that nobody knows whether it took effect: cache and namespace."""
+        """Cache and namespace of writes whose answer was lost, so that it is not known whether they took effect."""
 
     # -------------------------------------------------------------- writing
 
     def begin(self, resource: Resource, key: Key) -> _Cached | None:
-        """A write is on its way; what this gives goes to `end`. None for what is not cached."""
+        """A write starts; the result is passed to `end`. None for resources that are not cached."""
         cached = self._cached.get(resource)
         if cached is None:
             return None
         state = cached.objects.get(key)
         if state is None:
             state = cached.objects[key] = _Object(cached.version(key))
-        state.under_way += 1
+        state.in_flight += 1
         return cached
 
     def end(self, cached: _Cached, key: Key, request: Request, version: int) -> None:
-        """The answer is there; version 0 when it was no success."""
+        """The answer is there; version 0 when the write failed."""
         state = cached.objects[key]
-        state.under_way -= 1
+        state.in_flight -= 1
         if version:
             self._wrote(cached, key, request, version)
             if version > state.base:  # a write that changed nothing has no echo
                 state.written[version] = request
-        if state.under_way == 0:
+        if state.in_flight == 0:
             held, state.held = state.held, []
             for change, deliver in held:
                 _deliver(state, change, deliver)
@@ -121,9 +121,9 @@ class Writes:
         self._versions.setdefault(request, {})[cached, key] = version, cached.informer.mark(key.namespace)
 
     def created(self, resource: Resource, key: Key, request: Request, made: _VersionMeta) -> None:
-        """A create whose name only the answer told. Its event may have come before: then it was no echo to anybody."""
+        """A create whose name only the answer says. Its event may have come before: then it was delivered to all."""
         cached, version = self._cached.get(resource), number(made.resource_version)
-        if cached is None or not cached.tells(key, made):
+        if cached is None or not cached.shows(key, made):
             return
         self._wrote(cached, key, request, version)
         known = cached.version(key)
@@ -132,14 +132,14 @@ class Writes:
             state.written[version] = request
 
     def deleted(self, resource: Resource, key: Key, request: Request) -> None:
-        """A delete was accepted. Its event is no echo to filter (much may follow from it), but it is waited for."""
+        """A delete was accepted. Its event is delivered (much may follow from it), and the cache is waited for."""
         cached = self._cached.get(resource)
         known = cached.informer.get(key) if cached is not None else None
         if cached is not None and known is not None:
             self._deleted.setdefault(request, {})[cached, key] = known.uid, cached.informer.mark(key.namespace)
 
     def lost(self, resource: Resource, namespace: str, request: Request) -> None:
-        """There was no answer to a write: it may have taken effect, or not."""
+        """There was no answer to a write: it may have taken effect or not."""
         cached = self._cached.get(resource)
         if cached is not None:
             self._unknown.setdefault(request, {})[cached, namespace] = cached.informer.mark(namespace)
@@ -155,7 +155,7 @@ class Writes:
             state = objects.get(change.key)
             if state is None:
                 deliver(change, None)
-            elif state.under_way:
+            elif state.in_flight:
                 state.held.append((change, deliver))
             else:
                 _deliver(state, change, deliver)
@@ -169,7 +169,8 @@ class Writes:
         return any(noted and request in noted for noted in (self._versions, self._deleted, self._unknown))
 
     async def caught_up(self, request: Request) -> None:
-        """Until every cache shows what the last reconcile of this request wrote. If cancelled, it can begin anew."""
+        """Wait until every cache shows what the last reconcile of this request wrote. It can be cancelled and
+        repeated."""
         versions = self._versions.get(request, {})
         while versions:
             (cached, key), (version, mark) = next(iter(versions.items()))
@@ -189,12 +190,12 @@ class Writes:
             unknown.pop((cached, namespace), None)
         self._unknown.pop(request, None)
 
-    def doubt(self, request: Request) -> None:
-        """It takes too long: the caches that should show these writes are to prove that they are alive."""
+    def restart_watches(self, request: Request) -> None:
+        """It takes too long: the watches of the caches that should show these writes may be dead."""
         for cached, key in (*self._versions.get(request, ()), *self._deleted.get(request, ())):
-            cached.informer.doubt(key.namespace)
+            cached.informer.restart_watch(key.namespace)
         for cached, namespace in self._unknown.get(request, ()):
-            cached.informer.doubt(namespace)
+            cached.informer.restart_watch(namespace)
 
 
 def _deliver(state: _Object, change: Change, deliver: Deliver) -> None:
@@ -219,13 +220,13 @@ class _VersionHead(msgspec.Struct, gc=False):
 _version_head = msgspec.json.Decoder(_VersionHead)
 
 _LOST = (ConnectionLost, TimedOut, ServerTimeout, asyncio.CancelledError)
-"""How a write ends that may have taken effect although nobody said so."""
+"""How a write ends that may have taken effect without an answer."""
 
 _current: ContextVar[tuple[Writes, Request] | None] = ContextVar("current_reconcile", default=None)
 
 
 def attribute_to(writes: Writes, request: Request) -> None:
-    """From here on, in this task, writes belong to this reconcile."""
+    """From here on, writes of this task belong to this reconcile."""
     _current.set((writes, request))
 
 
@@ -237,7 +238,7 @@ class Tracked(Client):
 
 
 class TrackedCalls:
-    """A `Caller` that notes what the reconcile it is called from writes. Everything else passes."""
+    """A `Caller` that records the writes of the reconcile that it is called from. Everything else passes through."""
 
     def __init__(self, inner: Caller) -> None:
         self._inner = inner
@@ -267,7 +268,7 @@ class TrackedCalls:
                 writes.deleted(call.resource, key, request)
             elif call.subresource in ("", "status"):
                 written = _version_head.decode(response.body).metadata
-                version = number(written.resource_version) if cached.tells(key, written) else 0
+                version = number(written.resource_version) if cached.shows(key, written) else 0
             return response
         except _LOST:
             writes.lost(call.resource, call.namespace, request)

@@ -1,4 +1,4 @@
-"""Work queues: FIFO with dedup, delays, rate limits, priority with ageing, fairness between tenants."""
+"""Work queues: FIFO without duplicates, delays, rate limits, priority with ageing, fairness between tenants."""
 
 from konverge.token_bucket import TokenBucket
 from konverge.workqueue.fair import PATIENCE, FairQueue

@@ -1,9 +1,10 @@
 """The order in which waiting keys are handed out: a pure data structure, no clock, no waiting.
 
-Three promises, each with a bound that tests can check:
+Three guarantees, each with a bound that tests can check:
 
 - **Priority**: a key of a higher priority goes first.
-- **Ageing**: whenever lower priorities have watched `PATIENCE` keys of higher ones go by, the lowest waiting one gets a
+- **Ageing**: whenever `PATIENCE` keys of higher priorities were handed out before lower ones, the lowest waiting one
+gets a
   turn. So strict priority never starves the initial list or a resync behind a busy stream of changes
   (controller-runtime#3496 is what happens without this).
 - **Tenants**: within one priority, tenants (namespaces) take turns, and within a tenant keys go in the order of
@@ -19,7 +20,7 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 PATIENCE = 8
-"""How many keys of higher priority may pass before a lower one gets a turn: 11 % of the capacity stays for the rest."""
+"""How many keys of higher priority may pass before a lower one gets a turn: 1 of 9 keys, 11 %, is for the rest."""
 
 
 class _Band(Generic[K]):
@@ -80,7 +81,7 @@ class FairQueue(Generic[K]):
         return key in self._waiting
 
     def push(self, key: K, priority: int = 0) -> bool:
-        """Let a key wait. One that waits already only rises in priority. True when it is new."""
+        """Add a key. One that waits already can only rise in priority. True when it is new."""
         present = self._waiting.get(key)
         if present is None:
             self._insert(key, priority)

@@ -1,13 +1,15 @@
-"""The work queue: which keys need work, who works on what, and when a key comes back.
+"""The work queue: which keys wait, which are being worked on, and when a key comes back.
 
 Three collections, as in client-go, each with one meaning:
 
 - `_ready`   keys that wait for a worker (a `FairQueue`: priority with ageing, tenants in turn);
-- `_working` keys in the hands of a worker, each in one pair of hands only;
-- `_dirty`   keys that were added while in work: they come back, once, when their worker is done.
+- `_working` keys that a worker has; no key is with two workers at a time;
+- `_dirty`   keys that were added while a worker had them: they come back, once, when their worker is done.
 
-Delayed keys are a heap beside them with one loop timer for the earliest. Every key carries the reasons for which it was
-added, merged: a worker learns why it runs, which a queue that only dedups cannot tell (controller-runtime#1997).
+Delayed keys are in a heap with one loop timer for the earliest. Every key carries the reasons for which it was added,
+merged: a worker learns why it runs, which a queue that only removes duplicates cannot say (controller-runtime#1997).
+
+Upstream: client-go's util/workqueue (queue.go, delaying_queue.go), controller-runtime's pkg/controller/priorityqueue.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class ShutDown(Exception):
 
 
 class QueueMetrics(Protocol):
-    """What a queue tells about itself. Times are seconds."""
+    """What a queue reports about itself. Times are seconds."""
 
     def added(self, depth: int) -> None: ...
 
@@ -46,7 +48,7 @@ class QueueMetrics(Protocol):
 
 
 class NoMetrics:
-    """The default: tell nobody."""
+    """The default: nothing is reported."""
 
     def added(self, depth: int) -> None: ...
 
@@ -58,7 +60,7 @@ class NoMetrics:
 
 
 class Item(msgspec.Struct, Generic[K]):
-    """A key in a worker's hands."""
+    """A key that was handed to a worker."""
 
     key: K
     priority: int
@@ -76,8 +78,8 @@ class _Entry:
         self.priority = priority
         self.reasons: list[object] = [] if reason is None else [reason]
 
-    def rises(self, priority: int, reason: object) -> bool:
-        """The key was added again before its turn: note why, and whether its priority rises by that."""
+    def merge(self, priority: int, reason: object) -> bool:
+        """The key was added again before its turn: keep the reason; True when its priority rises."""
         if reason is not None and reason not in self.reasons:
             if len(self.reasons) == MAX_REASONS:
                 self.reasons.pop()
@@ -136,25 +138,25 @@ class WorkQueue(Generic[K]):
         self._ready: FairQueue[K] = FairQueue(tenant)
         self._entries: dict[K, _Entry] = {}  # of the keys in `_ready`
         self._dirty: dict[K, _Entry] = {}
-        self._working: dict[K, float] = {}  # key -> when its work began
+        self._working: dict[K, float] = {}  # key -> when it was handed out
         self._due: dict[K, _Delayed[K]] = {}
         self._heap: list[_Delayed[K]] = []  # may hold entries that `_due` has since replaced
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_due = 0.0  # kept here: what uvloop returns for a time just past cannot say when it is due
+        self._timer_due = 0.0  # kept here: the handle that uvloop returns for a time just past has no `when`
         self._waiters: deque[asyncio.Future[None]] = deque()
-        self._foreman: asyncio.Future[None] | None = None
+        self._spawner: asyncio.Future[None] | None = None  # waits in `needs_worker`
         self._drained: asyncio.Future[None] | None = None
         self._closing = False
         self._paused = False
 
     def __len__(self) -> int:
-        """Keys that wait for a worker (not those in work, nor those delayed)."""
+        """Keys that wait for a worker (neither those being worked on nor those delayed)."""
         return len(self._entries)
 
     # -------------------------------------------------------------- adding
 
     def add(self, key: K, *, priority: int = 0, reason: object = None) -> None:
-        """Ask for work on a key. However often it is added, it is handed out once."""
+        """Add a key. However often it is added before its turn, it is handed out once."""
         if self._closing:
             return
         entries = self._dirty if key in self._working else self._entries
@@ -162,8 +164,8 @@ class WorkQueue(Generic[K]):
         if entry is None:
             entries[key] = _Entry(self._loop.time(), priority, reason)
             if entries is self._entries:
-                self._let_wait(key, priority)
-        elif entry.rises(priority, reason) and entries is self._entries:
+                self._make_ready(key, priority)
+        elif entry.merge(priority, reason) and entries is self._entries:
             self._ready.push(key, priority)
 
     def add_after(self, key: K, delay: float, *, priority: int = 0, reason: object = None) -> None:
@@ -183,7 +185,7 @@ class WorkQueue(Generic[K]):
         self._set_timer()
 
     def add_rate_limited(self, key: K, *, priority: int = 0, reason: object = None) -> float:
-        """Add a key that failed, after its backoff; returns the delay."""
+        """Add a key that failed, after its back-off; returns the delay."""
         delay = self._limiter.when(key, self._loop.time())
         self._metrics.retried()
         self.add_after(key, delay, priority=priority, reason=reason)
@@ -207,15 +209,15 @@ class WorkQueue(Generic[K]):
             await self._wait()
         return self._hand_out()
 
-    async def short_handed(self) -> bool:
-        """Wait until a key waits for somebody to work on it; False when there will be no more. For one who hires."""
+    async def needs_worker(self) -> bool:
+        """Wait until a key waits and no worker is idle; False when there will be no more keys."""
         while not self._closing and (self._paused or not self._ready or self._waiters):
-            self._foreman = self._loop.create_future()
-            await self._foreman
+            self._spawner = self._loop.create_future()
+            await self._spawner
         return not self._closing
 
     def take(self) -> Item[K] | None:
-        """The next key at once, also while paused; None when none waits. To be given back by `done` as well."""
+        """The next key at once, even while paused; None when no key waits. It must be given back by `done` as well."""
         return self._hand_out() if self._entries else None
 
     def _hand_out(self) -> Item[K]:
@@ -228,15 +230,15 @@ class WorkQueue(Generic[K]):
         return Item(key, priority, tuple(entry.reasons), waited)
 
     def done(self, key: K) -> None:
-        """The worker is through with the key. If it was added meanwhile, it waits again."""
+        """The worker has finished the key. If it was added meanwhile, it waits again."""
         began = self._working.pop(key)
         self._metrics.finished(self._loop.time() - began)
         entry = self._dirty.pop(key, None)
         if entry is not None:
             self._entries[key] = entry
-            self._let_wait(key, entry.priority)
+            self._make_ready(key, entry.priority)
         if self._drained is not None:
-            self._tell_drained()
+            self._notify_drained()
 
     # -------------------------------------------------------------- pausing
 
@@ -245,7 +247,7 @@ class WorkQueue(Generic[K]):
         return self._paused
 
     def pause(self) -> None:
-        """Hand out nothing until `resume`: keys gather, workers wait. Who works on a key goes on."""
+        """Hand out nothing until `resume`: keys gather, workers wait. Workers that have a key continue."""
         self._paused = True
 
     def resume(self) -> None:
@@ -255,7 +257,7 @@ class WorkQueue(Generic[K]):
 
     @property
     def unfinished(self) -> int:
-        """Keys that wait or are in work; those delayed are not among them."""
+        """Keys that wait or are being worked on; not those delayed."""
         return len(self._ready) + len(self._working)
 
     # -------------------------------------------------------------- ending
@@ -265,7 +267,7 @@ class WorkQueue(Generic[K]):
         return self._closing
 
     def shut_down(self) -> None:
-        """Take no new keys. What waits is still handed out, unless paused; what is delayed is dropped."""
+        """Take no new keys. Waiting keys are still handed out, unless paused; delayed ones are dropped."""
         self._closing = True
         self._due.clear()
         self._heap.clear()
@@ -274,10 +276,10 @@ class WorkQueue(Generic[K]):
             self._timer = None
         while self._waiters:
             self._wake_one()
-        self._call_foreman()
+        self._wake_spawner()
 
     async def shut_down_with_drain(self) -> None:
-        """Shut down and wait until every key that waits or is in work has been done."""
+        """Shut down and wait until every key that waits or is being worked on is done."""
         self.shut_down()
         while (self._ready and not self._paused) or self._working:
             if self._drained is None or self._drained.done():
@@ -286,7 +288,7 @@ class WorkQueue(Generic[K]):
 
     # -------------------------------------------------------------- inside
 
-    def _let_wait(self, key: K, priority: int) -> None:
+    def _make_ready(self, key: K, priority: int) -> None:
         self._ready.push(key, priority)
         self._metrics.added(len(self._entries))
         self._wake_one()
@@ -298,7 +300,7 @@ class WorkQueue(Generic[K]):
             await waiter
         except asyncio.CancelledError:
             if not waiter.cancelled():
-                self._wake_one()  # the wake-up was ours, but we will not use it: pass it on
+                self._wake_one()  # this worker was woken but is cancelled: another one takes its place
             elif waiter in self._waiters:
                 self._waiters.remove(waiter)
             raise
@@ -309,11 +311,11 @@ class WorkQueue(Generic[K]):
             if not waiter.done():
                 waiter.set_result(None)
                 return
-        self._call_foreman()
+        self._wake_spawner()
 
-    def _call_foreman(self) -> None:
-        if self._foreman is not None and not self._foreman.done():
-            self._foreman.set_result(None)
+    def _wake_spawner(self) -> None:
+        if self._spawner is not None and not self._spawner.done():
+            self._spawner.set_result(None)
 
     def _set_timer(self) -> None:
         due = self._heap[0].due
@@ -334,6 +336,6 @@ class WorkQueue(Generic[K]):
         if self._heap:
             self._set_timer()
 
-    def _tell_drained(self) -> None:
+    def _notify_drained(self) -> None:
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)

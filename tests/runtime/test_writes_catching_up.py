@@ -1,4 +1,4 @@
-"""A reconcile never sees a cache older than its own last write, also when the watch has died without a word."""
+"""A reconcile never sees a cache older than its own last write, even when the watch has died silently."""
 
 from __future__ import annotations
 
@@ -103,21 +103,21 @@ async def count(*, heard_again: bool) -> tuple[Counter, Reflector]:
                 return counter, informer.reflectors[0]
 
 
-async def test_a_watch_that_died_without_a_word_is_begun_anew() -> None:
+async def test_a_watch_that_died_silently_is_restarted() -> None:
     counter, reflector = await count(heard_again=True)
     assert counter.seen == [0, 1, 2, 3, 4, 5]
     assert reflector.health.restarts[Restart.SILENT] == 1
     assert reflector.health.lists == 1
 
 
-async def test_where_no_watch_says_anything_the_state_is_read_anew() -> None:
+async def test_the_state_is_listed_again_when_no_watch_delivers_anything() -> None:
     counter, reflector = await count(heard_again=False)
     assert counter.seen == [0, 1, 2, 3, 4, 5]
     assert reflector.health.restarts[Restart.SILENT] > 1
     assert reflector.health.lists > 1
 
 
-async def test_a_key_that_was_put_off_keeps_its_reasons() -> None:
+async def test_a_postponed_key_keeps_its_reasons() -> None:
     counter, _ = await count(heard_again=True)
     assert counter.reasons[3] == "asked to come back after 1 s"
 
@@ -130,17 +130,15 @@ class Keeper:
 
     async def reconcile(self, ctx: Context[ConfigMap]) -> None:
         self.rounds += 1
-        found = await ctx.list(Secret)
-        if not found:
+        secrets = await ctx.list(Secret)
+        if not secrets:
             await ctx.client.create(Secret(metadata=ObjectMeta(generate_name="made-", namespace="default")))
-        elif len(found) > 1:
-            await ctx.client.delete(Secret, found[self.rounds % 2].metadata.name, "default")
+        elif len(secrets) > 1:
+            await ctx.client.delete(Secret, secrets[self.rounds % 2].metadata.name, "default")
 
 
 @pytest.mark.parametrize(("before", "method"), [(0, "POST"), (2, "DELETE")])
-async def test_where_an_answer_was_lost_nobody_acts_before_he_has_seen_what_came_of_it(
-    before: int, method: str
-) -> None:
+async def test_no_reconcile_runs_before_the_outcome_of_a_lost_write_is_known(before: int, method: str) -> None:
     async with ApiServer() as server:
         wire, keeper, credentials = Muffled(server.transport), Keeper(), Static.bearer(server.token)
         async with (
@@ -158,7 +156,7 @@ async def test_where_an_answer_was_lost_nobody_acts_before_he_has_seen_what_came
     assert keeper.rounds == 2
 
 
-async def test_nobody_waits_for_what_its_cache_does_not_hold() -> None:
+async def test_a_reconcile_does_not_wait_for_objects_that_its_cache_does_not_hold() -> None:
     rounds = 0
 
     async def reconcile(ctx: Context[ConfigMap]) -> Result:
@@ -174,6 +172,8 @@ async def test_nobody_waits_for_what_its_cache_does_not_hold() -> None:
         manager = Manager(client).add(Controller(ConfigMap, reconcile, namespaces=("default",), watches=[watch]))
         async with manager.running():
             await asyncio.sleep(8)
-            found = [reflector for one in manager.caches.informers.values() for reflector in one.reflectors]
-            assert [reflector.health.restarts[Restart.SILENT] for reflector in found] == [0, 0]
+            reflectors = [
+                reflector for informer in manager.caches.informers.values() for reflector in informer.reflectors
+            ]
+            assert [reflector.health.restarts[Restart.SILENT] for reflector in reflectors] == [0, 0]
     assert rounds == 5
