@@ -263,7 +263,7 @@ class Module:
     def class_text(self, name: str) -> str:
         schema = self.schema(name)
         kind = self.is_kind(name)
-        lines = [f"class {name}({'meta.Object' if kind else 'Model'}):", f'    """{self.api_version} {name}."""', ""]
+        lines = [f"class {name}({'meta.Object' if kind else 'Model'}):"]
         if kind:
             lines += self.kind_lines(name)
         required = set(schema.get("required", ()))
@@ -271,17 +271,15 @@ class Module:
             if not (kind and json_name in ("apiVersion", "kind", "metadata")):
                 lines.append(self.field_line(name, json_name, part, required=json_name in required))
         lines += self.null_lines(name)
+        if len(lines) == 1:
+            lines.append("    pass")
         return "\n".join(lines).rstrip() + "\n"
 
     def kind_lines(self, name: str) -> list[str]:
         group, _, version = self.api_version.rpartition("/")
         plural, namespaced = self.plurals.get(name, ("", True))
         arguments = f'"{group}", "{version}", "{name}", "{plural}"' + ("" if namespaced else ", namespaced=False")
-        return [
-            f"    resource: ClassVar[Resource] = Resource({arguments})",
-            "    api_version: str = _field(default_factory=_api_version)",
-            f'    kind: str = _field(default_factory=lambda: "{name}")',
-        ]
+        return [f"    resource: ClassVar[Resource] = Resource({arguments})"]
 
     def null_lines(self, name: str) -> list[str]:
         properties = self.schema(name).get("properties", {})
@@ -326,8 +324,7 @@ class Module:
             "from konverge.objects.resource import Resource",
         ]
         none = "\n\ndef _none() -> None:\n    return None\n" if "_required(_none" in body else ""
-        api = f'\n\ndef _api_version() -> str:\n    return "{self.api_version}"\n'
-        return "\n".join(lines) + "\n" + imports + none + api + "\n\n"
+        return "\n".join(lines) + "\n" + imports + none + "\n\n"
 
 
 def joined(*parts: str) -> str:

@@ -13,10 +13,13 @@ value is not sent and what the class does not know is ignored. Three kinds of fi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 import msgspec
 from msgspec import Meta, field
+
+from konverge.objects.resource import Resource
 
 __all__ = [
     "Model",
@@ -64,7 +67,10 @@ def required(factory: Callable[..., Any], *, name: str | None = None) -> Any:
 
 
 class ModelMeta(msgspec.StructMeta):
-    """Makes every model keyword-only, which msgspec asks for class by class, and takes its CEL rules."""
+    """Makes every model keyword-only, which msgspec asks for class by class, and takes its CEL rules.
+
+    A kind (a class with a `resource`) gets its `api_version` and `kind` filled in.
+    """
 
     def __new__(
         mcls: type[_Meta],
@@ -76,6 +82,8 @@ class ModelMeta(msgspec.StructMeta):
         **config: Any,
     ) -> _Meta:
         config.setdefault("kw_only", True)
+        if isinstance(resource := namespace.get("resource"), Resource):
+            bases = _with_identity(mcls, name, bases, namespace, resource)
         cls = super().__new__(mcls, name, bases, namespace, **config)
         inherited = [rule for base in bases for rule in getattr(base, "__rules__", ())]
         if rules or inherited:
@@ -83,6 +91,23 @@ class ModelMeta(msgspec.StructMeta):
         return cls
 
     __rules__: tuple[Meta, ...]
+
+
+def _with_identity(
+    mcls: type[ModelMeta], name: str, bases: tuple[type, ...], namespace: dict[str, Any], resource: Resource
+) -> tuple[type, ...]:
+    """Add `api_version` and `kind` to a kind; the result are its bases. Factories, as msgspec omits plain defaults."""
+    identity = {"api_version": resource.api_version, "kind": resource.kind}
+    fields = {field_name: field(default_factory=partial(str, value)) for field_name, value in identity.items()}
+    annotations = dict.fromkeys(identity, "str")
+    if "__annotations__" in namespace:
+        namespace["__annotations__"] = annotations | namespace["__annotations__"]
+        namespace |= fields
+        return bases
+    # Since Python 3.14 the annotations of a class may not exist yet: then a class in between holds the fields.
+    place = {"__module__": namespace["__module__"], "__qualname__": f"{namespace['__qualname__']}.Identity"}
+    between = {**place, "__annotations__": annotations, **fields}
+    return (msgspec.StructMeta.__new__(mcls, f"{name}Identity", bases, between, kw_only=True),)
 
 
 # The transform stands on the base class because msgspec has its own there, and type checkers take the nearest.

@@ -9,7 +9,7 @@ metaclass derives the fields of the object (`api_version`, `kind`, `spec`, `stat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, get_args, get_origin
 
@@ -171,23 +171,17 @@ def _base(
             f"{name}: a new object has an empty status, but {status.__name__}.{missing[0]} has no default; "
             "give it one, or make it optional (… | None = None)"
         )
-    api_version, kind = resource.api_version, resource.kind
     fields: dict[str, Any] = {
         "__module__": namespace["__module__"],
         "__qualname__": f"{namespace['__qualname__']}.Fields",
-        "__annotations__": {"api_version": str, "kind": str, "spec": spec, "status": status},
-        "api_version": field(default_factory=_constant(api_version)),
-        "kind": field(default_factory=_constant(kind)),
+        "__annotations__": {"spec": spec, "status": status},
+        "resource": resource,
         "status": field(default_factory=status),
     }
     # A spec with something to say must be given; one without gets its defaults.
     fields["spec"] = msgspec.field() if _without_default(spec) else field(default_factory=spec)
     made: type = ModelMeta.__new__(mcls, f"{name}Fields", bases, fields)
     return made
-
-
-def _constant(value: str) -> Callable[[], str]:
-    return lambda: value
 
 
 def _without_default(model: type[Model]) -> list[str]:

@@ -9,46 +9,30 @@ from konverge.objects.model import Model, NullableList, field as _field, nulls_t
 from konverge.objects.resource import Resource
 
 
-def _api_version() -> str:
-    return "admissionregistration.k8s.io/v1"
-
-
 class ApplyConfiguration(Model):
-    """admissionregistration.k8s.io/v1 ApplyConfiguration."""
-
     expression: str | None = None
 
 
 class AuditAnnotation(Model):
-    """admissionregistration.k8s.io/v1 AuditAnnotation."""
-
     key: str = _required(str)
     value_expression: str = _required(str)
 
 
 class ExpressionWarning(Model):
-    """admissionregistration.k8s.io/v1 ExpressionWarning."""
-
     field_ref: str = _required(str)
     warning: str = _required(str)
 
 
 class JSONPatch(Model):
-    """admissionregistration.k8s.io/v1 JSONPatch."""
-
     expression: str | None = None
 
 
 class MatchCondition(Model):
-    """admissionregistration.k8s.io/v1 MatchCondition."""
-
     expression: str = _required(str)
     name: str = _required(str)
 
 
 class NamedRuleWithOperations(Model):
-    """admissionregistration.k8s.io/v1 NamedRuleWithOperations."""
-
     api_groups: list[str] = []
     api_versions: list[str] = []
     operations: list[str] = []
@@ -58,8 +42,6 @@ class NamedRuleWithOperations(Model):
 
 
 class MatchResources(Model):
-    """admissionregistration.k8s.io/v1 MatchResources."""
-
     exclude_resource_rules: list[NamedRuleWithOperations] = []
     match_policy: str | None = None
     namespace_selector: meta.LabelSelector | None = None
@@ -68,30 +50,22 @@ class MatchResources(Model):
 
 
 class Mutation(Model):
-    """admissionregistration.k8s.io/v1 Mutation."""
-
     apply_configuration: ApplyConfiguration | None = None
     json_patch: JSONPatch | None = None
     patch_type: str = _required(str)
 
 
 class ParamKind(Model):
-    """admissionregistration.k8s.io/v1 ParamKind."""
-
     api_version: str | None = None
     kind: str | None = None
 
 
 class Variable(Model):
-    """admissionregistration.k8s.io/v1 Variable."""
-
     expression: str = _required(str)
     name: str = _required(str)
 
 
 class MutatingAdmissionPolicySpec(Model):
-    """admissionregistration.k8s.io/v1 MutatingAdmissionPolicySpec."""
-
     failure_policy: str | None = None
     match_conditions: list[MatchCondition] = []
     match_constraints: MatchResources | None = None
@@ -102,17 +76,11 @@ class MutatingAdmissionPolicySpec(Model):
 
 
 class MutatingAdmissionPolicy(meta.Object):
-    """admissionregistration.k8s.io/v1 MutatingAdmissionPolicy."""
-
     resource: ClassVar[Resource] = Resource("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "MutatingAdmissionPolicy")
     spec: MutatingAdmissionPolicySpec = _field(default_factory=MutatingAdmissionPolicySpec)
 
 
 class ParamRef(Model):
-    """admissionregistration.k8s.io/v1 ParamRef."""
-
     name: str | None = None
     namespace: str | None = None
     parameter_not_found_action: str | None = None
@@ -120,25 +88,17 @@ class ParamRef(Model):
 
 
 class MutatingAdmissionPolicyBindingSpec(Model):
-    """admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBindingSpec."""
-
     match_resources: MatchResources | None = None
     param_ref: ParamRef | None = None
     policy_name: str | None = None
 
 
 class MutatingAdmissionPolicyBinding(meta.Object):
-    """admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding."""
-
     resource: ClassVar[Resource] = Resource("admissionregistration.k8s.io", "v1", "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "MutatingAdmissionPolicyBinding")
     spec: MutatingAdmissionPolicyBindingSpec = _field(default_factory=MutatingAdmissionPolicyBindingSpec)
 
 
 class RuleWithOperations(Model):
-    """admissionregistration.k8s.io/v1 RuleWithOperations."""
-
     api_groups: list[str] = []
     api_versions: list[str] = []
     operations: list[str] = []
@@ -147,8 +107,6 @@ class RuleWithOperations(Model):
 
 
 class ServiceReference(Model):
-    """admissionregistration.k8s.io/v1 ServiceReference."""
-
     name: str = _required(str)
     namespace: str = _required(str)
     path: str | None = None
@@ -156,16 +114,12 @@ class ServiceReference(Model):
 
 
 class WebhookClientConfig(Model):
-    """admissionregistration.k8s.io/v1 WebhookClientConfig."""
-
     ca_bundle: str | None = None
     service: ServiceReference | None = None
     url: str | None = None
 
 
 class MutatingWebhook(Model):
-    """admissionregistration.k8s.io/v1 MutatingWebhook."""
-
     admission_review_versions: NullableList[str] = _required(list)
     client_config: WebhookClientConfig = _required(WebhookClientConfig)
     failure_policy: str | None = None
@@ -184,23 +138,15 @@ class MutatingWebhook(Model):
 
 
 class MutatingWebhookConfiguration(meta.Object):
-    """admissionregistration.k8s.io/v1 MutatingWebhookConfiguration."""
-
     resource: ClassVar[Resource] = Resource("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "MutatingWebhookConfiguration")
     webhooks: list[MutatingWebhook] = []
 
 
 class TypeChecking(Model):
-    """admissionregistration.k8s.io/v1 TypeChecking."""
-
     expression_warnings: list[ExpressionWarning] = []
 
 
 class Validation(Model):
-    """admissionregistration.k8s.io/v1 Validation."""
-
     expression: str = _required(str)
     message: str | None = None
     message_expression: str | None = None
@@ -208,8 +154,6 @@ class Validation(Model):
 
 
 class ValidatingAdmissionPolicySpec(Model):
-    """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicySpec."""
-
     audit_annotations: list[AuditAnnotation] = []
     failure_policy: str | None = None
     match_conditions: list[MatchCondition] = []
@@ -220,26 +164,18 @@ class ValidatingAdmissionPolicySpec(Model):
 
 
 class ValidatingAdmissionPolicyStatus(Model):
-    """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyStatus."""
-
     conditions: list[meta.Condition] = []
     observed_generation: int | None = None
     type_checking: TypeChecking | None = None
 
 
 class ValidatingAdmissionPolicy(meta.Object):
-    """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy."""
-
     resource: ClassVar[Resource] = Resource("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "ValidatingAdmissionPolicy")
     spec: ValidatingAdmissionPolicySpec = _field(default_factory=ValidatingAdmissionPolicySpec)
     status: ValidatingAdmissionPolicyStatus = _field(default_factory=ValidatingAdmissionPolicyStatus)
 
 
 class ValidatingAdmissionPolicyBindingSpec(Model):
-    """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBindingSpec."""
-
     match_resources: MatchResources | None = None
     param_ref: ParamRef | None = None
     policy_name: str = _required(str)
@@ -247,17 +183,11 @@ class ValidatingAdmissionPolicyBindingSpec(Model):
 
 
 class ValidatingAdmissionPolicyBinding(meta.Object):
-    """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding."""
-
     resource: ClassVar[Resource] = Resource("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "ValidatingAdmissionPolicyBinding")
     spec: ValidatingAdmissionPolicyBindingSpec = _required(ValidatingAdmissionPolicyBindingSpec)
 
 
 class ValidatingWebhook(Model):
-    """admissionregistration.k8s.io/v1 ValidatingWebhook."""
-
     admission_review_versions: NullableList[str] = _required(list)
     client_config: WebhookClientConfig = _required(WebhookClientConfig)
     failure_policy: str | None = None
@@ -275,9 +205,5 @@ class ValidatingWebhook(Model):
 
 
 class ValidatingWebhookConfiguration(meta.Object):
-    """admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration."""
-
     resource: ClassVar[Resource] = Resource("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "ValidatingWebhookConfiguration")
     webhooks: list[ValidatingWebhook] = []

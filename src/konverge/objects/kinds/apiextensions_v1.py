@@ -9,13 +9,7 @@ from konverge.objects.model import Model, NullableList, field as _field, nulls_t
 from konverge.objects.resource import Resource
 
 
-def _api_version() -> str:
-    return "apiextensions.k8s.io/v1"
-
-
 class CustomResourceColumnDefinition(Model):
-    """apiextensions.k8s.io/v1 CustomResourceColumnDefinition."""
-
     description: str | None = None
     format: str | None = None
     json_path: str = _required(str)
@@ -25,8 +19,6 @@ class CustomResourceColumnDefinition(Model):
 
 
 class ServiceReference(Model):
-    """apiextensions.k8s.io/v1 ServiceReference."""
-
     name: str = _required(str)
     namespace: str = _required(str)
     path: str | None = None
@@ -34,16 +26,12 @@ class ServiceReference(Model):
 
 
 class WebhookClientConfig(Model):
-    """apiextensions.k8s.io/v1 WebhookClientConfig."""
-
     ca_bundle: str | None = None
     service: ServiceReference | None = None
     url: str | None = None
 
 
 class WebhookConversion(Model):
-    """apiextensions.k8s.io/v1 WebhookConversion."""
-
     client_config: WebhookClientConfig | None = None
     conversion_review_versions: NullableList[str] = _required(list)
 
@@ -52,15 +40,11 @@ class WebhookConversion(Model):
 
 
 class CustomResourceConversion(Model):
-    """apiextensions.k8s.io/v1 CustomResourceConversion."""
-
     strategy: str = _required(str)
     webhook: WebhookConversion | None = None
 
 
 class CustomResourceDefinitionNames(Model):
-    """apiextensions.k8s.io/v1 CustomResourceDefinitionNames."""
-
     categories: list[str] = []
     kind: str = _required(str)
     list_kind: str | None = None
@@ -70,34 +54,26 @@ class CustomResourceDefinitionNames(Model):
 
 
 class CustomResourceSubresourceScale(Model):
-    """apiextensions.k8s.io/v1 CustomResourceSubresourceScale."""
-
     label_selector_path: str | None = None
     spec_replicas_path: str = _required(str)
     status_replicas_path: str = _required(str)
 
 
 class CustomResourceSubresourceStatus(Model):
-    """apiextensions.k8s.io/v1 CustomResourceSubresourceStatus."""
+    pass
 
 
 class CustomResourceSubresources(Model):
-    """apiextensions.k8s.io/v1 CustomResourceSubresources."""
-
     scale: CustomResourceSubresourceScale | None = None
     status: CustomResourceSubresourceStatus | None = None
 
 
 class ExternalDocumentation(Model):
-    """apiextensions.k8s.io/v1 ExternalDocumentation."""
-
     description: str | None = None
     url: str | None = None
 
 
 class ValidationRule(Model):
-    """apiextensions.k8s.io/v1 ValidationRule."""
-
     field_path: str | None = None
     message: str | None = None
     message_expression: str | None = None
@@ -107,8 +83,6 @@ class ValidationRule(Model):
 
 
 class JSONSchemaProps(Model):
-    """apiextensions.k8s.io/v1 JSONSchemaProps."""
-
     ref: str | None = _field(default=None, name="$ref")
     schema: str | None = _field(default=None, name="$schema")
     additional_items: JSONSchemaProps | bool | None = None
@@ -156,20 +130,14 @@ class JSONSchemaProps(Model):
 
 
 class CustomResourceValidation(Model):
-    """apiextensions.k8s.io/v1 CustomResourceValidation."""
-
     open_apiv3_schema: JSONSchemaProps | None = _field(default=None, name="openAPIV3Schema")
 
 
 class SelectableField(Model):
-    """apiextensions.k8s.io/v1 SelectableField."""
-
     json_path: str = _required(str)
 
 
 class CustomResourceDefinitionVersion(Model):
-    """apiextensions.k8s.io/v1 CustomResourceDefinitionVersion."""
-
     additional_printer_columns: list[CustomResourceColumnDefinition] = []
     deprecated: bool | None = None
     deprecation_warning: str | None = None
@@ -182,8 +150,6 @@ class CustomResourceDefinitionVersion(Model):
 
 
 class CustomResourceDefinitionSpec(Model):
-    """apiextensions.k8s.io/v1 CustomResourceDefinitionSpec."""
-
     conversion: CustomResourceConversion | None = None
     group: str = _required(str)
     names: CustomResourceDefinitionNames = _required(CustomResourceDefinitionNames)
@@ -196,8 +162,6 @@ class CustomResourceDefinitionSpec(Model):
 
 
 class CustomResourceDefinitionCondition(Model):
-    """apiextensions.k8s.io/v1 CustomResourceDefinitionCondition."""
-
     last_transition_time: str | None = None
     message: str | None = None
     observed_generation: int | None = None
@@ -207,8 +171,6 @@ class CustomResourceDefinitionCondition(Model):
 
 
 class CustomResourceDefinitionStatus(Model):
-    """apiextensions.k8s.io/v1 CustomResourceDefinitionStatus."""
-
     accepted_names: CustomResourceDefinitionNames | None = None
     conditions: NullableList[CustomResourceDefinitionCondition] = []
     observed_generation: int | None = None
@@ -219,10 +181,6 @@ class CustomResourceDefinitionStatus(Model):
 
 
 class CustomResourceDefinition(meta.Object):
-    """apiextensions.k8s.io/v1 CustomResourceDefinition."""
-
     resource: ClassVar[Resource] = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "CustomResourceDefinition")
     spec: CustomResourceDefinitionSpec = _required(CustomResourceDefinitionSpec)
     status: CustomResourceDefinitionStatus = _field(default_factory=CustomResourceDefinitionStatus)

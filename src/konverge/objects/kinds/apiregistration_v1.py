@@ -9,21 +9,13 @@ from konverge.objects.model import Model, field as _field, required as _required
 from konverge.objects.resource import Resource
 
 
-def _api_version() -> str:
-    return "apiregistration.k8s.io/v1"
-
-
 class ServiceReference(Model):
-    """apiregistration.k8s.io/v1 ServiceReference."""
-
     name: str | None = None
     namespace: str | None = None
     port: int | None = None
 
 
 class APIServiceSpec(Model):
-    """apiregistration.k8s.io/v1 APIServiceSpec."""
-
     ca_bundle: str | None = None
     group: str | None = None
     group_priority_minimum: int = _required(int)
@@ -34,8 +26,6 @@ class APIServiceSpec(Model):
 
 
 class APIServiceCondition(Model):
-    """apiregistration.k8s.io/v1 APIServiceCondition."""
-
     last_transition_time: str | None = None
     message: str | None = None
     reason: str | None = None
@@ -44,16 +34,10 @@ class APIServiceCondition(Model):
 
 
 class APIServiceStatus(Model):
-    """apiregistration.k8s.io/v1 APIServiceStatus."""
-
     conditions: list[APIServiceCondition] = []
 
 
 class APIService(meta.Object):
-    """apiregistration.k8s.io/v1 APIService."""
-
     resource: ClassVar[Resource] = Resource("apiregistration.k8s.io", "v1", "APIService", "apiservices", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "APIService")
     spec: APIServiceSpec = _required(APIServiceSpec)
     status: APIServiceStatus = _field(default_factory=APIServiceStatus)

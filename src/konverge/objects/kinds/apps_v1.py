@@ -11,37 +11,23 @@ from konverge.objects.resource import Resource
 from konverge.objects.kinds import core_v1
 
 
-def _api_version() -> str:
-    return "apps/v1"
-
-
 class ControllerRevision(meta.Object):
-    """apps/v1 ControllerRevision."""
-
     resource: ClassVar[Resource] = Resource("apps", "v1", "ControllerRevision", "controllerrevisions")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "ControllerRevision")
     data: dict[str, Any] = _required(dict)
     revision: int | None = None
 
 
 class RollingUpdateDaemonSet(Model):
-    """apps/v1 RollingUpdateDaemonSet."""
-
     max_surge: IntOrString | None = None
     max_unavailable: IntOrString | None = None
 
 
 class DaemonSetUpdateStrategy(Model):
-    """apps/v1 DaemonSetUpdateStrategy."""
-
     rolling_update: RollingUpdateDaemonSet | None = None
     type: str | None = None
 
 
 class DaemonSetSpec(Model):
-    """apps/v1 DaemonSetSpec."""
-
     min_ready_seconds: int | None = None
     revision_history_limit: int | None = None
     selector: meta.LabelSelector = _required(meta.LabelSelector)
@@ -50,8 +36,6 @@ class DaemonSetSpec(Model):
 
 
 class DaemonSetCondition(Model):
-    """apps/v1 DaemonSetCondition."""
-
     last_transition_time: str | None = None
     message: str | None = None
     reason: str | None = None
@@ -60,8 +44,6 @@ class DaemonSetCondition(Model):
 
 
 class DaemonSetStatus(Model):
-    """apps/v1 DaemonSetStatus."""
-
     collision_count: int | None = None
     conditions: list[DaemonSetCondition] = []
     current_number_scheduled: int = 0
@@ -75,32 +57,22 @@ class DaemonSetStatus(Model):
 
 
 class DaemonSet(meta.Object):
-    """apps/v1 DaemonSet."""
-
     resource: ClassVar[Resource] = Resource("apps", "v1", "DaemonSet", "daemonsets")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "DaemonSet")
     spec: DaemonSetSpec = _required(DaemonSetSpec)
     status: DaemonSetStatus = _field(default_factory=DaemonSetStatus)
 
 
 class RollingUpdateDeployment(Model):
-    """apps/v1 RollingUpdateDeployment."""
-
     max_surge: IntOrString | None = None
     max_unavailable: IntOrString | None = None
 
 
 class DeploymentStrategy(Model):
-    """apps/v1 DeploymentStrategy."""
-
     rolling_update: RollingUpdateDeployment | None = None
     type: str | None = None
 
 
 class DeploymentSpec(Model):
-    """apps/v1 DeploymentSpec."""
-
     min_ready_seconds: int | None = None
     paused: bool | None = None
     progress_deadline_seconds: int | None = None
@@ -112,8 +84,6 @@ class DeploymentSpec(Model):
 
 
 class DeploymentCondition(Model):
-    """apps/v1 DeploymentCondition."""
-
     last_transition_time: str | None = None
     last_update_time: str | None = None
     message: str | None = None
@@ -123,8 +93,6 @@ class DeploymentCondition(Model):
 
 
 class DeploymentStatus(Model):
-    """apps/v1 DeploymentStatus."""
-
     available_replicas: int | None = None
     collision_count: int | None = None
     conditions: list[DeploymentCondition] = []
@@ -137,18 +105,12 @@ class DeploymentStatus(Model):
 
 
 class Deployment(meta.Object):
-    """apps/v1 Deployment."""
-
     resource: ClassVar[Resource] = Resource("apps", "v1", "Deployment", "deployments")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "Deployment")
     spec: DeploymentSpec = _required(DeploymentSpec)
     status: DeploymentStatus = _field(default_factory=DeploymentStatus)
 
 
 class ReplicaSetSpec(Model):
-    """apps/v1 ReplicaSetSpec."""
-
     min_ready_seconds: int | None = None
     replicas: int | None = None
     selector: meta.LabelSelector = _required(meta.LabelSelector)
@@ -156,8 +118,6 @@ class ReplicaSetSpec(Model):
 
 
 class ReplicaSetCondition(Model):
-    """apps/v1 ReplicaSetCondition."""
-
     last_transition_time: str | None = None
     message: str | None = None
     reason: str | None = None
@@ -166,8 +126,6 @@ class ReplicaSetCondition(Model):
 
 
 class ReplicaSetStatus(Model):
-    """apps/v1 ReplicaSetStatus."""
-
     available_replicas: int | None = None
     conditions: list[ReplicaSetCondition] = []
     fully_labeled_replicas: int | None = None
@@ -178,45 +136,31 @@ class ReplicaSetStatus(Model):
 
 
 class ReplicaSet(meta.Object):
-    """apps/v1 ReplicaSet."""
-
     resource: ClassVar[Resource] = Resource("apps", "v1", "ReplicaSet", "replicasets")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "ReplicaSet")
     spec: ReplicaSetSpec = _required(ReplicaSetSpec)
     status: ReplicaSetStatus = _field(default_factory=ReplicaSetStatus)
 
 
 class RollingUpdateStatefulSetStrategy(Model):
-    """apps/v1 RollingUpdateStatefulSetStrategy."""
-
     max_unavailable: IntOrString | None = None
     partition: int | None = None
 
 
 class StatefulSetOrdinals(Model):
-    """apps/v1 StatefulSetOrdinals."""
-
     start: int | None = None
 
 
 class StatefulSetPersistentVolumeClaimRetentionPolicy(Model):
-    """apps/v1 StatefulSetPersistentVolumeClaimRetentionPolicy."""
-
     when_deleted: str | None = None
     when_scaled: str | None = None
 
 
 class StatefulSetUpdateStrategy(Model):
-    """apps/v1 StatefulSetUpdateStrategy."""
-
     rolling_update: RollingUpdateStatefulSetStrategy | None = None
     type: str | None = None
 
 
 class StatefulSetSpec(Model):
-    """apps/v1 StatefulSetSpec."""
-
     min_ready_seconds: int | None = None
     ordinals: StatefulSetOrdinals | None = None
     persistent_volume_claim_retention_policy: StatefulSetPersistentVolumeClaimRetentionPolicy | None = None
@@ -231,8 +175,6 @@ class StatefulSetSpec(Model):
 
 
 class StatefulSetCondition(Model):
-    """apps/v1 StatefulSetCondition."""
-
     last_transition_time: str | None = None
     message: str | None = None
     reason: str | None = None
@@ -241,8 +183,6 @@ class StatefulSetCondition(Model):
 
 
 class StatefulSetStatus(Model):
-    """apps/v1 StatefulSetStatus."""
-
     available_replicas: int | None = None
     collision_count: int | None = None
     conditions: list[StatefulSetCondition] = []
@@ -256,10 +196,6 @@ class StatefulSetStatus(Model):
 
 
 class StatefulSet(meta.Object):
-    """apps/v1 StatefulSet."""
-
     resource: ClassVar[Resource] = Resource("apps", "v1", "StatefulSet", "statefulsets")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "StatefulSet")
     spec: StatefulSetSpec = _required(StatefulSetSpec)
     status: StatefulSetStatus = _field(default_factory=StatefulSetStatus)

@@ -9,13 +9,7 @@ from konverge.objects.model import Model, NullableList, field as _field, nulls_t
 from konverge.objects.resource import Resource
 
 
-def _api_version() -> str:
-    return "authentication.k8s.io/v1"
-
-
 class BoundObjectReference(Model):
-    """authentication.k8s.io/v1 BoundObjectReference."""
-
     api_version: str | None = None
     kind: str | None = None
     name: str | None = None
@@ -23,8 +17,6 @@ class BoundObjectReference(Model):
 
 
 class UserInfo(Model):
-    """authentication.k8s.io/v1 UserInfo."""
-
     extra: dict[str, list[str]] = {}
     groups: list[str] = []
     uid: str | None = None
@@ -32,23 +24,15 @@ class UserInfo(Model):
 
 
 class SelfSubjectReviewStatus(Model):
-    """authentication.k8s.io/v1 SelfSubjectReviewStatus."""
-
     user_info: UserInfo | None = None
 
 
 class SelfSubjectReview(meta.Object):
-    """authentication.k8s.io/v1 SelfSubjectReview."""
-
     resource: ClassVar[Resource] = Resource("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "SelfSubjectReview")
     status: SelfSubjectReviewStatus = _field(default_factory=SelfSubjectReviewStatus)
 
 
 class TokenRequestSpec(Model):
-    """authentication.k8s.io/v1 TokenRequestSpec."""
-
     attestations: dict[str, list[str]] = {}
     audiences: NullableList[str] = []
     bound_object_ref: BoundObjectReference | None = None
@@ -59,32 +43,22 @@ class TokenRequestSpec(Model):
 
 
 class TokenRequestStatus(Model):
-    """authentication.k8s.io/v1 TokenRequestStatus."""
-
     expiration_timestamp: str | None = None
     token: str | None = None
 
 
 class TokenRequest(meta.Object):
-    """authentication.k8s.io/v1 TokenRequest."""
-
     resource: ClassVar[Resource] = Resource("authentication.k8s.io", "v1", "TokenRequest", "")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "TokenRequest")
     spec: TokenRequestSpec = _field(default_factory=TokenRequestSpec)
     status: TokenRequestStatus = _field(default_factory=TokenRequestStatus)
 
 
 class TokenReviewSpec(Model):
-    """authentication.k8s.io/v1 TokenReviewSpec."""
-
     audiences: list[str] = []
     token: str = _required(str)
 
 
 class TokenReviewStatus(Model):
-    """authentication.k8s.io/v1 TokenReviewStatus."""
-
     audiences: list[str] = []
     authenticated: bool | None = None
     error: str | None = None
@@ -92,10 +66,6 @@ class TokenReviewStatus(Model):
 
 
 class TokenReview(meta.Object):
-    """authentication.k8s.io/v1 TokenReview."""
-
     resource: ClassVar[Resource] = Resource("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "TokenReview")
     spec: TokenReviewSpec = _required(TokenReviewSpec)
     status: TokenReviewStatus = _field(default_factory=TokenReviewStatus)

@@ -9,34 +9,22 @@ from konverge.objects.model import Model, NullableList, field as _field, nulls_t
 from konverge.objects.resource import Resource
 
 
-def _api_version() -> str:
-    return "authorization.k8s.io/v1"
-
-
 class FieldSelectorAttributes(Model):
-    """authorization.k8s.io/v1 FieldSelectorAttributes."""
-
     raw_selector: str | None = None
     requirements: list[meta.FieldSelectorRequirement] = []
 
 
 class LabelSelectorAttributes(Model):
-    """authorization.k8s.io/v1 LabelSelectorAttributes."""
-
     raw_selector: str | None = None
     requirements: list[meta.LabelSelectorRequirement] = []
 
 
 class NonResourceAttributes(Model):
-    """authorization.k8s.io/v1 NonResourceAttributes."""
-
     path: str | None = None
     verb: str | None = None
 
 
 class ResourceAttributes(Model):
-    """authorization.k8s.io/v1 ResourceAttributes."""
-
     field_selector: FieldSelectorAttributes | None = None
     group: str | None = None
     label_selector: LabelSelectorAttributes | None = None
@@ -49,8 +37,6 @@ class ResourceAttributes(Model):
 
 
 class SubjectAccessReviewSpec(Model):
-    """authorization.k8s.io/v1 SubjectAccessReviewSpec."""
-
     extra: dict[str, list[str]] = {}
     groups: list[str] = []
     non_resource_attributes: NonResourceAttributes | None = None
@@ -60,8 +46,6 @@ class SubjectAccessReviewSpec(Model):
 
 
 class SubjectAccessReviewStatus(Model):
-    """authorization.k8s.io/v1 SubjectAccessReviewStatus."""
-
     allowed: bool = False
     denied: bool | None = None
     evaluation_error: str | None = None
@@ -69,18 +53,12 @@ class SubjectAccessReviewStatus(Model):
 
 
 class LocalSubjectAccessReview(meta.Object):
-    """authorization.k8s.io/v1 LocalSubjectAccessReview."""
-
     resource: ClassVar[Resource] = Resource("authorization.k8s.io", "v1", "LocalSubjectAccessReview", "localsubjectaccessreviews")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "LocalSubjectAccessReview")
     spec: SubjectAccessReviewSpec = _field(default_factory=SubjectAccessReviewSpec)
     status: SubjectAccessReviewStatus = _field(default_factory=SubjectAccessReviewStatus)
 
 
 class NonResourceRule(Model):
-    """authorization.k8s.io/v1 NonResourceRule."""
-
     non_resource_urls: list[str] = _field(default_factory=list, name="nonResourceURLs")
     verbs: NullableList[str] = _required(list)
 
@@ -89,8 +67,6 @@ class NonResourceRule(Model):
 
 
 class ResourceRule(Model):
-    """authorization.k8s.io/v1 ResourceRule."""
-
     api_groups: list[str] = []
     resource_names: list[str] = []
     resources: list[str] = []
@@ -101,31 +77,21 @@ class ResourceRule(Model):
 
 
 class SelfSubjectAccessReviewSpec(Model):
-    """authorization.k8s.io/v1 SelfSubjectAccessReviewSpec."""
-
     non_resource_attributes: NonResourceAttributes | None = None
     resource_attributes: ResourceAttributes | None = None
 
 
 class SelfSubjectAccessReview(meta.Object):
-    """authorization.k8s.io/v1 SelfSubjectAccessReview."""
-
     resource: ClassVar[Resource] = Resource("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "SelfSubjectAccessReview")
     spec: SelfSubjectAccessReviewSpec = _field(default_factory=SelfSubjectAccessReviewSpec)
     status: SubjectAccessReviewStatus = _field(default_factory=SubjectAccessReviewStatus)
 
 
 class SelfSubjectRulesReviewSpec(Model):
-    """authorization.k8s.io/v1 SelfSubjectRulesReviewSpec."""
-
     namespace: str | None = None
 
 
 class SubjectRulesReviewStatus(Model):
-    """authorization.k8s.io/v1 SubjectRulesReviewStatus."""
-
     evaluation_error: str | None = None
     incomplete: bool = False
     non_resource_rules: NullableList[NonResourceRule] = []
@@ -136,20 +102,12 @@ class SubjectRulesReviewStatus(Model):
 
 
 class SelfSubjectRulesReview(meta.Object):
-    """authorization.k8s.io/v1 SelfSubjectRulesReview."""
-
     resource: ClassVar[Resource] = Resource("authorization.k8s.io", "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "SelfSubjectRulesReview")
     spec: SelfSubjectRulesReviewSpec = _field(default_factory=SelfSubjectRulesReviewSpec)
     status: SubjectRulesReviewStatus = _field(default_factory=SubjectRulesReviewStatus)
 
 
 class SubjectAccessReview(meta.Object):
-    """authorization.k8s.io/v1 SubjectAccessReview."""
-
     resource: ClassVar[Resource] = Resource("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "SubjectAccessReview")
     spec: SubjectAccessReviewSpec = _field(default_factory=SubjectAccessReviewSpec)
     status: SubjectAccessReviewStatus = _field(default_factory=SubjectAccessReviewStatus)

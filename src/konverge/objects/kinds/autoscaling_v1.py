@@ -9,21 +9,13 @@ from konverge.objects.model import Model, field as _field, required as _required
 from konverge.objects.resource import Resource
 
 
-def _api_version() -> str:
-    return "autoscaling/v1"
-
-
 class CrossVersionObjectReference(Model):
-    """autoscaling/v1 CrossVersionObjectReference."""
-
     api_version: str | None = None
     kind: str = _required(str)
     name: str = _required(str)
 
 
 class HorizontalPodAutoscalerSpec(Model):
-    """autoscaling/v1 HorizontalPodAutoscalerSpec."""
-
     max_replicas: int = _required(int)
     min_replicas: int | None = None
     scale_target_ref: CrossVersionObjectReference = _required(CrossVersionObjectReference)
@@ -31,8 +23,6 @@ class HorizontalPodAutoscalerSpec(Model):
 
 
 class HorizontalPodAutoscalerStatus(Model):
-    """autoscaling/v1 HorizontalPodAutoscalerStatus."""
-
     current_cpu_utilization_percentage: int | None = _field(default=None, name="currentCPUUtilizationPercentage")
     current_replicas: int = 0
     desired_replicas: int = 0
@@ -41,33 +31,21 @@ class HorizontalPodAutoscalerStatus(Model):
 
 
 class HorizontalPodAutoscaler(meta.Object):
-    """autoscaling/v1 HorizontalPodAutoscaler."""
-
     resource: ClassVar[Resource] = Resource("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "HorizontalPodAutoscaler")
     spec: HorizontalPodAutoscalerSpec = _required(HorizontalPodAutoscalerSpec)
     status: HorizontalPodAutoscalerStatus = _field(default_factory=HorizontalPodAutoscalerStatus)
 
 
 class ScaleSpec(Model):
-    """autoscaling/v1 ScaleSpec."""
-
     replicas: int | None = None
 
 
 class ScaleStatus(Model):
-    """autoscaling/v1 ScaleStatus."""
-
     replicas: int = 0
     selector: str | None = None
 
 
 class Scale(meta.Object):
-    """autoscaling/v1 Scale."""
-
     resource: ClassVar[Resource] = Resource("autoscaling", "v1", "Scale", "")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "Scale")
     spec: ScaleSpec = _field(default_factory=ScaleSpec)
     status: ScaleStatus = _field(default_factory=ScaleStatus)

@@ -10,13 +10,7 @@ from konverge.objects.quantity import Quantity
 from konverge.objects.resource import Resource
 
 
-def _api_version() -> str:
-    return "autoscaling/v2"
-
-
 class MetricTarget(Model):
-    """autoscaling/v2 MetricTarget."""
-
     average_utilization: int | None = None
     average_value: Quantity | None = None
     type: str = _required(str)
@@ -24,69 +18,51 @@ class MetricTarget(Model):
 
 
 class ContainerResourceMetricSource(Model):
-    """autoscaling/v2 ContainerResourceMetricSource."""
-
     container: str = _required(str)
     name: str = _required(str)
     target: MetricTarget = _required(MetricTarget)
 
 
 class MetricValueStatus(Model):
-    """autoscaling/v2 MetricValueStatus."""
-
     average_utilization: int | None = None
     average_value: Quantity | None = None
     value: Quantity | None = None
 
 
 class ContainerResourceMetricStatus(Model):
-    """autoscaling/v2 ContainerResourceMetricStatus."""
-
     container: str = _required(str)
     current: MetricValueStatus = _required(MetricValueStatus)
     name: str = _required(str)
 
 
 class CrossVersionObjectReference(Model):
-    """autoscaling/v2 CrossVersionObjectReference."""
-
     api_version: str | None = None
     kind: str = _required(str)
     name: str = _required(str)
 
 
 class MetricIdentifier(Model):
-    """autoscaling/v2 MetricIdentifier."""
-
     name: str = _required(str)
     selector: meta.LabelSelector | None = None
 
 
 class ExternalMetricSource(Model):
-    """autoscaling/v2 ExternalMetricSource."""
-
     metric: MetricIdentifier = _required(MetricIdentifier)
     target: MetricTarget = _required(MetricTarget)
 
 
 class ExternalMetricStatus(Model):
-    """autoscaling/v2 ExternalMetricStatus."""
-
     current: MetricValueStatus = _required(MetricValueStatus)
     metric: MetricIdentifier = _required(MetricIdentifier)
 
 
 class HPAScalingPolicy(Model):
-    """autoscaling/v2 HPAScalingPolicy."""
-
     period_seconds: int = _required(int)
     type: str = _required(str)
     value: int = _required(int)
 
 
 class HPAScalingRules(Model):
-    """autoscaling/v2 HPAScalingRules."""
-
     policies: list[HPAScalingPolicy] = []
     select_policy: str | None = None
     stabilization_window_seconds: int | None = None
@@ -94,37 +70,27 @@ class HPAScalingRules(Model):
 
 
 class HorizontalPodAutoscalerBehavior(Model):
-    """autoscaling/v2 HorizontalPodAutoscalerBehavior."""
-
     scale_down: HPAScalingRules | None = None
     scale_up: HPAScalingRules | None = None
 
 
 class ObjectMetricSource(Model):
-    """autoscaling/v2 ObjectMetricSource."""
-
     described_object: CrossVersionObjectReference = _required(CrossVersionObjectReference)
     metric: MetricIdentifier = _required(MetricIdentifier)
     target: MetricTarget = _required(MetricTarget)
 
 
 class PodsMetricSource(Model):
-    """autoscaling/v2 PodsMetricSource."""
-
     metric: MetricIdentifier = _required(MetricIdentifier)
     target: MetricTarget = _required(MetricTarget)
 
 
 class ResourceMetricSource(Model):
-    """autoscaling/v2 ResourceMetricSource."""
-
     name: str = _required(str)
     target: MetricTarget = _required(MetricTarget)
 
 
 class MetricSpec(Model):
-    """autoscaling/v2 MetricSpec."""
-
     container_resource: ContainerResourceMetricSource | None = None
     external: ExternalMetricSource | None = None
     object: ObjectMetricSource | None = None
@@ -134,8 +100,6 @@ class MetricSpec(Model):
 
 
 class HorizontalPodAutoscalerSpec(Model):
-    """autoscaling/v2 HorizontalPodAutoscalerSpec."""
-
     behavior: HorizontalPodAutoscalerBehavior | None = None
     max_replicas: int = _required(int)
     metrics: list[MetricSpec] = []
@@ -144,8 +108,6 @@ class HorizontalPodAutoscalerSpec(Model):
 
 
 class HorizontalPodAutoscalerCondition(Model):
-    """autoscaling/v2 HorizontalPodAutoscalerCondition."""
-
     last_transition_time: str | None = None
     message: str | None = None
     observed_generation: int | None = None
@@ -155,30 +117,22 @@ class HorizontalPodAutoscalerCondition(Model):
 
 
 class ObjectMetricStatus(Model):
-    """autoscaling/v2 ObjectMetricStatus."""
-
     current: MetricValueStatus = _required(MetricValueStatus)
     described_object: CrossVersionObjectReference = _required(CrossVersionObjectReference)
     metric: MetricIdentifier = _required(MetricIdentifier)
 
 
 class PodsMetricStatus(Model):
-    """autoscaling/v2 PodsMetricStatus."""
-
     current: MetricValueStatus = _required(MetricValueStatus)
     metric: MetricIdentifier = _required(MetricIdentifier)
 
 
 class ResourceMetricStatus(Model):
-    """autoscaling/v2 ResourceMetricStatus."""
-
     current: MetricValueStatus = _required(MetricValueStatus)
     name: str = _required(str)
 
 
 class MetricStatus(Model):
-    """autoscaling/v2 MetricStatus."""
-
     container_resource: ContainerResourceMetricStatus | None = None
     external: ExternalMetricStatus | None = None
     object: ObjectMetricStatus | None = None
@@ -188,8 +142,6 @@ class MetricStatus(Model):
 
 
 class HorizontalPodAutoscalerStatus(Model):
-    """autoscaling/v2 HorizontalPodAutoscalerStatus."""
-
     conditions: list[HorizontalPodAutoscalerCondition] = []
     current_metrics: NullableList[MetricStatus] = []
     current_replicas: int | None = None
@@ -202,10 +154,6 @@ class HorizontalPodAutoscalerStatus(Model):
 
 
 class HorizontalPodAutoscaler(meta.Object):
-    """autoscaling/v2 HorizontalPodAutoscaler."""
-
     resource: ClassVar[Resource] = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "HorizontalPodAutoscaler")
     spec: HorizontalPodAutoscalerSpec = _required(HorizontalPodAutoscalerSpec)
     status: HorizontalPodAutoscalerStatus = _field(default_factory=HorizontalPodAutoscalerStatus)

@@ -10,13 +10,7 @@ from konverge.objects.resource import Resource
 from konverge.objects.kinds import core_v1
 
 
-def _api_version() -> str:
-    return "batch/v1"
-
-
 class JobSchedulingConfiguration(Model):
-    """batch/v1 JobSchedulingConfiguration."""
-
     disruption_mode: dict[str, Any] | None = None
     resource_claims: list[dict[str, Any]] = []
     scheduling_constraints: dict[str, Any] | None = None
@@ -24,8 +18,6 @@ class JobSchedulingConfiguration(Model):
 
 
 class PodFailurePolicyOnExitCodesRequirement(Model):
-    """batch/v1 PodFailurePolicyOnExitCodesRequirement."""
-
     container_name: str | None = None
     operator: str = _required(str)
     values: NullableList[int] = _required(list)
@@ -35,23 +27,17 @@ class PodFailurePolicyOnExitCodesRequirement(Model):
 
 
 class PodFailurePolicyOnPodConditionsPattern(Model):
-    """batch/v1 PodFailurePolicyOnPodConditionsPattern."""
-
     status: str | None = None
     type: str = _required(str)
 
 
 class PodFailurePolicyRule(Model):
-    """batch/v1 PodFailurePolicyRule."""
-
     action: str = _required(str)
     on_exit_codes: PodFailurePolicyOnExitCodesRequirement | None = None
     on_pod_conditions: list[PodFailurePolicyOnPodConditionsPattern] = []
 
 
 class PodFailurePolicy(Model):
-    """batch/v1 PodFailurePolicy."""
-
     rules: NullableList[PodFailurePolicyRule] = _required(list)
 
     def __post_init__(self) -> None:
@@ -59,15 +45,11 @@ class PodFailurePolicy(Model):
 
 
 class SuccessPolicyRule(Model):
-    """batch/v1 SuccessPolicyRule."""
-
     succeeded_count: int | None = None
     succeeded_indexes: str | None = None
 
 
 class SuccessPolicy(Model):
-    """batch/v1 SuccessPolicy."""
-
     rules: NullableList[SuccessPolicyRule] = _required(list)
 
     def __post_init__(self) -> None:
@@ -75,8 +57,6 @@ class SuccessPolicy(Model):
 
 
 class JobSpec(Model):
-    """batch/v1 JobSpec."""
-
     active_deadline_seconds: int | None = None
     backoff_limit: int | None = None
     backoff_limit_per_index: int | None = None
@@ -97,15 +77,11 @@ class JobSpec(Model):
 
 
 class JobTemplateSpec(Model):
-    """batch/v1 JobTemplateSpec."""
-
     metadata: meta.ObjectMeta = _field(default_factory=meta.ObjectMeta)
     spec: JobSpec = _required(JobSpec)
 
 
 class CronJobSpec(Model):
-    """batch/v1 CronJobSpec."""
-
     concurrency_policy: str | None = None
     failed_jobs_history_limit: int | None = None
     job_template: JobTemplateSpec = _required(JobTemplateSpec)
@@ -117,26 +93,18 @@ class CronJobSpec(Model):
 
 
 class CronJobStatus(Model):
-    """batch/v1 CronJobStatus."""
-
     active: list[core_v1.ObjectReference] = []
     last_schedule_time: str | None = None
     last_successful_time: str | None = None
 
 
 class CronJob(meta.Object):
-    """batch/v1 CronJob."""
-
     resource: ClassVar[Resource] = Resource("batch", "v1", "CronJob", "cronjobs")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "CronJob")
     spec: CronJobSpec = _required(CronJobSpec)
     status: CronJobStatus = _field(default_factory=CronJobStatus)
 
 
 class JobCondition(Model):
-    """batch/v1 JobCondition."""
-
     last_probe_time: str | None = None
     last_transition_time: str | None = None
     message: str | None = None
@@ -146,15 +114,11 @@ class JobCondition(Model):
 
 
 class UncountedTerminatedPods(Model):
-    """batch/v1 UncountedTerminatedPods."""
-
     failed: list[str] = []
     succeeded: list[str] = []
 
 
 class JobStatus(Model):
-    """batch/v1 JobStatus."""
-
     active: int | None = None
     completed_indexes: str | None = None
     completion_time: str | None = None
@@ -169,10 +133,6 @@ class JobStatus(Model):
 
 
 class Job(meta.Object):
-    """batch/v1 Job."""
-
     resource: ClassVar[Resource] = Resource("batch", "v1", "Job", "jobs")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "Job")
     spec: JobSpec = _required(JobSpec)
     status: JobStatus = _field(default_factory=JobStatus)

@@ -9,13 +9,7 @@ from konverge.objects.model import Model, field as _field, required as _required
 from konverge.objects.resource import Resource
 
 
-def _api_version() -> str:
-    return "certificates.k8s.io/v1"
-
-
 class CertificateSigningRequestSpec(Model):
-    """certificates.k8s.io/v1 CertificateSigningRequestSpec."""
-
     expiration_seconds: int | None = None
     extra: dict[str, list[str]] = {}
     groups: list[str] = []
@@ -27,8 +21,6 @@ class CertificateSigningRequestSpec(Model):
 
 
 class CertificateSigningRequestCondition(Model):
-    """certificates.k8s.io/v1 CertificateSigningRequestCondition."""
-
     last_transition_time: str | None = None
     last_update_time: str | None = None
     message: str | None = None
@@ -38,41 +30,27 @@ class CertificateSigningRequestCondition(Model):
 
 
 class CertificateSigningRequestStatus(Model):
-    """certificates.k8s.io/v1 CertificateSigningRequestStatus."""
-
     certificate: str | None = None
     conditions: list[CertificateSigningRequestCondition] = []
 
 
 class CertificateSigningRequest(meta.Object):
-    """certificates.k8s.io/v1 CertificateSigningRequest."""
-
     resource: ClassVar[Resource] = Resource("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "CertificateSigningRequest")
     spec: CertificateSigningRequestSpec = _required(CertificateSigningRequestSpec)
     status: CertificateSigningRequestStatus = _field(default_factory=CertificateSigningRequestStatus)
 
 
 class ClusterTrustBundleSpec(Model):
-    """certificates.k8s.io/v1 ClusterTrustBundleSpec."""
-
     signer_name: str | None = None
     trust_bundle: str = _required(str)
 
 
 class ClusterTrustBundle(meta.Object):
-    """certificates.k8s.io/v1 ClusterTrustBundle."""
-
     resource: ClassVar[Resource] = Resource("certificates.k8s.io", "v1", "ClusterTrustBundle", "clustertrustbundles", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "ClusterTrustBundle")
     spec: ClusterTrustBundleSpec = _required(ClusterTrustBundleSpec)
 
 
 class PodCertificateRequestSpec(Model):
-    """certificates.k8s.io/v1 PodCertificateRequestSpec."""
-
     max_expiration_seconds: int | None = None
     node_name: str = _required(str)
     node_uid: str = _required(str, name="nodeUID")
@@ -86,8 +64,6 @@ class PodCertificateRequestSpec(Model):
 
 
 class PodCertificateRequestStatus(Model):
-    """certificates.k8s.io/v1 PodCertificateRequestStatus."""
-
     begin_refresh_at: str | None = None
     certificate_chain: str | None = None
     conditions: list[meta.Condition] = []
@@ -96,10 +72,6 @@ class PodCertificateRequestStatus(Model):
 
 
 class PodCertificateRequest(meta.Object):
-    """certificates.k8s.io/v1 PodCertificateRequest."""
-
     resource: ClassVar[Resource] = Resource("certificates.k8s.io", "v1", "PodCertificateRequest", "podcertificaterequests")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "PodCertificateRequest")
     spec: PodCertificateRequestSpec = _required(PodCertificateRequestSpec)
     status: PodCertificateRequestStatus = _field(default_factory=PodCertificateRequestStatus)

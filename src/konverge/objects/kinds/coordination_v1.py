@@ -9,13 +9,7 @@ from konverge.objects.model import Model, field as _field
 from konverge.objects.resource import Resource
 
 
-def _api_version() -> str:
-    return "coordination.k8s.io/v1"
-
-
 class LeaseSpec(Model):
-    """coordination.k8s.io/v1 LeaseSpec."""
-
     acquire_time: str | None = None
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -26,9 +20,5 @@ class LeaseSpec(Model):
 
 
 class Lease(meta.Object):
-    """coordination.k8s.io/v1 Lease."""
-
     resource: ClassVar[Resource] = Resource("coordination.k8s.io", "v1", "Lease", "leases")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "Lease")
     spec: LeaseSpec = _field(default_factory=LeaseSpec)

@@ -11,13 +11,7 @@ from konverge.objects.quantity import Quantity
 from konverge.objects.resource import Resource
 
 
-def _api_version() -> str:
-    return "v1"
-
-
 class AWSElasticBlockStoreVolumeSource(Model):
-    """v1 AWSElasticBlockStoreVolumeSource."""
-
     fs_type: str | None = None
     partition: int | None = None
     read_only: bool | None = None
@@ -25,23 +19,17 @@ class AWSElasticBlockStoreVolumeSource(Model):
 
 
 class NodeSelectorRequirement(Model):
-    """v1 NodeSelectorRequirement."""
-
     key: str = _required(str)
     operator: str = _required(str)
     values: list[str] = []
 
 
 class NodeSelectorTerm(Model):
-    """v1 NodeSelectorTerm."""
-
     match_expressions: list[NodeSelectorRequirement] = []
     match_fields: list[NodeSelectorRequirement] = []
 
 
 class NodeSelector(Model):
-    """v1 NodeSelector."""
-
     node_selector_terms: NullableList[NodeSelectorTerm] = _required(list)
 
     def __post_init__(self) -> None:
@@ -49,22 +37,16 @@ class NodeSelector(Model):
 
 
 class PreferredSchedulingTerm(Model):
-    """v1 PreferredSchedulingTerm."""
-
     preference: NodeSelectorTerm = _required(NodeSelectorTerm)
     weight: int = _required(int)
 
 
 class NodeAffinity(Model):
-    """v1 NodeAffinity."""
-
     preferred_during_scheduling_ignored_during_execution: list[PreferredSchedulingTerm] = []
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
 
 
 class PodAffinityTerm(Model):
-    """v1 PodAffinityTerm."""
-
     label_selector: meta.LabelSelector | None = None
     match_label_keys: list[str] = []
     mismatch_label_keys: list[str] = []
@@ -74,51 +56,37 @@ class PodAffinityTerm(Model):
 
 
 class WeightedPodAffinityTerm(Model):
-    """v1 WeightedPodAffinityTerm."""
-
     pod_affinity_term: PodAffinityTerm = _required(PodAffinityTerm)
     weight: int = _required(int)
 
 
 class PodAffinity(Model):
-    """v1 PodAffinity."""
-
     preferred_during_scheduling_ignored_during_execution: list[WeightedPodAffinityTerm] = []
     required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] = []
 
 
 class PodAntiAffinity(Model):
-    """v1 PodAntiAffinity."""
-
     preferred_during_scheduling_ignored_during_execution: list[WeightedPodAffinityTerm] = []
     required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] = []
 
 
 class Affinity(Model):
-    """v1 Affinity."""
-
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAntiAffinity | None = None
 
 
 class AppArmorProfile(Model):
-    """v1 AppArmorProfile."""
-
     localhost_profile: str | None = None
     type: str = _required(str)
 
 
 class AttachedVolume(Model):
-    """v1 AttachedVolume."""
-
     device_path: str = _required(str)
     name: str = _required(str)
 
 
 class AzureDiskVolumeSource(Model):
-    """v1 AzureDiskVolumeSource."""
-
     caching_mode: str | None = None
     disk_name: str = _required(str)
     disk_uri: str = _required(str, name="diskURI")
@@ -128,8 +96,6 @@ class AzureDiskVolumeSource(Model):
 
 
 class AzureFilePersistentVolumeSource(Model):
-    """v1 AzureFilePersistentVolumeSource."""
-
     read_only: bool | None = None
     secret_name: str = _required(str)
     secret_namespace: str | None = None
@@ -137,16 +103,12 @@ class AzureFilePersistentVolumeSource(Model):
 
 
 class AzureFileVolumeSource(Model):
-    """v1 AzureFileVolumeSource."""
-
     read_only: bool | None = None
     secret_name: str = _required(str)
     share_name: str = _required(str)
 
 
 class ObjectReference(Model):
-    """v1 ObjectReference."""
-
     api_version: str | None = None
     field_path: str | None = None
     kind: str | None = None
@@ -157,24 +119,16 @@ class ObjectReference(Model):
 
 
 class Binding(meta.Object):
-    """v1 Binding."""
-
     resource: ClassVar[Resource] = Resource("", "v1", "Binding", "bindings")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "Binding")
     target: ObjectReference = _required(ObjectReference)
 
 
 class SecretReference(Model):
-    """v1 SecretReference."""
-
     name: str | None = None
     namespace: str | None = None
 
 
 class CSIPersistentVolumeSource(Model):
-    """v1 CSIPersistentVolumeSource."""
-
     controller_expand_secret_ref: SecretReference | None = None
     controller_publish_secret_ref: SecretReference | None = None
     driver: str = _required(str)
@@ -188,14 +142,10 @@ class CSIPersistentVolumeSource(Model):
 
 
 class LocalObjectReference(Model):
-    """v1 LocalObjectReference."""
-
     name: str | None = None
 
 
 class CSIVolumeSource(Model):
-    """v1 CSIVolumeSource."""
-
     driver: str = _required(str)
     fs_type: str | None = None
     node_publish_secret_ref: LocalObjectReference | None = None
@@ -204,15 +154,11 @@ class CSIVolumeSource(Model):
 
 
 class Capabilities(Model):
-    """v1 Capabilities."""
-
     add: list[str] = []
     drop: list[str] = []
 
 
 class CephFSPersistentVolumeSource(Model):
-    """v1 CephFSPersistentVolumeSource."""
-
     monitors: NullableList[str] = _required(list)
     path: str | None = None
     read_only: bool | None = None
@@ -225,8 +171,6 @@ class CephFSPersistentVolumeSource(Model):
 
 
 class CephFSVolumeSource(Model):
-    """v1 CephFSVolumeSource."""
-
     monitors: NullableList[str] = _required(list)
     path: str | None = None
     read_only: bool | None = None
@@ -239,8 +183,6 @@ class CephFSVolumeSource(Model):
 
 
 class CinderPersistentVolumeSource(Model):
-    """v1 CinderPersistentVolumeSource."""
-
     fs_type: str | None = None
     read_only: bool | None = None
     secret_ref: SecretReference | None = None
@@ -248,8 +190,6 @@ class CinderPersistentVolumeSource(Model):
 
 
 class CinderVolumeSource(Model):
-    """v1 CinderVolumeSource."""
-
     fs_type: str | None = None
     read_only: bool | None = None
     secret_ref: LocalObjectReference | None = None
@@ -257,14 +197,10 @@ class CinderVolumeSource(Model):
 
 
 class ClientIPConfig(Model):
-    """v1 ClientIPConfig."""
-
     timeout_seconds: int | None = None
 
 
 class ClusterTrustBundleProjection(Model):
-    """v1 ClusterTrustBundleProjection."""
-
     label_selector: meta.LabelSelector | None = None
     name: str | None = None
     optional: bool | None = None
@@ -274,8 +210,6 @@ class ClusterTrustBundleProjection(Model):
 
 
 class ComponentCondition(Model):
-    """v1 ComponentCondition."""
-
     error: str | None = None
     message: str | None = None
     status: str = _required(str)
@@ -283,43 +217,29 @@ class ComponentCondition(Model):
 
 
 class ComponentStatus(meta.Object):
-    """v1 ComponentStatus."""
-
     resource: ClassVar[Resource] = Resource("", "v1", "ComponentStatus", "componentstatuses", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "ComponentStatus")
     conditions: list[ComponentCondition] = []
 
 
 class ConfigMap(meta.Object):
-    """v1 ConfigMap."""
-
     resource: ClassVar[Resource] = Resource("", "v1", "ConfigMap", "configmaps")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "ConfigMap")
     binary_data: dict[str, str] = {}
     data: dict[str, str] = {}
     immutable: bool | None = None
 
 
 class ConfigMapEnvSource(Model):
-    """v1 ConfigMapEnvSource."""
-
     name: str | None = None
     optional: bool | None = None
 
 
 class ConfigMapKeySelector(Model):
-    """v1 ConfigMapKeySelector."""
-
     key: str = _required(str)
     name: str | None = None
     optional: bool | None = None
 
 
 class ConfigMapNodeConfigSource(Model):
-    """v1 ConfigMapNodeConfigSource."""
-
     kubelet_config_key: str = _required(str)
     name: str = _required(str)
     namespace: str = _required(str)
@@ -328,8 +248,6 @@ class ConfigMapNodeConfigSource(Model):
 
 
 class KeyToPath(Model):
-    """v1 KeyToPath."""
-
     key: str = _required(str)
     mode: int | None = None
     path: str = _required(str)
@@ -337,16 +255,12 @@ class KeyToPath(Model):
 
 
 class ConfigMapProjection(Model):
-    """v1 ConfigMapProjection."""
-
     items: list[KeyToPath] = []
     name: str | None = None
     optional: bool | None = None
 
 
 class ConfigMapVolumeSource(Model):
-    """v1 ConfigMapVolumeSource."""
-
     default_mode: int | None = None
     default_user: int | None = None
     items: list[KeyToPath] = []
@@ -355,8 +269,6 @@ class ConfigMapVolumeSource(Model):
 
 
 class ContainerPort(Model):
-    """v1 ContainerPort."""
-
     container_port: int = _required(int)
     host_ip: str | None = _field(default=None, name="hostIP")
     host_port: int | None = None
@@ -365,44 +277,32 @@ class ContainerPort(Model):
 
 
 class ContainerResizePolicy(Model):
-    """v1 ContainerResizePolicy."""
-
     resource_name: str = _required(str)
     restart_policy: str = _required(str)
 
 
 class ContainerRestartRuleOnExitCodes(Model):
-    """v1 ContainerRestartRuleOnExitCodes."""
-
     operator: str = _required(str)
     values: list[int] = []
 
 
 class ContainerRestartRule(Model):
-    """v1 ContainerRestartRule."""
-
     action: str = _required(str)
     exit_codes: ContainerRestartRuleOnExitCodes | None = None
 
 
 class SecretEnvSource(Model):
-    """v1 SecretEnvSource."""
-
     name: str | None = None
     optional: bool | None = None
 
 
 class EnvFromSource(Model):
-    """v1 EnvFromSource."""
-
     config_map_ref: ConfigMapEnvSource | None = None
     prefix: str | None = None
     secret_ref: SecretEnvSource | None = None
 
 
 class FileKeySelector(Model):
-    """v1 FileKeySelector."""
-
     key: str = _required(str)
     optional: bool | None = None
     path: str = _required(str)
@@ -410,31 +310,23 @@ class FileKeySelector(Model):
 
 
 class ObjectFieldSelector(Model):
-    """v1 ObjectFieldSelector."""
-
     api_version: str | None = None
     field_path: str = _required(str)
 
 
 class ResourceFieldSelector(Model):
-    """v1 ResourceFieldSelector."""
-
     container_name: str | None = None
     divisor: Quantity | None = None
     resource_: str = _required(str)
 
 
 class SecretKeySelector(Model):
-    """v1 SecretKeySelector."""
-
     key: str = _required(str)
     name: str | None = None
     optional: bool | None = None
 
 
 class EnvVarSource(Model):
-    """v1 EnvVarSource."""
-
     config_map_key_ref: ConfigMapKeySelector | None = None
     field_ref: ObjectFieldSelector | None = None
     file_key_ref: FileKeySelector | None = None
@@ -443,29 +335,21 @@ class EnvVarSource(Model):
 
 
 class EnvVar(Model):
-    """v1 EnvVar."""
-
     name: str = _required(str)
     value: str | None = None
     value_from: EnvVarSource | None = None
 
 
 class ExecAction(Model):
-    """v1 ExecAction."""
-
     command: list[str] = []
 
 
 class HTTPHeader(Model):
-    """v1 HTTPHeader."""
-
     name: str = _required(str)
     value: str = _required(str)
 
 
 class HTTPGetAction(Model):
-    """v1 HTTPGetAction."""
-
     host: str | None = None
     http_headers: list[HTTPHeader] = []
     path: str | None = None
@@ -475,21 +359,15 @@ class HTTPGetAction(Model):
 
 
 class SleepAction(Model):
-    """v1 SleepAction."""
-
     seconds: int = _required(int)
 
 
 class TCPSocketAction(Model):
-    """v1 TCPSocketAction."""
-
     host: str | None = None
     port: IntOrString = _required(int)
 
 
 class LifecycleHandler(Model):
-    """v1 LifecycleHandler."""
-
     exec: ExecAction | None = None
     http_get: HTTPGetAction | None = None
     sleep: SleepAction | None = None
@@ -497,24 +375,18 @@ class LifecycleHandler(Model):
 
 
 class Lifecycle(Model):
-    """v1 Lifecycle."""
-
     post_start: LifecycleHandler | None = None
     pre_stop: LifecycleHandler | None = None
     stop_signal: str | None = None
 
 
 class GRPCAction(Model):
-    """v1 GRPCAction."""
-
     mode: str | None = None
     port: int = _required(int)
     service: str | None = None
 
 
 class Probe(Model):
-    """v1 Probe."""
-
     exec: ExecAction | None = None
     failure_threshold: int | None = None
     grpc: GRPCAction | None = None
@@ -528,23 +400,17 @@ class Probe(Model):
 
 
 class ResourceClaim(Model):
-    """v1 ResourceClaim."""
-
     name: str = _required(str)
     request: str | None = None
 
 
 class ResourceRequirements(Model):
-    """v1 ResourceRequirements."""
-
     claims: list[ResourceClaim] = []
     limits: dict[str, Quantity] = {}
     requests: dict[str, Quantity] = {}
 
 
 class SELinuxOptions(Model):
-    """v1 SELinuxOptions."""
-
     level: str | None = None
     role: str | None = None
     type: str | None = None
@@ -552,15 +418,11 @@ class SELinuxOptions(Model):
 
 
 class SeccompProfile(Model):
-    """v1 SeccompProfile."""
-
     localhost_profile: str | None = None
     type: str = _required(str)
 
 
 class WindowsSecurityContextOptions(Model):
-    """v1 WindowsSecurityContextOptions."""
-
     gmsa_credential_spec: str | None = None
     gmsa_credential_spec_name: str | None = None
     host_process: bool | None = None
@@ -568,8 +430,6 @@ class WindowsSecurityContextOptions(Model):
 
 
 class SecurityContext(Model):
-    """v1 SecurityContext."""
-
     allow_privilege_escalation: bool | None = None
     app_armor_profile: AppArmorProfile | None = None
     capabilities: Capabilities | None = None
@@ -585,15 +445,11 @@ class SecurityContext(Model):
 
 
 class VolumeDevice(Model):
-    """v1 VolumeDevice."""
-
     device_path: str = _required(str)
     name: str = _required(str)
 
 
 class VolumeMount(Model):
-    """v1 VolumeMount."""
-
     bind_mount_options: list[str] = []
     mount_path: str = _required(str)
     mount_propagation: str | None = None
@@ -605,8 +461,6 @@ class VolumeMount(Model):
 
 
 class Container(Model):
-    """v1 Container."""
-
     args: list[str] = []
     command: list[str] = []
     env: list[EnvVar] = []
@@ -635,16 +489,12 @@ class Container(Model):
 
 
 class ContainerExtendedResourceRequest(Model):
-    """v1 ContainerExtendedResourceRequest."""
-
     container_name: str = _required(str)
     request_name: str = _required(str)
     resource_name: str = _required(str)
 
 
 class ContainerImage(Model):
-    """v1 ContainerImage."""
-
     names: NullableList[str] = []
     size_bytes: int | None = None
 
@@ -653,14 +503,10 @@ class ContainerImage(Model):
 
 
 class ContainerStateRunning(Model):
-    """v1 ContainerStateRunning."""
-
     started_at: str | None = None
 
 
 class ContainerStateTerminated(Model):
-    """v1 ContainerStateTerminated."""
-
     container_id: str | None = _field(default=None, name="containerID")
     exit_code: int = _required(int)
     finished_at: str | None = None
@@ -671,64 +517,46 @@ class ContainerStateTerminated(Model):
 
 
 class ContainerStateWaiting(Model):
-    """v1 ContainerStateWaiting."""
-
     message: str | None = None
     reason: str | None = None
 
 
 class ContainerState(Model):
-    """v1 ContainerState."""
-
     running: ContainerStateRunning | None = None
     terminated: ContainerStateTerminated | None = None
     waiting: ContainerStateWaiting | None = None
 
 
 class LinuxContainerUser(Model):
-    """v1 LinuxContainerUser."""
-
     gid: int = _required(int)
     supplemental_groups: list[int] = []
     uid: int = _required(int)
 
 
 class ContainerUser(Model):
-    """v1 ContainerUser."""
-
     linux: LinuxContainerUser | None = None
 
 
 class ResourceHealth(Model):
-    """v1 ResourceHealth."""
-
     health: str | None = None
     message: str | None = None
     resource_id: str = _required(str, name="resourceID")
 
 
 class ResourceStatus(Model):
-    """v1 ResourceStatus."""
-
     name: str = _required(str)
     resources: list[ResourceHealth] = []
 
 
 class ImageVolumeStatus(Model):
-    """v1 ImageVolumeStatus."""
-
     image_ref: str = _required(str)
 
 
 class VolumeStatus(Model):
-    """v1 VolumeStatus."""
-
     image: ImageVolumeStatus | None = None
 
 
 class VolumeMountStatus(Model):
-    """v1 VolumeMountStatus."""
-
     mount_path: str = _required(str)
     name: str = _required(str)
     read_only: bool | None = None
@@ -737,8 +565,6 @@ class VolumeMountStatus(Model):
 
 
 class ContainerStatus(Model):
-    """v1 ContainerStatus."""
-
     allocated_resources: dict[str, Quantity] = {}
     allocated_resources_status: list[ResourceStatus] = []
     container_id: str | None = _field(default=None, name="containerID")
@@ -757,14 +583,10 @@ class ContainerStatus(Model):
 
 
 class DaemonEndpoint(Model):
-    """v1 DaemonEndpoint."""
-
     port: int = _required(int, name="Port")
 
 
 class DownwardAPIVolumeFile(Model):
-    """v1 DownwardAPIVolumeFile."""
-
     field_ref: ObjectFieldSelector | None = None
     mode: int | None = None
     path: str = _required(str)
@@ -773,30 +595,22 @@ class DownwardAPIVolumeFile(Model):
 
 
 class DownwardAPIProjection(Model):
-    """v1 DownwardAPIProjection."""
-
     items: list[DownwardAPIVolumeFile] = []
 
 
 class DownwardAPIVolumeSource(Model):
-    """v1 DownwardAPIVolumeSource."""
-
     default_mode: int | None = None
     default_user: int | None = None
     items: list[DownwardAPIVolumeFile] = []
 
 
 class EmptyDirVolumeSource(Model):
-    """v1 EmptyDirVolumeSource."""
-
     medium: str | None = None
     mode: int | None = None
     size_limit: Quantity | None = None
 
 
 class EndpointAddress(Model):
-    """v1 EndpointAddress."""
-
     hostname: str | None = None
     ip: str = _required(str)
     node_name: str | None = None
@@ -804,8 +618,6 @@ class EndpointAddress(Model):
 
 
 class EndpointPort(Model):
-    """v1 EndpointPort."""
-
     app_protocol: str | None = None
     name: str | None = None
     port: int = _required(int)
@@ -813,25 +625,17 @@ class EndpointPort(Model):
 
 
 class EndpointSubset(Model):
-    """v1 EndpointSubset."""
-
     addresses: list[EndpointAddress] = []
     not_ready_addresses: list[EndpointAddress] = []
     ports: list[EndpointPort] = []
 
 
 class Endpoints(meta.Object):
-    """v1 Endpoints."""
-
     resource: ClassVar[Resource] = Resource("", "v1", "Endpoints", "endpoints")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "Endpoints")
     subsets: list[EndpointSubset] = []
 
 
 class EphemeralContainer(Model):
-    """v1 EphemeralContainer."""
-
     args: list[str] = []
     command: list[str] = []
     env: list[EnvVar] = []
@@ -861,16 +665,12 @@ class EphemeralContainer(Model):
 
 
 class TypedLocalObjectReference(Model):
-    """v1 TypedLocalObjectReference."""
-
     api_group: str | None = None
     kind: str = _required(str)
     name: str = _required(str)
 
 
 class TypedObjectReference(Model):
-    """v1 TypedObjectReference."""
-
     api_group: str | None = None
     kind: str = _required(str)
     name: str = _required(str)
@@ -878,15 +678,11 @@ class TypedObjectReference(Model):
 
 
 class VolumeResourceRequirements(Model):
-    """v1 VolumeResourceRequirements."""
-
     limits: dict[str, Quantity] = {}
     requests: dict[str, Quantity] = {}
 
 
 class PersistentVolumeClaimSpec(Model):
-    """v1 PersistentVolumeClaimSpec."""
-
     access_modes: list[str] = []
     data_source: TypedLocalObjectReference | None = None
     data_source_ref: TypedObjectReference | None = None
@@ -899,38 +695,26 @@ class PersistentVolumeClaimSpec(Model):
 
 
 class PersistentVolumeClaimTemplate(Model):
-    """v1 PersistentVolumeClaimTemplate."""
-
     metadata: meta.ObjectMeta = _field(default_factory=meta.ObjectMeta)
     spec: PersistentVolumeClaimSpec = _field(default_factory=PersistentVolumeClaimSpec)
 
 
 class EphemeralVolumeSource(Model):
-    """v1 EphemeralVolumeSource."""
-
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
 
 class EventSeries(Model):
-    """v1 EventSeries."""
-
     count: int | None = None
     last_observed_time: str | None = None
 
 
 class EventSource(Model):
-    """v1 EventSource."""
-
     component: str | None = None
     host: str | None = None
 
 
 class Event(meta.Object):
-    """v1 Event."""
-
     resource: ClassVar[Resource] = Resource("", "v1", "Event", "events")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "Event")
     action: str | None = None
     count: int | None = None
     event_time: str | None = None
@@ -948,15 +732,11 @@ class Event(meta.Object):
 
 
 class EvictionResponder(Model):
-    """v1 EvictionResponder."""
-
     name: str = _required(str)
     priority: int = _required(int)
 
 
 class FCVolumeSource(Model):
-    """v1 FCVolumeSource."""
-
     fs_type: str | None = None
     lun: int | None = None
     read_only: bool | None = None
@@ -965,8 +745,6 @@ class FCVolumeSource(Model):
 
 
 class FlexPersistentVolumeSource(Model):
-    """v1 FlexPersistentVolumeSource."""
-
     driver: str = _required(str)
     fs_type: str | None = None
     options: dict[str, str] = {}
@@ -975,8 +753,6 @@ class FlexPersistentVolumeSource(Model):
 
 
 class FlexVolumeSource(Model):
-    """v1 FlexVolumeSource."""
-
     driver: str = _required(str)
     fs_type: str | None = None
     options: dict[str, str] = {}
@@ -985,15 +761,11 @@ class FlexVolumeSource(Model):
 
 
 class FlockerVolumeSource(Model):
-    """v1 FlockerVolumeSource."""
-
     dataset_name: str | None = None
     dataset_uuid: str | None = _field(default=None, name="datasetUUID")
 
 
 class GCEPersistentDiskVolumeSource(Model):
-    """v1 GCEPersistentDiskVolumeSource."""
-
     fs_type: str | None = None
     partition: int | None = None
     pd_name: str = _required(str)
@@ -1001,16 +773,12 @@ class GCEPersistentDiskVolumeSource(Model):
 
 
 class GitRepoVolumeSource(Model):
-    """v1 GitRepoVolumeSource."""
-
     directory: str | None = None
     repository: str = _required(str)
     revision: str | None = None
 
 
 class GlusterfsPersistentVolumeSource(Model):
-    """v1 GlusterfsPersistentVolumeSource."""
-
     endpoints: str = _required(str)
     endpoints_namespace: str | None = None
     path: str = _required(str)
@@ -1018,36 +786,26 @@ class GlusterfsPersistentVolumeSource(Model):
 
 
 class GlusterfsVolumeSource(Model):
-    """v1 GlusterfsVolumeSource."""
-
     endpoints: str = _required(str)
     path: str = _required(str)
     read_only: bool | None = None
 
 
 class HostAlias(Model):
-    """v1 HostAlias."""
-
     hostnames: list[str] = []
     ip: str = _required(str)
 
 
 class HostIP(Model):
-    """v1 HostIP."""
-
     ip: str = _required(str)
 
 
 class HostPathVolumeSource(Model):
-    """v1 HostPathVolumeSource."""
-
     path: str = _required(str)
     type: str | None = None
 
 
 class ISCSIPersistentVolumeSource(Model):
-    """v1 ISCSIPersistentVolumeSource."""
-
     chap_auth_discovery: bool | None = None
     chap_auth_session: bool | None = None
     fs_type: str | None = None
@@ -1062,8 +820,6 @@ class ISCSIPersistentVolumeSource(Model):
 
 
 class ISCSIVolumeSource(Model):
-    """v1 ISCSIVolumeSource."""
-
     chap_auth_discovery: bool | None = None
     chap_auth_session: bool | None = None
     fs_type: str | None = None
@@ -1078,15 +834,11 @@ class ISCSIVolumeSource(Model):
 
 
 class ImageVolumeSource(Model):
-    """v1 ImageVolumeSource."""
-
     pull_policy: str | None = None
     reference: str | None = None
 
 
 class LimitRangeItem(Model):
-    """v1 LimitRangeItem."""
-
     default: dict[str, Quantity] = {}
     default_request: dict[str, Quantity] = {}
     max: dict[str, Quantity] = {}
@@ -1096,8 +848,6 @@ class LimitRangeItem(Model):
 
 
 class LimitRangeSpec(Model):
-    """v1 LimitRangeSpec."""
-
     limits: NullableList[LimitRangeItem] = _required(list)
 
     def __post_init__(self) -> None:
@@ -1105,25 +855,17 @@ class LimitRangeSpec(Model):
 
 
 class LimitRange(meta.Object):
-    """v1 LimitRange."""
-
     resource: ClassVar[Resource] = Resource("", "v1", "LimitRange", "limitranges")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "LimitRange")
     spec: LimitRangeSpec = _required(LimitRangeSpec)
 
 
 class PortStatus(Model):
-    """v1 PortStatus."""
-
     error: str | None = None
     port: int = _required(int)
     protocol: str = _required(str)
 
 
 class LoadBalancerIngress(Model):
-    """v1 LoadBalancerIngress."""
-
     hostname: str | None = None
     ip: str | None = None
     ip_mode: str | None = None
@@ -1131,42 +873,30 @@ class LoadBalancerIngress(Model):
 
 
 class LoadBalancerStatus(Model):
-    """v1 LoadBalancerStatus."""
-
     ingress: list[LoadBalancerIngress] = []
 
 
 class LocalVolumeSource(Model):
-    """v1 LocalVolumeSource."""
-
     fs_type: str | None = None
     path: str = _required(str)
 
 
 class ModifyVolumeStatus(Model):
-    """v1 ModifyVolumeStatus."""
-
     status: str = _required(str)
     target_volume_attributes_class_name: str | None = None
 
 
 class NFSVolumeSource(Model):
-    """v1 NFSVolumeSource."""
-
     path: str = _required(str)
     read_only: bool | None = None
     server: str = _required(str)
 
 
 class NamespaceSpec(Model):
-    """v1 NamespaceSpec."""
-
     finalizers: list[str] = []
 
 
 class NamespaceCondition(Model):
-    """v1 NamespaceCondition."""
-
     last_transition_time: str | None = None
     message: str | None = None
     reason: str | None = None
@@ -1175,37 +905,25 @@ class NamespaceCondition(Model):
 
 
 class NamespaceStatus(Model):
-    """v1 NamespaceStatus."""
-
     conditions: list[NamespaceCondition] = []
     phase: str | None = None
 
 
 class Namespace(meta.Object):
-    """v1 Namespace."""
-
     resource: ClassVar[Resource] = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "Namespace")
     spec: NamespaceSpec = _field(default_factory=NamespaceSpec)
     status: NamespaceStatus = _field(default_factory=NamespaceStatus)
 
 
 class NodeConfigSource(Model):
-    """v1 NodeConfigSource."""
-
     config_map: ConfigMapNodeConfigSource | None = None
 
 
 class NodePodPreemptionPolicy(Model):
-    """v1 NodePodPreemptionPolicy."""
-
     disable_resize_preemption: list[str] = []
 
 
 class Taint(Model):
-    """v1 Taint."""
-
     effect: str = _required(str)
     key: str = _required(str)
     time_added: str | None = None
@@ -1213,8 +931,6 @@ class Taint(Model):
 
 
 class NodeSpec(Model):
-    """v1 NodeSpec."""
-
     config_source: NodeConfigSource | None = None
     external_id: str | None = _field(default=None, name="externalID")
     pod_cidr: str | None = _field(default=None, name="podCIDR")
@@ -1226,15 +942,11 @@ class NodeSpec(Model):
 
 
 class NodeAddress(Model):
-    """v1 NodeAddress."""
-
     address: str = _required(str)
     type: str = _required(str)
 
 
 class NodeCondition(Model):
-    """v1 NodeCondition."""
-
     last_heartbeat_time: str | None = None
     last_transition_time: str | None = None
     message: str | None = None
@@ -1244,8 +956,6 @@ class NodeCondition(Model):
 
 
 class NodeConfigStatus(Model):
-    """v1 NodeConfigStatus."""
-
     active: NodeConfigSource | None = None
     assigned: NodeConfigSource | None = None
     error: str | None = None
@@ -1253,40 +963,28 @@ class NodeConfigStatus(Model):
 
 
 class NodeDaemonEndpoints(Model):
-    """v1 NodeDaemonEndpoints."""
-
     kubelet_endpoint: DaemonEndpoint | None = None
 
 
 class NodeFeatures(Model):
-    """v1 NodeFeatures."""
-
     supplemental_groups_policy: bool | None = None
 
 
 class NodeRuntimeHandlerFeatures(Model):
-    """v1 NodeRuntimeHandlerFeatures."""
-
     recursive_read_only_mounts: bool | None = None
     user_namespaces: bool | None = None
 
 
 class NodeRuntimeHandler(Model):
-    """v1 NodeRuntimeHandler."""
-
     features: NodeRuntimeHandlerFeatures | None = None
     name: str | None = None
 
 
 class NodeSwapStatus(Model):
-    """v1 NodeSwapStatus."""
-
     capacity: int | None = None
 
 
 class NodeSystemInfo(Model):
-    """v1 NodeSystemInfo."""
-
     architecture: str = _required(str)
     boot_id: str = _required(str, name="bootID")
     container_runtime_version: str = _required(str)
@@ -1302,8 +1000,6 @@ class NodeSystemInfo(Model):
 
 
 class NodeStatus(Model):
-    """v1 NodeStatus."""
-
     addresses: list[NodeAddress] = []
     allocatable: dict[str, Quantity] = {}
     capacity: dict[str, Quantity] = {}
@@ -1321,33 +1017,23 @@ class NodeStatus(Model):
 
 
 class Node(meta.Object):
-    """v1 Node."""
-
     resource: ClassVar[Resource] = Resource("", "v1", "Node", "nodes", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "Node")
     spec: NodeSpec = _field(default_factory=NodeSpec)
     status: NodeStatus = _field(default_factory=NodeStatus)
 
 
 class NodeAllocatableMappedResources(Model):
-    """v1 NodeAllocatableMappedResources."""
-
     name: str = _required(str)
     quantity: Quantity = _required(Quantity)
 
 
 class NodeAllocatableOverheadResources(Model):
-    """v1 NodeAllocatableOverheadResources."""
-
     name: str = _required(str)
     per_container: Quantity | None = None
     per_pod: Quantity | None = None
 
 
 class NodeAllocatableResourceClaimStatus(Model):
-    """v1 NodeAllocatableResourceClaimStatus."""
-
     containers: list[str] = []
     mapping: list[NodeAllocatableMappedResources] = []
     overhead: list[NodeAllocatableOverheadResources] = []
@@ -1355,23 +1041,17 @@ class NodeAllocatableResourceClaimStatus(Model):
 
 
 class PhotonPersistentDiskVolumeSource(Model):
-    """v1 PhotonPersistentDiskVolumeSource."""
-
     fs_type: str | None = None
     pd_id: str = _required(str, name="pdID")
 
 
 class PortworxVolumeSource(Model):
-    """v1 PortworxVolumeSource."""
-
     fs_type: str | None = None
     read_only: bool | None = None
     volume_id: str = _required(str, name="volumeID")
 
 
 class QuobyteVolumeSource(Model):
-    """v1 QuobyteVolumeSource."""
-
     group: str | None = None
     read_only: bool | None = None
     registry: str = _required(str)
@@ -1381,8 +1061,6 @@ class QuobyteVolumeSource(Model):
 
 
 class RBDPersistentVolumeSource(Model):
-    """v1 RBDPersistentVolumeSource."""
-
     fs_type: str | None = None
     image: str = _required(str)
     keyring: str | None = None
@@ -1397,8 +1075,6 @@ class RBDPersistentVolumeSource(Model):
 
 
 class ScaleIOPersistentVolumeSource(Model):
-    """v1 ScaleIOPersistentVolumeSource."""
-
     fs_type: str | None = None
     gateway: str = _required(str)
     protection_domain: str | None = None
@@ -1412,8 +1088,6 @@ class ScaleIOPersistentVolumeSource(Model):
 
 
 class StorageOSPersistentVolumeSource(Model):
-    """v1 StorageOSPersistentVolumeSource."""
-
     fs_type: str | None = None
     read_only: bool | None = None
     secret_ref: ObjectReference | None = None
@@ -1422,14 +1096,10 @@ class StorageOSPersistentVolumeSource(Model):
 
 
 class VolumeNodeAffinity(Model):
-    """v1 VolumeNodeAffinity."""
-
     required: NodeSelector | None = None
 
 
 class VsphereVirtualDiskVolumeSource(Model):
-    """v1 VsphereVirtualDiskVolumeSource."""
-
     fs_type: str | None = None
     storage_policy_id: str | None = _field(default=None, name="storagePolicyID")
     storage_policy_name: str | None = None
@@ -1437,8 +1107,6 @@ class VsphereVirtualDiskVolumeSource(Model):
 
 
 class PersistentVolumeSpec(Model):
-    """v1 PersistentVolumeSpec."""
-
     access_modes: list[str] = []
     aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
     azure_disk: AzureDiskVolumeSource | None = None
@@ -1473,8 +1141,6 @@ class PersistentVolumeSpec(Model):
 
 
 class PersistentVolumeStatus(Model):
-    """v1 PersistentVolumeStatus."""
-
     last_phase_transition_time: str | None = None
     message: str | None = None
     phase: str | None = None
@@ -1482,18 +1148,12 @@ class PersistentVolumeStatus(Model):
 
 
 class PersistentVolume(meta.Object):
-    """v1 PersistentVolume."""
-
     resource: ClassVar[Resource] = Resource("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "PersistentVolume")
     spec: PersistentVolumeSpec = _field(default_factory=PersistentVolumeSpec)
     status: PersistentVolumeStatus = _field(default_factory=PersistentVolumeStatus)
 
 
 class PersistentVolumeClaimCondition(Model):
-    """v1 PersistentVolumeClaimCondition."""
-
     last_probe_time: str | None = None
     last_transition_time: str | None = None
     message: str | None = None
@@ -1503,23 +1163,17 @@ class PersistentVolumeClaimCondition(Model):
 
 
 class VolumeHealthCondition(Model):
-    """v1 VolumeHealthCondition."""
-
     message: str | None = None
     reason: str = _required(str)
     status: str = _required(str)
 
 
 class VolumeHealthStatus(Model):
-    """v1 VolumeHealthStatus."""
-
     health_conditions: list[VolumeHealthCondition] = []
     last_transition_time: str | None = None
 
 
 class PersistentVolumeClaimStatus(Model):
-    """v1 PersistentVolumeClaimStatus."""
-
     access_modes: list[str] = []
     allocated_resource_statuses: dict[str, str] = {}
     allocated_resources: dict[str, Quantity] = {}
@@ -1532,79 +1186,55 @@ class PersistentVolumeClaimStatus(Model):
 
 
 class PersistentVolumeClaim(meta.Object):
-    """v1 PersistentVolumeClaim."""
-
     resource: ClassVar[Resource] = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "PersistentVolumeClaim")
     spec: PersistentVolumeClaimSpec = _field(default_factory=PersistentVolumeClaimSpec)
     status: PersistentVolumeClaimStatus = _field(default_factory=PersistentVolumeClaimStatus)
 
 
 class PersistentVolumeClaimVolumeSource(Model):
-    """v1 PersistentVolumeClaimVolumeSource."""
-
     claim_name: str = _required(str)
     read_only: bool | None = None
 
 
 class PodDNSConfigOption(Model):
-    """v1 PodDNSConfigOption."""
-
     name: str | None = None
     value: str | None = None
 
 
 class PodDNSConfig(Model):
-    """v1 PodDNSConfig."""
-
     nameservers: list[str] = []
     options: list[PodDNSConfigOption] = []
     searches: list[str] = []
 
 
 class PodOS(Model):
-    """v1 PodOS."""
-
     name: str = _required(str)
 
 
 class PodReadinessGate(Model):
-    """v1 PodReadinessGate."""
-
     condition_type: str = _required(str)
 
 
 class PodResourceClaim(Model):
-    """v1 PodResourceClaim."""
-
     name: str = _required(str)
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
 
 
 class PodSchedulingGate(Model):
-    """v1 PodSchedulingGate."""
-
     name: str = _required(str)
 
 
 class PodSchedulingGroup(Model):
-    """v1 PodSchedulingGroup."""
-
     pod_group_name: str | None = None
 
 
 class Sysctl(Model):
-    """v1 Sysctl."""
-
     name: str = _required(str)
     value: str = _required(str)
 
 
 class PodSecurityContext(Model):
-    """v1 PodSecurityContext."""
-
     app_armor_profile: AppArmorProfile | None = None
     fs_group: int | None = None
     fs_group_change_policy: str | None = None
@@ -1621,8 +1251,6 @@ class PodSecurityContext(Model):
 
 
 class Toleration(Model):
-    """v1 Toleration."""
-
     effect: str | None = None
     key: str | None = None
     operator: str | None = None
@@ -1631,8 +1259,6 @@ class Toleration(Model):
 
 
 class TopologySpreadConstraint(Model):
-    """v1 TopologySpreadConstraint."""
-
     label_selector: meta.LabelSelector | None = None
     match_label_keys: list[str] = []
     max_skew: int = _required(int)
@@ -1644,8 +1270,6 @@ class TopologySpreadConstraint(Model):
 
 
 class PodCertificateProjection(Model):
-    """v1 PodCertificateProjection."""
-
     certificate_chain_path: str | None = None
     credential_bundle_path: str | None = None
     key_path: str | None = None
@@ -1657,16 +1281,12 @@ class PodCertificateProjection(Model):
 
 
 class SecretProjection(Model):
-    """v1 SecretProjection."""
-
     items: list[KeyToPath] = []
     name: str | None = None
     optional: bool | None = None
 
 
 class ServiceAccountTokenProjection(Model):
-    """v1 ServiceAccountTokenProjection."""
-
     audience: str | None = None
     expiration_seconds: int | None = None
     path: str = _required(str)
@@ -1674,8 +1294,6 @@ class ServiceAccountTokenProjection(Model):
 
 
 class VolumeProjection(Model):
-    """v1 VolumeProjection."""
-
     cluster_trust_bundle: ClusterTrustBundleProjection | None = None
     config_map: ConfigMapProjection | None = None
     downward_api: DownwardAPIProjection | None = _field(default=None, name="downwardAPI")
@@ -1685,8 +1303,6 @@ class VolumeProjection(Model):
 
 
 class ProjectedVolumeSource(Model):
-    """v1 ProjectedVolumeSource."""
-
     default_mode: int | None = None
     default_user: int | None = None
     sources: NullableList[VolumeProjection] = []
@@ -1696,8 +1312,6 @@ class ProjectedVolumeSource(Model):
 
 
 class RBDVolumeSource(Model):
-    """v1 RBDVolumeSource."""
-
     fs_type: str | None = None
     image: str = _required(str)
     keyring: str | None = None
@@ -1712,8 +1326,6 @@ class RBDVolumeSource(Model):
 
 
 class ScaleIOVolumeSource(Model):
-    """v1 ScaleIOVolumeSource."""
-
     fs_type: str | None = None
     gateway: str = _required(str)
     protection_domain: str | None = None
@@ -1727,8 +1339,6 @@ class ScaleIOVolumeSource(Model):
 
 
 class SecretVolumeSource(Model):
-    """v1 SecretVolumeSource."""
-
     default_mode: int | None = None
     default_user: int | None = None
     items: list[KeyToPath] = []
@@ -1737,8 +1347,6 @@ class SecretVolumeSource(Model):
 
 
 class StorageOSVolumeSource(Model):
-    """v1 StorageOSVolumeSource."""
-
     fs_type: str | None = None
     read_only: bool | None = None
     secret_ref: LocalObjectReference | None = None
@@ -1747,8 +1355,6 @@ class StorageOSVolumeSource(Model):
 
 
 class Volume(Model):
-    """v1 Volume."""
-
     aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
     azure_disk: AzureDiskVolumeSource | None = None
     azure_file: AzureFileVolumeSource | None = None
@@ -1783,8 +1389,6 @@ class Volume(Model):
 
 
 class PodSpec(Model):
-    """v1 PodSpec."""
-
     active_deadline_seconds: int | None = None
     affinity: Affinity | None = None
     automount_service_account_token: bool | None = None
@@ -1834,8 +1438,6 @@ class PodSpec(Model):
 
 
 class PodCondition(Model):
-    """v1 PodCondition."""
-
     last_probe_time: str | None = None
     last_transition_time: str | None = None
     message: str | None = None
@@ -1846,8 +1448,6 @@ class PodCondition(Model):
 
 
 class PodExtendedResourceClaimStatus(Model):
-    """v1 PodExtendedResourceClaimStatus."""
-
     request_mappings: NullableList[ContainerExtendedResourceRequest] = _required(list)
     resource_claim_name: str = _required(str)
 
@@ -1856,29 +1456,21 @@ class PodExtendedResourceClaimStatus(Model):
 
 
 class PodIP(Model):
-    """v1 PodIP."""
-
     ip: str = _required(str)
 
 
 class PodResourceClaimStatus(Model):
-    """v1 PodResourceClaimStatus."""
-
     name: str = _required(str)
     resource_claim_name: str | None = None
 
 
 class PodVolumeHealth(Model):
-    """v1 PodVolumeHealth."""
-
     health_conditions: list[VolumeHealthCondition] = []
     last_transition_time: str | None = None
     name: str = _required(str)
 
 
 class PodStatus(Model):
-    """v1 PodStatus."""
-
     allocated_resources: dict[str, Quantity] = {}
     conditions: list[PodCondition] = []
     container_statuses: list[ContainerStatus] = []
@@ -1904,34 +1496,22 @@ class PodStatus(Model):
 
 
 class Pod(meta.Object):
-    """v1 Pod."""
-
     resource: ClassVar[Resource] = Resource("", "v1", "Pod", "pods")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "Pod")
     spec: PodSpec = _required(PodSpec)
     status: PodStatus = _field(default_factory=PodStatus)
 
 
 class PodTemplateSpec(Model):
-    """v1 PodTemplateSpec."""
-
     metadata: meta.ObjectMeta = _field(default_factory=meta.ObjectMeta)
     spec: PodSpec = _required(PodSpec)
 
 
 class PodTemplate(meta.Object):
-    """v1 PodTemplate."""
-
     resource: ClassVar[Resource] = Resource("", "v1", "PodTemplate", "podtemplates")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "PodTemplate")
     template: PodTemplateSpec | None = None
 
 
 class ReplicationControllerSpec(Model):
-    """v1 ReplicationControllerSpec."""
-
     min_ready_seconds: int | None = None
     replicas: int | None = None
     selector: dict[str, str] = {}
@@ -1939,8 +1519,6 @@ class ReplicationControllerSpec(Model):
 
 
 class ReplicationControllerCondition(Model):
-    """v1 ReplicationControllerCondition."""
-
     last_transition_time: str | None = None
     message: str | None = None
     reason: str | None = None
@@ -1949,8 +1527,6 @@ class ReplicationControllerCondition(Model):
 
 
 class ReplicationControllerStatus(Model):
-    """v1 ReplicationControllerStatus."""
-
     available_replicas: int | None = None
     conditions: list[ReplicationControllerCondition] = []
     fully_labeled_replicas: int | None = None
@@ -1960,60 +1536,40 @@ class ReplicationControllerStatus(Model):
 
 
 class ReplicationController(meta.Object):
-    """v1 ReplicationController."""
-
     resource: ClassVar[Resource] = Resource("", "v1", "ReplicationController", "replicationcontrollers")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "ReplicationController")
     spec: ReplicationControllerSpec = _field(default_factory=ReplicationControllerSpec)
     status: ReplicationControllerStatus = _field(default_factory=ReplicationControllerStatus)
 
 
 class ScopedResourceSelectorRequirement(Model):
-    """v1 ScopedResourceSelectorRequirement."""
-
     operator: str = _required(str)
     scope_name: str = _required(str)
     values: list[str] = []
 
 
 class ScopeSelector(Model):
-    """v1 ScopeSelector."""
-
     match_expressions: list[ScopedResourceSelectorRequirement] = []
 
 
 class ResourceQuotaSpec(Model):
-    """v1 ResourceQuotaSpec."""
-
     hard: dict[str, Quantity] = {}
     scope_selector: ScopeSelector | None = None
     scopes: list[str] = []
 
 
 class ResourceQuotaStatus(Model):
-    """v1 ResourceQuotaStatus."""
-
     hard: dict[str, Quantity] = {}
     used: dict[str, Quantity] = {}
 
 
 class ResourceQuota(meta.Object):
-    """v1 ResourceQuota."""
-
     resource: ClassVar[Resource] = Resource("", "v1", "ResourceQuota", "resourcequotas")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "ResourceQuota")
     spec: ResourceQuotaSpec = _field(default_factory=ResourceQuotaSpec)
     status: ResourceQuotaStatus = _field(default_factory=ResourceQuotaStatus)
 
 
 class Secret(meta.Object):
-    """v1 Secret."""
-
     resource: ClassVar[Resource] = Resource("", "v1", "Secret", "secrets")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "Secret")
     data: dict[str, str] = {}
     immutable: bool | None = None
     string_data: dict[str, str] = {}
@@ -2021,8 +1577,6 @@ class Secret(meta.Object):
 
 
 class ServicePort(Model):
-    """v1 ServicePort."""
-
     app_protocol: str | None = None
     name: str | None = None
     node_port: int | None = None
@@ -2032,14 +1586,10 @@ class ServicePort(Model):
 
 
 class SessionAffinityConfig(Model):
-    """v1 SessionAffinityConfig."""
-
     client_ip: ClientIPConfig | None = _field(default=None, name="clientIP")
 
 
 class ServiceSpec(Model):
-    """v1 ServiceSpec."""
-
     allocate_load_balancer_node_ports: bool | None = None
     cluster_ip: str | None = _field(default=None, name="clusterIP")
     cluster_ips: list[str] = _field(default_factory=list, name="clusterIPs")
@@ -2063,36 +1613,24 @@ class ServiceSpec(Model):
 
 
 class ServiceStatus(Model):
-    """v1 ServiceStatus."""
-
     conditions: list[meta.Condition] = []
     load_balancer: LoadBalancerStatus | None = None
 
 
 class Service(meta.Object):
-    """v1 Service."""
-
     resource: ClassVar[Resource] = Resource("", "v1", "Service", "services")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "Service")
     spec: ServiceSpec = _field(default_factory=ServiceSpec)
     status: ServiceStatus = _field(default_factory=ServiceStatus)
 
 
 class ServiceAccount(meta.Object):
-    """v1 ServiceAccount."""
-
     resource: ClassVar[Resource] = Resource("", "v1", "ServiceAccount", "serviceaccounts")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "ServiceAccount")
     automount_service_account_token: bool | None = None
     image_pull_secrets: list[LocalObjectReference] = []
     secrets: list[ObjectReference] = []
 
 
 class TopologySelectorLabelRequirement(Model):
-    """v1 TopologySelectorLabelRequirement."""
-
     key: str = _required(str)
     values: NullableList[str] = _required(list)
 
@@ -2101,6 +1639,4 @@ class TopologySelectorLabelRequirement(Model):
 
 
 class TopologySelectorTerm(Model):
-    """v1 TopologySelectorTerm."""
-
     match_label_expressions: list[TopologySelectorLabelRequirement] = []

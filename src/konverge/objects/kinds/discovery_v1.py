@@ -5,45 +5,31 @@ from __future__ import annotations
 from typing import ClassVar
 
 from konverge.objects import meta
-from konverge.objects.model import Model, NullableList, field as _field, nulls_to_empty as _nulls_to_empty, required as _required
+from konverge.objects.model import Model, NullableList, nulls_to_empty as _nulls_to_empty, required as _required
 from konverge.objects.resource import Resource
 from konverge.objects.kinds import core_v1
 
 
-def _api_version() -> str:
-    return "discovery.k8s.io/v1"
-
-
 class EndpointConditions(Model):
-    """discovery.k8s.io/v1 EndpointConditions."""
-
     ready: bool | None = None
     serving: bool | None = None
     terminating: bool | None = None
 
 
 class ForNode(Model):
-    """discovery.k8s.io/v1 ForNode."""
-
     name: str = _required(str)
 
 
 class ForZone(Model):
-    """discovery.k8s.io/v1 ForZone."""
-
     name: str = _required(str)
 
 
 class EndpointHints(Model):
-    """discovery.k8s.io/v1 EndpointHints."""
-
     for_nodes: list[ForNode] = []
     for_zones: list[ForZone] = []
 
 
 class Endpoint(Model):
-    """discovery.k8s.io/v1 Endpoint."""
-
     addresses: NullableList[str] = _required(list)
     conditions: EndpointConditions | None = None
     deprecated_topology: dict[str, str] = {}
@@ -58,8 +44,6 @@ class Endpoint(Model):
 
 
 class EndpointPort(Model):
-    """discovery.k8s.io/v1 EndpointPort."""
-
     app_protocol: str | None = None
     name: str | None = None
     port: int | None = None
@@ -67,11 +51,7 @@ class EndpointPort(Model):
 
 
 class EndpointSlice(meta.Object):
-    """discovery.k8s.io/v1 EndpointSlice."""
-
     resource: ClassVar[Resource] = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "EndpointSlice")
     address_type: str = _required(str)
     endpoints: NullableList[Endpoint] = []
     ports: NullableList[EndpointPort] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from konverge.objects import meta
-from konverge.objects.model import Model, field as _field, required as _required
+from konverge.objects.model import Model, required as _required
 from konverge.objects.resource import Resource
 from konverge.objects.kinds import core_v1
 
@@ -14,23 +14,13 @@ def _none() -> None:
     return None
 
 
-def _api_version() -> str:
-    return "events.k8s.io/v1"
-
-
 class EventSeries(Model):
-    """events.k8s.io/v1 EventSeries."""
-
     count: int = _required(int)
     last_observed_time: str | None = _required(_none)
 
 
 class Event(meta.Object):
-    """events.k8s.io/v1 Event."""
-
     resource: ClassVar[Resource] = Resource("events.k8s.io", "v1", "Event", "events")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "Event")
     action: str | None = None
     deprecated_count: int | None = None
     deprecated_first_timestamp: str | None = None

@@ -9,26 +9,16 @@ from konverge.objects.model import Model, NullableList, field as _field, nulls_t
 from konverge.objects.resource import Resource
 
 
-def _api_version() -> str:
-    return "flowcontrol.apiserver.k8s.io/v1"
-
-
 class ExemptPriorityLevelConfiguration(Model):
-    """flowcontrol.apiserver.k8s.io/v1 ExemptPriorityLevelConfiguration."""
-
     lendable_percent: int | None = None
     nominal_concurrency_shares: int | None = None
 
 
 class FlowDistinguisherMethod(Model):
-    """flowcontrol.apiserver.k8s.io/v1 FlowDistinguisherMethod."""
-
     type: str = _required(str)
 
 
 class NonResourcePolicyRule(Model):
-    """flowcontrol.apiserver.k8s.io/v1 NonResourcePolicyRule."""
-
     non_resource_urls: NullableList[str] = _required(list, name="nonResourceURLs")
     verbs: NullableList[str] = _required(list)
 
@@ -37,8 +27,6 @@ class NonResourcePolicyRule(Model):
 
 
 class ResourcePolicyRule(Model):
-    """flowcontrol.apiserver.k8s.io/v1 ResourcePolicyRule."""
-
     api_groups: NullableList[str] = _required(list)
     cluster_scope: bool | None = None
     namespaces: NullableList[str] = []
@@ -50,27 +38,19 @@ class ResourcePolicyRule(Model):
 
 
 class GroupSubject(Model):
-    """flowcontrol.apiserver.k8s.io/v1 GroupSubject."""
-
     name: str = _required(str)
 
 
 class ServiceAccountSubject(Model):
-    """flowcontrol.apiserver.k8s.io/v1 ServiceAccountSubject."""
-
     name: str = _required(str)
     namespace: str = _required(str)
 
 
 class UserSubject(Model):
-    """flowcontrol.apiserver.k8s.io/v1 UserSubject."""
-
     name: str = _required(str)
 
 
 class Subject(Model):
-    """flowcontrol.apiserver.k8s.io/v1 Subject."""
-
     group: GroupSubject | None = None
     kind: str = _required(str)
     service_account: ServiceAccountSubject | None = None
@@ -78,8 +58,6 @@ class Subject(Model):
 
 
 class PolicyRulesWithSubjects(Model):
-    """flowcontrol.apiserver.k8s.io/v1 PolicyRulesWithSubjects."""
-
     non_resource_rules: list[NonResourcePolicyRule] = []
     resource_rules: list[ResourcePolicyRule] = []
     subjects: NullableList[Subject] = _required(list)
@@ -89,14 +67,10 @@ class PolicyRulesWithSubjects(Model):
 
 
 class PriorityLevelConfigurationReference(Model):
-    """flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfigurationReference."""
-
     name: str = _required(str)
 
 
 class FlowSchemaSpec(Model):
-    """flowcontrol.apiserver.k8s.io/v1 FlowSchemaSpec."""
-
     distinguisher_method: FlowDistinguisherMethod | None = None
     matching_precedence: int | None = None
     priority_level_configuration: PriorityLevelConfigurationReference = _required(PriorityLevelConfigurationReference)
@@ -104,8 +78,6 @@ class FlowSchemaSpec(Model):
 
 
 class FlowSchemaCondition(Model):
-    """flowcontrol.apiserver.k8s.io/v1 FlowSchemaCondition."""
-
     last_transition_time: str | None = None
     message: str | None = None
     reason: str | None = None
@@ -114,39 +86,27 @@ class FlowSchemaCondition(Model):
 
 
 class FlowSchemaStatus(Model):
-    """flowcontrol.apiserver.k8s.io/v1 FlowSchemaStatus."""
-
     conditions: list[FlowSchemaCondition] = []
 
 
 class FlowSchema(meta.Object):
-    """flowcontrol.apiserver.k8s.io/v1 FlowSchema."""
-
     resource: ClassVar[Resource] = Resource("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "FlowSchema")
     spec: FlowSchemaSpec = _required(FlowSchemaSpec)
     status: FlowSchemaStatus = _field(default_factory=FlowSchemaStatus)
 
 
 class QueuingConfiguration(Model):
-    """flowcontrol.apiserver.k8s.io/v1 QueuingConfiguration."""
-
     hand_size: int | None = None
     queue_length_limit: int | None = None
     queues: int | None = None
 
 
 class LimitResponse(Model):
-    """flowcontrol.apiserver.k8s.io/v1 LimitResponse."""
-
     queuing: QueuingConfiguration | None = None
     type: str = _required(str)
 
 
 class LimitedPriorityLevelConfiguration(Model):
-    """flowcontrol.apiserver.k8s.io/v1 LimitedPriorityLevelConfiguration."""
-
     borrowing_limit_percent: int | None = None
     lendable_percent: int | None = None
     limit_response: LimitResponse = _required(LimitResponse)
@@ -154,16 +114,12 @@ class LimitedPriorityLevelConfiguration(Model):
 
 
 class PriorityLevelConfigurationSpec(Model):
-    """flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfigurationSpec."""
-
     exempt: ExemptPriorityLevelConfiguration | None = None
     limited: LimitedPriorityLevelConfiguration | None = None
     type: str = _required(str)
 
 
 class PriorityLevelConfigurationCondition(Model):
-    """flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfigurationCondition."""
-
     last_transition_time: str | None = None
     message: str | None = None
     reason: str | None = None
@@ -172,16 +128,10 @@ class PriorityLevelConfigurationCondition(Model):
 
 
 class PriorityLevelConfigurationStatus(Model):
-    """flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfigurationStatus."""
-
     conditions: list[PriorityLevelConfigurationCondition] = []
 
 
 class PriorityLevelConfiguration(meta.Object):
-    """flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration."""
-
     resource: ClassVar[Resource] = Resource("flowcontrol.apiserver.k8s.io", "v1", "PriorityLevelConfiguration", "prioritylevelconfigurations", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "PriorityLevelConfiguration")
     spec: PriorityLevelConfigurationSpec = _required(PriorityLevelConfigurationSpec)
     status: PriorityLevelConfigurationStatus = _field(default_factory=PriorityLevelConfigurationStatus)

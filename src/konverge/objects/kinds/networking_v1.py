@@ -11,42 +11,28 @@ from konverge.objects.resource import Resource
 from konverge.objects.kinds import core_v1
 
 
-def _api_version() -> str:
-    return "networking.k8s.io/v1"
-
-
 class ServiceBackendPort(Model):
-    """networking.k8s.io/v1 ServiceBackendPort."""
-
     name: str | None = None
     number: int | None = None
 
 
 class IngressServiceBackend(Model):
-    """networking.k8s.io/v1 IngressServiceBackend."""
-
     name: str = _required(str)
     port: ServiceBackendPort | None = None
 
 
 class IngressBackend(Model):
-    """networking.k8s.io/v1 IngressBackend."""
-
     resource_: core_v1.TypedLocalObjectReference | None = None
     service: IngressServiceBackend | None = None
 
 
 class HTTPIngressPath(Model):
-    """networking.k8s.io/v1 HTTPIngressPath."""
-
     backend: IngressBackend = _required(IngressBackend)
     path: str | None = None
     path_type: str = _required(str)
 
 
 class HTTPIngressRuleValue(Model):
-    """networking.k8s.io/v1 HTTPIngressRuleValue."""
-
     paths: NullableList[HTTPIngressPath] = _required(list)
 
     def __post_init__(self) -> None:
@@ -54,8 +40,6 @@ class HTTPIngressRuleValue(Model):
 
 
 class ParentReference(Model):
-    """networking.k8s.io/v1 ParentReference."""
-
     group: str | None = None
     name: str = _required(str)
     namespace: str | None = None
@@ -63,44 +47,30 @@ class ParentReference(Model):
 
 
 class IPAddressSpec(Model):
-    """networking.k8s.io/v1 IPAddressSpec."""
-
     parent_ref: ParentReference = _required(ParentReference)
 
 
 class IPAddress(meta.Object):
-    """networking.k8s.io/v1 IPAddress."""
-
     resource: ClassVar[Resource] = Resource("networking.k8s.io", "v1", "IPAddress", "ipaddresses", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "IPAddress")
     spec: IPAddressSpec = _required(IPAddressSpec)
 
 
 class IPBlock(Model):
-    """networking.k8s.io/v1 IPBlock."""
-
     cidr: str = _required(str)
     except_: list[str] = []
 
 
 class IngressRule(Model):
-    """networking.k8s.io/v1 IngressRule."""
-
     host: str | None = None
     http: HTTPIngressRuleValue | None = None
 
 
 class IngressTLS(Model):
-    """networking.k8s.io/v1 IngressTLS."""
-
     hosts: list[str] = []
     secret_name: str | None = None
 
 
 class IngressSpec(Model):
-    """networking.k8s.io/v1 IngressSpec."""
-
     default_backend: IngressBackend | None = None
     ingress_class_name: str | None = None
     rules: list[IngressRule] = []
@@ -108,46 +78,32 @@ class IngressSpec(Model):
 
 
 class IngressPortStatus(Model):
-    """networking.k8s.io/v1 IngressPortStatus."""
-
     error: str | None = None
     port: int = _required(int)
     protocol: str = _required(str)
 
 
 class IngressLoadBalancerIngress(Model):
-    """networking.k8s.io/v1 IngressLoadBalancerIngress."""
-
     hostname: str | None = None
     ip: str | None = None
     ports: list[IngressPortStatus] = []
 
 
 class IngressLoadBalancerStatus(Model):
-    """networking.k8s.io/v1 IngressLoadBalancerStatus."""
-
     ingress: list[IngressLoadBalancerIngress] = []
 
 
 class IngressStatus(Model):
-    """networking.k8s.io/v1 IngressStatus."""
-
     load_balancer: IngressLoadBalancerStatus | None = None
 
 
 class Ingress(meta.Object):
-    """networking.k8s.io/v1 Ingress."""
-
     resource: ClassVar[Resource] = Resource("networking.k8s.io", "v1", "Ingress", "ingresses")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "Ingress")
     spec: IngressSpec = _field(default_factory=IngressSpec)
     status: IngressStatus = _field(default_factory=IngressStatus)
 
 
 class IngressClassParametersReference(Model):
-    """networking.k8s.io/v1 IngressClassParametersReference."""
-
     api_group: str | None = None
     kind: str = _required(str)
     name: str = _required(str)
@@ -156,54 +112,38 @@ class IngressClassParametersReference(Model):
 
 
 class IngressClassSpec(Model):
-    """networking.k8s.io/v1 IngressClassSpec."""
-
     controller: str | None = None
     parameters: IngressClassParametersReference | None = None
 
 
 class IngressClass(meta.Object):
-    """networking.k8s.io/v1 IngressClass."""
-
     resource: ClassVar[Resource] = Resource("networking.k8s.io", "v1", "IngressClass", "ingressclasses", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "IngressClass")
     spec: IngressClassSpec = _field(default_factory=IngressClassSpec)
 
 
 class NetworkPolicyPeer(Model):
-    """networking.k8s.io/v1 NetworkPolicyPeer."""
-
     ip_block: IPBlock | None = None
     namespace_selector: meta.LabelSelector | None = None
     pod_selector: meta.LabelSelector | None = None
 
 
 class NetworkPolicyPort(Model):
-    """networking.k8s.io/v1 NetworkPolicyPort."""
-
     end_port: int | None = None
     port: IntOrString | None = None
     protocol: str | None = None
 
 
 class NetworkPolicyEgressRule(Model):
-    """networking.k8s.io/v1 NetworkPolicyEgressRule."""
-
     ports: list[NetworkPolicyPort] = []
     to: list[NetworkPolicyPeer] = []
 
 
 class NetworkPolicyIngressRule(Model):
-    """networking.k8s.io/v1 NetworkPolicyIngressRule."""
-
     from_: list[NetworkPolicyPeer] = []
     ports: list[NetworkPolicyPort] = []
 
 
 class NetworkPolicySpec(Model):
-    """networking.k8s.io/v1 NetworkPolicySpec."""
-
     egress: list[NetworkPolicyEgressRule] = []
     ingress: list[NetworkPolicyIngressRule] = []
     pod_selector: meta.LabelSelector | None = None
@@ -211,31 +151,19 @@ class NetworkPolicySpec(Model):
 
 
 class NetworkPolicy(meta.Object):
-    """networking.k8s.io/v1 NetworkPolicy."""
-
     resource: ClassVar[Resource] = Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "NetworkPolicy")
     spec: NetworkPolicySpec = _field(default_factory=NetworkPolicySpec)
 
 
 class ServiceCIDRSpec(Model):
-    """networking.k8s.io/v1 ServiceCIDRSpec."""
-
     cidrs: list[str] = []
 
 
 class ServiceCIDRStatus(Model):
-    """networking.k8s.io/v1 ServiceCIDRStatus."""
-
     conditions: list[meta.Condition] = []
 
 
 class ServiceCIDR(meta.Object):
-    """networking.k8s.io/v1 ServiceCIDR."""
-
     resource: ClassVar[Resource] = Resource("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "ServiceCIDR")
     spec: ServiceCIDRSpec = _field(default_factory=ServiceCIDRSpec)
     status: ServiceCIDRStatus = _field(default_factory=ServiceCIDRStatus)

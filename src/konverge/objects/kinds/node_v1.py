@@ -5,35 +5,23 @@ from __future__ import annotations
 from typing import ClassVar
 
 from konverge.objects import meta
-from konverge.objects.model import Model, field as _field, required as _required
+from konverge.objects.model import Model, required as _required
 from konverge.objects.quantity import Quantity
 from konverge.objects.resource import Resource
 from konverge.objects.kinds import core_v1
 
 
-def _api_version() -> str:
-    return "node.k8s.io/v1"
-
-
 class Overhead(Model):
-    """node.k8s.io/v1 Overhead."""
-
     pod_fixed: dict[str, Quantity] = {}
 
 
 class Scheduling(Model):
-    """node.k8s.io/v1 Scheduling."""
-
     node_selector: dict[str, str] = {}
     tolerations: list[core_v1.Toleration] = []
 
 
 class RuntimeClass(meta.Object):
-    """node.k8s.io/v1 RuntimeClass."""
-
     resource: ClassVar[Resource] = Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "RuntimeClass")
     handler: str = _required(str)
     overhead: Overhead | None = None
     scheduling: Scheduling | None = None

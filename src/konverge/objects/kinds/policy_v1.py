@@ -10,22 +10,12 @@ from konverge.objects.model import Model, field as _field
 from konverge.objects.resource import Resource
 
 
-def _api_version() -> str:
-    return "policy/v1"
-
-
 class Eviction(meta.Object):
-    """policy/v1 Eviction."""
-
     resource: ClassVar[Resource] = Resource("policy", "v1", "Eviction", "")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "Eviction")
     delete_options: meta.DeleteOptions | None = None
 
 
 class PodDisruptionBudgetSpec(Model):
-    """policy/v1 PodDisruptionBudgetSpec."""
-
     max_unavailable: IntOrString | None = None
     min_available: IntOrString | None = None
     selector: meta.LabelSelector | None = None
@@ -33,8 +23,6 @@ class PodDisruptionBudgetSpec(Model):
 
 
 class PodDisruptionBudgetStatus(Model):
-    """policy/v1 PodDisruptionBudgetStatus."""
-
     conditions: list[meta.Condition] = []
     current_healthy: int | None = None
     desired_healthy: int | None = None
@@ -45,10 +33,6 @@ class PodDisruptionBudgetStatus(Model):
 
 
 class PodDisruptionBudget(meta.Object):
-    """policy/v1 PodDisruptionBudget."""
-
     resource: ClassVar[Resource] = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "PodDisruptionBudget")
     spec: PodDisruptionBudgetSpec = _field(default_factory=PodDisruptionBudgetSpec)
     status: PodDisruptionBudgetStatus = _field(default_factory=PodDisruptionBudgetStatus)

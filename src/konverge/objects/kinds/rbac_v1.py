@@ -9,19 +9,11 @@ from konverge.objects.model import Model, NullableList, field as _field, nulls_t
 from konverge.objects.resource import Resource
 
 
-def _api_version() -> str:
-    return "rbac.authorization.k8s.io/v1"
-
-
 class AggregationRule(Model):
-    """rbac.authorization.k8s.io/v1 AggregationRule."""
-
     cluster_role_selectors: list[meta.LabelSelector] = []
 
 
 class PolicyRule(Model):
-    """rbac.authorization.k8s.io/v1 PolicyRule."""
-
     api_groups: list[str] = []
     non_resource_urls: list[str] = _field(default_factory=list, name="nonResourceURLs")
     resource_names: list[str] = []
@@ -33,11 +25,7 @@ class PolicyRule(Model):
 
 
 class ClusterRole(meta.Object):
-    """rbac.authorization.k8s.io/v1 ClusterRole."""
-
     resource: ClassVar[Resource] = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "ClusterRole")
     aggregation_rule: AggregationRule | None = None
     rules: NullableList[PolicyRule] = []
 
@@ -46,16 +34,12 @@ class ClusterRole(meta.Object):
 
 
 class RoleRef(Model):
-    """rbac.authorization.k8s.io/v1 RoleRef."""
-
     api_group: str | None = None
     kind: str = _required(str)
     name: str = _required(str)
 
 
 class Subject(Model):
-    """rbac.authorization.k8s.io/v1 Subject."""
-
     api_group: str | None = None
     kind: str = _required(str)
     name: str = _required(str)
@@ -63,21 +47,13 @@ class Subject(Model):
 
 
 class ClusterRoleBinding(meta.Object):
-    """rbac.authorization.k8s.io/v1 ClusterRoleBinding."""
-
     resource: ClassVar[Resource] = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "ClusterRoleBinding")
     role_ref: RoleRef = _required(RoleRef)
     subjects: list[Subject] = []
 
 
 class Role(meta.Object):
-    """rbac.authorization.k8s.io/v1 Role."""
-
     resource: ClassVar[Resource] = Resource("rbac.authorization.k8s.io", "v1", "Role", "roles")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "Role")
     rules: NullableList[PolicyRule] = []
 
     def __post_init__(self) -> None:
@@ -85,10 +61,6 @@ class Role(meta.Object):
 
 
 class RoleBinding(meta.Object):
-    """rbac.authorization.k8s.io/v1 RoleBinding."""
-
     resource: ClassVar[Resource] = Resource("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "RoleBinding")
     role_ref: RoleRef = _required(RoleRef)
     subjects: list[Subject] = []

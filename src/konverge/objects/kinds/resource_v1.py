@@ -11,21 +11,13 @@ from konverge.objects.resource import Resource
 from konverge.objects.kinds import core_v1
 
 
-def _api_version() -> str:
-    return "resource.k8s.io/v1"
-
-
 class NetworkDeviceData(Model):
-    """resource.k8s.io/v1 NetworkDeviceData."""
-
     hardware_address: str | None = None
     interface_name: str | None = None
     ips: list[str] = []
 
 
 class AllocatedDeviceStatus(Model):
-    """resource.k8s.io/v1 AllocatedDeviceStatus."""
-
     conditions: NullableList[meta.Condition] = []
     data: dict[str, Any] | None = None
     device: str = _required(str)
@@ -39,23 +31,17 @@ class AllocatedDeviceStatus(Model):
 
 
 class OpaqueDeviceConfiguration(Model):
-    """resource.k8s.io/v1 OpaqueDeviceConfiguration."""
-
     driver: str = _required(str)
     parameters: dict[str, Any] = _required(dict)
 
 
 class DeviceAllocationConfiguration(Model):
-    """resource.k8s.io/v1 DeviceAllocationConfiguration."""
-
     opaque: OpaqueDeviceConfiguration | None = None
     requests: list[str] = []
     source: str = _required(str)
 
 
 class DeviceToleration(Model):
-    """resource.k8s.io/v1 DeviceToleration."""
-
     effect: str | None = None
     key: str | None = None
     operator: str | None = None
@@ -64,8 +50,6 @@ class DeviceToleration(Model):
 
 
 class DeviceRequestAllocationResult(Model):
-    """resource.k8s.io/v1 DeviceRequestAllocationResult."""
-
     admin_access: bool | None = None
     binding_conditions: list[str] = []
     binding_failure_conditions: list[str] = []
@@ -80,64 +64,46 @@ class DeviceRequestAllocationResult(Model):
 
 
 class DeviceAllocationResult(Model):
-    """resource.k8s.io/v1 DeviceAllocationResult."""
-
     config: list[DeviceAllocationConfiguration] = []
     results: list[DeviceRequestAllocationResult] = []
 
 
 class AllocationResult(Model):
-    """resource.k8s.io/v1 AllocationResult."""
-
     allocation_timestamp: str | None = None
     devices: DeviceAllocationResult | None = None
     node_selector: core_v1.NodeSelector | None = None
 
 
 class CELDeviceSelector(Model):
-    """resource.k8s.io/v1 CELDeviceSelector."""
-
     expression: str = _required(str)
 
 
 class CapacityRequestPolicyRange(Model):
-    """resource.k8s.io/v1 CapacityRequestPolicyRange."""
-
     max: Quantity | None = None
     min: Quantity = _required(Quantity)
     step: Quantity | None = None
 
 
 class CapacityRequestPolicy(Model):
-    """resource.k8s.io/v1 CapacityRequestPolicy."""
-
     default: Quantity | None = None
     valid_range: CapacityRequestPolicyRange | None = None
     valid_values: list[Quantity] = []
 
 
 class CapacityRequirements(Model):
-    """resource.k8s.io/v1 CapacityRequirements."""
-
     requests: dict[str, Quantity] = {}
 
 
 class Counter(Model):
-    """resource.k8s.io/v1 Counter."""
-
     value: Quantity = _required(Quantity)
 
 
 class CounterSet(Model):
-    """resource.k8s.io/v1 CounterSet."""
-
     counters: dict[str, Counter] = _required(dict)
     name: str = _required(str)
 
 
 class DeviceAttribute(Model):
-    """resource.k8s.io/v1 DeviceAttribute."""
-
     bool_: bool | None = None
     bools: list[bool] = []
     int_: int | None = None
@@ -149,23 +115,17 @@ class DeviceAttribute(Model):
 
 
 class DeviceCapacity(Model):
-    """resource.k8s.io/v1 DeviceCapacity."""
-
     request_policy: CapacityRequestPolicy | None = None
     value: Quantity = _required(Quantity)
 
 
 class DeviceCounterConsumption(Model):
-    """resource.k8s.io/v1 DeviceCounterConsumption."""
-
     compatibility_groups: list[str] = []
     counter_set: str = _required(str)
     counters: dict[str, Counter] = _required(dict)
 
 
 class DeviceTaint(Model):
-    """resource.k8s.io/v1 DeviceTaint."""
-
     effect: str = _required(str)
     key: str = _required(str)
     time_added: str | None = None
@@ -173,30 +133,22 @@ class DeviceTaint(Model):
 
 
 class NodeAllocatableMapping(Model):
-    """resource.k8s.io/v1 NodeAllocatableMapping."""
-
     capacity_key: str | None = None
     capacity_multiplier: Quantity | None = None
     device_multiplier: Quantity | None = None
 
 
 class NodeAllocatableOverhead(Model):
-    """resource.k8s.io/v1 NodeAllocatableOverhead."""
-
     per_container: Quantity | None = None
     per_pod: Quantity | None = None
 
 
 class NodeAllocatableResource(Model):
-    """resource.k8s.io/v1 NodeAllocatableResource."""
-
     mapping: NodeAllocatableMapping | None = None
     overhead: NodeAllocatableOverhead | None = None
 
 
 class Device(Model):
-    """resource.k8s.io/v1 Device."""
-
     all_nodes: bool | None = None
     allow_multiple_allocations: bool | None = None
     attributes: dict[str, DeviceAttribute] = {}
@@ -213,36 +165,26 @@ class Device(Model):
 
 
 class DeviceClaimConfiguration(Model):
-    """resource.k8s.io/v1 DeviceClaimConfiguration."""
-
     opaque: OpaqueDeviceConfiguration | None = None
     requests: list[str] = []
 
 
 class DeviceConstraint(Model):
-    """resource.k8s.io/v1 DeviceConstraint."""
-
     distinct_attribute: str | None = None
     match_attribute: str | None = None
     requests: list[str] = []
 
 
 class DeviceDerivedAttribute(Model):
-    """resource.k8s.io/v1 DeviceDerivedAttribute."""
-
     expression: str = _required(str)
     name: str = _required(str)
 
 
 class DeviceSelector(Model):
-    """resource.k8s.io/v1 DeviceSelector."""
-
     cel: CELDeviceSelector | None = None
 
 
 class DeviceSubRequest(Model):
-    """resource.k8s.io/v1 DeviceSubRequest."""
-
     allocation_mode: str | None = None
     capacity: CapacityRequirements | None = None
     count: int | None = None
@@ -254,8 +196,6 @@ class DeviceSubRequest(Model):
 
 
 class ExactDeviceRequest(Model):
-    """resource.k8s.io/v1 ExactDeviceRequest."""
-
     admin_access: bool | None = None
     allocation_mode: str | None = None
     capacity: CapacityRequirements | None = None
@@ -267,16 +207,12 @@ class ExactDeviceRequest(Model):
 
 
 class DeviceRequest(Model):
-    """resource.k8s.io/v1 DeviceRequest."""
-
     exactly: ExactDeviceRequest | None = None
     first_available: list[DeviceSubRequest] = []
     name: str = _required(str)
 
 
 class DeviceClaim(Model):
-    """resource.k8s.io/v1 DeviceClaim."""
-
     config: list[DeviceClaimConfiguration] = []
     constraints: list[DeviceConstraint] = []
     requests: NullableList[DeviceRequest] = []
@@ -286,68 +222,46 @@ class DeviceClaim(Model):
 
 
 class DeviceClassConfiguration(Model):
-    """resource.k8s.io/v1 DeviceClassConfiguration."""
-
     opaque: OpaqueDeviceConfiguration | None = None
 
 
 class DeviceClassSpec(Model):
-    """resource.k8s.io/v1 DeviceClassSpec."""
-
     config: list[DeviceClassConfiguration] = []
     extended_resource_name: str | None = None
     selectors: list[DeviceSelector] = []
 
 
 class DeviceClass(meta.Object):
-    """resource.k8s.io/v1 DeviceClass."""
-
     resource: ClassVar[Resource] = Resource("resource.k8s.io", "v1", "DeviceClass", "deviceclasses", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "DeviceClass")
     spec: DeviceClassSpec = _field(default_factory=DeviceClassSpec)
 
 
 class DeviceTaintSelector(Model):
-    """resource.k8s.io/v1 DeviceTaintSelector."""
-
     device: str | None = None
     driver: str | None = None
     pool: str | None = None
 
 
 class DeviceTaintRuleSpec(Model):
-    """resource.k8s.io/v1 DeviceTaintRuleSpec."""
-
     device_selector: DeviceTaintSelector | None = None
     taint: DeviceTaint = _required(DeviceTaint)
 
 
 class DeviceTaintRuleStatus(Model):
-    """resource.k8s.io/v1 DeviceTaintRuleStatus."""
-
     conditions: list[meta.Condition] = []
 
 
 class DeviceTaintRule(meta.Object):
-    """resource.k8s.io/v1 DeviceTaintRule."""
-
     resource: ClassVar[Resource] = Resource("resource.k8s.io", "v1", "DeviceTaintRule", "devicetaintrules", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "DeviceTaintRule")
     spec: DeviceTaintRuleSpec = _required(DeviceTaintRuleSpec)
     status: DeviceTaintRuleStatus = _field(default_factory=DeviceTaintRuleStatus)
 
 
 class ResourceClaimSpec(Model):
-    """resource.k8s.io/v1 ResourceClaimSpec."""
-
     devices: DeviceClaim | None = None
 
 
 class ResourceClaimConsumerReference(Model):
-    """resource.k8s.io/v1 ResourceClaimConsumerReference."""
-
     api_group: str | None = None
     name: str = _required(str)
     resource_: str = _required(str)
@@ -355,50 +269,34 @@ class ResourceClaimConsumerReference(Model):
 
 
 class ResourceClaimStatus(Model):
-    """resource.k8s.io/v1 ResourceClaimStatus."""
-
     allocation: AllocationResult | None = None
     devices: list[AllocatedDeviceStatus] = []
     reserved_for: list[ResourceClaimConsumerReference] = []
 
 
 class ResourceClaim(meta.Object):
-    """resource.k8s.io/v1 ResourceClaim."""
-
     resource: ClassVar[Resource] = Resource("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "ResourceClaim")
     spec: ResourceClaimSpec = _field(default_factory=ResourceClaimSpec)
     status: ResourceClaimStatus = _field(default_factory=ResourceClaimStatus)
 
 
 class ResourceClaimTemplateSpec(Model):
-    """resource.k8s.io/v1 ResourceClaimTemplateSpec."""
-
     metadata: meta.ObjectMeta = _field(default_factory=meta.ObjectMeta)
     spec: ResourceClaimSpec = _field(default_factory=ResourceClaimSpec)
 
 
 class ResourceClaimTemplate(meta.Object):
-    """resource.k8s.io/v1 ResourceClaimTemplate."""
-
     resource: ClassVar[Resource] = Resource("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "ResourceClaimTemplate")
     spec: ResourceClaimTemplateSpec = _field(default_factory=ResourceClaimTemplateSpec)
 
 
 class ResourcePool(Model):
-    """resource.k8s.io/v1 ResourcePool."""
-
     generation: int = _required(int)
     name: str = _required(str)
     resource_slice_count: int = _required(int)
 
 
 class ResourceSliceSpec(Model):
-    """resource.k8s.io/v1 ResourceSliceSpec."""
-
     all_nodes: bool | None = None
     devices: list[Device] = []
     driver: str = _required(str)
@@ -412,9 +310,5 @@ class ResourceSliceSpec(Model):
 
 
 class ResourceSlice(meta.Object):
-    """resource.k8s.io/v1 ResourceSlice."""
-
     resource: ClassVar[Resource] = Resource("resource.k8s.io", "v1", "ResourceSlice", "resourceslices", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "ResourceSlice")
     spec: ResourceSliceSpec = _required(ResourceSliceSpec)

@@ -5,20 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from konverge.objects import meta
-from konverge.objects.model import Model, field as _field
+from konverge.objects.model import Model
 from konverge.objects.resource import Resource
 
 
-def _api_version() -> str:
-    return "scheduling.k8s.io/v1"
-
-
 class PriorityClass(meta.Object):
-    """scheduling.k8s.io/v1 PriorityClass."""
-
     resource: ClassVar[Resource] = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "PriorityClass")
     description: str | None = None
     global_default: bool | None = None
     preemption_policy: str | None = None

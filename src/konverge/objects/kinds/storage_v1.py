@@ -11,20 +11,12 @@ from konverge.objects.resource import Resource
 from konverge.objects.kinds import core_v1
 
 
-def _api_version() -> str:
-    return "storage.k8s.io/v1"
-
-
 class TokenRequest(Model):
-    """storage.k8s.io/v1 TokenRequest."""
-
     audience: str = _required(str)
     expiration_seconds: int | None = None
 
 
 class CSIDriverSpec(Model):
-    """storage.k8s.io/v1 CSIDriverSpec."""
-
     attach_required: bool | None = None
     fs_group_policy: str | None = None
     node_allocatable_update_period_seconds: int | None = None
@@ -39,23 +31,15 @@ class CSIDriverSpec(Model):
 
 
 class CSIDriver(meta.Object):
-    """storage.k8s.io/v1 CSIDriver."""
-
     resource: ClassVar[Resource] = Resource("storage.k8s.io", "v1", "CSIDriver", "csidrivers", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "CSIDriver")
     spec: CSIDriverSpec = _field(default_factory=CSIDriverSpec)
 
 
 class VolumeNodeResources(Model):
-    """storage.k8s.io/v1 VolumeNodeResources."""
-
     count: int | None = None
 
 
 class CSINodeDriver(Model):
-    """storage.k8s.io/v1 CSINodeDriver."""
-
     allocatable: VolumeNodeResources | None = None
     name: str = _required(str)
     node_id: str = _required(str, name="nodeID")
@@ -66,8 +50,6 @@ class CSINodeDriver(Model):
 
 
 class CSINodeSpec(Model):
-    """storage.k8s.io/v1 CSINodeSpec."""
-
     drivers: NullableList[CSINodeDriver] = _required(list)
 
     def __post_init__(self) -> None:
@@ -75,8 +57,6 @@ class CSINodeSpec(Model):
 
 
 class StorageHealthCondition(Model):
-    """storage.k8s.io/v1 StorageHealthCondition."""
-
     access_mode: str | None = None
     last_transition_time: str | None = None
     message: str | None = None
@@ -86,34 +66,22 @@ class StorageHealthCondition(Model):
 
 
 class StorageHealth(Model):
-    """storage.k8s.io/v1 StorageHealth."""
-
     health_conditions: list[StorageHealthCondition] = []
     name: str = _required(str)
 
 
 class CSINodeStatus(Model):
-    """storage.k8s.io/v1 CSINodeStatus."""
-
     storage_health: list[StorageHealth] = []
 
 
 class CSINode(meta.Object):
-    """storage.k8s.io/v1 CSINode."""
-
     resource: ClassVar[Resource] = Resource("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "CSINode")
     spec: CSINodeSpec = _required(CSINodeSpec)
     status: CSINodeStatus = _field(default_factory=CSINodeStatus)
 
 
 class CSIStorageCapacity(meta.Object):
-    """storage.k8s.io/v1 CSIStorageCapacity."""
-
     resource: ClassVar[Resource] = Resource("storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities")
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "CSIStorageCapacity")
     capacity: Quantity | None = None
     maximum_volume_size: Quantity | None = None
     node_topology: meta.LabelSelector | None = None
@@ -121,11 +89,7 @@ class CSIStorageCapacity(meta.Object):
 
 
 class StorageClass(meta.Object):
-    """storage.k8s.io/v1 StorageClass."""
-
     resource: ClassVar[Resource] = Resource("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "StorageClass")
     allow_volume_expansion: bool | None = None
     allowed_topologies: list[core_v1.TopologySelectorTerm] = []
     mount_options: list[str] = []
@@ -136,31 +100,23 @@ class StorageClass(meta.Object):
 
 
 class VolumeAttachmentSource(Model):
-    """storage.k8s.io/v1 VolumeAttachmentSource."""
-
     inline_volume_spec: core_v1.PersistentVolumeSpec | None = None
     persistent_volume_name: str | None = None
 
 
 class VolumeAttachmentSpec(Model):
-    """storage.k8s.io/v1 VolumeAttachmentSpec."""
-
     attacher: str = _required(str)
     node_name: str = _required(str)
     source: VolumeAttachmentSource = _required(VolumeAttachmentSource)
 
 
 class VolumeError(Model):
-    """storage.k8s.io/v1 VolumeError."""
-
     error_code: int | None = None
     message: str | None = None
     time: str | None = None
 
 
 class VolumeAttachmentStatus(Model):
-    """storage.k8s.io/v1 VolumeAttachmentStatus."""
-
     attach_error: VolumeError | None = None
     attached: bool = False
     attachment_metadata: dict[str, str] = {}
@@ -168,20 +124,12 @@ class VolumeAttachmentStatus(Model):
 
 
 class VolumeAttachment(meta.Object):
-    """storage.k8s.io/v1 VolumeAttachment."""
-
     resource: ClassVar[Resource] = Resource("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "VolumeAttachment")
     spec: VolumeAttachmentSpec = _required(VolumeAttachmentSpec)
     status: VolumeAttachmentStatus = _field(default_factory=VolumeAttachmentStatus)
 
 
 class VolumeAttributesClass(meta.Object):
-    """storage.k8s.io/v1 VolumeAttributesClass."""
-
     resource: ClassVar[Resource] = Resource("storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "VolumeAttributesClass")
     driver_name: str = _required(str)
     parameters: dict[str, str] = {}

@@ -9,28 +9,16 @@ from konverge.objects.model import Model, field as _field, required as _required
 from konverge.objects.resource import Resource
 
 
-def _api_version() -> str:
-    return "storagemigration.k8s.io/v1"
-
-
 class StorageVersionMigrationSpec(Model):
-    """storagemigration.k8s.io/v1 StorageVersionMigrationSpec."""
-
     resource_: meta.GroupResource = _required(meta.GroupResource)
 
 
 class StorageVersionMigrationStatus(Model):
-    """storagemigration.k8s.io/v1 StorageVersionMigrationStatus."""
-
     conditions: list[meta.Condition] = []
     resource_version: str | None = None
 
 
 class StorageVersionMigration(meta.Object):
-    """storagemigration.k8s.io/v1 StorageVersionMigration."""
-
     resource: ClassVar[Resource] = Resource("storagemigration.k8s.io", "v1", "StorageVersionMigration", "storageversionmigrations", namespaced=False)
-    api_version: str = _field(default_factory=_api_version)
-    kind: str = _field(default_factory=lambda: "StorageVersionMigration")
     spec: StorageVersionMigrationSpec = _required(StorageVersionMigrationSpec)
     status: StorageVersionMigrationStatus = _field(default_factory=StorageVersionMigrationStatus)

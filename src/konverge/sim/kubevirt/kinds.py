@@ -14,7 +14,6 @@ from konverge.client import Client, MergePatch
 from konverge.client.patches import difference
 from konverge.objects import times
 from konverge.objects.meta import Object
-from konverge.objects.model import field
 from konverge.objects.resource import Resource
 
 Obj = dict[str, Any]
@@ -35,22 +34,16 @@ class Foreign(Object):
 
 class KubeVirt(Foreign):
     resource: ClassVar[Resource] = Resource(KUBEVIRT, "v1", "KubeVirt", "kubevirts")
-    api_version: str = field(default_factory=lambda: "kubevirt.io/v1")
-    kind: str = field(default_factory=lambda: "KubeVirt")
 
 
 class VirtualMachine(Foreign):
     resource: ClassVar[Resource] = Resource(KUBEVIRT, "v1", "VirtualMachine", "virtualmachines")
-    api_version: str = field(default_factory=lambda: "kubevirt.io/v1")
-    kind: str = field(default_factory=lambda: "VirtualMachine")
 
 
 class Instance(Foreign):
     """A VirtualMachineInstance."""
 
     resource: ClassVar[Resource] = Resource(KUBEVIRT, "v1", "VirtualMachineInstance", "virtualmachineinstances")
-    api_version: str = field(default_factory=lambda: "kubevirt.io/v1")
-    kind: str = field(default_factory=lambda: "VirtualMachineInstance")
 
 
 class Migration(Foreign):
@@ -59,16 +52,12 @@ class Migration(Foreign):
     resource: ClassVar[Resource] = Resource(
         KUBEVIRT, "v1", "VirtualMachineInstanceMigration", "virtualmachineinstancemigrations"
     )
-    api_version: str = field(default_factory=lambda: "kubevirt.io/v1")
-    kind: str = field(default_factory=lambda: "VirtualMachineInstanceMigration")
 
 
 class Snapshot(Foreign):
     """A VirtualMachineSnapshot."""
 
     resource: ClassVar[Resource] = Resource(SNAPSHOT, "v1beta1", "VirtualMachineSnapshot", "virtualmachinesnapshots")
-    api_version: str = field(default_factory=lambda: "snapshot.kubevirt.io/v1beta1")
-    kind: str = field(default_factory=lambda: "VirtualMachineSnapshot")
 
 
 class SnapshotContent(Foreign):
@@ -77,28 +66,20 @@ class SnapshotContent(Foreign):
     resource: ClassVar[Resource] = Resource(
         SNAPSHOT, "v1beta1", "VirtualMachineSnapshotContent", "virtualmachinesnapshotcontents"
     )
-    api_version: str = field(default_factory=lambda: "snapshot.kubevirt.io/v1beta1")
-    kind: str = field(default_factory=lambda: "VirtualMachineSnapshotContent")
 
 
 class Restore(Foreign):
     """A VirtualMachineRestore."""
 
     resource: ClassVar[Resource] = Resource(SNAPSHOT, "v1beta1", "VirtualMachineRestore", "virtualmachinerestores")
-    api_version: str = field(default_factory=lambda: "snapshot.kubevirt.io/v1beta1")
-    kind: str = field(default_factory=lambda: "VirtualMachineRestore")
 
 
 class DataVolume(Foreign):
     resource: ClassVar[Resource] = Resource(CDI, "v1beta1", "DataVolume", "datavolumes")
-    api_version: str = field(default_factory=lambda: "cdi.kubevirt.io/v1beta1")
-    kind: str = field(default_factory=lambda: "DataVolume")
 
 
 class DataSource(Foreign):
     resource: ClassVar[Resource] = Resource(CDI, "v1beta1", "DataSource", "datasources")
-    api_version: str = field(default_factory=lambda: "cdi.kubevirt.io/v1beta1")
-    kind: str = field(default_factory=lambda: "DataSource")
 
 
 class NetworkAttachment(Foreign):
@@ -107,8 +88,6 @@ class NetworkAttachment(Foreign):
     resource: ClassVar[Resource] = Resource(
         "k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions"
     )
-    api_version: str = field(default_factory=lambda: "k8s.cni.cncf.io/v1")
-    kind: str = field(default_factory=lambda: "NetworkAttachmentDefinition")
 
 
 class NodePolicy(Foreign):
@@ -117,8 +96,6 @@ class NodePolicy(Foreign):
     resource: ClassVar[Resource] = Resource(
         NMSTATE, "v1", "NodeNetworkConfigurationPolicy", "nodenetworkconfigurationpolicies", namespaced=False
     )
-    api_version: str = field(default_factory=lambda: "nmstate.io/v1")
-    kind: str = field(default_factory=lambda: "NodeNetworkConfigurationPolicy")
 
 
 class NodeState(Foreign):
@@ -127,8 +104,6 @@ class NodeState(Foreign):
     resource: ClassVar[Resource] = Resource(
         NMSTATE, "v1beta1", "NodeNetworkState", "nodenetworkstates", namespaced=False
     )
-    api_version: str = field(default_factory=lambda: "nmstate.io/v1beta1")
-    kind: str = field(default_factory=lambda: "NodeNetworkState")
 
 
 class Enactment(Foreign):
@@ -141,8 +116,6 @@ class Enactment(Foreign):
         "nodenetworkconfigurationenactments",
         namespaced=False,
     )
-    api_version: str = field(default_factory=lambda: "nmstate.io/v1beta1")
-    kind: str = field(default_factory=lambda: "NodeNetworkConfigurationEnactment")
 
 
 # ------------------------------------------------------------------ plain data

@@ -100,7 +100,5 @@ class DataVolume(Object):
 
     resource: ClassVar[Resource] = Resource("cdi.kubevirt.io", "v1beta1", "DataVolume", "datavolumes")
 
-    api_version: str = field(default_factory=lambda: "cdi.kubevirt.io/v1beta1")
-    kind: str = field(default_factory=lambda: "DataVolume")
     spec: DataVolumeSpec = field(default_factory=DataVolumeSpec)
     status: DataVolumeStatus = field(default_factory=DataVolumeStatus)

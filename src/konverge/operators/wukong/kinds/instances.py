@@ -52,6 +52,4 @@ class VirtualMachineInstance(Object):
 
     resource: ClassVar[Resource] = Resource("kubevirt.io", "v1", "VirtualMachineInstance", "virtualmachineinstances")
 
-    api_version: str = field(default_factory=lambda: "kubevirt.io/v1")
-    kind: str = field(default_factory=lambda: "VirtualMachineInstance")
     status: VirtualMachineInstanceStatus = field(default_factory=VirtualMachineInstanceStatus)

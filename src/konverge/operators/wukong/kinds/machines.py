@@ -164,7 +164,5 @@ class VirtualMachine(Object):
 
     resource: ClassVar[Resource] = Resource("kubevirt.io", "v1", "VirtualMachine", "virtualmachines")
 
-    api_version: str = field(default_factory=lambda: "kubevirt.io/v1")
-    kind: str = field(default_factory=lambda: "VirtualMachine")
     spec: VirtualMachineSpec = required(VirtualMachineSpec)
     status: VirtualMachineStatus = field(default_factory=VirtualMachineStatus)

@@ -23,6 +23,4 @@ class NetworkAttachmentDefinition(Object):
         "k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions"
     )
 
-    api_version: str = field(default_factory=lambda: "k8s.cni.cncf.io/v1")
-    kind: str = field(default_factory=lambda: "NetworkAttachmentDefinition")
     spec: NetworkAttachmentDefinitionSpec = field(default_factory=NetworkAttachmentDefinitionSpec)

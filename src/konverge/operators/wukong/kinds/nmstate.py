@@ -31,8 +31,6 @@ class NodeNetworkConfigurationPolicy(Object):
         "nmstate.io", "v1", "NodeNetworkConfigurationPolicy", "nodenetworkconfigurationpolicies", namespaced=False
     )
 
-    api_version: str = field(default_factory=lambda: "nmstate.io/v1")
-    kind: str = field(default_factory=lambda: "NodeNetworkConfigurationPolicy")
     spec: PolicySpec = field(default_factory=PolicySpec)
     status: PolicyStatus = field(default_factory=PolicyStatus)
 
@@ -84,6 +82,4 @@ class NodeNetworkState(Object):
         "nmstate.io", "v1beta1", "NodeNetworkState", "nodenetworkstates", namespaced=False
     )
 
-    api_version: str = field(default_factory=lambda: "nmstate.io/v1beta1")
-    kind: str = field(default_factory=lambda: "NodeNetworkState")
     status: NodeNetworkStateStatus = field(default_factory=NodeNetworkStateStatus)

@@ -61,8 +61,6 @@ class VirtualMachineSnapshot(Object):
         "snapshot.kubevirt.io", "v1beta1", "VirtualMachineSnapshot", "virtualmachinesnapshots"
     )
 
-    api_version: str = field(default_factory=lambda: "snapshot.kubevirt.io/v1beta1")
-    kind: str = field(default_factory=lambda: "VirtualMachineSnapshot")
     spec: SnapshotSpec = required(SnapshotSpec)
     status: SnapshotStatus = field(default_factory=SnapshotStatus)
 
@@ -92,7 +90,5 @@ class VirtualMachineRestore(Object):
         "snapshot.kubevirt.io", "v1beta1", "VirtualMachineRestore", "virtualmachinerestores"
     )
 
-    api_version: str = field(default_factory=lambda: "snapshot.kubevirt.io/v1beta1")
-    kind: str = field(default_factory=lambda: "VirtualMachineRestore")
     spec: RestoreSpec = required(RestoreSpec)
     status: RestoreStatus = field(default_factory=RestoreStatus)

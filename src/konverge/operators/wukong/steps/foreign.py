@@ -24,8 +24,6 @@ class Machine(Object):
 
     resource: ClassVar[Resource] = VirtualMachine.resource
 
-    api_version: str = field(default_factory=lambda: "kubevirt.io/v1")
-    kind: str = field(default_factory=lambda: "VirtualMachine")
     spec: dict[str, Any] = field(default_factory=dict)
 
 
