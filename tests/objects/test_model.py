@@ -25,4 +25,4 @@ def test_a_kind_gets_the_identity_of_its_resource() -> None:
 def test_a_kind_whose_annotations_do_not_exist_yet_gets_it_too() -> None:
     namespace: dict[str, Any] = {"__module__": __name__, "__qualname__": "Bare", "resource": WIDGETS}
     bare = type(Object)("Bare", (Object,), namespace)
-    assert to_json(bare()) == b'{"apiVersion":"example.com/v1","kind":"Widget"}'
+    assert to_json(bare()) == b'{"apiVersion":"example.com/v1","kind":"Widget","metadata":{}}'
