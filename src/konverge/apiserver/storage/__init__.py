@@ -1,8 +1,8 @@
 """Where objects live: one revision counter, the present state in sorted tables, a bounded history, and watchers.
 
 Reads and writes happen in memory on the event loop's thread and never wait; a journal (SQLite) makes writes durable
-behind it. What has not yet reached the disk is not shown to anybody: answers wait for `Store.settled`, watchers are
-told after the commit.
+behind it. What has not yet reached the disk is shown to no client: answers wait for `Store.settled`, watchers are
+notified after the commit. The place of it upstream: apiserver/pkg/storage/etcd3 and storage/cacher.
 """
 
 from konverge.apiserver.storage.records import Event, Record, Release

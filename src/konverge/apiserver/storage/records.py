@@ -1,7 +1,7 @@
 """What the store keeps of an object, and of a change.
 
 An object is its JSON bytes plus the few members that lists and watches need without decoding it. Records are immutable
-and out of the garbage collector's sight: a store of a hundred thousand objects costs no collection time.
+and invisible to the garbage collector: a store of a hundred thousand objects costs no collection time.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 class Release(msgspec.Struct, frozen=True, gc=False):
-    """What the write that took an object out did to its finalizers: watchers see the object as it was stored before."""
+    """What the write that removed an object did to its finalizers: watchers see the object as it was stored before."""
 
     dropped: tuple[str, ...]
-    """Finalizers that this very write took off."""
+    """Finalizers that this very write removed."""
     by_update: bool
-    """No deletion was asked for by it: it ended one that had been asked for before."""
+    """The write was no deletion: it completed one that had been requested before."""
 
 
 class Event(msgspec.Struct, gc=False):
     """One change: `record` is None after a deletion, `old` is None before a creation.
 
     `final` is the last state of a deleted object with the revision of its deletion, as watchers see it. `frames` holds
-    the encoded forms while the event is being delivered, so that each is made once for all watchers.
+    the encoded forms while the event is being delivered, so that each is encoded once for all watchers.
     """
 
     revision: int
@@ -61,14 +61,14 @@ class Event(msgspec.Struct, gc=False):
     final: Record | None = None
     frames: dict[Any, bytes] | None = None
     release: Release | None = None
-    """Of a removal: what the removing write did; None when it took the object as it was."""
+    """Of a removal: what the removing write did; None if it left the object as it was."""
 
     @property
     def shown(self) -> Record:
         """What a watcher without selectors sees."""
-        found = self.record or self.final
-        assert found is not None
-        return found
+        shown = self.record or self.final
+        assert shown is not None
+        return shown
 
 
 class _Meta(msgspec.Struct, gc=False):
@@ -86,7 +86,7 @@ _head = msgspec.json.Decoder(_Head)
 
 
 def record_of(obj: Obj, revision: int) -> Record:
-    """Encode an object at the revision of its write (which is put into it)."""
+    """Encode an object at the revision of its write, which becomes its resourceVersion."""
     metadata = obj["metadata"]
     metadata["resourceVersion"] = str(revision)
     data = encode({key: value for key, value in obj.items() if key not in ("kind", "apiVersion")})

@@ -4,9 +4,9 @@ Two tables: `current` holds the present state, `log` the recent changes as an un
 before it (and, for a deletion, the last state that watchers saw). What came after a change is in the next change of the
 same key, or in `current`. So a create is written once and an update twice, and the history costs nothing else.
 
-Writes are committed in groups: everything that has queued up while the group before was on its way to the disk. The
-statements of a group run on the loop's thread (they only touch memory, and a second Python thread that works through
-them would wait for the interpreter's lock after each); the commit, which waits for the disk, runs in a thread of its
+Writes are committed in groups: everything that has queued up while the previous group was on its way to the disk. The
+statements of a group run on the loop's thread (they only touch memory, and a second Python thread would wait for the
+interpreter's lock after each of them); the commit, which waits for the disk, runs in a thread of its
 own. A group is one row of the log. Checkpoints of the write-ahead log are done by that thread between two groups, a few
 megabytes at a time; that log has its full size from the start. Old rows of `log` are deleted a few at a time.
 """
@@ -41,7 +41,7 @@ _FORGET = "DELETE FROM log WHERE revision IN (SELECT revision FROM log WHERE rev
 
 CHECKPOINT_BYTES = 4 * 1024 * 1024
 LOG_BYTES = 8 * 1024 * 1024
-"""About what the write-ahead log grows to between two checkpoints, with its pages that are not full."""
+"""About the size of the write-ahead log between two checkpoints, including pages that are not full."""
 GROUP = 256
 """Changes that are committed at once, at most: their statements must not hold the loop for long."""
 FORGET_GROUPS = 4
@@ -72,12 +72,12 @@ class SqliteJournal:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._connection = _opened(path)
         self._log = path.with_name(f"{path.name}-wal")
-        _make_room(self._log)
+        _preallocate(self._log)
 
     # --- start
 
     def load(self, store: Store) -> None:
-        """Bring the state on disk into a store, and let the store go on from there."""
+        """Load the state on disk into a store, and let the store continue from there."""
         state = dict(self._connection.execute("SELECT name, value FROM state"))
         for table, data in self._connection.execute("SELECT tbl, data FROM current"):
             store.table(table).restore(record_from(data))
@@ -87,7 +87,7 @@ class SqliteJournal:
         store.open(revision, compacted)
 
     def _events(self, store: Store, compacted: int) -> Iterator[Entry]:
-        """The history, newest first: what was before a change is what came out of the change before it."""
+        """The history, newest first: the state before a change is the result of the change before it."""
         after: dict[tuple[str, str], Record | None] = {}
         for revision, table, key, time, old_data, final_data in self._logged(compacted):
             old = record_from(old_data) if old_data is not None else None
@@ -119,7 +119,7 @@ class SqliteJournal:
         if not self._busy and not self._failed:
             assert self._loop is not None
             self._busy = True
-            self._loop.call_soon(self._next)  # and not at once: what this turn of the loop still writes goes along
+            self._loop.call_soon(self._next)  # not at once: what this turn of the loop still writes joins the group
 
     def compact(self, revision: int) -> None:
         self._compact_to = revision
@@ -136,10 +136,10 @@ class SqliteJournal:
         self._connection.close()
 
     def _next(self) -> None:
-        """Write the next group and have it committed, or rest."""
+        """Write the next group and have it committed, or become idle."""
         waiting = self._waiting
         if not waiting:
-            self._rest()
+            self._become_idle()
             return
         group = [waiting.popleft() for _ in range(min(len(waiting), GROUP))]
         self._group_end = group[-1][1].revision
@@ -151,7 +151,7 @@ class SqliteJournal:
             self._commits.put(True)
 
     def _execute(self, group: list[Entry]) -> int:
-        """Run a group's statements; the result is about how many bytes it brings to the write-ahead log."""
+        """Run a group's statements; returns about how many bytes they add to the write-ahead log."""
         connection = self._connection
         last = {(table, event.key): event.record for table, event in group}
         packed = msgspec.msgpack.encode([_change(table, event) for table, event in group])
@@ -161,7 +161,9 @@ class SqliteJournal:
         connection.executemany(_DELETE, [where for where, record in last.items() if record is None])
         connection.execute(_LOG, (self._group_end, packed))
         connection.execute(_STATE, ("revision", self._group_end))
-        compacted = min(self._compact_to, self._group_end)  # the store may have forgotten what is not yet written
+        compacted = min(
+            self._compact_to, self._group_end
+        )  # the store may have dropped changes that are not yet written
         if compacted:
             connection.execute(_STATE, ("compacted", compacted))
             connection.execute(_FORGET, (compacted, FORGET_GROUPS))
@@ -176,17 +178,17 @@ class SqliteJournal:
         """Nothing is written from here on."""
         self._failed = True
         self._on_failed(error)
-        self._rest()
+        self._become_idle()
 
-    def _rest(self) -> None:
+    def _become_idle(self) -> None:
         self._busy = False
         if self._idle is not None and not self._idle.done():
             self._idle.set_result(None)
 
-    # --- in the journal's thread, which has the connection to itself between an order and its answer
+    # --- in the journal's thread, which alone uses the connection between a request to commit and its result
 
     def _commit_all(self) -> None:
-        _sync(self._log)  # the room that was made for it; while the server starts, nobody waits for that
+        _sync(self._log)  # its preallocated space; while the server starts, no write waits for that
         while self._commits.get():
             try:
                 self._connection.execute("COMMIT")
@@ -202,14 +204,14 @@ class SqliteJournal:
 
     def _call(self, callback: Callable[..., None], *arguments: object) -> None:
         assert self._loop is not None
-        with contextlib.suppress(RuntimeError):  # the loop has gone; what is written is written
+        with contextlib.suppress(RuntimeError):  # the loop is closed; what is written is written
             self._loop.call_soon_threadsafe(callback, *arguments)
 
 
 def _opened(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=1, isolation_level=None, check_same_thread=False)
     try:
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # two servers on one folder would spoil it
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # two servers on one folder would corrupt it
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
@@ -220,10 +222,10 @@ def _opened(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _make_room(log: Path) -> None:
-    """Write the space that the write-ahead log will need: a sync of a file that does not grow costs half as much.
+def _preallocate(log: Path) -> None:
+    """Write the space that the write-ahead log will need: syncing a file that does not grow costs half as much.
 
-    Zeros are no frames, so they change nothing about what is found after a crash.
+    Zeros are no frames, so they change nothing about the recovery after a crash.
     """
     with log.open("r+b") as file:
         file.seek(0, os.SEEK_END)

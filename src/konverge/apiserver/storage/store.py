@@ -36,21 +36,21 @@ class Compacted(Exception):
 class HistoryLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How far back old revisions are kept; whichever is reached first."""
 
-    seconds: float = 300.0  # the real server compacts every five minutes
+    seconds: float = 300.0  # upstream: DefaultCompactInterval, five minutes
     events: int = 100_000
     superseded_bytes: int = 64 * 1024 * 1024  # old states that nothing but the history holds
 
 
-_FORGOTTEN_AT_ONCE = 64
-"""Old events dropped by one write, at most: more than it adds, and never so many that others would notice."""
+_MOST_FORGOTTEN = 64
+"""Old events dropped by one write, at most: more than it adds, and never so many that other requests are delayed."""
 
 
 class Failed(Exception):
-    """The journal cannot write any more: what is in memory may not be on disk, so nothing is promised from here."""
+    """The journal cannot write any more: what is in memory may not be on disk, so no write succeeds from here on."""
 
 
 class Journal(Protocol):
-    """Makes events durable, in order, and says how far it has come, or that it cannot go on."""
+    """Makes events durable, in order, and reports how far it has come, or that it cannot go on."""
 
     def start(self, on_durable: Callable[[int], None], on_failed: Callable[[BaseException], None]) -> None: ...
     def append(self, table: str, event: Event) -> None: ...
@@ -64,7 +64,7 @@ class Store:
     def __init__(self, *, history: HistoryLimits | None = None, journal: Journal | None = None) -> None:
         self.revision = 1
         self.compacted = 0
-        """The oldest revision whose state can still be told."""
+        """The oldest revision whose state is still known."""
         self.durable = 1
         self.tables: dict[str, Table] = {}
         self._limits = history or HistoryLimits()
@@ -77,14 +77,14 @@ class Store:
         self._advances: list[tuple[int, asyncio.Future[None]]] = []
 
     def table(self, name: str) -> Table:
-        found = self.tables.get(name)
-        if found is None:
-            found = self.tables[name] = Table(name)
-        return found
+        table = self.tables.get(name)
+        if table is None:
+            table = self.tables[name] = Table(name)
+        return table
 
     def get(self, table: str, key: str) -> Record | None:
-        found = self.tables.get(table)
-        return None if found is None else found.records.get(key)
+        existing = self.tables.get(table)
+        return None if existing is None else existing.records.get(key)
 
     def put(self, table: Table, obj: Obj, *, expected: int | None) -> Record:
         """Write an object. `expected` is the revision it must have now: 0 for none, None for any."""
@@ -101,9 +101,9 @@ class Store:
     def remove(
         self, table: Table, key: str, *, expected: int | None, final: Obj | None = None, release: Release | None = None
     ) -> Record:
-        """Take an object out; the result is its last state (`final`, if it changed on the way out).
+        """Remove an object; the result is its last state (`final`, if the removing write changed it).
 
-        `release` tells what the write that does so took from it, which its last state does not show.
+        `release` says what that write removed from the object, which its last state does not show.
         """
         old = table.records.get(key)
         if old is None:
@@ -141,7 +141,7 @@ class Store:
             self._journal.start(self._on_durable, self._on_failed)
 
     def replay(self, table: Table, event: Event) -> None:
-        """Take an event of the journal into the history, without applying it again."""
+        """Add an event of the journal to the history, without applying it again."""
         table.events.append(event)
         table.revision = max(table.revision, event.revision)
         self._log.append((table, event))
@@ -176,7 +176,7 @@ class Store:
             await waiter
 
     async def reached(self, revision: int) -> None:
-        """Wait until the store itself has come to a revision (the caller brings the time limit)."""
+        """Wait until the store itself has reached a revision (the caller sets the time limit)."""
         while self.durable < revision:
             waiter = asyncio.get_running_loop().create_future()
             self._advances.append((revision, waiter))
@@ -206,7 +206,7 @@ class Store:
     def _trim(self, now: float) -> None:
         limits, log = self._limits, self._log
         horizon, forgotten = now - limits.seconds, 0
-        for _ in range(_FORGOTTEN_AT_ONCE):
+        for _ in range(_MOST_FORGOTTEN):
             if len(log) <= 1 or not (
                 log[0][1].time < horizon or len(log) > limits.events or self._superseded > limits.superseded_bytes
             ):

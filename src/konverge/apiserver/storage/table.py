@@ -1,7 +1,7 @@
 """One resource's objects: the present state, its keys in order, its recent changes and its watchers.
 
 Keys are `namespace/name` (or `name`), and their order is that of the real store: by the bytes of the whole key. The
-sorted list is brought up to date when somebody lists, so that a burst of creates pays for one sort.
+sorted list is updated when a client lists, so that a burst of creates pays for one sort.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Protocol
 
 from konverge.apiserver.storage.records import Event, Record
 
-# Up to this many new keys are cheaper to insert one by one than to sort in.
-_INSERT_ONE_BY_ONE = 64
+_MOST_INSERTED = 64  # up to so many new keys are cheaper to insert singly than to sort again (measured)
 
 
 class Watcher(Protocol):
-    """Somebody who is told of changes, synchronously: it must not block and must not raise."""
+    """Receives changes, synchronously: it must not block and must not raise."""
 
     def deliver(self, event: Event) -> None: ...
 
@@ -52,7 +52,7 @@ class Table:
             self.records[event.key] = event.record
 
     def restore(self, record: Record) -> None:
-        """Take in a record at start, without an event."""
+        """Add a record at start, without an event."""
         self.records[record.key] = record
         self._new.append(record.key)
 
@@ -64,7 +64,7 @@ class Table:
         return self._keys[start:end]
 
     def watch(self, scope: str, watcher: Watcher) -> Callable[[], None]:
-        """Tell a watcher of changes in a scope from now on; returns how to stop it."""
+        """Notify a watcher of changes in a scope from now on; returns a function that stops it."""
         self.watchers.setdefault(scope, {})[watcher] = None
 
         def stop() -> None:
@@ -77,7 +77,7 @@ class Table:
         return stop
 
     def publish(self, event: Event) -> None:
-        """Tell everybody concerned."""
+        """Notify subscribers and watchers."""
         for subscriber in self.subscribers:
             subscriber(event)
         if not self.watchers:
@@ -91,27 +91,21 @@ class Table:
 
     def since(self, revision: int) -> list[Event]:
         """The changes after a revision, oldest first."""
-        found: list[Event] = []
-        for event in reversed(self.events):
-            if event.revision <= revision:
-                break
-            found.append(event)
-        found.reverse()
-        return found
+        events = list(takewhile(lambda event: event.revision > revision, reversed(self.events)))
+        events.reverse()
+        return events
 
     def undone(self, revision: int) -> dict[str, Record | None]:
         """How the state at an old revision differs from the present one."""
         overlay: dict[str, Record | None] = {}
-        for event in reversed(self.events):
-            if event.revision <= revision:
-                break
+        for event in reversed(self.since(revision)):
             overlay[event.key] = event.old
         return overlay
 
     def _sort(self) -> None:
         if not self._new:
             return
-        if len(self._new) <= _INSERT_ONE_BY_ONE:
+        if len(self._new) <= _MOST_INSERTED:
             for key in self._new:
                 insort(self._keys, key)
         else:

@@ -10,6 +10,7 @@ from konverge import clock
 from konverge.apiserver.crd.serving import columns
 from konverge.apiserver.strategy import Obj
 from konverge.objects.labels import SelectorError, from_selector_dict
+from konverge.objects.quantity import Quantity
 
 Cell = Callable[[Obj], Any]
 
@@ -39,8 +40,8 @@ def text_at(path: str, default: str = NONE) -> Cell:
 
 def count(*paths: str) -> Cell:
     """How many entries the lists or maps at some paths have together."""
-    found = [at(path, ()) for path in paths]
-    return lambda obj: sum(len(one(obj)) for one in found)
+    entries_at = [at(path, ()) for path in paths]
+    return lambda obj: sum(len(entries(obj)) for entries in entries_at)
 
 
 def name(obj: Obj) -> str:
@@ -56,7 +57,7 @@ def seconds(stamp: str) -> float:
 
 
 def duration(elapsed: float) -> str:
-    """A number of seconds as people say it."""
+    """A number of seconds in short. Upstream: HumanDuration (apimachinery/pkg/util/duration)."""
     return columns.age(elapsed)
 
 
@@ -69,22 +70,26 @@ def age(obj: Obj) -> str:
     return since(obj["metadata"].get("creationTimestamp"))
 
 
-def labels(found: Mapping[str, str] | None) -> str:
-    return ",".join(f"{key}={found[key]}" for key in sorted(found)) if found else NONE
+def quantity(value: Any) -> str:
+    return str(Quantity(value)) if value is not None else "0"
+
+
+def labels(pairs: Mapping[str, str] | None) -> str:
+    return ",".join(f"{key}={pairs[key]}" for key in sorted(pairs)) if pairs else NONE
 
 
 def labels_at(path: str) -> Cell:
-    found = at(path, None)
-    return lambda obj: labels(found(obj))
+    pairs_at = at(path, None)
+    return lambda obj: labels(pairs_at(obj))
 
 
 def selector_at(path: str) -> Cell:
     """A LabelSelector as text."""
-    found = at(path, None)
+    selector = at(path, None)
 
     def cell(obj: Obj) -> str:
         try:
-            return str(from_selector_dict(found(obj))) or NONE
+            return str(from_selector_dict(selector(obj))) or NONE
         except SelectorError:
             return "<error>"
 
@@ -92,17 +97,17 @@ def selector_at(path: str) -> Cell:
 
 
 def container_names(path: str) -> Cell:
-    found = at(path, ())
-    return lambda obj: ",".join(container.get("name", "") for container in found(obj))
+    containers = at(path, ())
+    return lambda obj: ",".join(container.get("name", "") for container in containers(obj))
 
 
 def container_images(path: str) -> Cell:
-    found = at(path, ())
-    return lambda obj: ",".join(container.get("image", "") for container in found(obj))
+    containers = at(path, ())
+    return lambda obj: ",".join(container.get("image", "") for container in containers(obj))
 
 
 def some(shown: Sequence[str], total: int, limit: int = 3, empty: str = UNSET) -> str:
-    """The first few of a list, and how many more there are."""
+    """The first few of a list, and how many more there are. Upstream: listWithMoreString."""
     joined = ",".join(shown[:limit])
     return f"{joined} + {total - limit} more..." if total > limit else joined or empty
 
@@ -114,15 +119,14 @@ def status_of(obj: Obj) -> Obj:
 
 def condition(obj: Obj, kind: str) -> Obj | None:
     """The first condition of a type."""
-    for found in status_of(obj).get("conditions") or ():
-        if found.get("type") == kind:
-            return dict(found)
+    for candidate in status_of(obj).get("conditions") or ():
+        if candidate.get("type") == kind:
+            return dict(candidate)
     return None
 
 
 def is_true(obj: Obj, kind: str) -> bool:
-    found = condition(obj, kind)
-    return found is not None and found.get("status") == "True"
+    return (condition(obj, kind) or {}).get("status") == "True"
 
 
 AGED: dict[str, Cell] = {"Name": name, "Age": age}

@@ -1,4 +1,4 @@
-"""What administrators look at: access, admission, certificates, definitions; and kinds that have no table."""
+"""What administrators look at: access, admission, certificates, definitions, devices; and kinds without a table."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from konverge.apiserver.strategy import Obj
 from konverge.apiserver.table.cells import (
+    AGED,
     NONE,
     UNSET,
     Cell,
@@ -18,6 +19,7 @@ from konverge.apiserver.table.cells import (
     is_true,
     labels,
     name,
+    since,
     status_of,
     text_at,
 )  # fmt: skip
@@ -35,10 +37,10 @@ def _role(binding: Obj) -> str:
 
 def _subjects(kind: str) -> Cell:
     def cell(binding: Obj) -> str:
-        found = [subject for subject in binding.get("subjects") or () if subject.get("kind") == kind]
+        subjects = [subject for subject in binding.get("subjects") or () if subject.get("kind") == kind]
         if kind == "ServiceAccount":
-            return ", ".join(f"{one.get('namespace', '')}/{one.get('name', '')}" for one in found)
-        return ", ".join(one.get("name", "") for one in found)
+            return ", ".join(f"{subject.get('namespace', '')}/{subject.get('name', '')}" for subject in subjects)
+        return ", ".join(subject.get("name", "") for subject in subjects)
 
     return cell
 
@@ -57,28 +59,28 @@ _BINDING: dict[str, Cell] = {
 
 
 def _param_kind(policy: Obj) -> str:
-    found = policy["spec"].get("paramKind")
-    return f"{found.get('apiVersion', '')}/{found.get('kind', '')}" if found else UNSET
+    kind = policy["spec"].get("paramKind")
+    return f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}" if kind else UNSET
 
 
 def _param(binding: Obj) -> str:
-    found = binding["spec"].get("paramRef")
-    if not found:
+    reference = binding["spec"].get("paramRef")
+    if not reference:
         return UNSET
-    if found.get("name"):
-        return f"{found.get('namespace') or '*'}/{found['name']}"
-    selector = found.get("selector")
+    if reference.get("name"):
+        return f"{reference.get('namespace') or '*'}/{reference['name']}"
+    selector = reference.get("selector")
     return UNSET if selector is None else _struct(selector)
 
 
 def _struct(selector: Obj) -> str:
     """A LabelSelector as Go prints the struct."""
-    wanted = selector.get("matchLabels") or {}
-    pairs = "".join(f"{key}: {wanted[key]}," for key in sorted(wanted))
+    match_labels = selector.get("matchLabels") or {}
+    pairs = "".join(f"{key}: {match_labels[key]}," for key in sorted(match_labels))
     terms = "".join(
-        f"LabelSelectorRequirement{{Key:{one.get('key', '')},Operator:{one.get('operator', '')},"
-        f"Values:[{' '.join(one.get('values') or ())}],}},"
-        for one in selector.get("matchExpressions") or ()
+        f"LabelSelectorRequirement{{Key:{term.get('key', '')},Operator:{term.get('operator', '')},"
+        f"Values:[{' '.join(term.get('values') or ())}],}},"
+        for term in selector.get("matchExpressions") or ()
     )
     expressions = f"[]LabelSelectorRequirement{{{terms}}}"
     return f"&LabelSelector{{MatchLabels:map[string]string{{{pairs}}},MatchExpressions:{expressions},}}"
@@ -92,58 +94,73 @@ _WEBHOOKS: dict[str, Cell] = {"Name": name, "Webhooks": count("webhooks"), "Age"
 
 
 def _request_state(request: Obj) -> str:
-    kinds = {one.get("type") for one in status_of(request).get("conditions") or ()}
-    words = ["Denied" if "Denied" in kinds else "Approved" if "Approved" in kinds else "Pending"]
-    words += ["Failed"] if "Failed" in kinds else []
-    words += ["Issued"] if status_of(request).get("certificate") else []
-    return ",".join(words)
+    """Upstream: extractCSRStatus."""
+    types = {condition.get("type") for condition in status_of(request).get("conditions") or ()}
+    states = ["Denied" if "Denied" in types else "Approved" if "Approved" in types else "Pending"]
+    states += ["Failed"] if "Failed" in types else []
+    states += ["Issued"] if status_of(request).get("certificate") else []
+    return ",".join(states)
 
 
 def _requested_duration(request: Obj) -> str:
-    found = request["spec"].get("expirationSeconds")
-    return NONE if found is None else duration(found)
+    seconds = request["spec"].get("expirationSeconds")
+    return NONE if seconds is None else duration(seconds)
 
 
 def _pod_request_state(request: Obj) -> str:
-    kinds = [one.get("type") for one in status_of(request).get("conditions") or ()]
-    return next((kind for kind in reversed(kinds) if kind in ("Issued", "Denied", "Failed")), "Pending")
+    types = [condition.get("type") for condition in status_of(request).get("conditions") or ()]
+    return next((state for state in reversed(types) if state in ("Issued", "Denied", "Failed")), "Pending")
 
 
 # --- the server's own
 
 
 def _served_versions(definition: Obj) -> str:
-    versions = [one for one in definition["spec"].get("versions") or () if one.get("served")]
-    return ",".join(sorted(one["name"] + ("(storage)" if one.get("storage") else "") for one in versions))
+    versions = [version for version in definition["spec"].get("versions") or () if version.get("served")]
+    return ",".join(sorted(v["name"] + ("(storage)" if v.get("storage") else "") for v in versions))
 
 
 def _service(obj: Obj) -> str:
-    found = obj["spec"].get("service")
-    return f"{found.get('namespace', '')}/{found.get('name', '')}" if found else "Local"
+    service = obj["spec"].get("service")
+    return f"{service.get('namespace', '')}/{service.get('name', '')}" if service else "Local"
 
 
 def _available(obj: Obj) -> str:
-    found = condition(obj, "Available")
-    if found is None:
+    available = condition(obj, "Available")
+    if available is None:
         return "Unknown"
-    status, reason = found.get("status", ""), found.get("reason")
+    status, reason = available.get("status", ""), available.get("reason")
     return f"{status} ({reason})" if status != "True" and reason else str(status)
 
 
 def _dangling(schema: Obj) -> str:
-    found = condition(schema, "Dangling")
-    return "?" if found is None else str(found.get("status", ""))
+    dangling = condition(schema, "Dangling")
+    return "?" if dangling is None else str(dangling.get("status", ""))
 
 
 def _migration_state(obj: Obj) -> str:
-    kinds = [one["type"] for one in status_of(obj).get("conditions") or () if one.get("status") == "True"]
-    return next((kind for kind in reversed(kinds) if kind in ("Running", "Failed", "Succeeded")), "Unknown")
+    types = [c["type"] for c in status_of(obj).get("conditions") or () if c.get("status") == "True"]
+    return next((state for state in reversed(types) if state in ("Running", "Failed", "Succeeded")), "Unknown")
 
 
 def _migrated(obj: Obj) -> str:
-    found = obj["spec"].get("resource") or {}
-    resource, group = found.get("resource", ""), found.get("group", "")
+    target = obj["spec"].get("resource") or {}
+    resource, group = target.get("resource", ""), target.get("group", "")
     return f"{resource}.{group}" if group else str(resource)
+
+
+# --- dynamic resource allocation
+
+
+def _claim_state(claim: Obj) -> str:
+    """Upstream: resourceClaimState."""
+    status, deleted = status_of(claim), bool(claim["metadata"].get("deletionTimestamp"))
+    states = ["deleted"] if deleted else []
+    if status.get("allocation") is not None:
+        states += ["allocated", "reserved"] if status.get("reservedFor") else ["allocated"]
+    elif not deleted:
+        states.append("pending")
+    return ",".join(states)
 
 
 _QUEUING = "spec.limited.limitResponse.queuing"
@@ -223,6 +240,24 @@ KINDS: dict[str, dict[str, Any]] = {
         "Age": age,
     },
     "StorageVersionMigration": {"Name": name, "Resource": _migrated, "Status": _migration_state},
+    "DeviceClass": AGED,
+    "ResourceClaim": {"Name": name, "State": _claim_state, "Age": age},
+    "ResourceClaimTemplate": AGED,
+    "ResourceSlice": {
+        "Name": name,
+        "Node": at("spec.nodeName"),
+        "Driver": at("spec.driver"),
+        "Pool": at("spec.pool.name"),
+        "Age": age,
+    },
+    "DeviceTaintRule": {
+        "Name": name,
+        "Key": at("spec.taint.key"),
+        "Value": at("spec.taint.value"),
+        "Effect": at("spec.taint.effect"),
+        "TimeAdded": lambda rule: since(at("spec.taint.timeAdded")(rule), ""),
+        "Age": age,
+    },
 }
 
 

@@ -24,7 +24,7 @@ from konverge.apiserver.table.cells import (
     status_of,
     text_at,
 )  # fmt: skip
-from konverge.apiserver.table.volumes import CLAIM, VOLUME
+from konverge.apiserver.table.storage import CLAIM, VOLUME
 
 _ROLE_PREFIX, _ROLE_LABEL = "node-role.kubernetes.io/", "kubernetes.io/role"
 
@@ -38,6 +38,7 @@ def _cluster_ip(service: Obj) -> str:
 
 
 def _external_ip(service: Obj) -> str:
+    """Upstream: getServiceExternalIP."""
     spec = service["spec"]
     external = spec.get("externalIPs") or []
     match spec.get("type"):
@@ -51,12 +52,13 @@ def _external_ip(service: Obj) -> str:
 
 
 def load_balancer(obj: Obj) -> list[str]:
-    """The addresses of a load balancer, sorted, each once."""
+    """The addresses of a load balancer, sorted, each once. Upstream: loadBalancerStatusStringer."""
     points = (status_of(obj).get("loadBalancer") or {}).get("ingress") or ()
-    return sorted({found for point in points if (found := point.get("ip") or point.get("hostname"))})
+    return sorted({address for point in points if (address := point.get("ip") or point.get("hostname"))})
 
 
 def _ports(service: Obj) -> str:
+    """Upstream: makePortString."""
     shown = []
     for port in service["spec"].get("ports") or ():
         node_port = f":{port['nodePort']}" if port.get("nodePort") else ""
@@ -65,6 +67,7 @@ def _ports(service: Obj) -> str:
 
 
 def _endpoints(obj: Obj) -> str:
+    """Upstream: formatEndpoints."""
     subsets = obj.get("subsets") or ()
     if not subsets:
         return NONE
@@ -84,26 +87,27 @@ def _host_port(address: str, port: int) -> str:
 
 
 def _node_status(node: Obj) -> str:
-    found = condition(node, "Ready")
-    words = ["Unknown" if found is None else "Ready" if found.get("status") == "True" else "NotReady"]
+    ready = condition(node, "Ready")
+    states = ["Unknown" if ready is None else "Ready" if ready.get("status") == "True" else "NotReady"]
     if (node.get("spec") or {}).get("unschedulable"):
-        words.append("SchedulingDisabled")
-    return ",".join(words)
+        states.append("SchedulingDisabled")
+    return ",".join(states)
 
 
 def _roles(node: Obj) -> str:
-    found = set()
+    """Upstream: findNodeRoles."""
+    roles = set()
     for key, value in (node["metadata"].get("labels") or {}).items():
         if key.startswith(_ROLE_PREFIX):
-            found.add(key.removeprefix(_ROLE_PREFIX))
+            roles.add(key.removeprefix(_ROLE_PREFIX))
         elif key == _ROLE_LABEL:
-            found.add(value)
-    return ",".join(sorted(found - {""})) or NONE
+            roles.add(value)
+    return ",".join(sorted(roles - {""})) or NONE
 
 
 def _address(kind: str) -> Cell:
     addresses = at("status.addresses", ())
-    return lambda node: next((one.get("address", "") for one in addresses(node) if one.get("type") == kind), NONE)
+    return lambda node: next((entry.get("address", "") for entry in addresses(node) if entry.get("type") == kind), NONE)
 
 
 def _kernel(node: Obj) -> str:
@@ -121,8 +125,8 @@ def _quota(*, limits: bool) -> Cell:
     def cell(quota: Obj) -> str:
         status = status_of(quota)
         hard, used = status.get("hard") or {}, status.get("used") or {}
-        names = [one for one in sorted(hard) if one.startswith("limits.") is limits]
-        return ", ".join(f"{one}: {used.get(one, '0')}/{hard[one]}" for one in names)
+        names = [name for name in sorted(hard) if name.startswith("limits.") is limits]
+        return ", ".join(f"{name}: {used.get(name, '0')}/{hard[name]}" for name in names)
 
     return cell
 
@@ -150,6 +154,7 @@ def _involved(event: Obj) -> str:
 
 
 def _source(event: Obj) -> str:
+    """Upstream: formatEventSourceComponentInstance."""
     source = event.get("source") or {}
     component = source.get("component") or event.get("reportingComponent") or ""
     instance = source.get("host") or event.get("reportingInstance") or ""
@@ -157,10 +162,10 @@ def _source(event: Obj) -> str:
 
 
 def _healthy(obj: Obj, field: str) -> str:
-    found: Obj = next((one for one in obj.get("conditions") or () if one.get("type") == "Healthy"), {})
+    healthy: Obj = next((c for c in obj.get("conditions") or () if c.get("type") == "Healthy"), {})
     if field != "status":
-        return str(found.get(field, ""))
-    return {"": "Unknown", "True": "Healthy"}.get(found.get("status", ""), "Unhealthy")
+        return str(healthy.get(field, ""))
+    return {"": "Unknown", "True": "Healthy"}.get(healthy.get("status", ""), "Unhealthy")
 
 
 KINDS: dict[str, dict[str, Any]] = {

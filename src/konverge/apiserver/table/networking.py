@@ -13,7 +13,7 @@ _HOSTS_SHOWN = 3
 
 
 def _hosts(ingress: Obj) -> str:
-    """The first hosts. What is left is counted by rules, whether they have a host or not."""
+    """The first hosts. The others are counted by rules, whether they have a host or not. Upstream: formatHosts."""
     rules = ingress["spec"].get("rules") or []
     shown: list[str] = []
     more = False
@@ -33,11 +33,11 @@ def _class_name(obj: Obj) -> str:
 
 
 def _parameters(obj: Obj) -> str:
-    found = (obj.get("spec") or {}).get("parameters")
-    if not found:
+    parameters = (obj.get("spec") or {}).get("parameters")
+    if not parameters:
         return NONE
-    group = f".{found['apiGroup']}" if found.get("apiGroup") is not None else ""
-    return f"{found.get('kind', '')}{group}/{found.get('name', '')}"
+    group = f".{parameters['apiGroup']}" if parameters.get("apiGroup") is not None else ""
+    return f"{parameters.get('kind', '')}{group}/{parameters.get('name', '')}"
 
 
 def _parent(obj: Obj) -> str:
@@ -50,6 +50,7 @@ def _parent(obj: Obj) -> str:
 
 
 def _slice_ports(obj: Obj) -> str:
+    """Upstream: formatDiscoveryPorts."""
     shown = [
         str(port["port"]) if port.get("port") is not None else port.get("name", "*") for port in obj.get("ports") or ()
     ]
@@ -57,6 +58,7 @@ def _slice_ports(obj: Obj) -> str:
 
 
 def _slice_endpoints(obj: Obj) -> str:
+    """Upstream: formatDiscoveryEndpoints."""
     shown = [address for endpoint in obj.get("endpoints") or () for address in endpoint.get("addresses") or ()]
     return some(shown, len(shown))
 

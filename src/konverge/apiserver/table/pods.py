@@ -1,4 +1,7 @@
-"""Pods: the one word that tells how a pod is doing, out of its phase, conditions and the states of its containers."""
+"""Pods: the status that `kubectl get` shows, computed from the phase, the conditions and the containers' states.
+
+Upstream: printPod (pkg/printers/internalversion).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ _MESSAGES = {"Succeeded": "The pod has completed successfully.", "Failed": "The 
 
 
 class Summary(NamedTuple):
-    """What the states of the containers come to."""
+    """What the states of the containers add up to."""
 
     reason: str
     ready: int
@@ -21,7 +24,7 @@ class Summary(NamedTuple):
 
 
 def conditions(obj: Obj) -> list[Obj]:
-    """A finished pod's row says so: kubectl can leave it out."""
+    """The row of a finished pod has a condition, so that kubectl can leave it out."""
     phase = status_of(obj).get("phase", "")
     if phase not in _MESSAGES:
         return []
@@ -33,7 +36,7 @@ def _is_sidecar(container: Obj | None) -> bool:
 
 
 class _Restarts:
-    """Restarts are summed up, and the last of them remembered."""
+    """Counts restarts, and remembers the last of them."""
 
     def __init__(self) -> None:
         self.count, self.last = 0, ""
@@ -63,16 +66,16 @@ def summary(pod: Obj) -> Summary:
 
 
 def _first_reason(pod: Obj) -> str:
-    """The reason before anything is known of the containers."""
+    """The reason before the containers are looked at."""
     status = status_of(pod)
-    for one in status.get("conditions") or ():
-        if one.get("type") == "PodScheduled" and one.get("reason") == "SchedulingGated":
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
             return "SchedulingGated"
     return str(status.get("reason") or status.get("phase") or "")
 
 
 def _initialize(pod: Obj, specs: dict[str, Obj], reason: str) -> tuple[str, bool, int, _Restarts, _Restarts]:
-    """Follow the init containers up to the first that is not done."""
+    """The init containers, up to the first that is not done."""
     ready, restarts, of_sidecars = 0, _Restarts(), _Restarts()
     for index, status in enumerate(status_of(pod).get("initContainerStatuses") or ()):
         sidecar = _is_sidecar(specs.get(status.get("name", "")))
@@ -105,7 +108,7 @@ def _terminated(state: Obj) -> str:
 
 
 def _run(pod: Obj, reason: str, restarts: _Restarts) -> tuple[str, int]:
-    """The first container with something to tell has the say; the number is that of the ready ones."""
+    """The first container with a reason decides; the number is that of the ready containers."""
     running, failure = 0, ""
     for status in reversed(status_of(pod).get("containerStatuses") or ()):
         restarts.add(status)
@@ -130,15 +133,15 @@ def _partly_completed(pod: Obj, running: int, failure: str) -> str:
 
 
 def ready(pod: Obj) -> str:
-    found = summary(pod)
-    return f"{found.ready}/{found.total}"
+    containers = summary(pod)
+    return f"{containers.ready}/{containers.total}"
 
 
 def restarts(pod: Obj) -> str:
-    found = summary(pod)
-    if found.restarts and found.restarted_at:
-        return f"{found.restarts} ({since(found.restarted_at)} ago)"
-    return str(found.restarts)
+    containers = summary(pod)
+    if containers.restarts and containers.restarted_at:
+        return f"{containers.restarts} ({since(containers.restarted_at)} ago)"
+    return str(containers.restarts)
 
 
 def _ip(pod: Obj) -> str:

@@ -24,13 +24,12 @@ _MODULES = {
     "": "core",
     "events.k8s.io": "core",
     "apps": "workloads",
-    "autoscaling": "autoscaling",
+    "autoscaling": "workloads",
     "batch": "workloads",
     "policy": "workloads",
     "discovery.k8s.io": "networking",
     "networking.k8s.io": "networking",
     "storage.k8s.io": "storage",
-    "resource.k8s.io": "resource",
 }
 _PLAIN = "cluster"
 """The module of all other groups."""
@@ -60,8 +59,8 @@ class Tables:
         return objects if order is None else sorted(objects, key=order)
 
     def _custom(self, served: Served) -> list[tuple[Obj, Cell]]:
-        found = self._definitions.find(served)
-        return found.columns if found is not None else []
+        definition = self._definitions.find(served)
+        return definition.columns if definition is not None else []
 
 
 def _key(served: Served) -> tuple[str, str]:
@@ -72,10 +71,10 @@ def _rows(key: tuple[str, str], objects: Sequence[Obj], listed: bool) -> list[Ob
     row, conditions, mark = _declared(*key)
     rows: list[Obj] = []
     for obj in objects:
-        made: Obj = {"cells": [cell(obj) for cell in row.values()]}
-        if conditions is not None and (found := conditions(obj)):
-            made["conditions"] = found
-        rows.append(made)
+        shown: Obj = {"cells": [cell(obj) for cell in row.values()]}
+        if conditions is not None and (reported := conditions(obj)):
+            shown["conditions"] = reported
+        rows.append(shown)
     if mark is not None and listed:
         mark(objects, rows)
     return rows
@@ -83,7 +82,7 @@ def _rows(key: tuple[str, str], objects: Sequence[Obj], listed: bool) -> list[Ob
 
 @cache
 def _declared(group: str, kind: str) -> tuple[Row, Callable[[Obj], list[Obj]] | None, Callable[..., None] | None]:
-    """The cells of a kind, what says that a row is about something finished, and what marks rows of a list."""
+    """The cells of a kind, the function for a row's conditions, and the function that marks rows of a list."""
     row: Row | None = _module(group, "KINDS").get(kind)
     if row is None:
         row = import_module("konverge.apiserver.table.cluster").PLAIN
@@ -91,7 +90,7 @@ def _declared(group: str, kind: str) -> tuple[Row, Callable[[Obj], list[Obj]] | 
 
 
 def _module(group: str, part: str) -> dict[str, Any]:
-    """What the module of a group says of its kinds."""
+    """A table of the module of a group: `KINDS`, `CONDITIONS`, `MARKS` or `ORDER`, by kind."""
     module = import_module(f"konverge.apiserver.table.{_MODULES.get(group, _PLAIN)}")
     return getattr(module, part, {})
 
@@ -99,8 +98,8 @@ def _module(group: str, part: str) -> dict[str, Any]:
 @cache
 def _data() -> dict[str, list[list[Any]]]:
     packed = resources.files("konverge.apiserver").joinpath("data/tables.json.gz").read_bytes()
-    found: dict[str, list[list[Any]]] = msgspec.json.decode(gzip.decompress(packed))
-    return found
+    columns: dict[str, list[list[Any]]] = msgspec.json.decode(gzip.decompress(packed))
+    return columns
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Workloads: apps, batch and policy."""
+"""Workloads and what scales them: apps, autoscaling, batch and policy."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from konverge.apiserver.strategy import Obj
 from konverge.apiserver.table.cells import (
     NONE,
+    UNKNOWN,
     UNSET,
     Cell,
     age,
@@ -18,6 +19,7 @@ from konverge.apiserver.table.cells import (
     is_true,
     labels_at,
     name,
+    quantity,
     seconds,
     selector_at,
     since,
@@ -29,6 +31,14 @@ _TEMPLATE = "spec.template.spec.containers"
 _JOB_TEMPLATE = "spec.jobTemplate.spec.template.spec.containers"
 _CONTAINERS: dict[str, Cell] = {"Containers": container_names(_TEMPLATE), "Images": container_images(_TEMPLATE)}
 _JOB_STATES = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
+_METRICS_SHOWN = 2
+_SOURCES = {
+    "External": "external",
+    "Pods": "pods",
+    "Object": "object",
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+}
 
 
 def _ready(obj: Obj) -> str:
@@ -62,9 +72,9 @@ def _job_status(job: Obj) -> str:
 
 
 def _completions(job: Obj) -> str:
-    succeeded, wanted = at("status.succeeded", 0)(job), job["spec"].get("completions")
-    if wanted is not None:
-        return f"{succeeded}/{wanted}"
+    succeeded, completions = at("status.succeeded", 0)(job), job["spec"].get("completions")
+    if completions is not None:
+        return f"{succeeded}/{completions}"
     parallelism = job["spec"].get("parallelism") or 0
     return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
 
@@ -84,8 +94,56 @@ def _suspend(job: Obj) -> str:
 
 def _amount(path: str) -> Cell:
     """A number or a percentage."""
-    found = at(path, None)
-    return lambda obj: "N/A" if found(obj) is None else str(found(obj))
+    value_at = at(path, "N/A")
+    return lambda obj: str(value_at(obj))
+
+
+# --- autoscaling
+
+
+def _metrics(obj: Obj) -> str:
+    """Current and target of each metric, the first few of them. Upstream: formatHPAMetrics."""
+    specs = obj["spec"].get("metrics") or []
+    if not specs:
+        return NONE
+    statuses = status_of(obj).get("currentMetrics") or []
+    padded = [*statuses[: len(specs)], *[{}] * (len(specs) - len(statuses))]
+    shown = [_metric(spec, status) for spec, status in zip(specs, padded, strict=True)]
+    joined = ", ".join(shown[:_METRICS_SHOWN])
+    return f"{joined} + {len(shown) - _METRICS_SHOWN} more..." if len(shown) > _METRICS_SHOWN else joined
+
+
+def _metric(spec: Obj, status: Obj) -> str:
+    source = _SOURCES.get(spec.get("type", ""), "")
+    if not source:
+        return "<unknown type>"
+    metric, observed = spec.get(source) or {}, status.get(source)
+    target, current = metric.get("target") or {}, None if observed is None else observed.get("current") or {}
+    if source == "pods":
+        return f"{_current(current, 'averageValue')}/{quantity(target.get('averageValue'))}"
+    if source in ("resource", "containerResource"):
+        return f"{metric.get('name', '')}: {_resource_metric(target, current)}"
+    if target.get("averageValue") is not None:
+        known = current if current and current.get("averageValue") is not None else None
+        return f"{_current(known, 'averageValue')}/{quantity(target['averageValue'])} (avg)"
+    return f"{_current(current, 'value')}/{quantity(target.get('value'))}"
+
+
+def _current(current: Obj | None, key: str) -> str:
+    return UNKNOWN if current is None else quantity(current.get(key))
+
+
+def _resource_metric(target: Obj, current: Obj | None) -> str:
+    if target.get("averageValue") is not None:
+        return f"{_current(current, 'averageValue')}/{quantity(target['averageValue'])}"
+    used = None if current is None else current.get("averageUtilization")
+    desired = target.get("averageUtilization")
+    return f"{UNKNOWN if used is None else f'{used}%'}/{'<auto>' if desired is None else f'{desired}%'}"
+
+
+def _reference(obj: Obj) -> str:
+    target = obj["spec"].get("scaleTargetRef") or {}
+    return f"{target.get('kind', '')}/{target.get('name', '')}"
 
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -147,6 +205,21 @@ KINDS: dict[str, dict[str, Any]] = {
         "Min Available": _amount("spec.minAvailable"),
         "Max Unavailable": _amount("spec.maxUnavailable"),
         "Allowed Disruptions": at("status.disruptionsAllowed", 0),
+        "Age": age,
+    },
+    "HorizontalPodAutoscaler": {
+        "Name": name,
+        "Reference": _reference,
+        "Targets": _metrics,
+        "MinPods": lambda obj: str(at("spec.minReplicas", UNSET)(obj)),
+        "MaxPods": at("spec.maxReplicas", 0),
+        "Replicas": at("status.currentReplicas", 0),
+        "Age": age,
+    },
+    "Scale": {
+        "Name": name,
+        "Desired": at("spec.replicas", 0),
+        "Available": at("status.replicas", 0),
         "Age": age,
     },
 }
