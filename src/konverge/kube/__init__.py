@@ -25,12 +25,12 @@ MODULES: tuple[str, ...] = (
     "job.controller",
     "namespace",
     "podgc",
-    "protection",
     "quota.controller",
     "replicaset",
     "replicationcontroller",
     "statefulset.controller",
-    "ttl",
+    "ttlafterfinished",
+    "volume_protection",
 )
 """Modules of `konverge.kube` with something to run that need not be told anything, in the order of the alphabet."""
 
@@ -49,11 +49,11 @@ def all_controllers(*, root_ca: str = "", announced: Announced | None = None) ->
     `root_ca` is the certificate (PEM) by which pods know the API server; each namespace is given it. `announced` are
     nodes that need not be looked at for as long as they are announced to be alive.
     """
-    from konverge.kube import accounts
+    from konverge.kube import serviceaccounts
     from konverge.kube.nodelifecycle import controller as nodelifecycle  # these need to be told something
 
     others = [controller for make in _makers("controllers") for controller in make()]
-    return [*accounts.controllers(root_ca), *nodelifecycle.controllers(announced), *others]
+    return [*serviceaccounts.controllers(root_ca), *nodelifecycle.controllers(announced), *others]
 
 
 def services() -> list[Service]:

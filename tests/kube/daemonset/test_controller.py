@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
 from konverge.kube.daemonset import controller as daemonset
-from konverge.kube.daemonset.fit import bound_to, should_run, target_of, tolerations
+from konverge.kube.daemonset.node_fit import bound_to, should_run, target_of, tolerations
 from konverge.kube.daemonset.plan import bounds, look_at, manage, roll
 from konverge.kube.placement import tolerates
 from konverge.objects.kinds.apps_v1 import (

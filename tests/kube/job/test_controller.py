@@ -11,7 +11,7 @@ from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
 from konverge.kube.gc.controller import GarbageCollector
 from konverge.kube.job import controller as jobs
-from konverge.kube.job.members import INDEX, TRACKING, index_of
+from konverge.kube.job.job_pods import INDEX, TRACKING, index_of
 from konverge.objects.codec import to_dict
 from konverge.objects.kinds.batch_v1 import Job, JobStatus
 from konverge.objects.kinds.core_v1 import Event, Pod

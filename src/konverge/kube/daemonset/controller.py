@@ -16,7 +16,7 @@ from konverge.client import ClientError
 from konverge.kube import pods as podlib
 from konverge.kube import revisions
 from konverge.kube.adoption import ORPHANS, adoptable, adopters, claim, orphans
-from konverge.kube.daemonset import fit
+from konverge.kube.daemonset import node_fit
 from konverge.kube.daemonset.plan import GENERATION, GENERATION_LABEL, Steps, View, look_at, manage, roll
 from konverge.kube.pod_control import create_pods, delete_pods
 from konverge.kube.pod_predicates import by_node
@@ -63,10 +63,10 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
 async def _take(ctx: Context[DaemonSet], steps: Steps, digest: str) -> tuple[list[Pod], ClientError | None]:
     """Create and delete; the pods made, and the first refusal."""
     for pod in steps.failed:
-        words = f"{pod.metadata.namespace}/{pod.metadata.name} on node {fit.target_of(pod)}, will try to kill it"
+        words = f"{pod.metadata.namespace}/{pod.metadata.name} on node {node_fit.target_of(pod)}, will try to kill it"
         ctx.warning("FailedDaemonPod", f"Found failed daemon pod {words}")
     for pod in steps.succeeded:
-        words = f"{pod.metadata.namespace}/{pod.metadata.name} on node {fit.target_of(pod)}, will try to delete it"
+        words = f"{pod.metadata.namespace}/{pod.metadata.name} on node {node_fit.target_of(pod)}, will try to delete it"
         ctx.event("SucceededDaemonPod", f"Found succeeded daemon pod {words}")
     made, refusal = await create_pods(ctx, [_pod(ctx.obj, node, digest) for node in steps.create])
     _, failure = await delete_pods(ctx, steps.delete)
@@ -81,8 +81,8 @@ def _pod(daemonset: DaemonSet, node: str, digest: str) -> Pod:
     if generation.isdigit():
         marks[GENERATION_LABEL] = generation
     template.metadata.labels = {**template.metadata.labels, **marks}
-    template.spec.tolerations = fit.tolerations(template.spec)
-    template.spec.affinity = fit.bound_to(template.spec.affinity, node)
+    template.spec.tolerations = node_fit.tolerations(template.spec)
+    template.spec.affinity = node_fit.bound_to(template.spec.affinity, node)
     return podlib.from_template(daemonset, template)
 
 
@@ -185,7 +185,7 @@ def _concerned(node: Node, caches: Caches) -> list[Request]:
     there = {owner.uid for pod in pods.by_index(BY_NODE, node.metadata.name) if (owner := controller_of(pod))}
     found = []
     for daemonset in daemonsets.list():
-        wanted, may_stay = fit.should_run(daemonset, node)
+        wanted, may_stay = node_fit.should_run(daemonset, node)
         scheduled = daemonset.metadata.uid in there
         misplaced = scheduled and daemonset.status.number_misscheduled > 0
         # One that is only no longer wanted may stay, and as upstream nobody counts again for it.

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from konverge.kube import pods as podlib
-from konverge.kube.daemonset.fit import should_run, target_of
+from konverge.kube.daemonset.node_fit import should_run, target_of
 from konverge.kube.revisions import POD_LABEL
 from konverge.objects.int_or_string import scale
 from konverge.objects.kinds.apps_v1 import DaemonSet, RollingUpdateDaemonSet

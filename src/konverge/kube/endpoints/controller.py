@@ -17,11 +17,11 @@ from konverge.cache import Change, IndexFunction
 from konverge.cache.record import Meta, Record
 from konverge.client import NotFound, merge_between
 from konverge.kube import pods as podlib
-from konverge.kube.endpoints import members, mirroring, subsets
+from konverge.kube.creation import creating
+from konverge.kube.endpoints import mirroring, service_pods, subsets
 from konverge.kube.endpoints.publish import HEADLESS, MANAGED_BY, SERVICE_NAME, Form, Groups, delete, publish
-from konverge.kube.endpoints.triggers import ANNOTATION, Triggers
+from konverge.kube.endpoints.trigger_times import ANNOTATION, Triggers
 from konverge.kube.pod_predicates import by_node, moved
-from konverge.kube.refusals import creating
 from konverge.objects.kinds.core_v1 import Endpoints, Node, ObjectReference, Pod, Service
 from konverge.objects.kinds.discovery_v1 import (
     Endpoint,
@@ -54,7 +54,7 @@ class ServiceReconciler(Reconciler[Service]):
         service = ctx.obj
         if service.spec.type == "ExternalName" or not service.spec.selector:
             return
-        pods = members.selected(ctx)
+        pods = service_pods.selected(ctx)
         trigger = self._triggers.changed(service, pods)
         await write_endpoints(ctx, pods, trigger)
         await write_slices(ctx, pods, trigger)
@@ -69,7 +69,7 @@ async def write_endpoints(ctx: Context[Service], pods: list[Pod], trigger: str |
     wanted = subsets.of_service(service, pods)
     truncated = subsets.truncate(wanted)
     labels = {name: value for name, value in service.metadata.labels.items() if name != HEADLESS}
-    labels |= {HEADLESS: ""} if members.is_headless(service) else {}
+    labels |= {HEADLESS: ""} if service_pods.is_headless(service) else {}
     labels[ENDPOINTS_MANAGED_BY] = ENDPOINTS_CONTROLLER
     annotations = dict(found.metadata.annotations) if found else {}
     annotations.pop(OVER_CAPACITY, None)
@@ -119,7 +119,7 @@ async def write_slices(ctx: Context[Service], pods: list[Pod], trigger: str | No
         found for found in ctx.indexed(EndpointSlice, mirroring.OF_SERVICE, str(ctx.request))
         if found.metadata.labels.get(MANAGED_BY) == SLICE_CONTROLLER
     ]  # fmt: skip
-    families = members.families(service)
+    families = service_pods.families(service)
     form = Form(labels=_labels(service), trigger=trigger)
     for family in families:
         groups = await _groups(ctx, family, pods)
@@ -136,20 +136,20 @@ def _is_ours(found: EndpointSlice, service: Service, families: Any) -> bool:
 
 def _labels(service: Service) -> dict[str, str]:
     labels = {name: value for name, value in service.metadata.labels.items() if name not in _RESERVED}
-    labels |= {HEADLESS: ""} if members.is_headless(service) else {}
+    labels |= {HEADLESS: ""} if service_pods.is_headless(service) else {}
     return {**labels, SERVICE_NAME: service.metadata.name, MANAGED_BY: SLICE_CONTROLLER}
 
 
 async def _groups(ctx: Context[Service], family: str, pods: list[Pod]) -> Groups:
     service, groups = ctx.obj, Groups(family)
     for pod in pods:
-        if not members.is_reachable(pod, terminating=True):
+        if not service_pods.is_reachable(pod, terminating=True):
             continue
         group = groups.open(_ports(service, pod))
         node = await ctx.get(Node, pod.spec.node_name) if pod.spec.node_name else None
         if node is None and not service.spec.publish_not_ready_addresses:
             continue  # its address says nothing: the pod is about to be collected, or its node to appear
-        addresses = members.addresses(pod, family)
+        addresses = service_pods.addresses(pod, family)
         if addresses:
             group.append(_endpoint(service, pod, node, addresses))
     return groups
@@ -159,7 +159,7 @@ def _ports(service: Service, pod: Pod) -> list[EndpointPort]:
     return [
         EndpointPort(name=port.name or "", port=number, protocol=port.protocol, app_protocol=port.app_protocol)
         for port in service.spec.ports
-        if (number := members.port_number(pod, port)) is not None
+        if (number := service_pods.port_number(pod, port)) is not None
     ]
 
 
@@ -170,7 +170,7 @@ def _endpoint(service: Service, pod: Pod, node: Node | None, addresses: list[str
     made = Endpoint(
         addresses=addresses,
         conditions=EndpointConditions(ready=ready, serving=serving, terminating=going),
-        hostname=members.hostname(pod, service),
+        hostname=service_pods.hostname(pod, service),
         node_name=pod.spec.node_name or None,
         target_ref=ObjectReference(kind="Pod", namespace=meta.namespace, name=meta.name, uid=meta.uid),
         zone=(node.metadata.labels.get(ZONE) if node else None) or None,
@@ -220,14 +220,14 @@ def controllers() -> list[Controller[Any]]:
             ServiceReconciler(triggers),
             name="endpoints",
             watches=[
-                Watch(kind=Pod, lookup=members.services_of, predicate=moved),
-                Watch(kind=Node, lookup=members.services_on, predicate=_node_counts),
+                Watch(kind=Pod, lookup=service_pods.services_of, predicate=moved),
+                Watch(kind=Node, lookup=service_pods.services_on, predicate=_node_counts),
                 Watch(kind=Endpoints, requests=_same_name),
                 Watch(kind=EndpointSlice, requests=_of_slice),
             ],
             indexes={
-                Pod: {members.LABELS: members.by_labels, members.NODE: by_node},
-                Service: {members.SELECTOR: members.by_selector},
+                Pod: {service_pods.LABELS: service_pods.by_labels, service_pods.NODE: by_node},
+                Service: {service_pods.SELECTOR: service_pods.by_selector},
                 **slice_index,
             },
         ),

@@ -6,7 +6,7 @@ import ipaddress
 
 from konverge.kube.endpoints.publish import MANAGED_BY, SERVICE_NAME, Form, Groups, delete, publish
 from konverge.kube.endpoints.subsets import repack
-from konverge.kube.endpoints.triggers import ANNOTATION
+from konverge.kube.endpoints.trigger_times import ANNOTATION
 from konverge.objects.kinds.core_v1 import EndpointAddress, Endpoints, Service
 from konverge.objects.kinds.discovery_v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
 from konverge.runtime import Context, Reconciler

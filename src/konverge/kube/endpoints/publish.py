@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from konverge.client import NotFound, merge_between
-from konverge.kube.endpoints.order import slice_ports
+from konverge.kube.creation import creating
+from konverge.kube.endpoints.port_order import slice_ports
 from konverge.kube.endpoints.slices import arrange
-from konverge.kube.endpoints.triggers import ANNOTATION
-from konverge.kube.refusals import creating
+from konverge.kube.endpoints.trigger_times import ANNOTATION
 from konverge.objects.kinds.discovery_v1 import Endpoint, EndpointPort, EndpointSlice
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Context, set_controller_reference

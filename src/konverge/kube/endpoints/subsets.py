@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from konverge.kube import pods as podlib
-from konverge.kube.endpoints import members
-from konverge.kube.endpoints.order import endpoints_ports
+from konverge.kube.endpoints import service_pods
+from konverge.kube.endpoints.port_order import endpoints_ports
 from konverge.objects.kinds.core_v1 import EndpointAddress, EndpointPort, EndpointSubset, ObjectReference, Pod, Service
 
 CAPACITY = 1000
@@ -37,9 +37,9 @@ def of_service(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
     tolerant = bool(service.spec.publish_not_ready_addresses)
     found: list[EndpointSubset] = []
     for pod in pods:
-        if not members.is_reachable(pod, terminating=tolerant):
+        if not service_pods.is_reachable(pod, terminating=tolerant):
             continue
-        ips = members.addresses(pod, members.families(service)[0])
+        ips = service_pods.addresses(pod, service_pods.families(service)[0])
         if not ips:
             continue
         address = _address(service, pod, ips[0])
@@ -54,7 +54,7 @@ def _ports(service: Service, pod: Pod) -> list[list[EndpointPort]]:
     return [
         [EndpointPort(name=port.name, port=number, protocol=port.protocol, app_protocol=port.app_protocol)]
         for port in service.spec.ports
-        if (number := members.port_number(pod, port)) is not None
+        if (number := service_pods.port_number(pod, port)) is not None
     ]
 
 
@@ -62,7 +62,7 @@ def _address(service: Service, pod: Pod, ip: str) -> EndpointAddress:
     meta = pod.metadata
     return EndpointAddress(
         ip=ip,
-        hostname=members.hostname(pod, service),
+        hostname=service_pods.hostname(pod, service),
         node_name=pod.spec.node_name or None,
         target_ref=ObjectReference(kind="Pod", namespace=meta.namespace, name=meta.name, uid=meta.uid),
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from konverge import clock
-from konverge.kube.job.members import finished_at
+from konverge.kube.job.job_pods import finished_at
 from konverge.objects.kinds.core_v1 import Pod
 
 FIRST, LONGEST = 10.0, 600.0

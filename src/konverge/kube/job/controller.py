@@ -15,9 +15,14 @@ from konverge.cache import Change, by_owner
 from konverge.client import ClientError
 from konverge.kube import pods as podlib
 from konverge.kube.adoption import ORPHANS, adoptable, adopters, claim, orphans
-from konverge.kube.job import members, tracking, verdict, work
+from konverge.kube.job import (
+    job_pods,
+    plan,
+    tracking,
+    verdict,
+)
 from konverge.kube.job.backoff import Streak, Streaks
-from konverge.kube.job.members import TRACKING
+from konverge.kube.job.job_pods import TRACKING
 from konverge.kube.job.verdict import COMPLETED, Verdict
 from konverge.kube.job.view import View, look_at
 from konverge.kube.pod_control import create_pods, delete_pods
@@ -61,7 +66,7 @@ class JobReconciler(Reconciler[Job]):
         if ctx.reasons and all(_is_pod_change(reason) for reason in ctx.reasons):
             return Result(requeue_after=BATCH)
         view = look_at(job, await claim(ctx, Pod, labels.from_selector(job.spec.selector), finalizer=TRACKING))
-        if job.status.start_time is None and not members.is_suspended(job):
+        if job.status.start_time is None and not job_pods.is_suspended(job):
             job.status.start_time = now()
         streak = self._streaks.get(job.metadata.uid).after(view.new_succeeded, view.new_failed)
         over = verdict.judge(view)
@@ -76,7 +81,7 @@ class JobReconciler(Reconciler[Job]):
         """Count pods that ended, and finish the Job when all are; False when there are more than one round takes."""
         job, status, over = ctx.obj, ctx.obj.status, outcome.verdict
         status.active, status.ready, status.terminating = outcome.active or None, outcome.ready, outcome.terminating
-        tracked = {pod.metadata.uid for pod in view.pods if members.is_tracked(pod)}
+        tracked = {pod.metadata.uid for pod in view.pods if job_pods.is_tracked(pod)}
         tracking.settle(status, tracked)
         leaving, whole = tracking.note(view, over)
         if over is not None:
@@ -134,7 +139,7 @@ async def _go_on(ctx: Context[Job], view: View, streak: Streak) -> Outcome:
     outcome = Outcome(len(view.active), view.ready, view.terminating)
     going = ctx.obj.metadata.deletion_timestamp is not None
     if not going:
-        steps = work.plan(view, streak)
+        steps = plan.plan(view, streak)
         await _delete(ctx, steps.delete, outcome)
         made, refusal = await create_pods(ctx, steps.create)
         outcome.active += len(made)
@@ -150,7 +155,7 @@ async def _go_on(ctx: Context[Job], view: View, streak: Streak) -> Outcome:
 
 async def _delete(ctx: Context[Job], pods: list[Pod], outcome: Outcome) -> None:
     """Pods that are too many. They are let go first: nobody failed."""
-    _, refusal = await tracking.let_go(ctx, [pod for pod in pods if members.is_tracked(pod)])
+    _, refusal = await tracking.let_go(ctx, [pod for pod in pods if job_pods.is_tracked(pod)])
     if refusal is None:
         _, refusal = await delete_pods(ctx, pods)
     outcome.failure = refusal
@@ -163,7 +168,7 @@ async def _delete(ctx: Context[Job], pods: list[Pod], outcome: Outcome) -> None:
 def _note_suspension(ctx: Context[Job]) -> None:
     """The clock of the deadline begins anew whenever a Job is resumed."""
     job = ctx.obj
-    if members.is_suspended(job):
+    if job_pods.is_suspended(job):
         if verdict.put(job, "Suspended", "True", "JobSuspended", "Job suspended"):
             job.status.start_time = None
             ctx.event("Suspended", "Job suspended")
@@ -178,7 +183,7 @@ def _note_suspension(ctx: Context[Job]) -> None:
 async def free_orphan(ctx: Context[Pod]) -> None:
     """Nobody will count this pod any more: let it go."""
     pod, owner = ctx.obj, controller_of(ctx.obj)
-    if not members.is_tracked(pod):
+    if not job_pods.is_tracked(pod):
         return
     if owner is not None:
         if (owner.api_version, owner.kind) != ("batch/v1", "Job"):

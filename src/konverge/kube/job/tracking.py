@@ -12,7 +12,7 @@ import contextlib
 from typing import Any
 
 from konverge.client import ClientError, NotFound, StrategicPatch
-from konverge.kube.job import indexes, members, policies
+from konverge.kube.job import indexes, job_pods, policies
 from konverge.kube.job.verdict import Verdict
 from konverge.kube.job.view import View
 from konverge.kube.pod_control import first_refusal
@@ -37,20 +37,20 @@ def settle(status: JobStatus, tracked: set[str]) -> None:
 def note(view: View, verdict: Verdict | None) -> tuple[list[Pod], bool]:
     """Write into the status which pods have ended; those that may be let go, and whether that was all of them."""
     status = view.job.status
-    indexed = members.is_indexed(view.job)
+    indexed = job_pods.is_indexed(view.job)
     uncounted = status.uncounted_terminated_pods or UncountedTerminatedPods()
     fresh: set[int] = set()
     leaving: list[Pod] = []
     whole = True
     for pod in view.pods:
-        if not members.is_tracked(pod) or not _may_leave(view, pod, verdict):
+        if not job_pods.is_tracked(pod) or not _may_leave(view, pod, verdict):
             continue
         leaving.append(pod)
-        uid, index = pod.metadata.uid, members.index_of(pod)
+        uid, index = pod.metadata.uid, job_pods.index_of(pod)
         if pod.status.phase == "Succeeded" and uid not in uncounted.failed:
             if not indexed and uid not in uncounted.succeeded:
                 uncounted.succeeded.append(uid)
-            elif indexed and members.is_valid(pod, view.job) and index not in view.counted_indexes:
+            elif indexed and job_pods.is_valid(pod, view.job) and index not in view.counted_indexes:
                 fresh.add(index or 0)
         elif _fails(view, pod, verdict) and uid not in uncounted.failed:
             uncounted.failed.append(uid)
@@ -75,9 +75,9 @@ def _may_leave(view: View, pod: Pod, verdict: Verdict | None) -> bool:
     over = view.job.metadata.deletion_timestamp is not None or verdict is not None
     if over or pod.status.phase == "Succeeded":
         return True
-    if not members.is_failed(pod, view.job):
+    if not job_pods.is_failed(pod, view.job):
         return False
-    index = members.index_of(pod)
+    index = job_pods.index_of(pod)
     kept = view.last_failed.get(index) if index is not None else None
     return kept is None or kept.metadata.uid != pod.metadata.uid
 
@@ -85,7 +85,7 @@ def _may_leave(view: View, pod: Pod, verdict: Verdict | None) -> bool:
 def _fails(view: View, pod: Pod, verdict: Verdict | None) -> bool:
     """Counts as failed: when the Job has failed, so has everything that had not ended."""
     lost = verdict is not None and not verdict.success
-    if not (members.is_failed(pod, view.job) or lost) or not members.is_valid(pod, view.job):
+    if not (job_pods.is_failed(pod, view.job) or lost) or not job_pods.is_valid(pod, view.job):
         return False
     return policies.rule_on(view.job.spec.pod_failure_policy, pod).counts
 
@@ -103,6 +103,6 @@ async def let_go(ctx: Context[Any], pods: list[Pod]) -> tuple[set[str], ClientEr
 
 async def release(ctx: Context[Any], pod: Pod) -> None:
     """Others may add and take finalizers at the same time: only ours is named."""
-    patch = StrategicPatch({"metadata": {"$deleteFromPrimitiveList/finalizers": [members.TRACKING]}})
+    patch = StrategicPatch({"metadata": {"$deleteFromPrimitiveList/finalizers": [job_pods.TRACKING]}})
     with contextlib.suppress(NotFound):
         await ctx.client.patch(Pod, pod.metadata.name, patch, pod.metadata.namespace)

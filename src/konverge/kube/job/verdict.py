@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from konverge import clock
-from konverge.kube.job import members, policies
+from konverge.kube.job import job_pods, policies
 from konverge.kube.job.view import View
 from konverge.objects.kinds.batch_v1 import Job, JobCondition
 from konverge.objects.kinds.core_v1 import Pod
@@ -84,7 +84,7 @@ def _standing(job: Job) -> Verdict | None:
 
 def _failure_policy(view: View) -> Verdict | None:
     for pod in view.pods:
-        if members.is_failed(pod, view.job):
+        if job_pods.is_failed(pod, view.job):
             ruling = policies.rule_on(view.job.spec.pod_failure_policy, pod)
             if ruling.message:
                 return Verdict(False, "PodFailurePolicy", ruling.message)
@@ -116,7 +116,7 @@ def _restarts(pod: Pod) -> int:
 
 def deadline_in(job: Job) -> float | None:
     """Seconds left; None when there is no deadline, or when it does not run."""
-    if job.spec.active_deadline_seconds is None or not job.status.start_time or members.is_suspended(job):
+    if job.spec.active_deadline_seconds is None or not job.status.start_time or job_pods.is_suspended(job):
         return None
     elapsed = (clock.utc_now() - parse_time(job.status.start_time)).total_seconds()
     return job.spec.active_deadline_seconds - elapsed

@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from konverge.kube import pods as podlib
-from konverge.kube.job import indexes, members, policies
-from konverge.kube.job.members import FAILURES, IGNORED_FAILURES, finished_at, index_of, is_failed, is_tracked, is_valid
+from konverge.kube.job import indexes, job_pods, policies
+from konverge.kube.job.job_pods import (
+    FAILURES,
+    IGNORED_FAILURES,
+    finished_at,
+    index_of,
+    is_failed,
+    is_tracked,
+    is_valid,
+)
 from konverge.objects.kinds.batch_v1 import Job, UncountedTerminatedPods
 from konverge.objects.kinds.core_v1 import Pod
 
@@ -44,16 +52,16 @@ def look_at(job: Job, pods: list[Pod]) -> View:
     active = [pod for pod in pods if podlib.is_active(pod)]
     view = View(
         job=job,
-        pods=sorted(pods, key=_by_index) if members.is_indexed(job) else pods,
+        pods=sorted(pods, key=_by_index) if job_pods.is_indexed(job) else pods,
         active=active,
         ready=sum(podlib.is_ready(pod) for pod in active),
-        terminating=sum(members.is_terminating(pod) for pod in pods),
+        terminating=sum(job_pods.is_terminating(pod) for pod in pods),
         new_succeeded=succeeded,
         new_failed=failed,
         succeeded=(job.status.succeeded or 0) + len(succeeded) + len(uncounted.succeeded),
         failed=(job.status.failed or 0) + len(counting) + len(uncounted.failed),
     )
-    if members.is_indexed(job):
+    if job_pods.is_indexed(job):
         _look_at_indexes(view, fresh)
     return view
 
@@ -86,11 +94,11 @@ def _index_failed(job: Job, pod: Pod) -> bool:
         return False
     ruling = policies.rule_on(job.spec.pod_failure_policy, pod)
     limit = job.spec.backoff_limit_per_index or 0
-    return ruling.action == "FailIndex" or (ruling.counts and members.number(pod, FAILURES) >= limit)
+    return ruling.action == "FailIndex" or (ruling.counts and job_pods.number(pod, FAILURES) >= limit)
 
 
 def failures_of_index(pod: Pod) -> int:
-    return members.number(pod, FAILURES) + members.number(pod, IGNORED_FAILURES)
+    return job_pods.number(pod, FAILURES) + job_pods.number(pod, IGNORED_FAILURES)
 
 
 def _is_later(pod: Pod, known: Pod | None) -> bool:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from konverge.client import Client
-from konverge.kube import ttl
+from konverge.kube import ttlafterfinished
 from konverge.kube.gc.controller import GarbageCollector
 from konverge.kube.job import controller as jobs
 from konverge.kube.job.verdict import is_finished
@@ -30,7 +30,7 @@ def succeeds(pod: Pod) -> str:
 @virtual
 async def test_a_finished_job_goes_after_its_time(client: Client, run: Run) -> None:
     collecting = asyncio.create_task(GarbageCollector().run(client))
-    async with run(jobs, ttl, Kubelet(succeeds)):
+    async with run(jobs, ttlafterfinished, Kubelet(succeeds)):
         await client.create(job(ttlSecondsAfterFinished=60))
         await asyncio.sleep(50)
         assert is_finished(await client.get(Job, "work", "default"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from konverge.kube import pods as podlib
-from konverge.kube.job import members, policies
+from konverge.kube.job import job_pods, policies
 from konverge.kube.job.backoff import Streak, remaining
-from konverge.kube.job.members import FAILURES, IGNORED_FAILURES, finished_at, index_of
+from konverge.kube.job.job_pods import FAILURES, IGNORED_FAILURES, finished_at, index_of
 from konverge.kube.job.view import View, failures_of_index
 from konverge.kube.pod_control import BURST
 from konverge.objects.kinds.core_v1 import Pod
@@ -23,13 +23,13 @@ class Work:
 
 def plan(view: View, streak: Streak) -> Work:
     """Deleting comes first: while there is something to delete, nothing is made."""
-    if members.is_suspended(view.job):
+    if job_pods.is_suspended(view.job):
         return Work(delete=view.active)
     wanted = _wanted(view)
     surplus = _surplus(view, max(0, len(view.active) - wanted))
     if surplus:
         return Work(delete=surplus[:BURST])
-    going = view.terminating if members.replaces_failed_only(view.job) else 0
+    going = view.terminating if job_pods.replaces_failed_only(view.job) else 0
     missing = min(wanted - going - len(view.active), BURST)
     return _create(view, missing, streak) if missing > 0 else Work()
 
@@ -46,10 +46,10 @@ def _surplus(view: View, count: int) -> list[Pod]:
     """At least `count` pods; of an indexed Job also all that no index needs."""
     useless: list[Pod] = []
     useful = view.active
-    if members.is_indexed(view.job):
+    if job_pods.is_indexed(view.job):
         kept: dict[int, Pod] = {}
         for pod in podlib.deletion_order(view.active):
-            if members.is_valid(pod, view.job):
+            if job_pods.is_valid(pod, view.job):
                 kept[index_of(pod) or 0] = pod
         useful = list(kept.values())
         useless = [pod for pod in view.active if pod not in useful]
@@ -62,14 +62,14 @@ def _create(view: View, count: int, streak: Streak) -> Work:
     wait = 0.0 if per_index else remaining(streak.failures, streak.last)
     if wait > 0:
         return Work(wait=wait)
-    if not members.is_indexed(job):
-        return Work(create=[members.pod_for(job, None, None) for _ in range(count)])
+    if not job_pods.is_indexed(job):
+        return Work(create=[job_pods.pod_for(job, None, None) for _ in range(count)])
     pending = _pending_indexes(view, count)
     if not per_index:
-        return Work(create=[members.pod_for(job, index, None) for index in pending])
+        return Work(create=[job_pods.pod_for(job, index, None) for index in pending])
     waits = {index: _index_wait(view.last_failed.get(index)) for index in pending}
     now = [index for index in pending if waits[index] <= 0]
-    made = [members.pod_for(job, index, _failures(view, index)) for index in now]
+    made = [job_pods.pod_for(job, index, _failures(view, index)) for index in now]
     return Work(create=made, wait=min((wait for wait in waits.values() if wait > 0), default=0.0))
 
 
@@ -77,8 +77,8 @@ def _pending_indexes(view: View, count: int) -> list[int]:
     """The lowest indexes that nobody works on."""
     taken = view.succeeded_indexes | (view.failed_indexes or set())
     taken |= {index for pod in view.active if (index := index_of(pod)) is not None}
-    if members.replaces_failed_only(view.job):
-        going = [pod for pod in view.pods if members.is_terminating(pod)]
+    if job_pods.replaces_failed_only(view.job):
+        going = [pod for pod in view.pods if job_pods.is_terminating(pod)]
         taken |= {index for pod in going if (index := index_of(pod)) is not None}
     found: list[int] = []
     for index in range(view.completions):
@@ -96,7 +96,7 @@ def _index_wait(last: Pod | None) -> float:
 def _failures(view: View, index: int) -> tuple[int, int]:
     """(counted, ignored) failures of an index, with that of the pod that is being replaced."""
     last = view.last_failed.get(index)
-    counted, ignored = members.number(last, FAILURES), members.number(last, IGNORED_FAILURES)
+    counted, ignored = job_pods.number(last, FAILURES), job_pods.number(last, IGNORED_FAILURES)
     if last is None:
         return 0, 0
     if policies.rule_on(view.job.spec.pod_failure_policy, last).counts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from konverge import ObjectMeta
-from konverge.kube.endpoints import members
+from konverge.kube.endpoints import service_pods
 from konverge.kube.endpoints.subsets import of_service
 from konverge.objects.kinds.core_v1 import (
     Pod,
@@ -30,6 +30,9 @@ def test_each_family_has_its_addresses() -> None:
         conditions=[PodCondition(type="Ready", status="True")],
     )  # fmt: skip
     pod = Pod(metadata=ObjectMeta(name="a"), spec=PodSpec(containers=[]), status=status)
-    assert members.families(service) == ["IPv6", "IPv4"]
-    assert [members.addresses(pod, family) for family in members.families(service)] == [["fd00::1"], ["10.0.0.1"]]
+    assert service_pods.families(service) == ["IPv6", "IPv4"]
+    assert [service_pods.addresses(pod, family) for family in service_pods.families(service)] == [
+        ["fd00::1"],
+        ["10.0.0.1"],
+    ]
     assert [one.ip for one in of_service(service, [pod])[0].addresses] == ["fd00::1"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from konverge.client import Client, MergePatch, NotFound
-from konverge.kube import protection
+from konverge.kube import volume_protection
 from konverge.objects.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from tests.kube.conftest import Run, make_ready
 
@@ -40,14 +40,14 @@ async def is_gone(client: Client, name: str = "data") -> bool:
 
 
 async def test_a_claim_that_nobody_uses_goes_at_once(client: Client, run: Run) -> None:
-    async with run(protection):
+    async with run(volume_protection):
         await claim(client)
         await client.delete(PersistentVolumeClaim, "data", "default")
         assert await is_gone(client)
 
 
 async def test_a_claim_stays_with_its_pod(client: Client, run: Run) -> None:
-    async with run(protection):
+    async with run(volume_protection):
         await claim(client)
         user = await pod(client)
         await client.delete(PersistentVolumeClaim, "data", "default")
@@ -59,7 +59,7 @@ async def test_a_claim_stays_with_its_pod(client: Client, run: Run) -> None:
 
 
 async def test_a_pod_without_a_node_holds_nothing(client: Client, run: Run) -> None:
-    async with run(protection):
+    async with run(volume_protection):
         await claim(client)
         await pod(client, on="")
         await client.delete(PersistentVolumeClaim, "data", "default")
@@ -68,7 +68,7 @@ async def test_a_pod_without_a_node_holds_nothing(client: Client, run: Run) -> N
 
 async def test_the_claim_of_an_ephemeral_volume_is_its_pods_own(client: Client, run: Run) -> None:
     template = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
-    async with run(protection):
+    async with run(volume_protection):
         await claim(client, "user-v")
         user = await pod(client, volume={"ephemeral": {"volumeClaimTemplate": template}})
         owner = {"apiVersion": "v1", "kind": "Pod", "name": "user", "uid": user.metadata.uid, "controller": True}
@@ -81,12 +81,12 @@ async def test_the_claim_of_an_ephemeral_volume_is_its_pods_own(client: Client, 
 
 
 async def test_a_missing_finalizer_is_put_back(client: Client, run: Run) -> None:
-    async with run(protection):
+    async with run(volume_protection):
         await claim(client)
         await client.patch(PersistentVolumeClaim, "data", MergePatch({"metadata": {"finalizers": None}}), "default")
         await asyncio.sleep(1)
         found = await client.get(PersistentVolumeClaim, "data", "default")
-        assert found.metadata.finalizers == [protection.CLAIM]
+        assert found.metadata.finalizers == [volume_protection.CLAIM]
 
 
 async def test_bound_claims_tell_since_when_they_are_unused(client: Client, run: Run) -> None:
@@ -95,7 +95,7 @@ async def test_bound_claims_tell_since_when_they_are_unused(client: Client, run:
         (condition,) = (await client.get(PersistentVolumeClaim, "data", "default")).status.conditions
         return condition.status, condition.reason
 
-    async with run(protection):
+    async with run(volume_protection):
         await claim(client)
         bound = MergePatch({"status": {"phase": "Bound"}})
         await client.patch(PersistentVolumeClaim, "data", bound, "default", subresource="status")
@@ -108,7 +108,7 @@ async def test_bound_claims_tell_since_when_they_are_unused(client: Client, run:
 
 async def test_a_volume_stays_while_it_is_bound(client: Client, run: Run) -> None:
     spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"}}
-    async with run(protection):
+    async with run(volume_protection):
         await client.create({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"}, "spec": spec})
         for phase in ("Bound", "Released"):
             patch = MergePatch({"status": {"phase": phase}})
@@ -116,7 +116,7 @@ async def test_a_volume_stays_while_it_is_bound(client: Client, run: Run) -> Non
             if phase == "Bound":
                 await client.delete(PersistentVolume, "pv")
                 await asyncio.sleep(1)
-                assert (await client.get(PersistentVolume, "pv")).metadata.finalizers == [protection.VOLUME]
+                assert (await client.get(PersistentVolume, "pv")).metadata.finalizers == [volume_protection.VOLUME]
         await asyncio.sleep(1)
         with pytest.raises(NotFound):
             await client.get(PersistentVolume, "pv")

@@ -9,7 +9,7 @@ import pytest
 
 from konverge import ApiServer, ObjectMeta
 from konverge.client import Client, MergePatch, NotFound, Static
-from konverge.kube import accounts
+from konverge.kube import serviceaccounts
 from konverge.objects.kinds.core_v1 import ConfigMap, Namespace, Secret, ServiceAccount
 from tests.kube.conftest import Run
 
@@ -21,7 +21,7 @@ class WithAuthority:
 
     @staticmethod
     def controllers() -> object:
-        return accounts.controllers(root_ca="PEM\n")
+        return serviceaccounts.controllers(root_ca="PEM\n")
 
 
 async def new_namespace(client: Client, name: str = "shop") -> None:
@@ -35,7 +35,7 @@ async def test_a_namespace_gets_its_account_and_the_authority(client: Client, ru
         account = await client.get(ServiceAccount, "default", "shop")
         authority = await client.get(ConfigMap, "kube-root-ca.crt", "shop")
         assert authority.data == {"ca.crt": "PEM\n"}
-        assert authority.metadata.annotations[accounts.DESCRIPTION].startswith("Contains a CA bundle")
+        assert authority.metadata.annotations[serviceaccounts.DESCRIPTION].startswith("Contains a CA bundle")
         await client.delete(ServiceAccount, "default", "shop")
         await client.delete(ConfigMap, "kube-root-ca.crt", "shop")
         await asyncio.sleep(1)
@@ -51,7 +51,7 @@ async def test_a_changed_authority_is_put_right(client: Client, run: Run) -> Non
         await asyncio.sleep(1)
         found = await client.get(ConfigMap, "kube-root-ca.crt", "shop")
         assert found.data == {"ca.crt": "PEM\n"}
-        assert accounts.DESCRIPTION in found.metadata.annotations
+        assert serviceaccounts.DESCRIPTION in found.metadata.annotations
 
 
 async def test_nothing_is_made_in_a_namespace_that_goes(client: Client, run: Run) -> None:
@@ -67,12 +67,12 @@ async def test_nothing_is_made_in_a_namespace_that_goes(client: Client, run: Run
 async def test_a_token_secret_is_filled_and_ends_with_its_account(server: ApiServer, client: Client, run: Run) -> None:
     async with run(WithAuthority):
         await client.create(ServiceAccount(metadata=ObjectMeta(name="robot", namespace="default")))
-        meta = ObjectMeta(name="key", namespace="default", annotations={accounts.ACCOUNT_NAME: "robot"})
-        await client.create(Secret(metadata=meta, type=accounts.TOKEN))
+        meta = ObjectMeta(name="key", namespace="default", annotations={serviceaccounts.ACCOUNT_NAME: "robot"})
+        await client.create(Secret(metadata=meta, type=serviceaccounts.TOKEN))
         await asyncio.sleep(5)
         secret = await client.get(Secret, "key", "default")
         account = await client.get(ServiceAccount, "robot", "default")
-        assert secret.metadata.annotations[accounts.ACCOUNT_UID] == account.metadata.uid
+        assert secret.metadata.annotations[serviceaccounts.ACCOUNT_UID] == account.metadata.uid
         assert base64.b64decode(secret.data["namespace"]) == b"default"
         assert base64.b64decode(secret.data["ca.crt"]) == b"PEM\n"
         token = base64.b64decode(secret.data["token"]).decode()
@@ -89,9 +89,9 @@ async def test_a_token_secret_is_filled_and_ends_with_its_account(server: ApiSer
 
 async def test_a_secret_of_another_account_of_that_name_goes(client: Client, run: Run) -> None:
     await client.create(ServiceAccount(metadata=ObjectMeta(name="robot", namespace="default")))
-    notes = {accounts.ACCOUNT_NAME: "robot", accounts.ACCOUNT_UID: "6b1e4f0c-0000-4000-8000-000000000000"}
+    notes = {serviceaccounts.ACCOUNT_NAME: "robot", serviceaccounts.ACCOUNT_UID: "6b1e4f0c-0000-4000-8000-000000000000"}
     meta = ObjectMeta(name="key", namespace="default", annotations=notes)
-    await client.create(Secret(metadata=meta, type=accounts.TOKEN))
+    await client.create(Secret(metadata=meta, type=serviceaccounts.TOKEN))
     async with run(WithAuthority):
         await asyncio.sleep(1)
         with pytest.raises(NotFound):
