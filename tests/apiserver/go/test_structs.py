@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from konverge.apiserver.field_errors import render
-from konverge.apiserver.go.structs import internal
+from konverge.apiserver.go.structs import difference, internal
 
 
 @pytest.mark.spec("S-04")
@@ -35,3 +35,9 @@ def test_metadata_is_flattened_and_keeps_its_json_names() -> None:
     assert list(shown) == ["name", "Spec", "Status"]
     assert shown["Spec"]["AccessModes"] == ["ReadWriteOnce"]
     assert shown["Spec"]["Resources"] == {"Limits": None, "Requests": None}
+
+
+def test_differences_are_unified_and_escaped_as_in_go() -> None:
+    assert difference({"A": "<", "B": 1}, {"A": "<", "B": 2}) == (
+        '@@ -1,4 +1,4 @@\n {\n  "A": "\\u003c",\n- "B": 1\n+ "B": 2\n }\n'
+    )

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import yaml
 
@@ -149,6 +149,35 @@ def merged(old: Any, change: Any) -> Any:
     return result
 
 
+_CLUSTER_WIDE = ("Node", "Namespace", "PersistentVolume")
+
+
+def named(**members: Any) -> Obj:
+    return {"metadata": {"name": "x"}, **members}
+
+
+def stored(kind: str, obj: Obj) -> World:
+    """A world with one object of the core group."""
+    world = World()
+    outcome = world.create("", kind, obj, cluster_wide=kind in _CLUSTER_WIDE)
+    assert outcome.texts == []
+    return world
+
+
+class Change(NamedTuple):
+    """A merge patch of a stored object, and the errors that a real kube-apiserver answered to it."""
+
+    kind: str
+    obj: Obj
+    change: Obj
+    errors: list[str]
+    subresource: str = ""
+
+    def check(self) -> None:
+        world = stored(self.kind, self.obj)
+        assert world.patch("", self.kind, "x", self.change, subresource=self.subresource).texts == self.errors
+
+
 # --- recorded scenarios
 
 _PATH = re.compile(
@@ -190,9 +219,6 @@ def recorded(scenario: str, kind: str) -> Iterator[Exchange]:
         expected = step.get("expect", {})
         if outcome is not None and expected.get("status") in (200, 201, 422):
             yield Exchange(step["id"], expected["status"], expected.get("body") or {}, outcome, kind)
-
-
-_CLUSTER_WIDE = ("Node", "Namespace", "PersistentVolume")
 
 
 def _played(world: World, kind: str, request: Obj, name: str | None, subresource: str) -> Outcome | None:

@@ -75,7 +75,7 @@ def is_cpu_share(metric: Any) -> bool:
 
 @pytest.mark.spec("S-09")
 @given(metrics=st.lists(METRICS, min_size=1, max_size=4), note=st.booleans())
-def test_there_and_back(metrics: list[Any], note: bool) -> None:
+def test_an_autoscaler_is_converted_to_v1_and_back(metrics: list[Any], note: bool) -> None:
     shares = [metric for metric in metrics if is_cpu_share(metric)]
     others = [metric for metric in metrics if not is_cpu_share(metric)]
     stored = others + shares[:1]  # v1 has room for one share of the CPU, and puts it last
@@ -88,7 +88,7 @@ def test_there_and_back(metrics: list[Any], note: bool) -> None:
 
 
 @pytest.mark.spec("S-09")
-def test_behaviour_travels_as_the_internal_struct() -> None:
+def test_behaviour_is_kept_in_an_annotation_as_the_internal_struct() -> None:
     behavior = {"scaleDown": {"selectPolicy": "Max", "policies": [{"type": "Pods", "value": 1, "periodSeconds": 5}]}}
     obj = {"metadata": {"name": "x"}, "spec": {"maxReplicas": 1, "behavior": copy.deepcopy(behavior)}, "status": {}}
     seen = from_v2(obj)
@@ -102,6 +102,6 @@ def test_behaviour_travels_as_the_internal_struct() -> None:
 def test_annotations_that_cannot_be_read_are_ignored(text: str) -> None:
     kinds = ("metrics", "behavior", "conditions", "current-metrics")
     notes = {f"autoscaling.alpha.kubernetes.io/{kind}": text for kind in kinds}
-    found = to_v2({"metadata": {"annotations": notes}, "spec": {"maxReplicas": 1}})
-    assert found["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 80
-    assert "annotations" not in found["metadata"]
+    autoscaler = to_v2({"metadata": {"annotations": notes}, "spec": {"maxReplicas": 1}})
+    assert autoscaler["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 80
+    assert "annotations" not in autoscaler["metadata"]

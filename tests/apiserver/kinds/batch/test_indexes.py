@@ -26,15 +26,15 @@ SETS = st.sets(st.integers(0, COMPLETIONS - 1))
 
 
 @pytest.mark.spec("S-09")
-@given(one=SETS, other=SETS)
-def test_counts_and_overlaps(one: set[int], other: set[int]) -> None:
-    assert count(written(one), COMPLETIONS) == len(one)
-    assert overlap(written(one), written(other), COMPLETIONS) == min(one & other, default=None)
+@given(first=SETS, second=SETS)
+def test_lists_of_indexes_are_counted_and_compared(first: set[int], second: set[int]) -> None:
+    assert count(written(first), COMPLETIONS) == len(first)
+    assert overlap(written(first), written(second), COMPLETIONS) == min(first & second, default=None)
 
 
 @pytest.mark.spec("S-09")
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("30", 'too large index: "30"'),
         ("x", 'cannot convert string to integer for index: "x"'),
@@ -42,7 +42,7 @@ def test_counts_and_overlaps(one: set[int], other: set[int]) -> None:
         ("3-2", "non-increasing order, previous: 3, current: 2"),
     ],
 )
-def test_refused(text: str, words: str) -> None:
+def test_a_list_that_is_no_list_of_indexes_is_refused(text: str, message: str) -> None:
     with pytest.raises(BadIndexes) as caught:
         count(text, COMPLETIONS)
-    assert str(caught.value) == words
+    assert str(caught.value) == message

@@ -1,4 +1,4 @@
-"""Cron schedules, in the words of the library that the real server uses."""
+"""Cron schedules, with the messages of the library that the real server uses."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ BAD = {
 
 @pytest.mark.spec("S-09")
 @pytest.mark.parametrize("text", GOOD)
-def test_good(text: str) -> None:
+def test_a_good_schedule_has_no_error(text: str) -> None:
     assert schedule_error(text) == ""
 
 
 @pytest.mark.spec("S-09")
-@pytest.mark.parametrize(("text", "words"), BAD.items())
-def test_bad(text: str, words: str) -> None:
-    assert schedule_error(text) == words
+@pytest.mark.parametrize(("text", "message"), BAD.items())
+def test_a_bad_schedule_is_reported_as_the_library_does(text: str, message: str) -> None:
+    assert schedule_error(text) == message

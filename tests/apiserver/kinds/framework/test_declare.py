@@ -76,7 +76,7 @@ def test_entries_report_at_their_key_in_order() -> None:
     assert [text.split(":")[0] for text in found] == ["x[A]", "x[a]", "x[b]"]
 
 
-def test_exactly_one() -> None:
+def test_exactly_one_member_of_a_union_is_set() -> None:
     rule = exactly_one(("a", "b"), noun="thing", none_detail="must specify a thing", rules={"a": not_negative})
     assert texts(rule, {}) == ["x: Required value: must specify a thing"]
     assert texts(rule, {"a": -1, "b": 1}) == [
@@ -85,7 +85,7 @@ def test_exactly_one() -> None:
     ]
 
 
-def test_conditions_and_limits() -> None:
+def test_rules_apply_under_their_condition_and_up_to_their_limit() -> None:
     assert texts(when(lambda value: len(value) > 1, at_most(1)), ["a", "b"]) == [
         "x: Too many: 2: must have at most 1 item"
     ]

@@ -1,4 +1,4 @@
-"""The two forms of an Event hold the same facts."""
+"""The two forms of an Event hold the same values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CORE = {
 
 
 @pytest.mark.spec("S-09")
-def test_there_and_back() -> None:
+def test_an_event_is_converted_to_the_new_form_and_back() -> None:
     seen = from_core(dict(CORE))
     assert seen["regarding"] == CORE["involvedObject"]
     assert seen["note"] == "m"
@@ -35,15 +35,15 @@ def test_there_and_back() -> None:
 
 
 @pytest.mark.spec("S-09")
-def test_refusals_speak_of_the_stored_kind() -> None:
-    found = conversion("events.k8s.io", "v1", "Event")
-    assert found is not None
-    assert (found.table, found.reported_group) == ("/events", "")
+def test_refusals_name_the_stored_kind() -> None:
+    form = conversion("events.k8s.io", "v1", "Event")
+    assert form is not None
+    assert (form.table, form.reported_group) == ("/events", "")
     assert conversion("apps", "v1", "Deployment") is None
 
 
 @pytest.mark.spec("S-03")
-async def test_one_storage(api: Api) -> None:
+async def test_both_forms_are_stored_together(api: Api) -> None:
     body = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default", "kind": "Pod"}, "reason": "R"}
     await api.call("POST", "/api/v1/namespaces/default/events", body)
     path = "/apis/events.k8s.io/v1/namespaces/default/events"
