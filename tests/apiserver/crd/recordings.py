@@ -1,4 +1,4 @@
-"""Answers of a real kube-apiserver 1.37 to definitions and custom objects, and the requests they answer.
+"""Responses of kube-apiserver 1.37 to definitions and custom objects, and the requests they answer.
 
 Each line of a recording holds a request in short form with the status code, the message, the causes (sorted: the real
 server ranges over maps) and the warnings of the answer. The same requests go to a live server in tests/real.
@@ -53,25 +53,25 @@ def custom_object(spec: Any, name: str = "t") -> Row:
 
 def summary(code: int, body: Any, warnings: list[str]) -> Row:
     """An answer in the form of the recordings, without what depends on the order of maps."""
-    found: Row = {"code": code, "warnings": sorted(warnings)}
+    answer: Row = {"code": code, "warnings": sorted(warnings)}
     if isinstance(body, dict) and body.get("kind") == "Status":
         causes = [_cause(cause) for cause in (body.get("details") or {}).get("causes") or ()]
-        found |= {"reason": body.get("reason"), "causes": sorted(causes)}
+        answer |= {"reason": body.get("reason"), "causes": sorted(causes)}
         if len(causes) < 2:
-            found["message"] = _NUMBERED_TYPE.sub("selfType", body.get("message") or "")
-    return found
+            answer["message"] = _NUMBERED_TYPE.sub("selfType", body.get("message") or "")
+    return answer
 
 
 def _cause(cause: Row) -> list[str]:
-    words = _NUMBERED_TYPE.sub("selfType", cause.get("message") or "")
-    return [cause.get("reason") or "", cause.get("field") or "", words]
+    message = _NUMBERED_TYPE.sub("selfType", cause.get("message") or "")
+    return [cause.get("reason") or "", cause.get("field") or "", message]
 
 
 def expected(row: Row) -> Row:
-    """What `summary` has to find for a recorded row."""
-    found: Row = {"code": row["code"], "warnings": row.get("warnings", [])}
+    """What `summary` has to return for a recorded row."""
+    answer: Row = {"code": row["code"], "warnings": row.get("warnings", [])}
     if row["code"] >= 400:
-        found |= {"reason": row["reason"], "causes": row.get("causes", [])}
-        if len(found["causes"]) < 2:
-            found["message"] = row["message"]
-    return found
+        answer |= {"reason": row["reason"], "causes": row.get("causes", [])}
+        if len(answer["causes"]) < 2:
+            answer["message"] = row["message"]
+    return answer

@@ -1,7 +1,9 @@
 """Schemas as CEL sees them: types, how large values can get, and how JSON becomes CEL values.
 
 A schema without a type, or whose items have none, is not visible to rules. Names that CEL cannot write are escaped
-(`my-field` is `my__dash__field`, `namespace` is `__namespace__`).
+(`my-field` is `my__dash__field`, `namespace` is `__namespace__`). Upstream: SchemaDeclType (apiserver/pkg/cel/common/
+schemas.go), Escape (apiserver/pkg/cel/escaping.go) and UnstructuredToVal
+(apiserver/pkg/cel/common/valuesunstructured.go).
 """
 
 from __future__ import annotations
@@ -22,13 +24,15 @@ from konverge.apiserver.crd.schema.formats import duration_nanoseconds
 from konverge.apiserver.crd.schema.structural import Schema
 
 REQUEST_BYTES = 3 * 1024 * 1024
+"""Upstream: MaxRequestSizeBytes (apiserver/pkg/apis/cel/config.go)."""
 _RESERVED = (
     "true false null in as break const continue else for function if import let loop package namespace return var void "
     "while"
 )
-_WORDS = frozenset(_RESERVED.split())
+_RESERVED_NAMES = frozenset(_RESERVED.split())
 _ESCAPED = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _NAME_BYTES = 253
+"""The longest name of an object: its metadata may be read by rules."""
 
 Convert = Callable[[Any], Any]
 
@@ -37,7 +41,7 @@ def escape(name: str) -> str | None:
     """The name in an expression; None if there is no way to write it."""
     if not name or name[0].isdigit():
         return None
-    if name in _WORDS:
+    if name in _RESERVED_NAMES:
         return f"__{name}__"
     if not re.fullmatch(r"[a-zA-Z0-9_./-]+", name):
         return None
@@ -85,10 +89,10 @@ def declare(raw: Schema, *, resource: bool = False, name: str = "selfType") -> D
         length = raw.get("maxLength")
         return Decl(t.DYN, most=max(length, 0) * 4 if length is not None else REQUEST_BYTES - 2, smallest=1)
     if resource:
-        found = declare(with_meta(raw), name=name)
-        if found is not None:
-            found.resource = True
-        return found
+        decl = declare(with_meta(raw), name=name)
+        if decl is not None:
+            decl.resource = True
+        return decl
     kind = raw.get("type")
     if kind == "array":
         return _array(raw, name)
@@ -137,9 +141,9 @@ def _array(raw: Schema, name: str) -> Decl | None:
         return None
     most = raw.get("maxItems")
     limit = max(most, 0) if most is not None else (REQUEST_BYTES - 2) // (item.smallest + 1)
-    found = Decl(t.list_of(item.type), most=limit, smallest=2, item=item)
-    found.convert = _list_converter(item.convert, raw)
-    return found
+    decl = Decl(t.list_of(item.type), most=limit, smallest=2, item=item)
+    decl.convert = _list_converter(item.convert, raw)
+    return decl
 
 
 def _list_converter(item: Convert | None, raw: Schema) -> Convert | None:
@@ -151,7 +155,7 @@ def _list_converter(item: Convert | None, raw: Schema) -> Convert | None:
     def convert(value: Any) -> Any:
         if value is None:
             return None
-        items = [item(one) for one in value] if item is not None else value
+        items = [item(element) for element in value] if item is not None else value
         if kind == "set":
             return SetList(items)
         return MapList(items, keys) if kind == "map" else items
@@ -168,17 +172,17 @@ def _object(raw: Schema, name: str) -> Decl | None:
     converters: dict[str, tuple[str, Convert | None]] = {}
     smallest = 2
     for key, sub in (raw.get("properties") or {}).items():
-        found = declare(sub, resource=_is_resource(sub), name=f"{name}.{key}")
-        if found is None:
+        decl = declare(sub, resource=_is_resource(sub), name=f"{name}.{key}")
+        if decl is None:
             continue
         escaped = escape(key)
         if escaped is not None:
-            fields[escaped] = found
-            converters[key] = (escaped, found.convert)
-            if key in _WORDS:
-                fields[key] = found  # a reserved word may also stand as it is, behind a dot
+            fields[escaped] = decl
+            converters[key] = (escaped, decl.convert)
+            if key in _RESERVED_NAMES:
+                fields[key] = decl  # a reserved word may also stand as it is, behind a dot
         if key in required and sub.get("default") is None:
-            smallest += len(key.encode()) + found.smallest + 4
+            smallest += len(key.encode()) + decl.smallest + 4
     declared = t.struct(name, {key: sub.type for key, sub in fields.items()})
     return Decl(declared, smallest=smallest, fields=fields, convert=_object_converter(converters))
 
@@ -196,7 +200,7 @@ def _object_converter(converters: dict[str, tuple[str, Convert | None]]) -> Conv
             if key in made:
                 item = made.pop(key) if escaped != key else made[key]
                 made[escaped] = inner(item) if inner is not None else item
-                if key in _WORDS:
+                if key in _RESERVED_NAMES:
                     made[key] = made[escaped]
         return made
 
@@ -209,11 +213,11 @@ def _map(raw: Schema, values: Schema, name: str) -> Decl | None:
         return None
     most = raw.get("maxProperties")
     limit = max(most, 0) if most is not None else (REQUEST_BYTES - 2) // (item.smallest + 6)
-    found = Decl(t.map_of(t.STRING, item.type), most=limit, smallest=2, item=item, key=_KEY)
+    decl = Decl(t.map_of(t.STRING, item.type), most=limit, smallest=2, item=item, key=_KEY)
     inner = item.convert
     if inner is not None:
-        found.convert = _nullable(lambda value: {key: inner(one) for key, one in value.items()})
-    return found
+        decl.convert = _nullable(lambda value: {key: inner(member) for key, member in value.items()})
+    return decl
 
 
 def _string(raw: Schema) -> Decl:
@@ -230,7 +234,7 @@ def _string(raw: Schema) -> Decl:
     if length is not None:
         most = max(length, 0) * 4
     elif raw.get("enum"):
-        most = max((len(one.encode()) for one in raw["enum"] if isinstance(one, str)), default=0)
+        most = max((len(text.encode()) for text in raw["enum"] if isinstance(text, str)), default=0)
     else:
         most = REQUEST_BYTES - 2
     return Decl(t.STRING, most=most, smallest=2)
@@ -252,17 +256,17 @@ def _bytes(value: str) -> bytes:
 
 
 def _duration(value: str) -> Duration:
-    found = duration_nanoseconds(value)
-    if found is None:
+    nanoseconds = duration_nanoseconds(value)
+    if nanoseconds is None:
         raise EvalError(f"Invalid duration {value}")
-    return Duration(found)
+    return Duration(nanoseconds)
 
 
 def _timestamp(value: str) -> Timestamp:
-    found = Timestamp.parse(value)
-    if found is None:
+    timestamp = Timestamp.parse(value)
+    if timestamp is None:
         raise EvalError(f"Invalid date formatted string {value}")
-    return found
+    return timestamp
 
 
 def _date(value: str) -> Timestamp:

@@ -1,7 +1,8 @@
 """The CEL rules of a definition: do they compile, and what may they cost?
 
 A rule under a list or a map is evaluated for every element, so its cost counts as often as elements can occur. Where
-the schema sets no bound, the bound is what fits into one request.
+the schema sets no bound, the bound is what fits into one request. Upstream: validation.go and cel_validation.go in
+pkg/apis/apiextensions/validation.
 """
 
 from __future__ import annotations
@@ -21,14 +22,17 @@ from konverge.apiserver.crd.schema.structural import Schema, Structural
 from konverge.apiserver.field_errors import ErrorType, FieldError, forbidden, invalid
 
 RULE_LIMIT = 10_000_000
+"""Upstream: StaticEstimatedCostLimit."""
 TOTAL_LIMIT = 100_000_000
+"""Upstream: StaticEstimatedCRDCostLimit."""
 _MOST_NAMED = 4
-_SCHEMA_WORDS = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
+"""Expensive rules that the error about the total names. Upstream: TotalCost.ObserveExpressionCost."""
+_TOTAL_COST = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
 
 
 @dataclass(slots=True)
 class Budget:
-    """The sum over all rules of a schema, and the rules that contribute most to it."""
+    """The sum over all rules of a schema, and the rules that contribute most to it. Upstream: TotalCost."""
 
     hold: bool
     """False for a schema that has not changed: its rules were accepted once."""
@@ -40,21 +44,21 @@ class Budget:
         if cost < TOTAL_LIMIT // 100:
             return
         self.expensive.append((cost, path))
-        self.expensive.sort(key=lambda one: -one[0])
+        self.expensive.sort(key=lambda rule: -rule[0])
         del self.expensive[_MOST_NAMED:]
 
     def exceeded(self, path: str) -> Iterator[FieldError]:
         if self.total <= TOTAL_LIMIT:
             return
-        words = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+        detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
         for _, place in self.expensive:
-            yield forbidden(place, words)
-        yield forbidden(path, _over(_SCHEMA_WORDS, self.total, TOTAL_LIMIT))
+            yield forbidden(place, detail)
+        yield forbidden(path, _over(_TOTAL_COST, self.total, TOTAL_LIMIT))
 
 
 @dataclass(slots=True)
 class Context:
-    """How often values of a schema node can occur, and the budget of the whole."""
+    """How often values of a schema node can occur, and the budget of the whole schema. Upstream: CELSchemaContext."""
 
     raw: Schema
     budget: Budget
@@ -105,12 +109,12 @@ def check_rules(raw: Schema, place: Place, context: Any) -> list[FieldError]:
     decl = context.declared()
     path = f"{place.path}.x-kubernetes-validations"
     if decl is None:
-        words = "internal error: failed to construct type information for x-kubernetes-validations rules: "
-        return [_internal(path, f"{words}unable to convert structural schema to CEL declarations")]
-    found: list[FieldError] = []
+        detail = "internal error: failed to construct type information for x-kubernetes-validations rules: "
+        return [_internal(path, f"{detail}unable to convert structural schema to CEL declarations")]
+    errors: list[FieldError] = []
     for index, rule in enumerate(compile_rules(raw, decl)):
-        found += _check(rule, f"{path}[{index}]", place, context, decl)
-    return found
+        errors += _check(rule, f"{path}[{index}]", place, context, decl)
+    return errors
 
 
 def _internal(path: str, detail: str) -> FieldError:
@@ -131,11 +135,11 @@ def _check(rule: Rule, path: str, place: Place, context: Context, decl: Decl) ->
     elif rule.message is not None:
         yield from _message_cost(rule, path, context, decl)
     if rule.uses_old and place.no_old_self:
-        words = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
-        yield invalid(f"{path}.rule", rule.raw["rule"], f"{words} {place.no_old_self}")
+        detail = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
+        yield invalid(f"{path}.rule", rule.raw["rule"], f"{detail} {place.no_old_self}")
     elif not rule.uses_old and rule.raw.get("optionalOldSelf") is not None:
-        words = "may not be set if oldSelf is not used in rule"
-        yield invalid(f"{path}.optionalOldSelf", rule.raw["optionalOldSelf"], words)
+        detail = "may not be set if oldSelf is not used in rule"
+        yield invalid(f"{path}.optionalOldSelf", rule.raw["optionalOldSelf"], detail)
 
 
 def _message_cost(rule: Rule, path: str, context: Context, decl: Decl) -> Iterator[FieldError]:
@@ -151,6 +155,7 @@ def _cardinality(context: Context, decl: Decl) -> int:
 
 
 def _over(what: str, cost: int, limit: int) -> str:
+    """Upstream: getCostErrorMessage."""
     factor = cost / limit
     if factor > 100:
         shown = "more than 100x"
@@ -166,7 +171,7 @@ def _over(what: str, cost: int, limit: int) -> str:
 
 def check_default(node: Structural, value: Any, path: str, root: bool) -> list[FieldError]:
     """Failures of the rules on a default."""
-    if not any(one.get("x-kubernetes-validations") for one in structural.walk(node.raw)):
+    if not any(schema.get("x-kubernetes-validations") for schema in structural.walk(node.raw)):
         return []
     validator = RuleValidator.of_node(node, resource=root or node.embedded)
     return validator.validate_default(value, path) if validator is not None else []

@@ -1,8 +1,8 @@
 """The CEL rules of a schema, compiled, and their evaluation on objects.
 
-A rule sees the value it stands on as `self`; a transition rule also sees the old value as `oldSelf`, if one can be
-matched with it. A rule that fails on a part of the object that did not change only warns (ratcheting), because the
-object was stored that way before.
+A rule sees the value at its schema node as `self`; a transition rule also sees the old value as `oldSelf`, if one can
+be matched with it. A rule that fails on a part of the object that did not change only warns (ratcheting), because the
+object was stored that way before. Upstream: pkg/apiserver/schema/cel (compilation.go, validation.go).
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from konverge.apiserver.field_errors import OMIT, FieldError, duplicate, forbidd
 from konverge.apiserver.strategy import Obj
 
 BUDGET = 10_000_000
-"""Units of work for all rules of an object: a second on the real server."""
+"""Cost of all rules of an object: about a second upstream. Upstream: RuntimeCELCostBudget."""
 _MESSAGE_BYTES = 5 * 1024
+"""Upstream: MaxEvaluatedMessageExpressionSizeBytes."""
 _REMEMBERED = 512
-"""Schema nodes whose compiled rules are kept at most; the oldest goes."""
+"""Schema nodes whose compiled rules are kept; the oldest is removed first."""
 _OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
@@ -40,7 +41,7 @@ class OutOfBudget(Exception):
 
 @dataclass(slots=True)
 class Rule:
-    """One rule, compiled. `error` says why it is not."""
+    """One rule, compiled; or `error`, why it could not be."""
 
     raw: Schema
     program: Program | None = None
@@ -55,7 +56,7 @@ class Rule:
         return bool(self.raw.get("optionalOldSelf"))
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         return str(self.raw.get("message") or self.raw.get("rule") or "").strip()
 
 
@@ -65,68 +66,68 @@ _compiled: dict[tuple[bytes, str, bool], list[Rule]] = {}
 def compile_rules(raw: Schema, decl: Decl) -> list[Rule]:
     """The rules of one schema node.
 
-    Remembered for the process: a suite of tests installs the same definitions again and again, and for those with many
-    rules that was most of what installing them cost.
+    They are kept for the process: a test suite installs the same definitions again and again, and for those with many
+    rules the compilation was most of the cost.
     """
     rules = raw.get("x-kubernetes-validations") or ()
     if not rules:
         return []
     key = (sha256(msgspec.json.encode(raw)).digest(), str(decl.type), decl.resource)
-    found = _compiled.get(key)
-    if found is None:
+    compiled = _compiled.get(key)
+    if compiled is None:
         if len(_compiled) >= _REMEMBERED:
             del _compiled[next(iter(_compiled))]
-        found = _compiled[key] = [_compile(rule, raw, decl) for rule in rules]
-    return found
+        compiled = _compiled[key] = [_compile(rule, raw, decl) for rule in rules]
+    return compiled
 
 
 def _compile(rule: Schema, raw: Schema, decl: Decl) -> Rule:
-    found = Rule(rule)
+    compiled = Rule(rule)
     text = rule.get("rule") or ""
     if not text.strip():
-        return found
-    old = t.optional_of(decl.type) if found.optional_old else decl.type
+        return compiled
+    old = t.optional_of(decl.type) if compiled.optional_old else decl.type
     environment = Environment({"self": decl.type, "oldSelf": old})
     try:
         program = compile_expression(text, environment)
     except CompileError as error:
-        found.error = f"compilation failed: {error}"
-        return found
+        compiled.error = f"compilation failed: {error}"
+        return compiled
     except InstantiationError as error:
-        found.error = f"program instantiation failed: {error}"
-        return found
+        compiled.error = f"program instantiation failed: {error}"
+        return compiled
     if program.type != t.BOOL:
-        found.error = "cel expression must evaluate to a bool"
-        return found
-    found.program, found.uses_old = program, program.uses("oldSelf")
+        compiled.error = "cel expression must evaluate to a bool"
+        return compiled
+    compiled.program, compiled.uses_old = program, program.uses("oldSelf")
     if rule.get("messageExpression"):
-        _compile_message(found, rule["messageExpression"], environment)
+        _compile_message(compiled, rule["messageExpression"], environment)
     if rule.get("fieldPath"):
         try:
-            found.field_path = resolve(rule["fieldPath"], raw)[0]
+            compiled.field_path = resolve(rule["fieldPath"], raw)[0]
         except FieldPathError:
-            found.field_path = ""
-    return found
+            compiled.field_path = ""
+    return compiled
 
 
-def _compile_message(found: Rule, text: str, environment: Environment) -> None:
+def _compile_message(rule: Rule, text: str, environment: Environment) -> None:
     try:
         program = compile_expression(text, environment)
     except CompileError as error:
-        found.message_error = f"messageExpression compilation failed: {error}"
+        rule.message_error = f"messageExpression compilation failed: {error}"
         return
     except InstantiationError as error:
-        found.message_error = f"messageExpression instantiation failed: {error}"
+        rule.message_error = f"messageExpression instantiation failed: {error}"
         return
     if program.type != t.STRING:
-        found.message_error = "messageExpression must evaluate to a string"
+        rule.message_error = "messageExpression must evaluate to a string"
         return
-    found.message = program
+    rule.message = program
 
 
 @dataclass(slots=True)
 class _Run:
-    """One validation of one object: what is left of the budget, and what was found."""
+    """One validation of one object: what is left of the budget, and the errors so far."""
 
     budget: int
     errors: list[FieldError] = field(default_factory=list)
@@ -154,14 +155,14 @@ class RuleValidator:
         return _build(node, declare(node.raw, resource=resource))
 
     def validate(self, obj: Obj, old: Obj | None) -> tuple[list[FieldError], list[FieldError]]:
-        """What is wrong, and what was wrong already in parts that stay as they were."""
+        """The errors, and those of parts that have not changed."""
         run = _Run(BUDGET)
         with suppress(OutOfBudget):
             self._walk(obj, UNKNOWN if old is None else old, "", run, False)
         return run.errors, run.forgiven
 
     def validate_default(self, value: Any, path: str) -> list[FieldError]:
-        """A default must pass as a change from itself, and as something new."""
+        """A default must be valid as a change from itself, and as a new value."""
         for old in (value, UNKNOWN):
             run = _Run(BUDGET)
             with suppress(OutOfBudget):
@@ -221,8 +222,8 @@ class RuleValidator:
         try:
             result, cost = rule.program.measured(variables, CALL_LIMIT)
         except CostExceeded as error:
-            words = "no further validation rules will be run due to call cost exceeds limit for rule"
-            run.errors.append(invalid(at, kind, f"'{error}': {words}: {rule.words}"))
+            reason = "no further validation rules will be run due to call cost exceeds limit for rule"
+            run.errors.append(invalid(at, kind, f"'{error}': {reason}: {rule.text}"))
             raise OutOfBudget from None
         except EvalError as error:
             run.errors.append(invalid(at, kind, _evaluation_text(error, rule)))
@@ -237,8 +238,8 @@ class RuleValidator:
         place = f"{path}.{rule.field_path}" if path and rule.field_path else path or rule.field_path or "<nil>"
         detail = self._message(rule, variables, run)
         shown = OMIT if self.node.type in ("object", "array") else value
-        found = run.forgiven if forgiven else run.errors
-        found.append(_error(rule.raw.get("reason"), place, shown, detail))
+        errors = run.forgiven if forgiven else run.errors
+        errors.append(_error(rule.raw.get("reason"), place, shown, detail))
 
     def _message(self, rule: Rule, variables: dict[str, Any], run: _Run) -> str:
         if rule.message is not None:
@@ -250,7 +251,7 @@ class RuleValidator:
             text = text.strip()
             if text and len(text.encode()) <= _MESSAGE_BYTES and "\n" not in text:
                 return str(text)
-        return rule.words if rule.raw.get("message") else f"failed rule: {rule.words}"
+        return rule.text if rule.raw.get("message") else f"failed rule: {rule.text}"
 
 
 def _old(rule: Rule, value: Any) -> Any:
@@ -262,9 +263,9 @@ def _old(rule: Rule, value: Any) -> Any:
 def _evaluation_text(error: EvalError, rule: Rule) -> str:
     text = str(error)
     if text.startswith("no such overload"):
-        words = "call arguments did not match a supported operator, function or macro signature for rule"
-        return f"'{text}': {words}: {rule.words}"
-    return f"{text} evaluating rule: {rule.words}"
+        reason = "call arguments did not match a supported operator, function or macro signature for rule"
+        return f"'{text}': {reason}: {rule.text}"
+    return f"{text} evaluating rule: {rule.text}"
 
 
 def _error(reason: str | None, path: str, value: Any, detail: str) -> FieldError:
@@ -280,18 +281,18 @@ def _error(reason: str | None, path: str, value: Any, detail: str) -> FieldError
 def _build(node: Structural, decl: Decl | None) -> RuleValidator | None:
     if decl is None or not _has_rules(node):
         return None
-    found = RuleValidator(node, decl, compile_rules(node.raw, decl))
+    validator = RuleValidator(node, decl, compile_rules(node.raw, decl))
     for name, prop in node.properties.items():
         escaped = escape(name)
         inner = decl.fields.get(escaped) if escaped is not None else declare(prop.raw, resource=prop.embedded)
         below = _build(prop, inner)
         if below is not None:
-            found.properties[name] = below
+            validator.properties[name] = below
     if node.items is not None:
-        found.items = _build(node.items, decl.item)
+        validator.items = _build(node.items, decl.item)
     if node.values is not None:
-        found.values = _build(node.values, decl.item)
-    return found
+        validator.values = _build(node.values, decl.item)
+    return validator
 
 
 def _has_rules(node: Structural) -> bool:

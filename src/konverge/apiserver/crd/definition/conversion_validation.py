@@ -1,4 +1,8 @@
-"""Rules about `spec.conversion` of a definition."""
+"""Validation of `spec.conversion` of a definition.
+
+Upstream: validateCustomResourceConversion (pkg/apis/apiextensions/validation/validation.go) and, for the client, the
+functions of apiserver/pkg/util/webhook/validation.go.
+"""
 
 from __future__ import annotations
 

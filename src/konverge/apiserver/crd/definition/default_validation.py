@@ -1,4 +1,7 @@
-"""Defaults in a schema must be values that the schema itself would accept and keep."""
+"""Defaults in a schema must be values that the schema itself would accept and keep.
+
+Upstream: ValidateDefaults (pkg/apiserver/schema/defaulting/validation.go).
+"""
 
 from __future__ import annotations
 

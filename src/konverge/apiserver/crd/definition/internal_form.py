@@ -1,8 +1,9 @@
-"""A definition as the API server sees it inside: common parts of all versions moved to the top.
+"""A definition in the API server's internal form: common parts of all versions moved to the top.
 
 Clients send schemas, subresources and columns per version; the server works on a form in which parts that all versions
-share stand once, at `spec.validation`, `spec.subresources` and so on. Messages name those places, and print values in
-the form of the internal structs: this module makes both.
+share stand once, at `spec.validation`, `spec.subresources` and so on. Messages name those paths, and print values in
+the form of the internal structs: this module makes both. Upstream: Convert_v1_CustomResourceDefinitionSpec_To_…
+(pkg/apis/apiextensions/v1/conversion.go).
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def lift(spec: Mapping[str, Any]) -> Hub:
 
 
 def schema_of(validation: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    found = (validation or {}).get("openAPIV3Schema")
-    return found if isinstance(found, Mapping) else None
+    schema = (validation or {}).get("openAPIV3Schema")
+    return schema if isinstance(schema, Mapping) else None
 
 
 def show_versions(hub: Hub) -> list[Obj]:
@@ -58,20 +59,20 @@ def _version(version: Obj) -> Obj:
         "Schema": {"OpenAPIV3Schema": show_schema(schema.get("openAPIV3Schema"))} if schema is not None else None,
         "Subresources": _subresources(version.get("subresources")),
         "AdditionalPrinterColumns": [_column(column) for column in columns] if columns else None,
-        "SelectableFields": [{"JSONPath": one.get("jsonPath", "")} for one in selectable] if selectable else None,
+        "SelectableFields": [{"JSONPath": field.get("jsonPath", "")} for field in selectable] if selectable else None,
     }
 
 
-def _subresources(found: Mapping[str, Any] | None) -> Obj | None:
-    if found is None:
+def _subresources(subresources: Mapping[str, Any] | None) -> Obj | None:
+    if subresources is None:
         return None
-    scale = found.get("scale")
+    scale = subresources.get("scale")
     shown = scale and {
         "SpecReplicasPath": scale.get("specReplicasPath", ""),
         "StatusReplicasPath": scale.get("statusReplicasPath", ""),
         "LabelSelectorPath": scale.get("labelSelectorPath"),
     }
-    return {"Status": {} if found.get("status") is not None else None, "Scale": shown or None}
+    return {"Status": {} if subresources.get("status") is not None else None, "Scale": shown or None}
 
 
 def _column(column: Mapping[str, Any]) -> Obj:

@@ -1,11 +1,13 @@
-"""Which of the names that a definition asks for it gets, and the conditions that tell of it.
+"""Which of the names that a definition asks for it gets, its conditions, and the order of its versions.
 
-Names are first come, first served within a group. Everything here is pure: a definition and its neighbours in, a new
-status out; `crd.manager` does the writing.
+Names are first come, first served within a group. Everything here is pure: from a definition and the others of its
+group follows its new status; `crd.serving.manager` does the writing. Upstream:
+pkg/controller/status/naming_controller.go and pkg/controller/establish in apiextensions-apiserver.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
@@ -13,28 +15,30 @@ from typing import Any
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.strategy import Obj
 
+_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+_STABILITY = {None: 0, "beta": 1, "alpha": 2}
 EMPTY_NAMES: Obj = {"plural": "", "kind": ""}
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 
 
 def condition(obj: Obj, kind: str) -> Obj | None:
-    found = (obj.get("status") or {}).get("conditions") or ()
-    return next((one for one in found if one["type"] == kind), None)
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return next((entry for entry in conditions if entry["type"] == kind), None)
 
 
 def is_true(obj: Obj, kind: str) -> bool:
-    found = condition(obj, kind)
-    return found is not None and found["status"] == "True"
+    entry = condition(obj, kind)
+    return entry is not None and entry["status"] == "True"
 
 
 def set_condition(obj: Obj, kind: str, status: str, reason: str, message: str, now: str) -> None:
-    """The time of the transition changes with the status, or when it was never set."""
+    """The time of the transition changes with the status, or when it was never set. Upstream: SetCRDCondition."""
     conditions = obj["status"].get("conditions") or []
     fresh = {"type": kind, "status": status, "lastTransitionTime": now, "reason": reason, "message": message}
-    for index, one in enumerate(conditions):
-        if one["type"] == kind:
-            if one["status"] == status and one.get("lastTransitionTime"):
-                fresh["lastTransitionTime"] = one["lastTransitionTime"]
+    for index, old in enumerate(conditions):
+        if old["type"] == kind:
+            if old["status"] == status and old.get("lastTransitionTime"):
+                fresh["lastTransitionTime"] = old["lastTransitionTime"]
             conditions[index] = fresh
             break
     else:
@@ -43,12 +47,15 @@ def set_condition(obj: Obj, kind: str, status: str, reason: str, message: str, n
 
 
 def accept(obj: Obj, others: Iterable[Obj], now: str) -> Obj | None:
-    """The definition with its names settled; None when there is nothing to change."""
+    """The definition with its names accepted or refused; None when there is nothing to change.
+
+    Upstream: NamingController.sync.
+    """
     wanted, had = obj["spec"]["names"], (obj.get("status") or {}).get("acceptedNames") or {}
     if wanted == had:
         return None
     resources, kinds = _taken([obj, *others])
-    names, reason, message = _settle(wanted, had, resources, kinds)
+    names, reason, message = _accepted(wanted, had, resources, kinds)
     old = condition(obj, "NamesAccepted")
     status = "False" if reason else "True"
     reason, message = (reason, message) if reason else ("NoConflicts", "no conflicts found")
@@ -66,7 +73,7 @@ def accept(obj: Obj, others: Iterable[Obj], now: str) -> Obj | None:
 
 
 def establish(obj: Obj, now: str) -> Obj | None:
-    """The definition as served: names accepted, not yet established."""
+    """The definition as established; None when its names are not accepted or it is established already."""
     if not is_true(obj, "NamesAccepted") or is_true(obj, "Established"):
         return None
     fresh = deepcopy(obj)
@@ -84,8 +91,8 @@ def _taken(definitions: Iterable[Obj]) -> tuple[set[str], set[str]]:
     return resources, kinds
 
 
-def _settle(wanted: Obj, had: Obj, resources: set[str], kinds: set[str]) -> tuple[Obj, str, str]:
-    """(accepted names, reason and message of the last conflict)."""
+def _accepted(wanted: Obj, had: Obj, resources: set[str], kinds: set[str]) -> tuple[Obj, str, str]:
+    """(accepted names, reason and message of the last conflict). Upstream: calculateNamesAndConditions."""
     names: dict[str, Any] = dict(had)
     reason = message = ""
     for name, used in (("plural", resources), ("singular", resources)):
@@ -94,10 +101,12 @@ def _settle(wanted: Obj, had: Obj, resources: set[str], kinds: set[str]) -> tupl
         else:
             names[name] = wanted.get(name, "")
     clashes = [
-        one for one in wanted.get("shortNames") or () if one not in (had.get("shortNames") or ()) and one in resources
+        short_name
+        for short_name in wanted.get("shortNames") or ()
+        if short_name not in (had.get("shortNames") or ()) and short_name in resources
     ]
     if clashes:
-        texts = list(dict.fromkeys(f"{quote(one)} is already in use" for one in clashes))
+        texts = list(dict.fromkeys(f"{quote(short_name)} is already in use" for short_name in clashes))
         reason, message = "ShortNamesConflict", texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     else:
         names["shortNames"] = wanted.get("shortNames")
@@ -117,13 +126,13 @@ def _in_order(names: Obj) -> Obj:
 
 
 def record_manager(obj: Obj, now: str) -> None:
-    """Who set the status: the server itself, through the status subresource."""
+    """Record in managedFields that the server itself set the status, through the status subresource."""
     status = obj.get("status") or {}
     names: Obj = {f"f:{name}": {} for name in sorted(status.get("acceptedNames") or {})}
     members = ("lastTransitionTime", "message", "reason", "status", "type")
     conditions: Obj = {
-        f'k:{{"type":"{one["type"]}"}}': {".": {}, **{f"f:{member}": {} for member in members}}
-        for one in sorted(status.get("conditions") or (), key=lambda one: one["type"])
+        f'k:{{"type":"{item["type"]}"}}': {".": {}, **{f"f:{member}": {} for member in members}}
+        for item in sorted(status.get("conditions") or (), key=lambda item: item["type"])
     }
     fields = {"f:status": {"f:acceptedNames": names, "f:conditions": conditions}}
     entry = {
@@ -135,9 +144,36 @@ def record_manager(obj: Obj, now: str) -> None:
         "fieldsV1": fields,
         "subresource": "status",
     }
-    others = [one for one in obj["metadata"].get("managedFields") or () if not _is_own(one)]
+    others = [item for item in obj["metadata"].get("managedFields") or () if not _is_own(item)]
     obj["metadata"]["managedFields"] = [*others, entry]
 
 
 def _is_own(entry: Obj) -> bool:
     return entry.get("manager") == "kube-apiserver" and entry.get("subresource") == "status"
+
+
+# --- versions
+
+
+def version_rank(version: str) -> tuple[int, int, int, int, str]:
+    """A key that sorts versions as clients prefer them: stable before beta before alpha, higher before lower.
+
+    Upstream: CompareKubeAwareVersionStrings (apimachinery/pkg/version).
+    """
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return (1, 0, 0, 0, version)
+    return (0, _STABILITY[match[2]], -int(match[1]), -int(match[3] or 0), version)
+
+
+def deprecation_warning(group: str, kind: str, version: str, versions: list[dict[str, object]]) -> str:
+    """The warning of a deprecated version that does not bring its own."""
+    better = [
+        str(other["name"])
+        for other in versions
+        if other.get("served")
+        and not other.get("deprecated")
+        and version_rank(str(other["name"])) < version_rank(version)
+    ]
+    text = f"{group}/{version} {kind} is deprecated"
+    return f"{text}; use {group}/{min(better, key=version_rank)} {kind}" if better else text

@@ -1,4 +1,7 @@
-"""Rules about the keywords of a schema in a definition, beyond its being structural."""
+"""Validation of the keywords of a schema in a definition, beyond its being structural.
+
+Upstream: ValidateCustomResourceDefinitionOpenAPISchema (pkg/apis/apiextensions/validation/validation.go).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _UNSUPPORTED = ("patternProperties", "definitions", "dependencies")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What the way from the root says about a schema."""
+    """What holds for a schema because of where it stands."""
 
     path: str
     root: bool = False
@@ -26,12 +29,12 @@ class Place:
     no_old_self: str = ""
     """The outermost part of the schema in which old and new values cannot be matched."""
     in_junctor: bool = False
-    """Inside not, allOf …: rules are not looked at."""
+    """Inside not, allOf …: rules are not validated."""
 
 
 @dataclass(slots=True)
 class Findings:
-    """Errors about schemas, and errors about rules: the latter are only looked for where the former are absent."""
+    """Errors about schemas, and errors about CEL rules: rules are only validated where the schema has no error."""
 
     schema: list[FieldError]
     rules: list[FieldError]
@@ -43,7 +46,7 @@ RuleCheck = Callable[[Schema, Place, Any], list[FieldError]]
 
 @dataclass(frozen=True, slots=True)
 class Checker:
-    """One walk over a schema. The options are False when the stored definition breaks the rule already."""
+    """One walk over a schema. An option is False when the stored definition breaks that requirement already."""
 
     valid_types: bool = True
     atomic_sets: bool = True
@@ -51,17 +54,17 @@ class Checker:
     check_rules: RuleCheck | None = None
 
     def check(self, raw: Schema, place: Place, context: Any = None) -> Findings:
-        found = Findings(list(self._keywords(raw, place)), [])
+        findings = Findings(list(self._keywords(raw, place)), [])
         for sub, where, sub_context in self._below(raw, place, context):
             inner = self.check(sub, where, sub_context)
-            found.schema += inner.schema
-            found.rules += inner.rules
-        found.schema += self._lists_and_maps(raw, place.path)
+            findings.schema += inner.schema
+            findings.rules += inner.rules
+        findings.schema += self._lists_and_maps(raw, place.path)
         if raw.get("x-kubernetes-validations"):
-            found.schema += _rule_texts(raw, place.path)
-            if not found.schema and context is not None and self.check_rules is not None:
-                found.rules += self.check_rules(raw, place, context)
-        return found
+            findings.schema += _rule_texts(raw, place.path)
+            if not findings.schema and context is not None and self.check_rules is not None:
+                findings.rules += self.check_rules(raw, place, context)
+        return findings
 
     def _keywords(self, raw: Schema, place: Place) -> Iterator[FieldError]:
         path, kind = place.path, raw.get("type") or ""
@@ -209,7 +212,10 @@ def _map_list(raw: Schema, path: str) -> Iterator[FieldError]:
 
 
 def map_keys(raw: Schema, path: str) -> Iterator[FieldError]:
-    """Keys of map lists must always have a value; items of sets and maps are never null."""
+    """Keys of map lists must always have a value; items of sets and maps are never null.
+
+    Upstream: validateMapListKeysMapSet.
+    """
     items, list_type = raw.get("items"), raw.get("x-kubernetes-list-type")
     if not isinstance(items, Mapping) or list_type not in ("set", "map"):
         return
@@ -219,11 +225,11 @@ def map_keys(raw: Schema, path: str) -> Iterator[FieldError]:
         prop = (items.get("properties") or {}).get(key)
         if prop is None:
             continue
-        place, words = f"{path}.items.properties[{key}]", "this property is in x-kubernetes-list-map-keys, so it"
+        place, reason = f"{path}.items.properties[{key}]", "this property is in x-kubernetes-list-map-keys, so it"
         if key not in (items.get("required") or ()) and prop.get("default") is None:
-            yield required(f"{place}.default", f"{words} must have a default or be a required property")
+            yield required(f"{place}.default", f"{reason} must have a default or be a required property")
         if prop.get("nullable"):
-            yield forbidden(f"{place}.nullable", f"{words} cannot be nullable")
+            yield forbidden(f"{place}.nullable", f"{reason} cannot be nullable")
 
 
 _REASONS = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"]

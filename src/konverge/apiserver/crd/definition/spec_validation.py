@@ -1,4 +1,8 @@
-"""Rules about a definition's spec: group, scope, versions, names, columns, subresources, schemas."""
+"""Validation of a definition's spec: group, scope, versions, names, columns, subresources, schemas.
+
+Upstream: validateCustomResourceDefinitionSpec (apiextensions-apiserver
+pkg/apis/apiextensions/validation/validation.go).
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ from konverge.apiserver.strategy import Obj
 from konverge.objects.names import dns_1035_errors, dns_subdomain_errors
 
 MAX_SELECTABLE = 8
+"""Upstream: MaxSelectableFields."""
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _AT_ROOT = (
@@ -29,7 +34,10 @@ _AT_ROOT = (
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What an update must not break further. Each is True unless the stored definition breaks it already."""
+    """What an update must not break further. Each is True unless the stored definition breaks it already.
+
+    Upstream: validationOptions.
+    """
 
     recognized_reviews: bool = True
     schemas: bool = True
@@ -39,7 +47,7 @@ class Options:
     atomic_sets: bool = True
     list_keys: bool = True
     same_schemas: frozenset[str] = frozenset()
-    """Versions whose schema does not change: the cost of their rules is not held against them again."""
+    """Versions whose schema does not change: the cost of their rules was accepted when they were written."""
     many_selectable: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -84,8 +92,8 @@ def _one_of(path: str, value: str, accepted: list[str]) -> Iterator[FieldError]:
 
 
 def _has_status(hub: Hub, version: Obj) -> bool:
-    found = version.get("subresources") or hub.shared["subresources"] or {}
-    return found.get("status") is not None
+    subresources = version.get("subresources") or hub.shared["subresources"] or {}
+    return subresources.get("status") is not None
 
 
 def _version(version: Obj, path: str, options: Options, has_status: bool) -> Iterator[FieldError]:
@@ -129,6 +137,7 @@ def _shared(hub: Hub, options: Options) -> Iterator[FieldError]:
 
 
 def _deprecation(version: Obj) -> Iterator[str]:
+    """Upstream: validateDeprecationWarning."""
     warning = version.get("deprecationWarning")
     if warning is None:
         return
@@ -155,31 +164,32 @@ def _versions(hub: Hub) -> Iterator[FieldError]:
 
 
 def _first_version(hub: Hub) -> Iterator[FieldError]:
-    """The internal form repeats the first version's name at the top, and checks it there as well."""
+    """The internal form repeats the first version's name at the top, and it is validated there as well."""
     name = hub.versions[0].get("name") if hub.versions else ""
     if name and (errors := dns_1035_errors(name)):
         yield invalid("spec.version", name, ",".join(errors))
 
 
-def _required_names(found: Mapping[str, Any]) -> Iterator[FieldError]:
+def _required_names(given: Mapping[str, Any]) -> Iterator[FieldError]:
     for name in ("plural", "singular", "kind", "listKind"):
-        if not found.get(name):
+        if not given.get(name):
             yield required(f"spec.names.{name}")
 
 
-def names(found: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    """Names of a definition's spec or status, as far as they are set."""
+def names(given: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    """Names of a definition's spec or status, as far as they are set. Upstream:
+    ValidateCustomResourceDefinitionNames."""
     for name in ("plural", "singular"):
-        if found.get(name) and (errors := dns_1035_errors(found[name])):
-            yield invalid(f"{path}.{name}", found[name], ",".join(errors))
+        if given.get(name) and (errors := dns_1035_errors(given[name])):
+            yield invalid(f"{path}.{name}", given[name], ",".join(errors))
     for name in ("kind", "listKind"):
-        if found.get(name) and (errors := dns_1035_errors(found[name].lower())):
+        if given.get(name) and (errors := dns_1035_errors(given[name].lower())):
             detail = "may have mixed case, but should otherwise match: " + ",".join(errors)
-            yield invalid(f"{path}.{name}", found[name], detail)
-    yield from _labels(found.get("shortNames"), f"{path}.shortNames")
-    if found.get("kind") and found["kind"] == found.get("listKind"):
-        yield invalid(f"{path}.listKind", found["listKind"], "kind and listKind may not be the same")
-    yield from _labels(found.get("categories"), f"{path}.categories")
+            yield invalid(f"{path}.{name}", given[name], detail)
+    yield from _labels(given.get("shortNames"), f"{path}.shortNames")
+    if given.get("kind") and given["kind"] == given.get("listKind"):
+        yield invalid(f"{path}.listKind", given["listKind"], "kind and listKind may not be the same")
+    yield from _labels(given.get("categories"), f"{path}.categories")
 
 
 def _labels(values: list[str] | None, path: str) -> Iterator[FieldError]:
@@ -189,6 +199,7 @@ def _labels(values: list[str] | None, path: str) -> Iterator[FieldError]:
 
 
 def _column(column: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    """Upstream: ValidateCustomResourceColumnDefinition."""
     if not column.get("name"):
         yield required(f"{path}.name")
     kind, form, where = column.get("type") or "", column.get("format") or "", column.get("jsonPath") or ""
@@ -203,42 +214,43 @@ def _column(column: Mapping[str, Any], path: str) -> Iterator[FieldError]:
         yield from _simple_path(where, f"{path}.JSONPath")
 
 
-def _simple_path(text: str, path: str, *, under: tuple[str, ...] = (), words: str = "") -> Iterator[FieldError]:
+def _simple_path(text: str, path: str, *, under: tuple[str, ...] = (), parent: str = "") -> Iterator[FieldError]:
     if not text.startswith("."):
         yield invalid(path, text, "must be a simple json path starting with .")
     elif under and not text.startswith(tuple(f".{name}." for name in under)):
-        yield invalid(path, text, f"should be a json path under {words}")
+        yield invalid(path, text, f"should be a json path under {parent}")
 
 
-def _subresources(found: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    scale = found.get("scale")
+def _subresources(subresources: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    scale = subresources.get("scale")
     if scale is None:
         return
     for name, root in (("specReplicasPath", "spec"), ("statusReplicasPath", "status")):
         if not scale.get(name):
             yield required(f"{path}.scale.{name}")
         else:
-            yield from _simple_path(scale[name], f"{path}.scale.{name}", under=(root,), words=f".{root}")
+            yield from _simple_path(scale[name], f"{path}.scale.{name}", under=(root,), parent=f".{root}")
     if scale.get("labelSelectorPath"):
         selector, place = scale["labelSelectorPath"], f"{path}.scale.labelSelectorPath"
-        yield from _simple_path(selector, place, under=("spec", "status"), words="either .spec or .status")
+        yield from _simple_path(selector, place, under=("spec", "status"), parent="either .spec or .status")
 
 
 def _selectable(fields: list[Obj], schema: Mapping[str, Any], path: str, too_many_before: bool) -> Iterator[FieldError]:
+    """Upstream: ValidateCustomResourceSelectableFields."""
     seen: set[str] = set()
-    for index, one in enumerate(fields):
-        place, where = f"{path}[{index}].jsonPath", one.get("jsonPath") or ""
+    for index, selectable in enumerate(fields):
+        place, where = f"{path}[{index}].jsonPath", selectable.get("jsonPath") or ""
         if not where:
             yield required(place)
             continue
         try:
-            printed, found = resolve(where, schema, brackets=False)
+            printed, target = resolve(where, schema, brackets=False)
         except FieldPathError as error:
             yield invalid(place, where, f"is an invalid path: {error}")
             continue
         if printed.partition(".")[0] == "metadata":
             yield invalid(place, where, "must not point to fields in metadata")
-        if found.get("type") not in ("string", "boolean", "integer"):
+        if target.get("type") not in ("string", "boolean", "integer"):
             detail = "must point to a field of type string, boolean or integer. "
             yield invalid(place, where, detail + "Enum string fields and strings with formats are allowed.")
         if printed in seen:
@@ -251,6 +263,7 @@ def _selectable(fields: list[Obj], schema: Mapping[str, Any], path: str, too_man
 def _validation(
     validation: Mapping[str, Any] | None, path: str, options: Options, *, has_status: bool, same_schema: bool
 ) -> Iterator[FieldError]:
+    """Upstream: validateCustomResourceDefinitionValidation."""
     raw = schema_of(validation)
     if raw is None:
         return
@@ -259,35 +272,38 @@ def _validation(
         yield from _root_keywords(raw, at)
     if raw.get("nullable"):
         yield forbidden(f"{at}.nullable", "nullable cannot be true at the root")
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     unsupported = structural_validation.unsupported(raw)
     context = None
     budget = Budget(hold=not same_schema)
     if not unsupported:
-        found = structural_validation.check(raw, at)
-        if not found:
+        errors = structural_validation.check(raw, at)
+        if not errors:
             root = structural.build(raw)
-            found = default_validation.check(root, at, pruned=options.pruned_defaults, rules=check_default)
-            context = None if found else root_context(raw, budget)
+            errors = default_validation.check(root, at, pruned=options.pruned_defaults, rules=check_default)
+            context = None if errors else root_context(raw, budget)
     checker = Checker(options.valid_types, options.atomic_sets, options.list_keys, check_rules)
     findings = checker.check(raw, Place(at, root=True), context)
-    found += findings.schema + findings.rules
-    if unsupported and not found:
-        found.append(invalid(at, "", unsupported))
-    yield from found
+    errors += findings.schema + findings.rules
+    if unsupported and not errors:
+        errors.append(invalid(at, "", unsupported))
+    yield from errors
     yield from budget.exceeded(at)
 
 
 def _root_keywords(raw: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    """With a status subresource the schema of `status` is used alone, so the root may not say more than properties."""
+    """With a status subresource the schema of `status` is used alone, so the root may not hold more than properties.
+
+    Upstream: allowedAtRootSchema.
+    """
     allowed = _AT_ROOT.split()
     for title, name in FIELDS:
         if not raw.get(name) and raw.get(name) != 0:
             continue
         if title == "Type":
             if raw[name] != "object":
-                words = 'only "object" is allowed as the type at the root of the schema'
-                detail = f"{words} if the status subresource is enabled"
+                reason = 'only "object" is allowed as the type at the root of the schema'
+                detail = f"{reason} if the status subresource is enabled"
                 yield invalid(f"{path}.type", raw[name], detail)
                 return
         elif title not in allowed:

@@ -1,4 +1,7 @@
-"""CustomResourceDefinition as a kind: defaults, preparation and validation of creates and updates."""
+"""CustomResourceDefinition as a kind: defaults, preparation and validation of creates and updates.
+
+Upstream: pkg/registry/customresourcedefinition/strategy.go and pkg/apis/apiextensions/v1/defaults.go.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +53,8 @@ def defaults(obj: Obj) -> None:
 
 
 def _storage(obj: Obj) -> list[str] | None:
-    found = [version["name"] for version in obj["spec"].get("versions") or () if version.get("storage")]
-    return found[:1] or None
+    names = [version["name"] for version in obj["spec"].get("versions") or () if version.get("storage")]
+    return names[:1] or None
 
 
 def prepare_create(obj: Obj, context: Context) -> None:
@@ -110,6 +113,7 @@ def _after_spec(obj: Obj, old: Obj | None) -> Iterator[FieldError]:
 
 
 def _stored(stored: list[str] | None, versions: list[Obj]) -> Iterator[FieldError]:
+    """Upstream: ValidateCustomResourceDefinitionStoredVersions."""
     path = "status.storedVersions"
     if not stored:
         yield invalid(path, stored, "must have at least one stored version")
@@ -129,6 +133,7 @@ def _stored(stored: list[str] | None, versions: list[Obj]) -> Iterator[FieldErro
 
 
 def _approval(obj: Obj, old: Obj | None) -> Iterator[FieldError]:
+    """Upstream: validateAPIApproval."""
     group = obj["spec"].get("group") or ""
     if not f".{group}".endswith((".k8s.io", ".kubernetes.io")):
         return
@@ -161,12 +166,12 @@ def _approval_state(obj: Obj) -> str:
 
 
 def _schemas(obj: Obj) -> list[Schema]:
-    found = (schema_of(version.get("schema")) for version in obj["spec"].get("versions") or ())
-    return [schema for schema in found if schema is not None]
+    schemas = (schema_of(version.get("schema")) for version in obj["spec"].get("versions") or ())
+    return [schema for schema in schemas if schema is not None]
 
 
 def _tolerance(obj: Obj, old: Obj) -> spec_validation.Options:
-    """What the stored definition breaks already may stay broken."""
+    """What the stored definition breaks already may stay broken. Upstream: ValidateCustomResourceDefinitionUpdate."""
     schemas = _schemas(old)
     nodes = [sub for schema in schemas for sub in structural.walk(schema)]
     sound = [schema for schema in schemas if not structural_validation.unsupported(schema)]
@@ -200,7 +205,7 @@ def warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
 
 def _warnings(obj: Obj) -> list[str]:
     nodes = [sub for schema in _unique(_schemas(obj)) for sub in structural.walk(schema)]
-    found = [
+    unknown_formats = [
         f"unrecognized format {quote(sub['format'])}"
         for sub in nodes
         if sub.get("format") and not effective(sub.get("type") or "", sub["format"])
@@ -217,11 +222,11 @@ def _warnings(obj: Obj) -> list[str]:
                 f"x-kubernetes-list-type: set for items of type {quote(items['type'])} is not supported by "
                 "server-side apply or CEL validation rules"
             )
-    return found + sorted(sets)
+    return unknown_formats + sorted(sets)
 
 
 def _unique(schemas: list[Schema]) -> list[Schema]:
-    """Schemas that all versions share are looked at once."""
+    """A schema that all versions share is used once."""
     return schemas[:1] if all(schema == schemas[0] for schema in schemas) else schemas
 
 

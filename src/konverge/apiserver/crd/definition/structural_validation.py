@@ -1,7 +1,7 @@
-"""Is a schema structural? The invariants, with the API's texts.
+"""Validation that a schema is structural.
 
 A structural schema names every field outside of `allOf`, `anyOf`, `oneOf` and `not`; inside those it may only narrow
-values. The messages are sorted, as the API sorts them.
+values. The errors are sorted, as upstream. Upstream: pkg/apiserver/schema/validation.go and complete.go.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNSUPPORTED = {
     "additionalItems": "additionalItems",
     "definitions": "definitions",
 }
-"""Keywords, in the order in which they are looked for, and what they are called."""
+"""Keywords in the order in which they are tested, and their names in messages."""
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 
 
@@ -45,7 +45,7 @@ def unsupported(raw: Schema) -> str:
         return "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined"
     from konverge.apiserver.crd.schema.structural import nested
 
-    return next((found for sub in nested(raw) if (found := unsupported(sub))), "")
+    return next((error for sub in nested(raw) if (error := unsupported(sub))), "")
 
 
 def check(raw: Schema, path: str) -> list[FieldError]:
@@ -54,6 +54,7 @@ def check(raw: Schema, path: str) -> list[FieldError]:
 
 
 def _invariants(raw: Schema, level: Level, path: str) -> Iterator[FieldError]:
+    """Upstream: validateStructuralInvariants."""
     items, additional = raw.get("items"), raw.get("additionalProperties")
     if raw.get("type") == "array" and items is None:
         yield required(f"{path}.items", "must be specified")
@@ -66,9 +67,11 @@ def _invariants(raw: Schema, level: Level, path: str) -> Iterator[FieldError]:
     if isinstance(additional, Mapping):
         yield from _invariants(additional, "field", f"{path}.additionalProperties")
     yield from _extensions(raw, path)
-    yield from _value_rules(raw, path, skip_any=raw.get("anyOf") == _INT_OR_STRING, skip_first_all=_is_all_pattern(raw))
-    yield from _type_rules(raw, level, path)
-    yield from _meta_rules(raw, level, path)
+    yield from _value_validation(
+        raw, path, skip_any=raw.get("anyOf") == _INT_OR_STRING, skip_first_all=_is_all_pattern(raw)
+    )
+    yield from _generic(raw, level, path)
+    yield from _metadata(raw, level, path)
 
 
 def _is_all_pattern(raw: Schema) -> bool:
@@ -82,7 +85,7 @@ def _extensions(raw: Schema, path: str) -> Iterator[FieldError]:
                 yield invalid(f"{path}.{name}", True, "must be false if x-kubernetes-int-or-string is true")
 
 
-def _type_rules(raw: Schema, level: Level, path: str) -> Iterator[FieldError]:
+def _generic(raw: Schema, level: Level, path: str) -> Iterator[FieldError]:
     kind = raw.get("type") or ""
     embedded = raw.get("x-kubernetes-embedded-resource")
     free = raw.get("x-kubernetes-int-or-string") or raw.get("x-kubernetes-preserve-unknown-fields")
@@ -97,7 +100,7 @@ def _type_rules(raw: Schema, level: Level, path: str) -> Iterator[FieldError]:
         yield invalid(f"{path}.type", kind, "must be object at the root")
 
 
-def _meta_rules(raw: Schema, level: Level, path: str) -> Iterator[FieldError]:
+def _metadata(raw: Schema, level: Level, path: str) -> Iterator[FieldError]:
     properties = raw.get("properties") or {}
     embedded = bool(raw.get("x-kubernetes-embedded-resource"))
     resource = level == "root" or embedded
@@ -124,17 +127,17 @@ def _only_names(metadata: Schema) -> bool:
     return properties <= {"name", "generateName"} and not others
 
 
-def _value_rules(
+def _value_validation(
     raw: Schema, path: str, *, skip_any: bool = False, skip_first_all: bool = False
 ) -> Iterator[FieldError]:
     for index, sub in enumerate(raw.get("anyOf") or () if not skip_any else ()):
-        yield from _nested_rules(sub, f"{path}.anyOf[{index}]")
+        yield from _nested_value_validation(sub, f"{path}.anyOf[{index}]")
     for index, sub in enumerate(raw.get("allOf") or ()):
-        yield from _nested_rules(sub, f"{path}.allOf[{index}]", skip_any=skip_first_all and index == 0)
+        yield from _nested_value_validation(sub, f"{path}.allOf[{index}]", skip_any=skip_first_all and index == 0)
     for index, sub in enumerate(raw.get("oneOf") or ()):
-        yield from _nested_rules(sub, f"{path}.oneOf[{index}]")
+        yield from _nested_value_validation(sub, f"{path}.oneOf[{index}]")
     if isinstance(raw.get("not"), Mapping):
-        yield from _nested_rules(raw["not"], f"{path}.not")
+        yield from _nested_value_validation(raw["not"], f"{path}.not")
     if raw.get("pattern"):
         try:
             compile_pattern(raw["pattern"])
@@ -143,7 +146,7 @@ def _value_rules(
             yield invalid(f"{path}.pattern", raw["pattern"], detail)
 
 
-# What may not stand inside a junctor: (keyword, words).
+# What must not stand inside a junctor: (keyword, detail).
 _FORBIDDEN_INSIDE = (
     ("type", "must be empty to be structural"),
     ("additionalProperties", "must be undefined to be structural"),
@@ -161,16 +164,17 @@ _FORBIDDEN_INSIDE = (
 )
 
 
-def _nested_rules(raw: Schema, path: str, *, skip_any: bool = False) -> Iterator[FieldError]:
-    yield from _value_rules(raw, path, skip_any=skip_any)
+def _nested_value_validation(raw: Schema, path: str, *, skip_any: bool = False) -> Iterator[FieldError]:
+    """Upstream: validateNestedValueValidation."""
+    yield from _value_validation(raw, path, skip_any=skip_any)
     if isinstance(raw.get("items"), Mapping):
-        yield from _nested_rules(raw["items"], f"{path}.items")
+        yield from _nested_value_validation(raw["items"], f"{path}.items")
     for name, sub in (raw.get("properties") or {}).items():
-        yield from _nested_rules(sub, f"{path}.properties[{name}]")
-    for name, words in _FORBIDDEN_INSIDE:
+        yield from _nested_value_validation(sub, f"{path}.properties[{name}]")
+    for name, detail in _FORBIDDEN_INSIDE:
         value = raw.get(name)
         if value or (name == "additionalProperties" and isinstance(value, Mapping)) or _set_default(name, value):
-            yield forbidden(f"{path}.{name}", words)
+            yield forbidden(f"{path}.{name}", detail)
     if "metadata" in (raw.get("properties") or {}):
         yield forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
 
@@ -180,7 +184,7 @@ def _set_default(name: str, value: Any) -> bool:
 
 
 def _completeness(raw: Schema, node: Schema | None, at: str, path: str) -> Iterator[FieldError]:
-    """Everything a junctor speaks of must be declared outside of it."""
+    """Every field that a junctor names must be declared outside of it. Upstream: validateStructuralCompleteness."""
     junctors = [(f"{path}.not", raw["not"])] if isinstance(raw.get("not"), Mapping) else []
     for name in ("allOf", "anyOf", "oneOf"):
         junctors += [(f"{path}.{name}[{index}]", sub) for index, sub in enumerate(raw.get(name) or ())]

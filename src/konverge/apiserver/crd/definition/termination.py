@@ -1,4 +1,7 @@
-"""The end of a definition: its instances are deleted first, and their finalizers are respected."""
+"""The deletion of a definition: its instances are deleted first, and their finalizers are respected.
+
+Upstream: pkg/controller/finalizer/crd_finalizer.go.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ _PENDING = "CustomResourceDefinition marked for deletion; CustomResource deletio
 
 
 def holds(obj: Obj) -> bool:
-    """A definition is never removed by the first DELETE: that one only marks it."""
+    """A definition is never removed by the first DELETE, which only marks it."""
     return not obj["metadata"].get("deletionTimestamp")
 
 
 def mark(obj: Obj, context: Context) -> None:
-    """The beginning: a finalizer of the server's own, and a condition. It counts as no change of the spec."""
+    """Set a finalizer of the server's own, and a condition. This is no change of the spec."""
     metadata = obj["metadata"]
     metadata.pop("deletionGracePeriodSeconds", None)
     if FINALIZER in (metadata.get("finalizers") or ()):
@@ -37,8 +40,8 @@ def is_due(obj: Obj) -> bool:
 
 def begin(obj: Obj, now: str) -> Obj | None:
     """The definition with its deletion in progress; None when that is already so."""
-    found = condition(obj, "Terminating")
-    if found is not None and found["reason"] == "InstanceDeletionInProgress":
+    terminating = condition(obj, "Terminating")
+    if terminating is not None and terminating["reason"] == "InstanceDeletionInProgress":
         return None
     fresh = deepcopy(obj)
     text = "CustomResource deletion is in progress"
@@ -47,13 +50,13 @@ def begin(obj: Obj, now: str) -> Obj | None:
 
 
 def finish(obj: Obj, now: str) -> Obj:
-    """The definition without our finalizer, as its watchers see it last."""
+    """The definition without our finalizer: the last state that watchers see."""
     fresh = deepcopy(obj)
     if is_true(obj, "Established"):
         set_condition(fresh, "Terminating", "False", "InstanceDeletionCompleted", "removed all instances", now)
     else:
         set_condition(fresh, "Terminating", "False", "NeverEstablished", "resource was never established", now)
-    left = [one for one in fresh["metadata"]["finalizers"] if one != FINALIZER]
+    left = [finalizer for finalizer in fresh["metadata"]["finalizers"] if finalizer != FINALIZER]
     fresh["metadata"].pop("finalizers")
     if left:
         fresh["metadata"]["finalizers"] = left
@@ -61,7 +64,7 @@ def finish(obj: Obj, now: str) -> Obj:
 
 
 def delete_all(store: Store, table: Table) -> None:
-    """Delete every instance: those with finalizers are marked, the others go."""
+    """Delete every instance: those with finalizers are marked, the others removed."""
     for key in list(table.keys()):
         record = table.records[key]
         obj = record.decode()

@@ -1,7 +1,8 @@
-"""What happens to a custom resource's fields before anybody looks at them: pruning, nulls, defaults.
+"""What happens to a custom resource's fields before validation: pruning, nulls, defaults.
 
-The order is the API's: unknown fields go, then nulls that mean nothing, then defaults come. Defaults are applied on
-reads too, since a definition may gain a default after an object was stored.
+The order is the API's: unknown fields are removed, then nulls without meaning, then defaults are set. Defaults are
+applied on reads too, since a definition may gain a default after an object was stored. Upstream:
+pkg/apiserver/schema/pruning/algorithm.go, defaulting/prunenulls.go and defaulting/algorithm.go.
 """
 
 from __future__ import annotations

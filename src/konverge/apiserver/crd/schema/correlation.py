@@ -2,6 +2,7 @@
 
 Ratcheting tolerates what was invalid before as long as it does not change, and transition rules see `oldSelf`. Both
 need the same correlation: members by name, items of map lists by their keys, items of other lists not at all.
+Upstream: CorrelatedObject (apiserver/pkg/cel/common/equality.go).
 """
 
 from __future__ import annotations

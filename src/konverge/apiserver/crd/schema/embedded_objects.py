@@ -1,7 +1,7 @@
 """Whole objects inside custom resources (`x-kubernetes-embedded-resource`): their kind, version and metadata.
 
-Such an object is coerced and checked like one that stands alone: unknown members of its metadata go, their types must
-be right, its names and labels valid.
+Such an object is coerced and validated like one that stands alone: unknown members of its metadata are removed, their
+types must be right, its names and labels valid. Upstream: pkg/apiserver/schema/objectmeta.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from konverge.apiserver.crd.schema.structural import Structural
 from konverge.apiserver.field_errors import FieldError, invalid, required
+from konverge.apiserver.go.json import cannot_unmarshal
 from konverge.apiserver.go.strconv import quote
 from konverge.objects.names import dns_1035_errors, dns_label_errors, path_segment_errors, qualified_name_errors
 
@@ -32,7 +33,6 @@ _METADATA = {
     "finalizers": _STRINGS,
     "managedFields": _OBJECTS,
 }
-_KIND_NAMES = {str: "string", bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
 
 
 def coerce(value: Any, node: Structural | None, path: str, unknown: list[str]) -> FieldError | None:
@@ -40,8 +40,8 @@ def coerce(value: Any, node: Structural | None, path: str, unknown: list[str]) -
     if node is None:
         return None
     if isinstance(value, list):
-        found = (coerce(item, node.items, f"{path}[{i}]", unknown) for i, item in enumerate(value))
-        return next((error for error in found if error is not None), None)
+        errors = (coerce(item, node.items, f"{path}[{i}]", unknown) for i, item in enumerate(value))
+        return next((error for error in errors if error is not None), None)
     if not isinstance(value, dict):
         return None
     if node.embedded:
@@ -67,8 +67,7 @@ def _coerce_resource(obj: dict[str, Any], path: str, unknown: list[str]) -> Fiel
     if metadata is None:
         return None
     if not isinstance(metadata, dict):
-        text = f"json: cannot unmarshal {_KIND_NAMES[type(metadata)]} into Go value of type v1.ObjectMeta"
-        return invalid(f"{path}.metadata", metadata, text)
+        return invalid(f"{path}.metadata", metadata, cannot_unmarshal(metadata, "value of type v1.ObjectMeta"))
     for name in [name for name in metadata if name not in _METADATA]:
         unknown.append(f"{path}.metadata.{name}")
         del metadata[name]
@@ -80,22 +79,19 @@ def _coerce_resource(obj: dict[str, Any], path: str, unknown: list[str]) -> Fiel
 
 def _type_error(name: str, value: Any) -> str:
     wanted = _METADATA[name]
-    got = _KIND_NAMES[type(value)]
-    head = "json: cannot unmarshal {} into Go struct field ObjectMeta.{} of type {}"
-    if wanted == _MAP and isinstance(value, dict):
-        bad = next((item for item in value.values() if not isinstance(item, str)), None)
-        return head.format(_KIND_NAMES[type(bad)], name, "string") if bad is not None else ""
-    if wanted == _STRINGS and isinstance(value, list):
-        bad = next((item for item in value if not isinstance(item, str)), None)
-        return head.format(_KIND_NAMES[type(bad)], name, "string") if bad is not None else ""
+    field = f"struct field ObjectMeta.{name} of type"
+    if (wanted == _MAP and isinstance(value, dict)) or (wanted == _STRINGS and isinstance(value, list)):
+        members = value.values() if isinstance(value, dict) else value
+        bad = next((member for member in members if not isinstance(member, str)), None)
+        return cannot_unmarshal(bad, f"{field} string") if bad is not None else ""
     fits = {_STRING: str, _NUMBER: int, _STRINGS: list, _MAP: dict, _OBJECTS: list}[wanted]
     if isinstance(value, fits) and not isinstance(value, bool):
         return ""
-    return head.format(got, name, "[]v1.OwnerReference" if name == "ownerReferences" else wanted)
+    return cannot_unmarshal(value, f"{field} {'[]v1.OwnerReference' if name == 'ownerReferences' else wanted}")
 
 
 def check(value: Any, node: Structural | None, path: str) -> Iterator[FieldError]:
-    """What is wrong with embedded objects."""
+    """The errors of embedded objects."""
     if node is None:
         return
     if isinstance(value, list):

@@ -1,4 +1,7 @@
-"""The small JSON paths of definitions: `.spec.replicas`, `.spec['a-b']`, resolved against a schema."""
+"""The simple JSON paths of definitions: `.spec.replicas`, `.spec['a-b']`, resolved against a schema.
+
+Upstream: ValidFieldPath (pkg/apiserver/schema/cel/validation.go).
+"""
 
 from __future__ import annotations
 
@@ -51,10 +54,10 @@ def _quoted(piece: str) -> str:
 
 def _step(printed: str, schema: Schema, name: str) -> tuple[str, Schema]:
     if schema.get("properties"):
-        found = schema["properties"].get(name)
-        if found is None:
+        member = schema["properties"].get(name)
+        if member is None:
             raise FieldPathError("does not refer to a valid field")
-        return (f"{printed}.{name}" if printed else name), found
+        return (f"{printed}.{name}" if printed else name), member
     values = schema.get("additionalProperties")
     if not isinstance(values, Mapping):
         raise FieldPathError("does not refer to a valid field")

@@ -1,4 +1,7 @@
-"""The string formats that a schema may ask for, as the API server checks them."""
+"""The string formats that a schema may name, as the API server checks them.
+
+Upstream: kube-openapi pkg/validation/strfmt; which formats count: apiextensions pkg/apiserver/validation/formats.go.
+"""
 
 from __future__ import annotations
 
@@ -52,10 +55,10 @@ def is_datetime(text: str) -> bool:
 
 
 def duration_nanoseconds(text: str) -> int | None:
-    """A Go duration, or the loose "3 days" of the format's library."""
-    found = parse_duration(text)
-    if found is not None:
-        return found
+    """A Go duration, or one in words (\"3 days\"). Upstream: strfmt.ParseDuration."""
+    nanoseconds = parse_duration(text)
+    if nanoseconds is not None:
+        return nanoseconds
     total, known = 0, False
     for match in _WORDY_DURATION.finditer(text):
         unit = match[2].lower()
@@ -79,7 +82,10 @@ def _is_uri(text: str) -> bool:
 
 
 def _loose(text: str) -> str:
-    """The lenient parser of old: leading zeros in IPv4 numbers are decimal."""
+    """As the older, lenient parser reads it: leading zeros in IPv4 numbers are decimal.
+
+    Upstream: netutils.ParseIPSloppy.
+    """
     head, slash, tail = text.partition("/")
     if _LOOSE_V4.fullmatch(head):
         head = ".".join(str(int(part)) for part in head.split("."))

@@ -1,7 +1,7 @@
 """anyOf, oneOf, allOf and not.
 
-When no alternative fits, the API explains itself by the alternative in which most checks applied; `_weight` counts
-them as its validator does.
+When no alternative fits, the API reports the errors of the alternative in which most checks applied; `_weight` counts
+them as its validator does. Upstream: schemaPropsValidator (kube-openapi pkg/validation/validate/schema_props.go).
 """
 
 from __future__ import annotations
@@ -33,62 +33,62 @@ def compile_junctors(raw: Schema, node: Structural | None, compile_check: Compil
 
 
 def _run(check: Check, value: Any, path: str, old: Any) -> Issues:
-    found: Issues = []
-    check(value, path, found, old)
-    return found
+    issues: Issues = []
+    check(value, path, issues, old)
+    return issues
 
 
 def _any_of(alternatives: list[tuple[Schema, Check]]) -> Check:
-    def check(value: Any, path: str, found: Issues, old: Any) -> None:
+    def check(value: Any, path: str, issues: Issues, old: Any) -> None:
         failures: list[tuple[Schema, Issues]] = []
-        for schema, one in alternatives:
-            issues = _run(one, value, path, old)
-            if not issues:
+        for schema, check_schema in alternatives:
+            own = _run(check_schema, value, path, old)
+            if not own:
                 return
-            failures.append((schema, issues))
-        found.append(plain(f"{quote(path)} must validate at least one schema (anyOf)"))
-        found.extend(_best(failures, value))
+            failures.append((schema, own))
+        issues.append(plain(f"{quote(path)} must validate at least one schema (anyOf)"))
+        issues.extend(_best(failures, value))
 
     return check
 
 
 def _one_of(alternatives: list[tuple[Schema, Check]]) -> Check:
-    def check(value: Any, path: str, found: Issues, old: Any) -> None:
+    def check(value: Any, path: str, issues: Issues, old: Any) -> None:
         failures: list[tuple[Schema, Issues]] = []
         valid = 0
-        for schema, one in alternatives:
-            issues = _run(one, value, path, old)
-            if issues:
-                failures.append((schema, issues))
+        for schema, check_schema in alternatives:
+            own = _run(check_schema, value, path, old)
+            if own:
+                failures.append((schema, own))
             else:
                 valid += 1
         if valid != 1:
-            words = f"Found {valid} valid alternatives" if valid else "Found none valid"
-            found.append(plain(f"{quote(path)} must validate one and only one schema (oneOf). {words}"))
+            result = f"Found {valid} valid alternatives" if valid else "Found none valid"
+            issues.append(plain(f"{quote(path)} must validate one and only one schema (oneOf). {result}"))
             if not valid:
-                found.extend(_best(failures, value))
+                issues.extend(_best(failures, value))
 
     return check
 
 
 def _all_of(checks: list[Check]) -> Check:
-    def check(value: Any, path: str, found: Issues, old: Any) -> None:
+    def check(value: Any, path: str, issues: Issues, old: Any) -> None:
         failed = 0
-        for one in checks:
-            issues = _run(one, value, path, old)
-            failed += bool(issues)
-            found.extend(issues)
+        for check_schema in checks:
+            own = _run(check_schema, value, path, old)
+            failed += bool(own)
+            issues.extend(own)
         if failed:
-            words = ". None validated" if failed == len(checks) else ""
-            found.append(plain(f"{quote(path)} must validate all the schemas (allOf){words}"))
+            result = ". None validated" if failed == len(checks) else ""
+            issues.append(plain(f"{quote(path)} must validate all the schemas (allOf){result}"))
 
     return check
 
 
 def _not(inner: Check) -> Check:
-    def check(value: Any, path: str, found: Issues, old: Any) -> None:
+    def check(value: Any, path: str, issues: Issues, old: Any) -> None:
         if not _run(inner, value, path, old):
-            found.append(plain(f"{quote(path)} must not validate the schema (not)"))
+            issues.append(plain(f"{quote(path)} must not validate the schema (not)"))
 
     return check
 

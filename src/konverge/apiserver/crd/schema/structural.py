@@ -1,8 +1,8 @@
 """Structural schemas: an OpenAPI v3 schema of a CustomResourceDefinition as a tree of nodes.
 
 A structural schema says for every field of an object what it is, before it says which values are allowed. The tree
-here is the first half (types, properties, defaults, list kinds, rules); the second half (limits, patterns, anyOf …)
-stays in `raw`, from which `crd.values` compiles its checks.
+holds the former (types, properties, defaults, list kinds, rules); the latter (limits, patterns, anyOf …) stays in
+`raw`, from which `values` compiles its checks. Upstream: pkg/apiserver/schema/structural.go.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Structural:
 
     def child(self, key: str) -> Structural | None:
         """The schema of a member, declared or by `additionalProperties`."""
-        found = self.properties.get(key)
-        return found if found is not None else self.values
+        declared = self.properties.get(key)
+        return declared if declared is not None else self.values
 
     def children(self) -> Iterator[Structural]:
         yield from self.properties.values()
@@ -75,7 +75,7 @@ def build(raw: Schema) -> Structural:
 
 
 def has(node: Structural, wanted: str) -> bool:
-    """True when any node below has the attribute set: whole walks are skipped for schemas that need none of it."""
+    """True when any node has the attribute set. Walks are skipped for schemas that do not need them."""
     return bool(getattr(node, wanted)) or any(has(child, wanted) for child in node.children())
 
 

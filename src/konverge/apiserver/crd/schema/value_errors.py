@@ -1,4 +1,7 @@
-"""What a value check finds, and how it reads as a field error."""
+"""`Issue`: what a check of a value reports, and the field error that it becomes.
+
+Upstream: kubeOpenAPIResultToFieldErrors (pkg/apiserver/validation/validation.go).
+"""
 
 from __future__ import annotations
 
@@ -29,20 +32,20 @@ def invalid_type(path: str, wanted: str, got: str) -> Issue:
 
 
 def plain(message: str) -> Issue:
-    """An error without a place: the API reports it at the root of what was validated."""
+    """An error without a path: the API reports it at the root of what was validated."""
     return Issue("plain", "", "", message)
 
 
 def as_field_errors(issues: Iterable[Issue], root: str = "") -> list[FieldError]:
-    """Field errors in the order found; what was said once is not repeated."""
+    """Field errors in the order of the issues; equal messages are reported once."""
     seen: set[str] = set()
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     for issue in issues:
         key = issue.message or f"{issue.path} {issue.code}"
         if key not in seen:
             seen.add(key)
-            found.append(_field_error(issue, root))
-    return found
+            errors.append(_field_error(issue, root))
+    return errors
 
 
 def _field_error(issue: Issue, root: str) -> FieldError:

@@ -1,26 +1,29 @@
-"""Checks of values against a schema: every error of the API server's validator, compiled to closures once.
+"""Checks of values against a schema, compiled to closures once.
 
-The texts are those of the OpenAPI validator that the API server uses. A check adds `Issue`s; the caller turns them
-into field errors (`field_errors`), because the same check serves an object, its status alone and a default.
+The messages are those of the OpenAPI validator that the API server uses (kube-openapi pkg/validation/validate). A check
+adds `Issue`s; the caller turns them into field errors (`value_errors`), because the same check serves an object, its
+status alone and a default.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from konverge.apiserver.crd.schema import numbers
 from konverge.apiserver.crd.schema.correlation import UNKNOWN, old_item, old_member, unchanged
 from konverge.apiserver.crd.schema.formats import FORMATS, effective
 from konverge.apiserver.crd.schema.structural import Schema, Structural
-from konverge.apiserver.crd.schema.value_errors import Issue, invalid_type
+from konverge.apiserver.crd.schema.value_errors import Issue, invalid_type, ordered, plain
+from konverge.apiserver.field_errors import FieldError, duplicate, invalid
+from konverge.apiserver.go.fmt import go_value
 from konverge.apiserver.go.regexp import compile_pattern
 
 Issues = list[Issue]
 Check = Callable[[Any, str, Issues, Any], None]
-"""(value, path, found, old value or UNKNOWN)"""
+"""(value, path, issues, old value or UNKNOWN)"""
 
 _KINDS: dict[type, tuple[str, str]] = {
     bool: ("boolean", ""),
@@ -31,11 +34,16 @@ _KINDS: dict[type, tuple[str, str]] = {
     dict: ("object", ""),
 }
 
-_MIN, _MAX = -(2**63), 2**63 - 1
+_INT32 = (-(2**31), 2**31 - 1)
+_INT64 = (-(2**63), 2**63 - 1)
+_FLOAT32 = 3.4028234663852886e38
 
 
 def compile_check(raw: Schema, node: Structural | None = None) -> Check:
-    """The checks of one schema node, in the API's order. `node` adds the correlation for ratcheting."""
+    """The checks of one schema node, in the API's order. `node` adds the correlation for ratcheting.
+
+    Upstream: SchemaValidator.Validate; ratchetingValueValidator (apiextensions pkg/apiserver/validation/ratcheting.go).
+    """
     types = (
         ("integer", "string") if raw.get("x-kubernetes-int-or-string") else (raw["type"],) if raw.get("type") else ()
     )
@@ -44,7 +52,7 @@ def compile_check(raw: Schema, node: Structural | None = None) -> Check:
     first: list[Check] = [typed] if typed is not None else []
     last: list[Check] = [partial(_enum, raw["enum"])] if raw.get("enum") else []
     begin = first + _junctors(raw, node)
-    numeric = begin + numbers.checks(raw, types, form) + last
+    numeric = begin + _number_checks(raw, types, form) + last
     plans: dict[type, list[Check]] = {
         type(None): first + last,
         bool: begin + last,
@@ -55,12 +63,12 @@ def compile_check(raw: Schema, node: Structural | None = None) -> Check:
         dict: begin + last + _object_checks(raw, node),
     }
 
-    def check(value: Any, path: str, found: Issues, old: Any = UNKNOWN) -> None:
-        before = len(found)
-        for one in plans[type(value)]:
-            one(value, path, found, old)
-        if len(found) > before and old is not UNKNOWN and unchanged(value, old, node):
-            del found[before:]
+    def check(value: Any, path: str, issues: Issues, old: Any = UNKNOWN) -> None:
+        before = len(issues)
+        for step in plans[type(value)]:
+            step(value, path, issues, old)
+        if len(issues) > before and old is not UNKNOWN and unchanged(value, old, node):
+            del issues[before:]
 
     return check
 
@@ -71,36 +79,36 @@ def _type_check(types: tuple[str, ...], nullable: bool, form: str) -> Check | No
     wanted = ",".join(types)
     numeric = "number" in types or "integer" in types
 
-    def check(value: Any, path: str, found: Issues, old: Any) -> None:
+    def check(value: Any, path: str, issues: Issues, old: Any) -> None:
         if value is None:
             if types and not nullable:
-                found.append(invalid_type(path, wanted, "null"))
+                issues.append(invalid_type(path, wanted, "null"))
             return
         kind, own = _KINDS[type(value)]
-        if kind == "integer" and not _MIN <= value <= _MAX:
+        if kind == "integer" and not _INT64[0] <= value <= _INT64[1]:
             kind, own = _KINDS[float]  # numbers beyond 64 bits are floats to the API server
         if kind in types:
             return
-        close = (kind == "number" and "integer" in types and numbers.is_whole(value)) or (
+        close = (kind == "number" and "integer" in types and _is_whole(value)) or (
             kind == "integer" and "number" in types
         )
         if close:
             return
         if form and kind not in ("string", "array") and own != form:
-            found.append(invalid_type(path, form, own))
+            issues.append(invalid_type(path, form, own))
         elif not (form and not numeric and kind in ("string", "array")):
-            found.append(invalid_type(path, wanted, kind))
+            issues.append(invalid_type(path, wanted, kind))
 
     return check
 
 
-def _enum(allowed: list[Any], value: Any, path: str, found: Issues, old: Any) -> None:
-    for one in allowed:
-        if type(one) is type(value) and one == value:
+def _enum(allowed: list[Any], value: Any, path: str, issues: Issues, old: Any) -> None:
+    for candidate in allowed:
+        if type(candidate) is type(value) and candidate == value:
             return
-        if type(one) in (int, float) and type(value) in (int, float) and type(one)(value) == one:
+        if type(candidate) in (int, float) and type(value) in (int, float) and type(candidate)(value) == candidate:
             return
-    found.append(Issue("enum", path, value, values=tuple(allowed)))
+    issues.append(Issue("enum", path, value, values=tuple(allowed)))
 
 
 def _string_checks(raw: Schema, form: str) -> list[Check]:
@@ -109,15 +117,15 @@ def _string_checks(raw: Schema, form: str) -> list[Check]:
     if longest is not None or shortest is not None or pattern:
         expression = compile_pattern(pattern) if pattern else None
 
-        def limits(value: str, path: str, found: Issues, old: Any) -> None:
+        def limits(value: str, path: str, issues: Issues, old: Any) -> None:
             if longest is not None and len(value) > longest:
-                found.append(
+                issues.append(
                     Issue("too long", path, value, f"{path} in body should be at most {longest} chars long", longest)
                 )
             elif shortest is not None and len(value) < shortest:
-                found.append(Issue("", path, value, f"{path} in body should be at least {shortest} chars long"))
+                issues.append(Issue("", path, value, f"{path} in body should be at least {shortest} chars long"))
             elif expression is not None and not expression.matches(value):
-                found.append(Issue("", path, value, f"{path} in body should match '{pattern}'"))
+                issues.append(Issue("", path, value, f"{path} in body should match '{pattern}'"))
 
         checks.append(limits)
     if form:
@@ -127,9 +135,79 @@ def _string_checks(raw: Schema, form: str) -> list[Check]:
     return checks
 
 
-def _format(form: str, valid: Callable[[str], bool], value: str, path: str, found: Issues, old: Any) -> None:
+def _format(form: str, valid: Callable[[str], bool], value: str, path: str, issues: Issues, old: Any) -> None:
     if not valid(value):
-        found.append(invalid_type(path, form, value))
+        issues.append(invalid_type(path, form, value))
+
+
+# --- numbers: minimum, maximum, multipleOf, int32 and float
+
+
+def _is_whole(value: float) -> bool:
+    """A float that counts as an integer: whole, and exact in JSON's sense."""
+    return abs(value) <= 2**53 - 1 and abs(value - round(value)) < 1e-9 * max(1.0, abs(value))
+
+
+def _number_checks(raw: Schema, types: tuple[str, ...], form: str) -> list[Check]:
+    limits = {name: raw.get(name) for name in ("multipleOf", "maximum", "minimum")}
+    kind = types[0] if len(types) == 1 and types[0] in ("integer", "number") else ""
+    if not kind and all(limit is None for limit in limits.values()):
+        return []
+    return [partial(_number, raw, kind, form)]
+
+
+def _number(raw: Schema, kind: str, form: str, value: Any, path: str, issues: Issues, old: Any) -> None:
+    _in_range(value, kind, form, "Checked", path, issues)
+    factor, lowest, highest = raw.get("multipleOf"), raw.get("minimum"), raw.get("maximum")
+    if factor is not None:
+        _in_range(factor, kind, form, "MultipleOf", path, issues)
+        _multiple(factor, value, kind, path, issues)
+    if lowest is not None:
+        _in_range(lowest, kind, form, "Minimum boundary", path, issues)
+        limit = _like(lowest, value, kind)
+        if value < limit or (raw.get("exclusiveMinimum") and value == limit):
+            relation = "greater than" if raw.get("exclusiveMinimum") else "greater than or equal to"
+            issues.append(Issue("", path, value, f"{path} in body should be {relation} {go_value(limit)}"))
+    if highest is not None:
+        _in_range(highest, kind, form, "Maximum boundary", path, issues)
+        limit = _like(highest, value, kind)
+        if value > limit or (raw.get("exclusiveMaximum") and value == limit):
+            relation = "less than" if raw.get("exclusiveMaximum") else "less than or equal to"
+            issues.append(Issue("", path, value, f"{path} in body should be {relation} {go_value(limit)}"))
+
+
+def _multiple(factor: Any, value: Any, kind: str, path: str, issues: Issues) -> None:
+    unit = _like(factor, value, kind)
+    if unit <= 0:
+        text = f"factor MultipleOf declared for {path} must be positive: {go_value(unit)}"
+        issues.append(Issue("", path, unit, text))
+    elif (
+        (value % unit != 0) if isinstance(unit, int) else not _is_whole(1 / unit * value if unit < 1 else value / unit)
+    ):
+        issues.append(Issue("", path, value, f"{path} in body should be a multiple of {go_value(unit)}"))
+
+
+def _like(limit: Any, value: Any, kind: str) -> Any:
+    """A limit in the kind of the value: integers are compared with what is left of a limit without its fraction.
+
+    Only for the type `integer` the API server sees that the fraction is lost, and compares as numbers.
+    """
+    whole = isinstance(value, int) and (kind != "integer" or float(limit).is_integer())
+    return int(limit) if whole else float(limit)
+
+
+def _in_range(value: Any, kind: str, form: str, what: str, path: str, issues: Issues) -> None:
+    if kind == "integer":
+        low, high = _INT32 if form == "int32" else _INT64
+        fits = float(value).is_integer() and low <= value <= high
+    else:
+        fits = form != "float" or abs(value) <= _FLOAT32
+    if not fits:
+        tail = f"with format {form}" if form else "(default format)"
+        issues.append(plain(f"{what} value must be of type {kind} {tail} in {path}"))
+
+
+# --- lists and objects
 
 
 def _array_checks(raw: Schema, node: Structural | None) -> list[Check]:
@@ -139,21 +217,21 @@ def _array_checks(raw: Schema, node: Structural | None) -> list[Check]:
         each = compile_check(items, node.items if node else None)
         correlated = node is not None and node.list_type == "map"
 
-        def members(value: list[Any], path: str, found: Issues, old: Any) -> None:
+        def members(value: list[Any], path: str, issues: Issues, old: Any) -> None:
             for index, item in enumerate(value):
                 before = old_item(item, old, node) if correlated and old is not UNKNOWN and node else UNKNOWN
-                each(item, f"{path}[{index}]", found, before)
+                each(item, f"{path}[{index}]", issues, before)
 
         checks.append(members)
     fewest, most = raw.get("minItems"), raw.get("maxItems")
     if fewest is not None or most is not None:
 
-        def size(value: list[Any], path: str, found: Issues, old: Any) -> None:
+        def size(value: list[Any], path: str, issues: Issues, old: Any) -> None:
             count = len(value)
             if fewest is not None and count < fewest:
-                found.append(Issue("", path, count, f"{path} in body should have at least {fewest} items"))
+                issues.append(Issue("", path, count, f"{path} in body should have at least {fewest} items"))
             if most is not None and count > most:
-                found.append(Issue("too many", path, count, f"{path} in body should have at most {most} items", most))
+                issues.append(Issue("too many", path, count, f"{path} in body should have at most {most} items", most))
 
         checks.append(size)
     return checks
@@ -170,29 +248,29 @@ class _Members:
     properties: tuple[tuple[str, Check], ...]
     required: tuple[str, ...]
 
-    def __call__(self, value: dict[str, Any], path: str, found: Issues, old: Any) -> None:
+    def __call__(self, value: dict[str, Any], path: str, issues: Issues, old: Any) -> None:
         count = len(value)
         if self.fewest is not None and count < self.fewest:
-            found.append(Issue("", path, count, f"{path} in body should have at least {self.fewest} properties"))
+            issues.append(Issue("", path, count, f"{path} in body should have at least {self.fewest} properties"))
         if self.most is not None and count > self.most:
             text = f"{path} in body should have at most {self.most} properties"
-            found.append(Issue("too many", path, count, text, self.most))
+            issues.append(Issue("too many", path, count, text, self.most))
         if self.closed or self.additional is not None:
-            self._others(value, path, found, old)
+            self._others(value, path, issues, old)
         for name, check in self.properties:
             if name in value:
-                check(value[name], f"{path}.{name}" if path else name, found, old_member(name, old))
+                check(value[name], f"{path}.{name}" if path else name, issues, old_member(name, old))
         for name in self.required:
             if name not in value:
-                found.append(Issue("required", f"{path}.{name}", message=f"{path}.{name} in body is required"))
+                issues.append(Issue("required", f"{path}.{name}", message=f"{path}.{name} in body is required"))
 
-    def _others(self, value: dict[str, Any], path: str, found: Issues, old: Any) -> None:
+    def _others(self, value: dict[str, Any], path: str, issues: Issues, old: Any) -> None:
         known = {name for name, _ in self.properties}
         for name in sorted(value.keys() - known):
             if self.closed:
-                found.append(Issue("", path, name, f"{path}.{name} in body is a forbidden property"))
+                issues.append(Issue("", path, name, f"{path}.{name} in body is a forbidden property"))
             elif self.additional is not None:
-                self.additional(value[name], f"{path}.{name}", found, old_member(name, old))
+                self.additional(value[name], f"{path}.{name}", issues, old_member(name, old))
 
 
 def _object_checks(raw: Schema, node: Structural | None) -> list[Check]:
@@ -216,3 +294,53 @@ def _junctors(raw: Schema, node: Structural | None) -> list[Check]:
     from konverge.apiserver.crd.schema.junctors import compile_junctors  # the two modules describe one recursion
 
     return compile_junctors(raw, node, compile_check)
+
+
+# --- uniqueness in lists that are sets or maps (upstream: schema/listtype/validation.go)
+
+
+def check_uniqueness(value: Any, node: Structural | None, path: str) -> Iterator[FieldError]:
+    if node is None:
+        return
+    if isinstance(value, dict):
+        if isinstance(node.additional, Structural):
+            for key, item in sorted(value.items()):
+                yield from check_uniqueness(item, node.additional, f"{path}[{key}]")
+        for key, item in sorted(value.items()):
+            if key in node.properties and isinstance(item, (dict, list)):
+                yield from check_uniqueness(item, node.properties[key], f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        yield from _repeated_items(value, node, path)
+
+
+def _repeated_items(items: list[Any], node: Structural, path: str) -> Iterator[FieldError]:
+    if node.list_type == "set":
+        for index in _repeated_indices(items):
+            yield duplicate(f"{path}[{index}]", ordered(items[index]))
+    elif node.list_type == "map":
+        yield from _repeated_keys(items, node, path)
+    for index, item in enumerate(items):
+        if isinstance(item, (dict, list)):
+            yield from check_uniqueness(item, node.items, f"{path}[{index}]")
+
+
+def _repeated_keys(items: list[Any], node: Structural, path: str) -> Iterator[FieldError]:
+    for index, item in enumerate(items):
+        if item is not None and not isinstance(item, dict):
+            yield invalid(f"{path}[{index}]", item, "must be an object for an array of list-type map")
+            return
+    keys = [{key: item[key] for key in node.list_keys if key in item} if item else {} for item in items]
+    for index in _repeated_indices(keys):
+        yield duplicate(f"{path}[{index}]", ordered(keys[index]))
+
+
+def _repeated_indices(items: list[Any]) -> list[int]:
+    """The index of the second appearance of every value that is there more than once."""
+    seen: dict[str, int] = {}
+    repeated: list[int] = []
+    for index, item in enumerate(items):
+        key = json.dumps(item, sort_keys=True)
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] == 2:
+            repeated.append(index)
+    return repeated

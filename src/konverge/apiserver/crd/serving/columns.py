@@ -1,7 +1,7 @@
 """Printer columns of custom kinds.
 
 `columns(version)` gives definitions and cells: first the name of the object, then the columns of the definition; a
-version that defines none shows the age.
+version that defines none shows the age. Upstream: pkg/registry/customresource/tableconvertor/tableconvertor.go.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from konverge import clock
 from konverge.apiserver.cel.timestamps import parse_timestamp
 from konverge.apiserver.crd.serving.jsonpath import JSONPath, JSONPathError
-from konverge.apiserver.go.fmt import go_float
+from konverge.apiserver.go.fmt import go_value
 from konverge.apiserver.strategy import Obj
 
 Cell = Callable[[Obj], Any]
@@ -25,17 +25,17 @@ _AGE = {"name": "Age", "type": "date", "description": _AGE_TEXT, "jsonPath": ".m
 
 def columns(version: Obj) -> list[tuple[Obj, Cell]]:
     """All columns of a version of a definition, the name first."""
-    found: list[tuple[Obj, Cell]] = [(_definition("Name", "string", "name", _NAME_TEXT, 0), _name)]
+    result: list[tuple[Obj, Cell]] = [(_definition("Name", "string", "name", _NAME_TEXT, 0), _name)]
     for column in version.get("additionalPrinterColumns") or [_AGE]:
         try:
             path = JSONPath(column["jsonPath"])
         except JSONPathError:
-            return found
+            return result
         kind, where = column["type"], column["jsonPath"]
         text = column.get("description") or f"Custom resource definition column (in JSONPath format): {where}"
         definition = _definition(column["name"], kind, column.get("format") or "", text, column.get("priority") or 0)
-        found.append((definition, _cell(path, kind)))
-    return found
+        result.append((definition, _cell(path, kind)))
+    return result
 
 
 def _definition(name: str, kind: str, form: str, text: str, priority: int) -> Obj:
@@ -51,22 +51,18 @@ def _cell(path: JSONPath, kind: str) -> Cell:
 
     def cell(obj: Obj) -> Any:
         try:
-            found = path.find(obj)
+            values = path.find(obj)
         except JSONPathError:
             return None
-        return convert(found[0]) if found else None
+        return convert(values[0]) if values else None
 
     return cell
 
 
 def _text(value: Any) -> str:
-    if value is None:
-        return "<nil>"
     if isinstance(value, (dict, list)):
         return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return go_float(value) if isinstance(value, float) else str(value)
+    return go_value(value)
 
 
 def _integer(value: Any) -> int | None:
@@ -100,7 +96,10 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
 
 
 def age(seconds: float) -> str:
-    """A duration as kubectl prints ages: fewer units the older it is."""
+    """A duration as kubectl prints ages: fewer units for older objects.
+
+    Upstream: HumanDuration (apimachinery util/duration).
+    """
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"

@@ -1,7 +1,7 @@
-"""Reviews for conversion webhooks: what is asked, and what counts as an answer.
+"""Reviews for conversion webhooks: the request, and which responses are valid.
 
 A webhook may change everything outside the metadata, and labels and annotations within; the rest of the metadata is
-put back as it was.
+restored. Upstream: pkg/apiserver/conversion/webhook_converter.go.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _KNOWN = ("v1", "v1beta1")
 
 
 class ConversionFailed(Exception):
-    """Why there is no converted object, in the words of the real server."""
+    """Why there is no converted object; the message is upstream's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """One question: these objects in that version."""
+    """One request: these objects in that version."""
 
     uid: str
     objects: list[Obj]
@@ -54,11 +54,11 @@ class Review:
             answer = json.loads(data)
         except ValueError as error:
             raise self._failed(str(error)) from None
-        found = self._response(answer if isinstance(answer, dict) else {}).get("convertedObjects") or []
-        if len(found) != len(self.objects):
-            text = f"returned {len(found)} objects, expected {len(self.objects)}"
+        converted = self._response(answer if isinstance(answer, dict) else {}).get("convertedObjects") or []
+        if len(converted) != len(self.objects):
+            text = f"returned {len(converted)} objects, expected {len(self.objects)}"
             raise ConversionFailed(f"conversion webhook for {self.subject} {text}")
-        return [self._restored(index, one) for index, one in enumerate(found)]
+        return [self._restored(index, obj) for index, obj in enumerate(converted)]
 
     def _failed(self, why: str) -> ConversionFailed:
         return ConversionFailed(f"conversion webhook for {self.subject} failed: {why}")
@@ -86,16 +86,16 @@ class Review:
         if got != wanted:
             raise self._failed(f"expected webhook response of {wanted}, got {got}")
 
-    def _restored(self, index: int, found: Any) -> Obj:
+    def _restored(self, index: int, converted: Any) -> Obj:
         original = self.objects[index]
         invalid = f"conversion webhook for {self.subject} returned invalid object at index {index}"
-        if found.get("apiVersion") != self.desired:
-            words = f"invalid groupVersion (expected {self.desired}, received {found.get('apiVersion', '')})"
-            raise ConversionFailed(f"{invalid}: {words}")
-        if found.get("kind") != original["kind"]:
-            words = f"invalid kind (expected {original['kind']}, received {found.get('kind', '')})"
-            raise ConversionFailed(f"{invalid}: {words}")
-        metadata = found.get("metadata")
+        if converted.get("apiVersion") != self.desired:
+            reason = f"invalid groupVersion (expected {self.desired}, received {converted.get('apiVersion', '')})"
+            raise ConversionFailed(f"{invalid}: {reason}")
+        if converted.get("kind") != original["kind"]:
+            reason = f"invalid kind (expected {original['kind']}, received {converted.get('kind', '')})"
+            raise ConversionFailed(f"{invalid}: {reason}")
+        metadata = converted.get("metadata")
         if not isinstance(metadata, dict):
             said = "missing metadata in converted object"
             raise ConversionFailed(f"conversion webhook for {self.subject} returned invalid metadata: {said}")
@@ -103,9 +103,9 @@ class Review:
             before, after = original["metadata"].get(field) or "", metadata.get(field) or ""
             if before != after:
                 shown = "UID" if field == "uid" else field
-                words = f"must have the same {shown}: {before} != {after}"
-                raise ConversionFailed(f"conversion webhook for {self.subject} returned invalid object: {words}")
-        return {**found, "metadata": _metadata(original["metadata"], metadata)}
+                reason = f"must have the same {shown}: {before} != {after}"
+                raise ConversionFailed(f"conversion webhook for {self.subject} returned invalid object: {reason}")
+        return {**converted, "metadata": _metadata(original["metadata"], metadata)}
 
 
 def _metadata(original: Obj, converted: Obj) -> Obj:

@@ -1,9 +1,10 @@
 """Versions of a custom kind that a webhook converts.
 
-The request path turns stored objects into answers without waiting, for lists and watches alike. So the forms of an
-object in the other versions are made when it is written, before it is stored, and kept under a digest of its content.
-What was stored before the webhook was known is converted when a version is first asked for. A write in the stored
-version succeeds without the webhook; then the other versions fail until it answers again, as on the real server.
+The request path turns stored objects into responses without waiting, for lists and watches alike. So an object is
+converted to the other versions when it is written, before it is stored, and these forms are kept under a digest of its
+content. What was stored before the webhook was known is converted when a version is first read. A write in the stored
+version succeeds without the webhook; then reads of the other versions fail until the webhook responds again, as
+upstream. Upstream: pkg/apiserver/conversion/webhook_converter.go.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ Caller = Callable[[Obj, bytes, int], Awaitable[bytes]]
 """(clientConfig, body, seconds) -> the answer's body; raises CallFailed."""
 
 SECONDS = 30
+"""How long a webhook may take. Upstream: defaultRequestTimeout (apiserver/pkg/util/webhook/webhook.go)."""
 _KEPT = 100_000
 _BATCH = 500
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -113,24 +115,24 @@ class WebhookConversion:
         except CallFailed as error:
             why = str(error).removeprefix(_PREFIX)
             raise ConversionFailed(f"conversion webhook for {review.subject} failed: {why}") from None
-        found = review.read(answer)
-        return [{name: value for name, value in one.items() if name not in typed} for one in found]
+        converted = review.read(answer)
+        return [{name: value for name, value in obj.items() if name not in typed} for obj in converted]
 
 
 def _unreadable(table: str, record: Record, why: str, *, listed: bool) -> status.ApiError:
-    """To the real server an object that cannot be converted is one that cannot be read."""
+    """Upstream reports an object that cannot be converted as one that cannot be read."""
     place = f"Key: {'/registry' if listed else ''}/{table}/{record.key}, ResourceVersion: 0"
-    words = f"StorageError: corrupt object, Code: 7, {place}, AdditionalErrorMsg: object not decodable"
-    words += f" revision={record.revision}: {why}"
+    problem = f"StorageError: corrupt object, Code: 7, {place}, AdditionalErrorMsg: object not decodable"
+    problem += f" revision={record.revision}: {why}"
     if not listed:
-        return status.internal(words)
+        return status.internal(problem)
     group, _, plural = table.partition("/")
-    message = f"failed to read one or more {plural}.{group} from the storage: {words}"
+    message = f"failed to read one or more {plural}.{group} from the storage: {problem}"
     return status.ApiError(500, "StorageReadError", message, {"group": group, "kind": plural})
 
 
 def _digest(obj: Obj) -> bytes:
-    """Of what a webhook sees and may change."""
+    """The digest of what a webhook sees and may change."""
     metadata = obj["metadata"]
     content = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion", "metadata")}
     seen = [content, metadata.get("labels"), metadata.get("annotations"), metadata.get("uid")]

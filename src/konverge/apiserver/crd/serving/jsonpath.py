@@ -1,7 +1,7 @@
 """JSONPath as printer columns and selectable fields use it.
 
 Fields, indices, slices, wildcards, recursive descent, unions, filters: `.status.conditions[?(@.type=="Ready")].status`.
-A path is compiled to steps; each step maps a list of values to a list of values.
+A path is compiled to steps; each step maps a list of values to a list of values. Upstream: client-go/util/jsonpath.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class JSONPathError(ValueError):
 
 
 class JSONPath:
-    """A compiled path. `find` gives the values it leads to; a missing field is no error."""
+    """A compiled path. `find` returns the values it leads to; a missing field is no error."""
 
     def __init__(self, path: str) -> None:
         self._steps = _compile(path)
@@ -99,13 +99,13 @@ def _closing(path: str, at: int) -> int:
 
 def _bracket(text: str) -> Step:
     text = text.strip()
-    found = _FILTER.match(text)
-    if found is not None:
-        return _filter(found[1])
+    condition = _FILTER.match(text)
+    if condition is not None:
+        return _filter(condition[1])
     parts = re.findall(r"'(?:\\.|[^'])*'|\"(?:\\.|[^\"])*\"|[^,]+", text)
     if len(parts) > 1:
         steps = [_bracket(part) for part in parts]
-        return lambda values: [found for step in steps for found in step(values)]
+        return lambda values: [value for step in steps for value in step(values)]
     if text == "*":
         return _wildcard
     if text[:1] in ("'", '"') and text[-1:] == text[:1] and len(text) > 1:
@@ -131,12 +131,12 @@ def _wildcard(values: list[Any]) -> list[Any]:
 
 
 def _recursive(values: list[Any]) -> list[Any]:
-    found: list[Any] = []
+    descendants: list[Any] = []
     for value in values:
         members = list(_members(value))
         if members:
-            found += [value, *_recursive(members)]
-    return found
+            descendants += [value, *_recursive(members)]
+    return descendants
 
 
 def _slice(match: re.Match[str]) -> Step:
@@ -144,14 +144,14 @@ def _slice(match: re.Match[str]) -> Step:
     single = match[2] is None
 
     def take(values: list[Any]) -> list[Any]:
-        found: list[Any] = []
+        taken: list[Any] = []
         for value in values:
             if value is None:
                 continue
             if not isinstance(value, list):
                 raise JSONPathError("is not array or slice")
-            found += _one(value, start or 0) if single else value[_bounds(value, start, end, step)]
-        return found
+            taken += _one(value, start or 0) if single else value[_bounds(value, start, end, step)]
+        return taken
 
     return take
 

@@ -1,8 +1,9 @@
-"""Custom kinds come and go: the manager follows the definitions in the store.
+"""The manager serves custom kinds as the definitions in the store say.
 
-It is told of every write of a definition, synchronously after the commit. Serving starts and stops right then; what
-needs a write of its own (names, conditions, deleting instances) is done in the loop's next turn, as in the real server
-those are controllers that act after the answer.
+It is notified of every write of a definition, synchronously after the commit. Serving starts and stops at that moment;
+what needs a write of its own (names, conditions, deleting instances) happens in the next iteration of the event loop:
+upstream these are controllers that act after the response. Upstream: crdHandler
+(pkg/apiserver/customresource_handler.go).
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from konverge.apiserver.crd.definition import naming, termination
-from konverge.apiserver.crd.definition.version_order import rank
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.registry import Registry, Served
 from konverge.apiserver.storage import Event, Mismatch, Missing, Release, Store
@@ -30,7 +30,7 @@ TABLE = f"{GROUP}/{PLURAL}"
 
 
 class Manager:
-    """Keeps the registry in step with the definitions."""
+    """Keeps the registry in line with the definitions."""
 
     def __init__(self, store: Store, registry: Registry, call: Caller) -> None:
         self._store = store
@@ -43,10 +43,10 @@ class Manager:
         self._pending: set[str] = set()
         self._watched: set[str] = set()
         self.on_change: list[Callable[[], None]] = []
-        """Called when kinds have come or gone: caches of discovery and OpenAPI begin anew."""
+        """Called when served kinds have changed: caches of discovery and OpenAPI are cleared."""
 
     def start(self) -> None:
-        """Serve what is stored, and follow from here."""
+        """Serve the stored definitions, and follow their changes."""
         self._store.subscribe(TABLE, self._changed)
         for record in list(self._store.table(TABLE).records.values()):
             definition = record.decode()
@@ -56,9 +56,9 @@ class Manager:
     def find(self, served: Served) -> CustomServed | None:
         """What was compiled for a served custom resource."""
         resource = served.resource
-        for one in self._served.get(f"{resource.plural}.{resource.group}", ()):
-            if one.served is served:
-                return one
+        for custom in self._served.get(f"{resource.plural}.{resource.group}", ()):
+            if custom.served is served:
+                return custom
         return None
 
     def definitions(self) -> Iterable[Obj]:
@@ -89,32 +89,31 @@ class Manager:
         shape = encode([definition["spec"], accepted, bool(definition["metadata"].get("deletionTimestamp"))])
         if self._shapes.get(name) == shape:
             return
-        from konverge.apiserver.crd.serving.resources import (
-            serve,
-        )  # schemas, rules and CEL: a server without definitions needs none
+        # It imports schemas, rules and CEL, which a server without definitions does not need.
+        from konverge.apiserver.crd.serving.resources import serve
 
         self._shapes[name] = shape
         before = self._served.get(name, [])
         self._served[name] = made = serve(definition, self._store, self._call)
-        for one in before:
-            resource = one.served.resource
+        for custom in before:
+            resource = custom.served.resource
             self._registry.remove(resource.group, resource.version, resource.plural)
         self._restate(made, definition)
         self._register(definition["spec"]["group"])
 
     def _register(self, group: str) -> None:
-        """All kinds of a group, anew: the first version of a group is the preferred one."""
-        members = [one.served for name in sorted(self._served) for one in self._served[name]]
+        """Register all kinds of a group again: the first version of a group is the preferred one."""
+        members = [custom.served for name in sorted(self._served) for custom in self._served[name]]
         members = [served for served in members if served.resource.group == group]
         for served in members:
             self._registry.remove(group, served.resource.version, served.resource.plural)
-        for served in sorted(members, key=lambda served: rank(served.resource.version)):
+        for served in sorted(members, key=lambda served: naming.version_rank(served.resource.version)):
             self._registry.add(served)
         self._notify()
 
     def _forget(self, name: str) -> None:
-        for one in self._served.pop(name, ()):
-            resource = one.served.resource
+        for custom in self._served.pop(name, ()):
+            resource = custom.served.resource
             self._registry.remove(resource.group, resource.version, resource.plural)
         self._shapes.pop(name, None)
         self._notify()
@@ -124,14 +123,14 @@ class Manager:
             callback()
 
     def _restate(self, made: list[CustomServed], definition: Obj) -> None:
-        """Stored objects under a changed schema: their bytes are made anew once, so that reads stay free of it."""
+        """Encode the stored objects again under a changed schema, once, so that reads cost nothing more."""
         storage = {version["name"] for version in definition["spec"]["versions"] if version.get("storage")}
-        one = next((one for one in made if one.kind.version in storage), None)
-        if one is None or one.served.conversion is not None:
+        custom = next((custom for custom in made if custom.kind.version in storage), None)
+        if custom is None or custom.served.conversion is not None:
             return
-        table = self._store.table(one.served.table)
+        table = self._store.table(custom.served.table)
         for key, record in table.records.items():
-            data = encode(one.kind.present(record.decode()))
+            data = encode(custom.kind.present(record.decode()))
             if data != record.data:
                 table.records[key] = msgspec.structs.replace(record, data=data)
 
@@ -158,7 +157,7 @@ class Manager:
             self._terminate(definition, record.revision)
 
     def _in_group(self, group: str) -> list[Obj]:
-        return [one for one in self.definitions() if one["spec"]["group"] == group]
+        return [definition for definition in self.definitions() if definition["spec"]["group"] == group]
 
     def _write(self, definition: Obj, revision: int) -> None:
         naming.record_manager(definition, timestamp())

@@ -1,8 +1,8 @@
 """The schemas of custom kinds as they are published: OpenAPI v3 in full, v2 as far as it can express them.
 
 `schema_for` and `list_schema_for` give the schemas of a kind and of its list, `model_name` the names under which they
-are found. What every kind shares (`apiVersion`, `kind`, the description of `metadata`) is given by whoever publishes,
-since it has it already for the built-in kinds.
+are published. What every kind shares (`apiVersion`, `kind`, the description of `metadata`) is passed by the publisher,
+which has it already for the built-in kinds. Upstream: pkg/controller/openapi/builder/builder.go and openapi/v2.
 """
 
 from __future__ import annotations
@@ -84,14 +84,14 @@ def list_schema_for(definition: Obj, version: str, shared: Shared | None = None,
 
 
 def _version(spec: Obj, name: str) -> Obj:
-    found: Obj = next((version for version in spec["versions"] if version["name"] == name), {})
-    return found
+    named: Obj = next((version for version in spec["versions"] if version["name"] == name), {})
+    return named
 
 
 def _with_selectable(made: Obj, spec: Obj, version: str, v2: bool) -> Obj:
     fields = _version(spec, version).get("selectableFields") or []
     if fields and not v2:
-        paths = [{"fieldPath": one["jsonPath"].removeprefix(".")} for one in fields]
+        paths = [{"fieldPath": selectable["jsonPath"].removeprefix(".")} for selectable in fields]
         made["x-kubernetes-selectable-fields"] = paths
     return made
 
@@ -102,12 +102,12 @@ def _ref(name: str, v2: bool) -> Obj:
 
 def _reference(name: str, description: str, v2: bool) -> Obj:
     """A reference with a description: in v3 nothing may stand beside `$ref`, so it is wrapped."""
-    words = {"description": description} if description else {}
-    return {**words, **_ref(name, v2)} if v2 else {**words, "allOf": [_ref(name, v2)]}
+    text = {"description": description} if description else {}
+    return {**text, **_ref(name, v2)} if v2 else {**text, "allOf": [_ref(name, v2)]}
 
 
 def _unfolded(raw: Mapping[str, Any]) -> Obj:
-    """v3: as written, but what int-or-string means is spelled out."""
+    """v3: as written, with the meaning of int-or-string added. Upstream: Unfold (schema/unfold.go)."""
     made = deepcopy(dict(raw))
     if raw.get("x-kubernetes-int-or-string") and not raw.get("anyOf") and not _has_pattern(raw):
         made["anyOf"] = deepcopy(_INT_OR_STRING)
@@ -119,7 +119,10 @@ def _has_pattern(raw: Mapping[str, Any]) -> bool:
 
 
 def _reduced(raw: Mapping[str, Any]) -> Obj:
-    """v2: without alternatives, defaults and null; what kubectl of old cannot read becomes untyped."""
+    """v2: without alternatives, defaults and null; what old versions of kubectl cannot read becomes untyped.
+
+    Upstream: ToStructuralOpenAPIV2 (pkg/controller/openapi/v2/conversion.go).
+    """
     made = {name: deepcopy(value) for name, value in raw.items() if name not in (*_JUNCTORS, "default")}
     nullable = made.pop("nullable", False)
     keeps = bool(made.get("x-kubernetes-preserve-unknown-fields"))

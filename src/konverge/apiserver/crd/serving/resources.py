@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from konverge.apiserver import status
-from konverge.apiserver.crd.definition.version_order import deprecation_warning
+from konverge.apiserver.crd.definition.naming import deprecation_warning
 from konverge.apiserver.crd.serving.columns import Cell, columns
 from konverge.apiserver.crd.serving.strategy import CustomKind
 from konverge.apiserver.kinds.framework.conversion import Conversion
@@ -32,7 +32,7 @@ _SUBRESOURCE_VERBS = ("get", "patch", "update")
 
 @dataclass(frozen=True, slots=True)
 class CustomServed:
-    """One served version, with what was compiled for it."""
+    """One served version, and what was compiled for it."""
 
     served: Served
     kind: CustomKind
@@ -47,16 +47,18 @@ def serve(definition: Obj, store: Store, call: Caller) -> list[CustomServed]:
     kinds = {version["name"]: CustomKind(definition, version) for version in versions}
     differing = any(version.get("schema") != versions[0].get("schema") for version in versions)
     stored = kinds[_storage_version(definition)]
-    made = [_serve(definition, one, kinds[one["name"]]) for one in versions if one.get("served")]
+    made = [_serve(definition, custom, kinds[custom["name"]]) for custom in versions if custom.get("served")]
     conversion = definition["spec"].get("conversion") or {}
     if conversion.get("strategy") == "Webhook" and len(versions) > 1 and made:
         from konverge.apiserver.crd.serving.conversion_webhook import WebhookConversion  # few definitions have one
 
         table = store.table(made[0].served.table)
-        _convert_by(WebhookConversion(conversion["webhook"], stored, [one.kind for one in made], table, call), made)
+        served_kinds = [custom.kind for custom in made]
+        _convert_by(WebhookConversion(conversion["webhook"], stored, served_kinds, table, call), made)
     elif differing:
-        for one in made:
-            one.served.conversion = _conversion(one.served.table, one.kind, partial(_shown, one.kind, stored))
+        for custom in made:
+            shown = partial(_shown, custom.kind, stored)
+            custom.served.conversion = _conversion(custom.served.table, custom.kind, shown)
     return made
 
 
@@ -92,8 +94,8 @@ def _names(definition: Obj) -> Obj:
 
 
 def _convert_by(conversion: WebhookConversion, made: list[CustomServed]) -> None:
-    for one in made:
-        served, kind = one.served, one.kind
+    for custom in made:
+        served, kind = custom.served, custom.kind
         served.conversion = _conversion(served.table, kind, partial(conversion.shown, kind))
         served.settle = partial(conversion.settle, kind)
         served.prepare = partial(conversion.prepare, kind)
@@ -111,10 +113,10 @@ def _conversion(table: str, kind: CustomKind, shown: Callable[[Obj], Obj]) -> Co
 
 
 def _shown(kind: CustomKind, stored: CustomKind, obj: Obj) -> Obj:
-    """Versions with schemas of their own: what the stored version does not know is lost, what this one does not know
-    is not shown, and only the defaults of the stored version show on reads."""
-    found = stored.present(obj)
-    return found if kind.version == stored.version else kind.prune(found)
+    """An object of a kind whose versions have different schemas: what the stored version does not declare is lost, what
+    this version does not declare is not shown, and reads only show the defaults of the stored version."""
+    shown = stored.present(obj)
+    return shown if kind.version == stored.version else kind.prune(shown)
 
 
 def _as_it_is(obj: Obj) -> Obj:
@@ -140,12 +142,12 @@ def _warning(definition: Obj, version: Obj) -> str:
 
 
 def _subresources(kind: str, version: Obj) -> list[Subresource]:
-    found = version.get("subresources") or {}
+    declared = version.get("subresources") or {}
     verbs = frozenset(_SUBRESOURCE_VERBS)
     made: list[Subresource] = []
-    if found.get("status") is not None:
+    if declared.get("status") is not None:
         made.append(Subresource(name="status", kind=kind, verbs=verbs))
-    if found.get("scale") is not None:
+    if declared.get("scale") is not None:
         made.append(Subresource(name="scale", kind="Scale", verbs=verbs, group="autoscaling", version="v1"))
     return made
 
@@ -164,13 +166,13 @@ def _entries(definition: Obj, version: Obj, names: Obj, terminating: bool) -> li
         if names.get(key):
             main[key] = names[key]
     main["storageVersionHash"] = storage_hash(spec["group"], _storage_version(definition), names["kind"])
-    found = [main]
+    entries = [main]
     for sub in _subresources(names["kind"], version):
         entry: dict[str, Any] = {"name": f"{names['plural']}/{sub.name}", "singularName": "", "namespaced": namespaced}
         if sub.group:
             entry |= {"group": sub.group, "version": sub.version}
-        found.append(entry | {"kind": sub.kind, "verbs": list(_SUBRESOURCE_VERBS)})
-    return found
+        entries.append(entry | {"kind": sub.kind, "verbs": list(_SUBRESOURCE_VERBS)})
+    return entries
 
 
 def _storage_version(definition: Obj) -> str:
@@ -178,7 +180,7 @@ def _storage_version(definition: Obj) -> str:
 
 
 def storage_hash(group: str, version: str, kind: str) -> str:
-    """What discovery says about where a kind is stored."""
+    """The hash of a stored version in discovery. Upstream: StorageVersionHash (apiserver/pkg/endpoints/discovery)."""
     return b64encode(sha256(f"{group}/{version}/{kind}".encode()).digest()[:8]).decode()
 
 

@@ -1,4 +1,7 @@
-"""The scale subresource of a custom resource: which of its fields are the replicas."""
+"""The scale subresource of a custom resource: which of its fields are the replicas.
+
+Upstream: scaleFromCustomResource (pkg/registry/customresource/etcd.go).
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,11 @@ from typing import Any
 
 from konverge.apiserver import status
 from konverge.apiserver.field_errors import FieldError, invalid
+from konverge.apiserver.go.fmt import go_type, go_value
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.strategy import Obj
 
 _MAX_INT32 = 2**31 - 1
-_GO_TYPES = {
-    str: "string",
-    bool: "bool",
-    float: "float64",
-    int: "int64",
-    dict: "map[string]interface {}",
-    list: "[]interface {}",
-}
 
 
 class PathTypeError(ValueError):
@@ -36,10 +32,10 @@ class Scale:
 
     @classmethod
     def of(cls, subresources: Mapping[str, Any] | None) -> Scale | None:
-        found = (subresources or {}).get("scale")
-        if found is None:
+        paths = (subresources or {}).get("scale")
+        if paths is None:
             return None
-        return cls(found["specReplicasPath"], found["statusReplicasPath"], found.get("labelSelectorPath") or "")
+        return cls(paths["specReplicasPath"], paths["statusReplicasPath"], paths.get("labelSelectorPath") or "")
 
     def read(self, obj: Obj) -> tuple[Obj, bool]:
         """The Scale of an object, and whether its replicas are set at all."""
@@ -50,21 +46,21 @@ class Scale:
             raise status.plain_500(str(error)) from None
         metadata = obj["metadata"]
         names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-        found: Obj = {
+        scale: Obj = {
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
             "metadata": {name: metadata[name] for name in names if metadata.get(name)},
             "spec": {"replicas": replicas} if replicas else {},
             "status": {"replicas": ready or 0, **({"selector": selector} if selector else {})},
         }
-        return found, replicas is not None
+        return scale, replicas is not None
 
     def get(self, obj: Obj) -> Obj:
         """The answer to a GET; replicas that are not set are an error."""
-        found, is_set = self.read(obj)
+        scale, is_set = self.read(obj)
         if not is_set:
             raise status.internal(f"the spec replicas field {quote(self.spec)} does not exist")
-        return found
+        return scale
 
     def write(self, obj: Obj, replicas: int | None) -> None:
         """Set the replicas in the object."""
@@ -104,32 +100,30 @@ def _find(obj: Any, path: str) -> Any:
 
 
 def _number(obj: Obj, path: str) -> int | None:
-    found = _find(obj, path)
-    if found is not None and (not isinstance(found, int) or isinstance(found, bool)):
-        raise PathTypeError(_wrong(path, found, "int64"))
-    return found
+    value = _find(obj, path)
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise PathTypeError(_wrong(path, value, "int64"))
+    return value
 
 
 def _text(obj: Obj, path: str) -> str:
-    found = _find(obj, path)
-    if found is not None and not isinstance(found, str):
-        raise PathTypeError(_wrong(path, found, "string"))
-    return found or ""
+    value = _find(obj, path)
+    if value is not None and not isinstance(value, str):
+        raise PathTypeError(_wrong(path, value, "string"))
+    return value or ""
 
 
 def _wrong(path: str, value: Any, wanted: str) -> str:
-    shown = "true" if value is True else "false" if value is False else value
-    kind = _GO_TYPES.get(type(value), "<nil>")
-    return f"{path} accessor error: {shown} is of the type {kind}, expected {wanted}"
+    return f"{path} accessor error: {go_value(value)} is of the type {go_type(value)}, expected {wanted}"
 
 
 def _replicas(obj: Obj, path: str) -> Iterator[FieldError]:
     try:
-        found = _number(obj, path) or 0
+        replicas = _number(obj, path) or 0
     except PathTypeError as error:
         yield invalid(path, 0, str(error))
         return
-    if found < 0:
-        yield invalid(path, found, "should be a non-negative integer")
-    elif found > _MAX_INT32:
-        yield invalid(path, found, f"should be less than or equal to {_MAX_INT32}")
+    if replicas < 0:
+        yield invalid(path, replicas, "should be a non-negative integer")
+    elif replicas > _MAX_INT32:
+        yield invalid(path, replicas, f"should be less than or equal to {_MAX_INT32}")

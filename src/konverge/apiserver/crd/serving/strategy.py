@@ -10,12 +10,12 @@ import msgspec
 from konverge.apiserver import status
 from konverge.apiserver.crd.cel.rules import RuleValidator
 from konverge.apiserver.crd.definition.internal_form import schema_of
-from konverge.apiserver.crd.schema import embedded_objects, list_types, structural
+from konverge.apiserver.crd.schema import embedded_objects, structural
 from konverge.apiserver.crd.schema.coercion import Coercer
 from konverge.apiserver.crd.schema.correlation import UNKNOWN, old_member, same
 from konverge.apiserver.crd.schema.structural import Structural
 from konverge.apiserver.crd.schema.value_errors import Issue, as_field_errors
-from konverge.apiserver.crd.schema.values import Check, compile_check
+from konverge.apiserver.crd.schema.values import Check, check_uniqueness, compile_check
 from konverge.apiserver.crd.serving.jsonpath import JSONPath
 from konverge.apiserver.crd.serving.scale import Scale
 from konverge.apiserver.field_errors import ErrorType, FieldError, invalid
@@ -26,7 +26,7 @@ from konverge.apiserver.schema.decode import Decoded, DecodeError
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 from konverge.objects.names import qualified_name_errors
 
-# What makes an object unfit for its rules to be evaluated.
+# Errors after which the rules of an object are not evaluated. Upstream: hasBlockingErr.
 _BLOCKING = {
     ErrorType.NOT_SUPPORTED,
     ErrorType.REQUIRED,
@@ -50,7 +50,7 @@ _json = msgspec.json.Decoder(float_hook=_number)
 
 
 class CustomKind:
-    """Everything compiled from one version of a definition."""
+    """Everything compiled from one version of a definition. Upstream: pkg/registry/customresource/strategy.go."""
 
     def __init__(self, definition: Obj, version: Obj) -> None:
         spec = definition["spec"]
@@ -80,7 +80,7 @@ class CustomKind:
         return self._coerce(_json.decode(body) or {}, validation, repeated)
 
     def coerce(self, obj: Obj, validation: str) -> Decoded:
-        """The same for an object that a patch has made."""
+        """The same for the result of a patch."""
         return self._coerce(obj, validation, [])
 
     def _coerce(self, obj: Obj, validation: str, repeated: list[str]) -> Decoded:
@@ -114,7 +114,7 @@ class CustomKind:
         return embedded_objects.strict_errors(sorted(dropped))
 
     def present(self, obj: Obj) -> Obj:
-        """A stored object under the schema of today: what has been added or taken away since shows on reads."""
+        """A stored object under the current schema: reads show what has been added or removed since."""
         if not self._keeps_unknown:
             self._coercer.prune(obj)
             self._coercer.drop_nulls(obj)
@@ -122,7 +122,7 @@ class CustomKind:
         return obj
 
     def prune(self, obj: Obj) -> Obj:
-        """A stored object of another version, without what this one does not know."""
+        """A stored object of another version, without what this version does not declare."""
         if not self._keeps_unknown:
             self._coercer.prune(obj)
         return obj
@@ -194,11 +194,11 @@ class CustomKind:
         return embedded_objects.check(obj, self.root, "") if self._embeds else ()
 
     def _unique(self, obj: Obj, old: Obj | None) -> Iterator[FieldError]:
-        """Duplicates in sets and maps; an object that has some already may keep having them."""
+        """Duplicates in sets and maps; an object that has some already may keep them."""
         if self._lists:
-            found = list(list_types.check(obj, self.root, ""))
-            if found and (old is None or not list(list_types.check(old, self.root, ""))):
-                yield from found
+            errors = list(check_uniqueness(obj, self.root, ""))
+            if errors and (old is None or not list(check_uniqueness(old, self.root, ""))):
+                yield from errors
 
     def _evaluated(self, obj: Obj, old: Obj | None, errors: list[FieldError], context: Context) -> list[FieldError]:
         if self._rules is None:
@@ -206,17 +206,17 @@ class CustomKind:
         if any(error.type in _BLOCKING for error in errors):
             return [invalid("<nil>", None, _UNCHECKED)]
         typed = {"apiVersion": f"{self.group}/{self.version}", "kind": self.kind}
-        found, forgiven = self._rules.validate({**typed, **obj}, None if old is None else {**typed, **old})
+        failures, forgiven = self._rules.validate({**typed, **obj}, None if old is None else {**typed, **old})
         for error in forgiven:
             context.warn(str(error))
-        return found
+        return failures
 
     def changed(self, obj: Obj, old: Obj) -> bool:
         return not same(obj, old)
 
 
 def _prepare_status(obj: Obj, old: Obj, context: Context) -> None:
-    """Only the status is taken from the request, and who manages it."""
+    """Only the status and its managedFields are taken from the request."""
     managed = obj["metadata"].get("managedFields")
     given = obj.get("status")
     has_status = "status" in obj
@@ -257,8 +257,8 @@ def _selectors(fields: list[Obj]) -> dict[str, Callable[[Obj], str]]:
 
 def _selector(path: JSONPath) -> Callable[[Obj], str]:
     def select(obj: Obj) -> str:
-        found = path.find(obj)
-        value = found[0] if found else None
+        values = path.find(obj)
+        value = values[0] if values else None
         if value is None:
             return ""
         if isinstance(value, bool):
