@@ -1,7 +1,9 @@
-"""The documents of discovery, made from the registry.
+"""The documents of discovery, built from the registry.
 
 There are two generations of them: a list of groups, a document for each group and one for each version; and one
 document with everything in it (aggregated), which today's clients ask for.
+
+Upstream: apiserver/pkg/endpoints/discovery, discovery/aggregated.
 """
 
 from __future__ import annotations
@@ -29,9 +31,9 @@ def api_versions(registry: Registry, address: str) -> Obj:
 
 def named_groups(registry: Registry) -> list[str]:
     """The groups with a name: the built-in ones by their rank, then the custom ones by name."""
-    found = [group for group in registry.groups() if group]
-    builtin = [group for group in found if registry.is_builtin(group)]
-    return builtin + sorted(group for group in found if not registry.is_builtin(group))
+    groups = [group for group in registry.groups() if group]
+    builtin = [group for group in groups if registry.is_builtin(group)]
+    return builtin + sorted(group for group in groups if not registry.is_builtin(group))
 
 
 def group_list(registry: Registry) -> Obj:
@@ -56,12 +58,12 @@ def resource_list(registry: Registry, group: str, version: str) -> Obj | None:
     served = registry.versions(group).get(version)
     if served is None:
         return None
-    found: Obj = {"kind": "APIResourceList"}
-    if group:  # the document of the core group is older than its own apiVersion
-        found["apiVersion"] = "v1"
-    found["groupVersion"] = f"{group}/{version}" if group else version
-    found["resources"] = [_in_order(entry) for one in served.values() for entry in one.entries]
-    return found
+    document: Obj = {"kind": "APIResourceList"}
+    if group:  # the document of the core group has no apiVersion
+        document["apiVersion"] = "v1"
+    document["groupVersion"] = f"{group}/{version}" if group else version
+    document["resources"] = [_in_order(entry) for kind in served.values() for entry in kind.entries]
+    return document
 
 
 def _in_order(entry: Obj) -> Obj:
@@ -97,17 +99,17 @@ def _resource_name(resource: Obj) -> str:
 
 def _aggregated_resource(served: Served) -> Obj:
     main, *subresources = served.entries
-    found: Obj = {
+    resource: Obj = {
         "resource": main["name"],
         "responseKind": _response_kind(served, main),
         "scope": "Namespaced" if main["namespaced"] else "Cluster",
         "singularResource": main["singularName"],
         "verbs": main["verbs"],
     }
-    found |= {key: main[key] for key in ("shortNames", "categories") if key in main}
+    resource |= {key: main[key] for key in ("shortNames", "categories") if key in main}
     if subresources:
-        found["subresources"] = [_aggregated_subresource(served, entry) for entry in subresources]
-    return found
+        resource["subresources"] = [_aggregated_subresource(served, entry) for entry in subresources]
+    return resource
 
 
 def _aggregated_subresource(served: Served, entry: Obj) -> Obj:
@@ -119,7 +121,7 @@ def _aggregated_subresource(served: Served, entry: Obj) -> Obj:
 
 
 def _response_kind(served: Served, entry: Obj) -> dict[str, Any]:
-    """Built-in kinds are of the version they are listed under, which is said by empty strings; custom ones say it."""
+    """Built-in kinds are of the version they are listed under, which empty strings mean; custom ones name it."""
     group, version = entry.get("group", ""), entry.get("version", "")
     if served.custom and not version:
         group, version = served.resource.group, served.resource.version
@@ -128,9 +130,9 @@ def _response_kind(served: Served, entry: Obj) -> dict[str, Any]:
 
 def paths(registry: Registry, others: Iterable[str]) -> Obj:
     """`/`: everything that can be asked for."""
-    found = set(others)
+    paths = set(others)
     for group in registry.groups():
         if group:
-            found.add(f"/apis/{group}")
-        found |= {f"/apis/{group}/{one}" if group else f"/api/{one}" for one in registry.versions(group)}
-    return {"paths": sorted(found)}
+            paths.add(f"/apis/{group}")
+        paths |= {f"/apis/{group}/{version}" if group else f"/api/{version}" for version in registry.versions(group)}
+    return {"paths": sorted(paths)}

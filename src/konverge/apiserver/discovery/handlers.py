@@ -49,12 +49,12 @@ async def apis(call: Call) -> Response:
 async def core_version(call: Call) -> Response:
     """`/api/VERSION`."""
     version = call.info.path.strip("/").split("/")[1]
-    found = documents.resource_list(call.server.registry, "", version)
-    if found is None:
+    document = documents.resource_list(call.server.registry, "", version)
+    if document is None:
         raise status.no_such_resource()
     _only_get(call)
     _negotiate(call, container=True)
-    return respond.answer(call, 200, found)
+    return respond.answer(call, 200, document)
 
 
 async def group_or_version(call: Call) -> Response:
@@ -64,32 +64,32 @@ async def group_or_version(call: Call) -> Response:
 
 
 def _group(call: Call, group: str) -> Response:
-    found = documents.group(call.server.registry, group)
-    if found is None:
+    document = documents.group(call.server.registry, group)
+    if document is None:
         raise PageNotFound
     _negotiate(call)
-    return respond.answer(call, 200, found)
+    return respond.answer(call, 200, document)
 
 
 def _version(call: Call, group: str, version: str) -> Response:
     registry = call.server.registry
     builtin = registry.is_builtin(group)
-    found = documents.resource_list(registry, group, version)
-    if found is None:
+    document = documents.resource_list(registry, group, version)
+    if document is None:
         if builtin:
             raise status.no_such_resource()
         raise PageNotFound
     if builtin:
         _only_get(call)
     _negotiate(call, container=builtin)
-    return respond.answer(call, 200, found)
+    return respond.answer(call, 200, document)
 
 
 async def root(call: Call) -> Response:
-    """Every path of the server, indented for people whatever is asked for."""
+    """Every path of the server, always indented. Upstream: apiserver/pkg/server/routes/index.go."""
     others = [path for path in PATHS if path != "/" and not path.endswith("/")]
-    found = documents.paths(call.server.registry, [*others, *_UNLISTED])
-    body = msgspec.json.format(msgspec.json.encode(found), indent=2)
+    document = documents.paths(call.server.registry, [*others, *_UNLISTED])
+    body = msgspec.json.format(msgspec.json.encode(document), indent=2)
     return respond.whole(call, 200, body)
 
 
@@ -102,7 +102,7 @@ def _only_get(call: Call) -> None:
 
 
 def _negotiate(call: Call, *, container: bool = False) -> None:
-    """JSON or YAML, else 406. `container`: the part of the real server that has words of its own for the latter."""
+    """JSON or YAML, else 406. `container`: the part of the real server that has a message of its own for 406."""
     header = call.request.headers.get("accept")
     clauses = negotiate.clauses(header or "*/*")
     if container and not any(clause.media in BUILTIN_TYPES or clause.media in _ANY for clause in clauses):
@@ -117,7 +117,7 @@ def _negotiate(call: Call, *, container: bool = False) -> None:
 
 
 def _aggregated_media(call: Call) -> str:
-    """The media type in which the aggregated document is wanted, if it is: it wins over the older ones."""
+    """The media type in which the aggregated document is asked for, or "": it takes precedence over the older ones."""
     header = call.request.headers.get("accept")
     if "APIGroupDiscoveryList" not in header:
         return ""
@@ -130,20 +130,19 @@ def _aggregated_media(call: Call) -> str:
 
 # --- aggregated discovery
 
-_Made = dict[str, tuple[int, bytes, str]]
-_made: WeakKeyDictionary[Registry, _Made] = WeakKeyDictionary()
+_Cache = dict[str, tuple[int, bytes, str]]
+_cached: WeakKeyDictionary[Registry, _Cache] = WeakKeyDictionary()
 """For each registry and path: the document as JSON and its ETag, as of a generation of the registry."""
 
 
 def _document(registry: Registry, path: str) -> tuple[bytes, str]:
-    cache = _made.setdefault(registry, {})
-    found = cache.get(path)
-    if found is None or found[0] != registry.generation:
+    cache = _cached.setdefault(registry, {})
+    entry = cache.get(path)
+    if entry is None or entry[0] != registry.generation:
         groups = [""] if path == "api" else documents.named_groups(registry)
         body = msgspec.json.encode(documents.aggregated(registry, groups))
-        found = (registry.generation, body, respond.etag_of(body))
-        cache[path] = found
-    return found[1], found[2]
+        entry = cache[path] = (registry.generation, body, respond.etag_of(body))
+    return entry[1], entry[2]
 
 
 def _aggregated(call: Call, path: str, media: str) -> Response:

@@ -1,8 +1,8 @@
-"""The `etcd` of the drop-in: says that it is healthy, and keeps nothing.
+"""The `etcd` of the drop-in: reports that it is healthy, and stores nothing.
 
-The server has its own storage. What starts a control plane still waits for an etcd, so this one answers its probes:
-plain blocking sockets, one short connection after the other, because a probe every 100 ms is all that ever comes and
-the start must cost next to nothing.
+The server has its own storage. A test suite that starts a control plane still waits for an etcd, so this program
+answers its probes: with plain blocking sockets, one short connection after the other, because a probe every 100 ms is
+all that ever comes and the start must cost next to nothing.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ KNOWN = {
     "listen-client-urls": Flag("URLs to answer probes on; plain http only"),
     "advertise-client-urls": Flag("as listen-client-urls, if that is not given"),
     "listen-peer-urls": Flag("without effect: there are no peers"),
-    "data-dir": Flag("without effect: nothing is kept here"),
-    "unsafe-no-fsync": Flag("without effect: nothing is kept here", switch=True),
+    "data-dir": Flag("without effect: nothing is stored here"),
+    "unsafe-no-fsync": Flag("without effect: nothing is stored here", switch=True),
     "version": Flag("print the version and exit", switch=True),
     "help": Flag("print this text and exit", switch=True),
 }
@@ -32,8 +32,8 @@ _ANSWERS = {
     "/readyz": (200, b"ok"),
     "/version": (200, b'{"etcdserver":"3.6.0","etcdcluster":"3.6.0"}'),
 }
-_PATIENCE = 2.0
-"""Seconds for one request; somebody who connects and says nothing must not hold up the others for longer."""
+_REQUEST_SECONDS = 2.0
+"""The time for one request: a client that connects and sends nothing must not delay the others for longer."""
 _LONGEST_REQUEST = 64 * 1024
 
 
@@ -74,12 +74,12 @@ def _listen(url: str) -> socket.socket:
 
 
 def _serve(connection: socket.socket) -> None:
-    connection.settimeout(_PATIENCE)
+    connection.settimeout(_REQUEST_SECONDS)
     try:
         path = _path(connection)
         connection.sendall(_response(*_ANSWERS.get(path, (404, b"404 page not found\n"))))
     except OSError:
-        return  # whoever asked has gone, or takes too long
+        return  # the client has gone, or takes too long
 
 
 def _path(connection: socket.socket) -> str:
@@ -89,8 +89,8 @@ def _path(connection: socket.socket) -> str:
         if not more:
             break
         head += more
-    words = head.split(b" ", 2)
-    return words[1].decode("latin-1").partition("?")[0] if len(words) > 1 else ""
+    parts = head.split(b" ", 2)
+    return parts[1].decode("latin-1").partition("?")[0] if len(parts) > 1 else ""
 
 
 def _response(code: int, body: bytes) -> bytes:

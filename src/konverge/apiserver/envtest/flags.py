@@ -1,7 +1,7 @@
 """Flags as Go programs read them: `--name=value`, `--name value`, `--switch`.
 
 The real programs have hundreds; those without a meaning here are tolerated, so that suites which set them run, and
-named in a note, so that nobody believes they had an effect.
+named in a note, so that users do not expect them to have an effect.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Flag:
 
 @dataclass(slots=True)
 class Flags:
-    """What was given: every value of every flag, in order."""
+    """The given flags: every value of each, in order."""
 
     values: dict[str, list[str]] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
 
     def get(self, name: str, default: str = "") -> str:
-        """The last value: that is the one which counts."""
+        """The last value, which is the one that counts."""
         return self.values[name][-1] if name in self.values else default
 
     def all(self, name: str) -> tuple[str, ...]:
@@ -43,12 +43,12 @@ class Flags:
 
 
 def parse(arguments: Sequence[str], known: Mapping[str, Flag]) -> Flags:
-    found = Flags()
+    flags = Flags()
     for name, value in _pairs(arguments, known):
         if name not in known:
-            found.unknown.append(name)
-        found.values.setdefault(name, []).append(value)
-    return found
+            flags.unknown.append(name)
+        flags.values.setdefault(name, []).append(value)
+    return flags
 
 
 def _pairs(arguments: Sequence[str], known: Mapping[str, Flag]) -> Iterator[tuple[str, str]]:
@@ -66,14 +66,14 @@ def _pairs(arguments: Sequence[str], known: Mapping[str, Flag]) -> Iterator[tupl
 
 
 def _takes_next(flag: Flag | None, rest: list[str]) -> bool:
-    """A flag that is not known takes what follows if it looks like a value."""
+    """An unknown flag takes the next argument if that looks like a value."""
     if not rest or (flag is not None and flag.switch):
         return False
     return flag is not None or not rest[0].startswith("-")
 
 
 def usage(program: str, about: str, known: Mapping[str, Flag]) -> str:
-    """The text of --help. Tools look for flags in it, each at the start of its line."""
+    """The text of --help. Tools search it for flags, each at the start of its line."""
     width = max(map(len, known))
     lines = [f"      --{name:<{width}}  {flag.help}" for name, flag in known.items()]
     return "\n".join([about, "", f"Usage:\n  {program} [flags]", "", "Flags:", *lines])

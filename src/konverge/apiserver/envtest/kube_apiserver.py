@@ -1,7 +1,7 @@
 """The `kube-apiserver` of the drop-in: this server, with the flags of the real one.
 
-Understood are the flags that say where to listen, whom to believe and what to leave out; they become a `Config`.
-State is in memory and ends with the process: what etcd the flags name does not matter.
+It understands the flags that say where to listen, which credentials to accept and what to leave out; they become a
+`Config`. State is in memory and ends with the process: the etcd that the flags name does not matter.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 KNOWN = {
     "allow-privileged": Flag("accepted: privileged containers are always allowed", switch=True),
-    "anonymous-auth": Flag("let requests without credentials be those of system:anonymous", switch=True),
-    "api-audiences": Flag("whom service-account tokens are for; the issuer by default"),
+    "anonymous-auth": Flag("accept requests without credentials, as user system:anonymous", switch=True),
+    "api-audiences": Flag("audiences of service-account tokens; the issuer by default"),
     "authorization-mode": Flag("RBAC (also for Node), or AlwaysAllow"),
     "bind-address": Flag("the address to listen on"),
-    "cert-dir": Flag("folder of apiserver.crt and apiserver.key; made there if they are missing"),
-    "client-ca-file": Flag("clients with a certificate of this authority are who it says"),
+    "cert-dir": Flag("folder of apiserver.crt and apiserver.key; created if they are missing"),
+    "client-ca-file": Flag("authority whose client certificates are accepted"),
     "disable-admission-plugins": Flag("admission plugins to leave out"),
     "enable-admission-plugins": Flag("accepted: the default plugins are always on"),
     "etcd-servers": Flag("accepted: the state is in this process"),
     "secure-port": Flag("the port to serve https on"),
-    "service-account-issuer": Flag("the issuer of service-account tokens; the first one signs"),
-    "service-account-key-file": Flag("keys or certificates whose service-account tokens are believed"),
+    "service-account-issuer": Flag("issuers of service-account tokens; the first is used for new tokens"),
+    "service-account-key-file": Flag("keys or certificates that verify service-account tokens"),
     "service-account-signing-key-file": Flag("the key that signs service-account tokens"),
     "service-cluster-ip-range": Flag("the addresses of Services, as CIDR"),
     "tls-cert-file": Flag("the certificate to serve with, instead of that in --cert-dir"),
@@ -85,7 +85,7 @@ def config(flags: Flags) -> Config:
         always_allow="AlwaysAllow" in modes,
     )
     ranges = flags.all("service-cluster-ip-range") or ("10.0.0.0/24",)
-    ipaddress.ip_network(ranges[0])  # say it now, not when the first Service comes
+    ipaddress.ip_network(ranges[0])  # fail now, not when the first Service is created
     disabled = frozenset(flags.all("disable-admission-plugins"))
     return Config(auth=auth, service_cluster_ips=ranges[0], disabled_admission=disabled)
 
@@ -123,7 +123,7 @@ def _tls(flags: Flags, host: str) -> ssl.SSLContext:
     if certificate is None:
         certificate, key = folder / "apiserver.crt", folder / "apiserver.key"
         if not certificate.is_file() or not key.is_file():
-            _make(host, certificate, key)
+            _self_sign(host, certificate, key)
     trusted = _file(flags, "client-ca-file")
     return server_context(
         certificate.read_bytes(),
@@ -132,13 +132,13 @@ def _tls(flags: Flags, host: str) -> ssl.SSLContext:
     )
 
 
-def _make(host: str, certificate: Path, key: Path) -> None:
-    """As the real server does without a certificate: one that clients can trust only by not looking."""
+def _self_sign(host: str, certificate: Path, key: Path) -> None:
+    """A self-signed certificate, as the real server makes one: clients accept it only without verification."""
     from konverge.apiserver.certificates import make, write_private
 
-    made = make((host,))
-    write_private(certificate, made.server + made.authority)
-    write_private(key, made.server_key)
+    certificates = make((host,))
+    write_private(certificate, certificates.server + certificates.authority)
+    write_private(key, certificates.server_key)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""The metadata that belongs to the server: identity, times, names made up, and what an update may not change."""
+"""The metadata that belongs to the server: identity, times, generated names, and what an update may not change.
+
+Upstream: apiserver/pkg/registry/rest (meta.go, create.go, update.go).
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from konverge import clock
 from konverge.apiserver import status
 from konverge.apiserver.strategy import Context, Obj
 
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels and no look-alikes: generated names spell nothing
-_SUFFIX = 5
-_LONGEST_BASE = 63 - _SUFFIX
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # upstream: rand.String; no vowels and no look-alikes
+_SUFFIX = 5  # upstream: randomLength (storage/names)
+_LONGEST_BASE = 63 - _SUFFIX  # upstream: maxGeneratedNameLength
 
 _WIPED = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
@@ -30,23 +33,27 @@ def timestamp() -> str:
 
 
 def wipe(metadata: Obj) -> None:
-    """Drop what a creator may not choose."""
+    """Drop what a client may not choose. Upstream: WipeObjectMetaSystemFields."""
     for name in _WIPED:
         metadata.pop(name, None)
 
 
 def fill(metadata: Obj, now: str) -> None:
-    """Give a new object its identity."""
+    """Give a new object its identity. Upstream: FillObjectMetaSystemFields."""
     metadata["uid"] = clock.new_uid()
     metadata["creationTimestamp"] = now
 
 
 def generate_name(base: str) -> str:
+    """Upstream: simpleNameGenerator.GenerateName."""
     return base[:_LONGEST_BASE] + "".join(clock.rng().choices(_ALPHABET, k=_SUFFIX))
 
 
 def match_namespace(metadata: Obj, namespace: str) -> None:
-    """The namespace of a body must be that of the path, or absent."""
+    """The namespace of a body must be that of the path, or absent.
+
+    Upstream: EnsureObjectNamespaceMatchesRequestNamespace.
+    """
     given = metadata.get("namespace") or ""
     if given == namespace:
         return
@@ -72,7 +79,7 @@ def match_name(metadata: Obj, name: str) -> None:
 
 
 def keep(metadata: Obj, old: Obj) -> None:
-    """What an update takes over from the stored object, whatever its body says."""
+    """What an update takes over from the stored object, whatever its body contains. Upstream: BeforeUpdate."""
     if not metadata.get("uid") and "uid" in old:
         metadata["uid"] = old["uid"]
     for name in ("creationTimestamp", "deletionTimestamp"):
@@ -102,7 +109,7 @@ _DUPLICATES = (
 
 
 def drop_duplicate_owners(metadata: Obj, context: Context, *, after_admission: bool) -> None:
-    """Equal owner references are kept once, with a warning."""
+    """Equal owner references are kept once, with a warning. Upstream: dedupOwnerReferences (endpoints/handlers)."""
     owners: list[Any] = metadata.get("ownerReferences") or []
     if len(owners) < 2:
         return

@@ -1,4 +1,7 @@
-"""What is wrong with an object's metadata, on creation and on update."""
+"""Validation of an object's metadata, on creation and on update.
+
+Upstream: apimachinery/pkg/api/validation/objectmeta.go.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from konverge.objects.names import dns_label_errors, dns_subdomain_errors, label
 
 NameCheck = Callable[[str, bool], Sequence[str]]
 
-_ANNOTATIONS_LIMIT = 256 * 1024
+_ANNOTATIONS_LIMIT = 256 * 1024  # upstream: TotalAnnotationSizeLimitB
 _SUBRESOURCE_LIMIT = 256
 _subdomain = object_name(dns_subdomain_errors)
 
@@ -27,12 +30,12 @@ def on_create(metadata: Obj, *, namespaced: bool, name_check: NameCheck | None, 
     check = name_check or _subdomain
     base = metadata.get("generateName")
     if base:
-        errors += [invalid("metadata.generateName", base, words) for words in check(base, True)]
+        errors += [invalid("metadata.generateName", base, detail) for detail in check(base, True)]
     name = metadata.get("name")
     if not name:
         errors.append(required("metadata.name", "name or generateName is required"))
     else:
-        errors += [invalid("metadata.name", name, words) for words in check(name, False)]
+        errors += [invalid("metadata.name", name, detail) for detail in check(name, False)]
     return errors + _common(metadata, namespaced=namespaced, builtin=builtin)
 
 
@@ -43,7 +46,7 @@ def _common(metadata: Obj, *, namespaced: bool, builtin: bool) -> list[FieldErro
         if not namespace:
             errors.append(required("metadata.namespace"))
         else:
-            errors += [invalid("metadata.namespace", namespace, words) for words in dns_label_errors(namespace)]
+            errors += [invalid("metadata.namespace", namespace, detail) for detail in dns_label_errors(namespace)]
     elif namespace:
         errors.append(forbidden("metadata.namespace", "not allowed on this type"))
     if metadata.get("generation", 0) < 0:
@@ -66,7 +69,10 @@ def _negative(value: int) -> FieldError:
 
 
 def on_update(metadata: Obj, old: Obj, *, namespaced: bool, builtin: bool) -> list[FieldError]:
-    """`metadata` has been through `system.keep`, so that only real attempts at changing it are seen."""
+    """`metadata` has been through `system.keep`, so that only real changes remain.
+
+    Upstream: ValidateObjectMetaAccessorUpdate.
+    """
     errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         errors += _new_finalizers(metadata, old)
@@ -92,8 +98,8 @@ def _new_finalizers(metadata: Obj, old: Obj) -> list[FieldError]:
     if not extra:
         return []
     listed = ", ".join(quote(name) for name in extra)
-    words = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
-    return [forbidden("metadata.finalizers", words)]
+    detail = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
+    return [forbidden("metadata.finalizers", detail)]
 
 
 def label_errors(value: dict[str, str] | None, path: str) -> list[FieldError]:
@@ -110,7 +116,7 @@ def annotation_errors(value: dict[str, str] | None, path: str) -> list[FieldErro
     errors: list[FieldError] = []
     size = 0
     for key in sorted(value or ()):
-        errors += [invalid(path, key, words) for words in qualified_name_errors(key.lower())]
+        errors += [invalid(path, key, detail) for detail in qualified_name_errors(key.lower())]
         size += len(key.encode()) + len((value or {})[key].encode())
     if size > _ANNOTATIONS_LIMIT:
         errors.append(field_errors.too_long(path, _ANNOTATIONS_LIMIT))
@@ -125,11 +131,11 @@ def owner_errors(value: list[Any] | None, path: str) -> list[FieldError]:
         if owner.get("controller"):
             name = f"{owner.get('kind', '')}/{owner.get('name', '')}"
             if controller:
-                words = (
+                detail = (
                     "Only one reference can have Controller set to true. "
                     f'Found "true" in references for {controller} and {name}'
                 )
-                errors.append(invalid(path, value, words))
+                errors.append(invalid(path, value, detail))
             else:
                 controller = name
     return errors
@@ -154,7 +160,7 @@ def finalizer_errors(value: list[str] | None, path: str, *, builtin: bool) -> li
     errors: list[FieldError] = []
     names = value or []
     for name in names:
-        errors += [invalid(path, name, words) for words in qualified_name_errors(name)]
+        errors += [invalid(path, name, detail) for detail in qualified_name_errors(name)]
     if "orphan" in names and "foregroundDeletion" in names:
         errors.append(invalid(path, names, "finalizer orphan and foregroundDeletion cannot be both set"))
     if builtin:

@@ -1,8 +1,7 @@
-"""The documents of the built-in API, put together from the pieces of data/openapi.zip (made by
-tools/generate_openapi.py).
+"""The documents of the built-in API, joined from the pieces of data/openapi.zip (tools/generate_openapi.py).
 
-A document is bytes all along: the pieces are JSON, so they are joined and never parsed. The exception are the few
-schemas that stand for a kind in every group (DeleteOptions): a document tells of its own group-version only.
+The pieces are JSON bytes that are joined and never parsed. The exception are the few schemas that stand for a kind in
+every group (DeleteOptions): a document lists its own group-version only.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _IN_EVERY_GROUP = (
 
 class Index(msgspec.Struct):
     """`documents`: the hash of each. `custom`: the schemas that a document of custom kinds needs. `elsewhere`: the
-    group-versions of kinds in every group that such a document does not tell of."""
+    group-versions of kinds in every group that such a document does not list."""
 
     documents: dict[str, str]
     custom: list[str]
@@ -41,7 +40,7 @@ class Index(msgspec.Struct):
 
 @cache
 def _archive() -> zipfile.ZipFile:
-    """In memory, as small as it is: reading its directory takes longer than reading a file of it."""
+    """In memory, since it is small: reading its directory takes longer than reading a file of it."""
     data = resources.files("konverge.apiserver").joinpath("data/openapi.zip").read_bytes()
     return zipfile.ZipFile(BytesIO(data))
 
@@ -72,17 +71,17 @@ def document(name: str) -> bytes:
     names, paths = member(f"v3/{name}").splitlines()
     _, _, group_version = name.partition("/")
     group, _, version = group_version.rpartition("/")
-    found = told(schemas(names.decode().split()), lambda one: one in (("", "v1"), (group, version)))
-    joined = b",".join(b'"%b":%b' % (key.encode(), schema) for key, schema in found.items())
-    part = b'"schemas":{%b},' % joined if found else b""
+    own = restricted(schemas(names.decode().split()), lambda listed: listed in (("", "v1"), (group, version)))
+    joined = b",".join(b'"%b":%b' % (key.encode(), schema) for key, schema in own.items())
+    part = b'"schemas":{%b},' % joined if own else b""
     return b"".join((_INFO, paths, b',"components":{', part, _SECURITY))
 
 
-def told(found: dict[str, bytes], tells: Callable[[tuple[str, str]], bool]) -> dict[str, bytes]:
-    """Schemas in which the kinds of every group are restricted to some group-versions."""
+def restricted(named: dict[str, bytes], lists: Callable[[tuple[str, str]], bool]) -> dict[str, bytes]:
+    """Schemas by name, in which the kinds of every group list some group-versions only."""
     for name in _IN_EVERY_GROUP:
-        if name in found:
-            schema: dict[str, Any] = msgspec.json.decode(found[name])
-            schema[_KINDS] = [kind for kind in schema[_KINDS] if tells((kind["group"], kind["version"]))]
-            found[name] = msgspec.json.encode(schema)
-    return found
+        if name in named:
+            schema: dict[str, Any] = msgspec.json.decode(named[name])
+            schema[_KINDS] = [kind for kind in schema[_KINDS] if lists((kind["group"], kind["version"]))]
+            named[name] = msgspec.json.encode(schema)
+    return named

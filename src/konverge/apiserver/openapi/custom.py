@@ -1,7 +1,9 @@
 """The documents of custom kinds: their schemas as published, their paths by template.
 
-A published schema is the definition's own, with what every object has (kind, apiVersion, metadata) put in. OpenAPI v2
-knows less than v3, so its form of a schema leaves out what clients of it would stumble over.
+A published schema is the definition's own, with the fields that every object has (kind, apiVersion, metadata). OpenAPI
+v2 knows less than v3, so its form of a schema leaves out what its clients would refuse.
+
+Upstream: apiextensions-apiserver/pkg/controller/openapi/builder.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ _CONVENTIONS = "https://git.k8s.io/community/contributors/devel/sig-architecture
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _SCALE = "io.k8s.api.autoscaling."
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
-_JUNCTORS = ("allOf", "anyOf", "oneOf", "not")
+_COMBINATORS = ("allOf", "anyOf", "oneOf", "not")
 
 Definitions = dict[str, Obj]
 """Stored definitions by name."""
@@ -51,16 +53,16 @@ def document(registry: Registry, definitions: Definitions, group: str, version: 
         schemas |= models(served, definitions, v2=False)
     common = builtin.schemas(name for name in builtin.index().custom if _needed(name, kinds))
     elsewhere = builtin.index().elsewhere
-    common = builtin.told(common, lambda one: one not in elsewhere)
+    common = builtin.restricted(common, lambda listed: listed not in elsewhere)
     schemas |= {name: msgspec.Raw(schema) for name, schema in common.items()}
     ordered = {name: schemas[name] for name in sorted(schemas)}
-    found = {
+    document = {
         "openapi": "3.0.0",
         "info": _INFO,
         "paths": dict(sorted(paths.items())),
         "components": {"schemas": ordered},
     }
-    return msgspec.json.encode(found)
+    return msgspec.json.encode(document)
 
 
 def _needed(name: str, kinds: list[Served]) -> bool:
@@ -90,9 +92,9 @@ def operations(served: Served, generation: str) -> dict[str, Any]:
     }
     template = _template("namespaced" if resource.namespaced else "cluster", generation)
     text = re.sub("%([A-Z]+)%", lambda match: values[match[1]], template)
-    found: dict[str, Any] = msgspec.json.decode(text)
+    paths: dict[str, Any] = msgspec.json.decode(text)
     missing = {"status", "scale"} - served.subresources.keys()
-    return {path: item for path, item in found.items() if path.rpartition("/")[2] not in missing}
+    return {path: item for path, item in paths.items() if path.rpartition("/")[2] not in missing}
 
 
 def _short(group: str) -> str:
@@ -117,12 +119,12 @@ def models(served: Served, definitions: Definitions, *, v2: bool) -> dict[str, A
     """The schemas of a kind and of its list."""
     resource = served.resource
     definition = definitions[f"{resource.plural}.{resource.group}"]
-    version = next(one for one in definition["spec"]["versions"] if one["name"] == resource.version)
+    version = next(v for v in definition["spec"]["versions"] if v["name"] == resource.version)
     prefix = f"{_reversed(resource.group)}.{resource.version}."
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
-    found = _published(schema, v2, bool(definition["spec"].get("preserveUnknownFields")))
+    published = _published(schema, v2, bool(definition["spec"].get("preserveUnknownFields")))
     listed = _list_model(served, f"{prefix}{resource.kind}", v2)
-    for kind, model in ((resource.kind, found), (served.list_kind, listed)):
+    for kind, model in ((resource.kind, published), (served.list_kind, listed)):
         model["x-kubernetes-group-version-kind"] = [
             {"group": resource.group, "kind": kind, "version": resource.version}
         ]
@@ -130,16 +132,17 @@ def models(served: Served, definitions: Definitions, *, v2: bool) -> dict[str, A
         if fields:
             selectable = [{"fieldPath": field["jsonPath"].removeprefix(".")} for field in fields]
             model["x-kubernetes-selectable-fields"] = selectable
-    return {f"{prefix}{resource.kind}": found, f"{prefix}{served.list_kind}": listed}
+    return {f"{prefix}{resource.kind}": published, f"{prefix}{served.list_kind}": listed}
 
 
 def _published(schema: Obj, v2: bool, preserves: bool) -> Obj:
     if v2 and (preserves or schema.get("x-kubernetes-preserve-unknown-fields")):
         return {"type": "object"}
-    found = _convert(schema, v2)
-    properties = {**found.get("properties", {}), **_type_meta(), "metadata": _metadata("ObjectMeta", "object's ", v2)}
-    found["properties"] = dict(sorted(properties.items()))
-    return found
+    published = _convert(schema, v2)
+    own = published.get("properties", {})
+    properties = {**own, **_type_meta(), "metadata": _metadata("ObjectMeta", "object's ", v2)}
+    published["properties"] = dict(sorted(properties.items()))
+    return published
 
 
 def _list_model(served: Served, model: str, v2: bool) -> Obj:
@@ -198,42 +201,46 @@ def _embedded(schema: Obj, v2: bool) -> None:
 
 def _convert(schema: Obj, v2: bool) -> Obj:
     """A structural schema as it is published."""
-    found = _for_v2(schema) if v2 else _for_v3(schema)
-    if "properties" in found:
-        found["properties"] = {name: _convert(one, v2) for name, one in sorted(found["properties"].items())}
-    if "items" in found:
-        found["items"] = _convert(found["items"], v2)
-    if isinstance(found.get("additionalProperties"), dict):
-        found["additionalProperties"] = _convert(found["additionalProperties"], v2)
-    preserves = found.get("x-kubernetes-preserve-unknown-fields")
-    if found.get("x-kubernetes-embedded-resource") and not (v2 and preserves):
-        _embedded(found, v2)
-    return found
+    converted = _for_v2(schema) if v2 else _for_v3(schema)
+    if "properties" in converted:
+        properties = sorted(converted["properties"].items())
+        converted["properties"] = {name: _convert(property_schema, v2) for name, property_schema in properties}
+    if "items" in converted:
+        converted["items"] = _convert(converted["items"], v2)
+    if isinstance(converted.get("additionalProperties"), dict):
+        converted["additionalProperties"] = _convert(converted["additionalProperties"], v2)
+    preserves = converted.get("x-kubernetes-preserve-unknown-fields")
+    if converted.get("x-kubernetes-embedded-resource") and not (v2 and preserves):
+        _embedded(converted, v2)
+    return converted
 
 
 def _for_v3(schema: Obj) -> Obj:
-    found = dict(schema)
-    if found.get("x-kubernetes-int-or-string") and "anyOf" not in found and "allOf" not in found:
-        found["anyOf"] = _INT_OR_STRING
-    return found
+    converted = dict(schema)
+    if converted.get("x-kubernetes-int-or-string") and not converted.keys() & {"anyOf", "allOf"}:
+        converted["anyOf"] = _INT_OR_STRING
+    return converted
 
 
 def _for_v2(schema: Obj) -> Obj:
-    """Without what OpenAPI v2 does not have, and with no type where its clients would refuse what v3 allows."""
-    found = {key: value for key, value in schema.items() if key not in (*_JUNCTORS, "default", "nullable")}
+    """Without what OpenAPI v2 does not have, and with no type where its clients would refuse what v3 allows.
+
+    Upstream: ToStructuralOpenAPIV2.
+    """
+    converted = {key: value for key, value in schema.items() if key not in (*_COMBINATORS, "default", "nullable")}
     preserves = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
     if schema.get("nullable") or preserves:
-        found.pop("items", None)
-        found.pop("properties", None)
+        converted.pop("items", None)
+        converted.pop("properties", None)
     untyped = schema.get("nullable") or (preserves and schema.get("type") == "object")
-    if untyped or (schema.get("type") == "array" and "items" not in found):
-        found.pop("type", None)
-    optional = {name for name, one in found.get("properties", {}).items() if one.get("nullable")}
+    if untyped or (schema.get("type") == "array" and "items" not in converted):
+        converted.pop("type", None)
+    optional = {name for name, value in converted.get("properties", {}).items() if value.get("nullable")}
     additional = schema.get("additionalProperties")
     any_null = isinstance(additional, dict) and bool(additional.get("nullable"))
-    required = [] if any_null else [name for name in found.get("required", []) if name not in optional]
+    required = [] if any_null else [name for name in converted.get("required", []) if name not in optional]
     if not required:
-        found.pop("required", None)
+        converted.pop("required", None)
     else:
-        found["required"] = required
-    return found
+        converted["required"] = required
+    return converted

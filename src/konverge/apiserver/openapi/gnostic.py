@@ -1,11 +1,11 @@
 """The document of OpenAPI v2 as protobuf, in the messages of gnostic.
 
-This is what kubectl asks for when OpenAPI v3 does not know a kind (an object whose definition is not there yet):
-without an answer it says that the server is at fault, and not that the kind is unknown.
+This is what kubectl asks for when OpenAPI v3 does not know a kind (an object whose definition does not exist yet):
+without an answer it reports a fault of the server instead of the unknown kind.
 
 A message is a table from JSON names to (number, type). Types: `s`, `b`, `i`, `d` are scalars; a name is a message; `[]`
-before one makes a list, `{}` a map (a message of named values); lower-case names are the functions below, for what is
-written otherwise than it looks in JSON.
+before a type makes a list, `{}` a map (a message of named values); lower-case names are the functions below, for what
+is encoded otherwise than it looks in JSON.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ def message(name: str, value: dict[str, Any]) -> bytes:
     """A JSON object as the message of this name."""
     table = _MESSAGES[name]
     parts: list[bytes] = []
-    for key, one in value.items():
+    for key, part in value.items():
         if key in table:
-            parts.append(_encode(*table[key], one))
+            parts.append(_encode(*table[key], part))
         elif key.startswith(_EXTENSIONS) and _EXTENSIONS in table:
-            parts.append(_field(table[_EXTENSIONS][0], _text(1, key) + _field(2, _any_value(one))))
+            parts.append(_field(table[_EXTENSIONS][0], _text(1, key) + _field(2, _any_value(part))))
     return b"".join(parts)
 
 
@@ -102,7 +102,7 @@ def _encode(number: int, kind: str, value: Any) -> bytes:
     if kind == "d":
         return _varint(number << 3 | 1) + struct.pack("<d", value)
     if kind.startswith("[]"):
-        return b"".join(_encode(number, kind[2:], one) for one in value)
+        return b"".join(_encode(number, kind[2:], item) for item in value)
     if kind.startswith("{}"):
         return _field(number, _named(1, kind[2:], value))
     return _field(number, _contents(kind, value))
@@ -117,7 +117,7 @@ def _named(number: int, kind: str, values: dict[str, Any]) -> bytes:
     return b"".join(_field(number, _text(1, name) + _encode(2, kind, value)) for name, value in values.items())
 
 
-# --- what is written otherwise than it looks
+# --- what is encoded otherwise than it looks in JSON
 
 
 def _any_value(value: Any) -> bytes:

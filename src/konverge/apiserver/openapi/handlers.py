@@ -1,7 +1,9 @@
 """The paths of OpenAPI.
 
-The index of v3 names each document with its hash: whoever asks with the hash may keep the answer for good, and whoever
-asks with an old hash is sent to the present one.
+The index of v3 names each document with its hash: a client that asks with the hash may keep the answer for ever, and a
+client that asks with an old hash is redirected to the present one.
+
+Upstream: kube-openapi/pkg/handler3, pkg/handler.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _JSON = ("application/json", "application/*", "*/*")
 
 
 class Documents:
-    """What was made for a server, as of a generation of its registry: documents of custom kinds, and that of v2."""
+    """The documents of a server at a generation of its registry: those of custom kinds, and that of v2."""
 
     def __init__(self, server: Backend) -> None:
         self.generation = server.registry.generation
@@ -69,14 +71,14 @@ class Documents:
         return builtin.document(name) if name in builtin.index().documents else None
 
 
-_made: WeakKeyDictionary[Backend, Documents] = WeakKeyDictionary()
+_cached: WeakKeyDictionary[Backend, Documents] = WeakKeyDictionary()
 
 
 def _documents(call: Call) -> Documents:
-    found = _made.get(call.server)
-    if found is None or found.generation != call.server.registry.generation:
-        found = _made[call.server] = Documents(call.server)
-    return found
+    documents = _cached.get(call.server)
+    if documents is None or documents.generation != call.server.registry.generation:
+        documents = _cached[call.server] = Documents(call.server)
+    return documents
 
 
 def _accepts_json(call: Call) -> bool:
@@ -85,7 +87,7 @@ def _accepts_json(call: Call) -> bool:
 
 
 def _nothing(call: Call, code: int) -> Response:
-    """An answer without a body, nor a type."""
+    """An answer without a body and without a content type."""
     fields = respond.headers(call, (b"vary", b"Accept"))
     return Response(code, Headers(fields), b"")
 

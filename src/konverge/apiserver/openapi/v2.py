@@ -47,7 +47,7 @@ def protobuf(registry: Registry, definitions: Definitions) -> bytes:
 
 
 def prepare(*, as_protobuf: bool) -> None:
-    """Make the part that takes long and does not change: to be called off the loop."""
+    """Compute the part that takes long and does not change: to be called in a thread."""
     if as_protobuf:
         _builtin_protobuf()
     else:
@@ -56,12 +56,12 @@ def prepare(*, as_protobuf: bool) -> None:
 
 def _custom(registry: Registry, definitions: Definitions) -> dict[str, dict[str, Any]]:
     """The paths and schemas of custom kinds."""
-    found: dict[str, dict[str, Any]] = {"paths": {}, "definitions": {}}
+    parts: dict[str, dict[str, Any]] = {"paths": {}, "definitions": {}}
     for group, version in custom.group_versions(registry):
         for served in custom.served_in(registry, group, version):
-            found["paths"] |= custom.operations(served, "v2")
-            found["definitions"] |= custom.models(served, definitions, v2=True)
-    return found
+            parts["paths"] |= custom.operations(served, "v2")
+            parts["definitions"] |= custom.models(served, definitions, v2=True)
+    return parts
 
 
 def _joined(data: bytes, more: dict[str, Any]) -> bytes:
@@ -84,24 +84,24 @@ def _builtin() -> tuple[bytes, bytes, bytes]:
         for document in builtin.index().documents
         for name in builtin.member(f"v3/{document}").split(b"\n")[0].split()
     }
-    found = builtin.schemas(sorted(name.decode() for name in names))
-    converted = {name: convert(msgspec.json.decode(schema)) for name, schema in found.items()}
+    schemas = builtin.schemas(sorted(name.decode() for name in names))
+    converted = {name: convert(msgspec.json.decode(schema)) for name, schema in schemas.items()}
     paths, parameters = builtin.member("v2").splitlines()
     return msgspec.json.encode(converted), paths, parameters
 
 
 def convert(schema: Obj) -> Obj:
-    """A schema of v3 in the form of v2."""
-    found = {key: value for key, value in schema.items() if key not in ("default", "oneOf", "allOf")}
+    """A schema of v3 in the form of v2. Upstream: kube-openapi/pkg/openapiconv."""
+    converted = {key: value for key, value in schema.items() if key not in ("default", "oneOf", "allOf")}
     if "oneOf" in schema:
-        found["type"] = "string"
+        converted["type"] = "string"
     for target in schema.get("allOf", ()):
-        found |= convert(target)
-    if "$ref" in found:
-        found["$ref"] = found["$ref"].replace("#/components/schemas/", "#/definitions/")
-    if "properties" in found:
-        found["properties"] = {name: convert(one) for name, one in found["properties"].items()}
+        converted |= convert(target)
+    if "$ref" in converted:
+        converted["$ref"] = converted["$ref"].replace("#/components/schemas/", "#/definitions/")
+    if "properties" in converted:
+        converted["properties"] = {name: convert(value) for name, value in converted["properties"].items()}
     for key in ("items", "additionalProperties"):
-        if isinstance(found.get(key), dict):
-            found[key] = convert(found[key])
-    return found
+        if isinstance(converted.get(key), dict):
+            converted[key] = convert(converted[key])
+    return converted

@@ -1,11 +1,13 @@
 """Request bodies in protobuf: typed Go clients send nothing else for built-in kinds.
 
-A body becomes the JSON object that the same client would have sent, and then takes the way of every JSON body, so
-nothing behind this package knows of protobuf. Answers are JSON, which all these clients read.
+A body becomes the JSON object that the same client would have sent, and is then handled as every JSON body, so no other
+package knows of protobuf. Answers are JSON, which all these clients read.
 
 - `messages`: from the numbers and types of fields, which are data, to functions that read messages.
-- `special`: the types whose JSON form is of their own.  `wire`: the format itself.
-- `envelope`: the frame around an object that says of which kind it is.
+- `special`: the types with a JSON form of their own.  `wire`: the format itself.
+- `envelope`: the frame around an object that names its kind.
+
+Upstream: apimachinery/pkg/runtime/serializer/protobuf, generated.pb.go of each API group.
 """
 
 from konverge.apiserver.protobuf.envelope import decode

@@ -1,4 +1,4 @@
-"""The frame around an object: four bytes to know it by, its kind and version, and the message itself."""
+"""The frame around an object: a prefix of four bytes, its kind and version, its message. Upstream: runtime.Unknown."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from konverge.objects.resource import Resource
 
 PREFIX = b"k8s\x00"
 DEEPEST = 300
-"""Levels of an object. Real ones have some thirty, and whatever reads a level next takes stack for it."""
+"""Levels of an object. Real ones have some thirty; the readers after this one need stack for each level."""
 _TYPE_META, _RAW = 1, 2
 _API_VERSION, _KIND = 1, 2
 
 
 def decode(body: bytes, expected: Resource | None = None) -> Obj:
-    """The object of a body; `expected` is its kind where it names none. One of a kind that is not known has its kind
-    and version alone: whoever reads them next refuses it in the words of the API."""
+    """The object of a body; `expected` is its kind where it names none. An object of an unknown kind has only its kind
+    and version: the next reader refuses it with the API's message."""
     api_version, kind, raw = _open(body)
     if not kind and expected is not None:
         api_version, kind = expected.api_version, expected.kind
@@ -29,14 +29,14 @@ def decode(body: bytes, expected: Resource | None = None) -> Obj:
         return head
     version = api_version.rpartition("/")[2]
     try:
-        found = read(raw, 0, len(raw))
+        obj = read(raw, 0, len(raw))
     except ProtobufError as error:
         raise ProtobufError(str(error), kind, version) from None
     except RecursionError:
         raise ProtobufError("proto: too many levels", kind, version) from None
-    if _deeper_than(DEEPEST, found):
+    if _deeper_than(DEEPEST, obj):
         raise ProtobufError("proto: too many levels", kind, version)
-    return {**found, **head}
+    return {**obj, **head}
 
 
 def _deeper_than(limit: int, value: Any) -> bool:
@@ -44,8 +44,8 @@ def _deeper_than(limit: int, value: Any) -> bool:
     for _ in range(limit):
         level = [
             child
-            for one in level
-            for child in (one.values() if isinstance(one, dict) else one)
+            for container in level
+            for child in (container.values() if isinstance(container, dict) else container)
             if isinstance(child, (dict, list))
         ]
         if not level:
@@ -69,6 +69,6 @@ def _open(body: bytes) -> tuple[str, str, bytes]:
     return api_version, kind, _bytes(frame, _RAW)
 
 
-def _bytes(found: dict[int, Any], number: int) -> bytes:
-    value = found.get(number, b"")
+def _bytes(values: dict[int, Any], number: int) -> bytes:
+    value = values.get(number, b"")
     return value if isinstance(value, bytes) else b""

@@ -1,7 +1,7 @@
 """Messages: from the table of their fields to the function that reads them.
 
 A message's fields are looked up by the key on the wire (number and wire type), so that the usual value costs one lookup
-and one call. What is not found there is an unknown field, which is skipped, or one of a wrong type, which is refused.
+and one call. Any other key is an unknown field, which is skipped, or a known one of a wrong type, which is refused.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def tables() -> Tables:
 
 
 def find(api_version: str, kind: str) -> Read | None:
-    """What reads a kind, if there is such a built-in kind."""
+    """The function that reads a kind, if it is a built-in kind."""
     kinds = tables().kinds
     number = kinds.get(f"{api_version}/{kind}", kinds.get(f"/{kind}"))
     return None if number is None else reader(number)
@@ -60,7 +60,7 @@ _FLOATS = {"d": struct.Struct("<d"), "f": struct.Struct("<f")}
 
 
 def _value_reader(kind: str) -> Read:
-    """What reads a length-delimited value."""
+    """The function that reads a length-delimited value."""
     if kind == "s":
         return _text
     if kind == "y":
@@ -80,15 +80,15 @@ def _list_reader(kind: str) -> Read:
     read = _value_reader(kind)
 
     def read_list(data: bytes, at: int, end: int) -> list[Any]:
-        found = []
+        items = []
         while at < end:
             key, at = varint(data, at, end)
             if key == 10:
                 start, at = length(data, at, end)
-                found.append(read(data, start, at))
+                items.append(read(data, start, at))
             else:
                 at = skip(data, at, end, key & 7)
-        return found
+        return items
 
     return read_list
 
@@ -98,15 +98,15 @@ def _packed_reader(kind: str) -> Read:
     convert = _NUMBERS.get(kind)
 
     def read(data: bytes, at: int, end: int) -> list[Any]:
-        found = []
+        numbers = []
         while at < end:
             if convert is None:
                 value, at = _float(kind, data, at, end)
-                found.append(value)
+                numbers.append(value)
             else:
                 number, at = varint(data, at, end)
-                found.append(convert(number))
-        return found
+                numbers.append(convert(number))
+        return numbers
 
     return read
 
@@ -160,35 +160,35 @@ class Field(NamedTuple):
 def _forms(entry: list[Any]) -> dict[int, Field]:
     """A line of the table as fields by their keys on the wire."""
     number, name, kind, flags = entry[:4]
-    form = {"[]": "list", "{}": "map"}.get(kind[:2], "inline" if flags & _INLINE else "one")
+    form = {"[]": "list", "{}": "map"}.get(kind[:2], "inline" if flags & _INLINE else "single")
     element = kind[2:] if form in ("list", "map") else kind
     read = _entry_reader(element) if form == "map" else _lazily(element)
     if form == "map" or element not in _WIRE_TYPES:
         return {number << 3 | 2: Field(form, name, read, None, bool(flags & _OMIT))}
     plain = Field(form, name, read, _NUMBERS.get(element), bool(flags & _OMIT))
-    found = {number << 3 | _WIRE_TYPES[element]: plain}
+    fields = {number << 3 | _WIRE_TYPES[element]: plain}
     if form == "list":
-        found[number << 3 | 2] = plain._replace(form="packed")
-    return found
+        fields[number << 3 | 2] = plain._replace(form="packed")
+    return fields
 
 
 def _lazily(kind: str) -> Read:
-    """Messages refer to each other, also in circles: what reads one is made when the first comes."""
+    """Messages refer to each other, also in circles: a reader is built when the first message comes."""
     if kind[0] not in "@!":
         return _value_reader(kind)
-    made: list[Read] = []
+    built: list[Read] = []
 
     def read(data: bytes, at: int, end: int) -> Any:
-        if not made:
-            made.append(_value_reader(kind))
-        return made[0](data, at, end)
+        if not built:
+            built.append(_value_reader(kind))
+        return built[0](data, at, end)
 
     return read
 
 
 @cache
 def reader(number: int) -> Read:
-    """What reads a message."""
+    """The function that reads a message."""
     name, *entries = tables().messages[number]
     fields: dict[int, Field] = {}
     for entry in entries:
@@ -196,7 +196,7 @@ def reader(number: int) -> Read:
     go_names = {entry[0]: entry[4] if len(entry) > 4 else entry[1][:1].upper() + entry[1][1:] for entry in entries}
 
     def read(data: bytes, at: int, end: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        obj: dict[str, Any] = {}
         while at < end:
             key = data[at]
             at += 1
@@ -211,30 +211,30 @@ def reader(number: int) -> Read:
                 at = start + size
                 if size > 127 or at > end:
                     start, at = length(data, start - 1, end)
-                _set(found, field, field.read(data, start, at))
+                _set(obj, field, field.read(data, start, at))
             else:
-                at = _number(found, field, key & 7, data, at, end)
-        return found
+                at = _number(obj, field, key & 7, data, at, end)
+        return obj
 
     return read
 
 
-def _set(found: dict[str, Any], field: Field, value: Any) -> None:
+def _set(obj: dict[str, Any], field: Field, value: Any) -> None:
     form, name = field.form, field.name
-    if form == "one":
+    if form == "single":
         if value or not field.omit or isinstance(value, dict):
-            found[name] = value
+            obj[name] = value
     elif form == "list":
-        found.setdefault(name, []).append(value)
+        obj.setdefault(name, []).append(value)
     elif form == "map":
-        found.setdefault(name, {})[value[0]] = value[1]
+        obj.setdefault(name, {})[value[0]] = value[1]
     elif form == "packed":
-        found.setdefault(name, []).extend(value)
+        obj.setdefault(name, []).extend(value)
     else:
-        found.update(value)
+        obj.update(value)
 
 
-def _number(found: dict[str, Any], field: Field, wire_type: int, data: bytes, at: int, end: int) -> int:
+def _number(obj: dict[str, Any], field: Field, wire_type: int, data: bytes, at: int, end: int) -> int:
     value: Any
     if field.convert is None:
         value, at = _float("d" if wire_type == 1 else "f", data, at, end)
@@ -242,9 +242,9 @@ def _number(found: dict[str, Any], field: Field, wire_type: int, data: bytes, at
         value, at = varint(data, at, end)
         value = field.convert(value)
     if field.form == "list":
-        found.setdefault(field.name, []).append(value)
+        obj.setdefault(field.name, []).append(value)
     elif value or not field.omit:
-        found[field.name] = value
+        obj[field.name] = value
     return at
 
 

@@ -1,4 +1,4 @@
-"""Types that are written otherwise than they look: times, quantities, raw JSON, schemas."""
+"""Types that are encoded otherwise than they look in JSON: times, quantities, raw JSON, schemas."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def fields(data: bytes, at: int, end: int) -> dict[int, Any]:
-    """The fields of a small message: numbers as they are, the rest as bytes; of several the last counts."""
-    found: dict[int, Any] = {}
+    """The fields of a small message: numbers as they are, the rest as bytes; of repeated ones the last."""
+    values: dict[int, Any] = {}
     while at < end:
         key, at = varint(data, at, end)
         if key & 7 == 2:
             start, at = length(data, at, end)
-            found[key >> 3] = data[start:at]
+            values[key >> 3] = data[start:at]
         elif key & 7 == 0:
-            found[key >> 3], at = varint(data, at, end)
+            values[key >> 3], at = varint(data, at, end)
         else:
             at = skip(data, at, end, key & 7)
-    return found
+    return values
 
 
 def _moment(data: bytes, at: int, end: int) -> datetime | None:
     """A time; None for the zero time, which is an empty message."""
-    found = fields(data, at, end)
-    if not found:
+    values = fields(data, at, end)
+    if not values:
         return None
     try:
-        moment = _EPOCH + timedelta(seconds=signed(found.get(1, 0)))
+        moment = _EPOCH + timedelta(seconds=signed(values.get(1, 0)))
     except OverflowError:
         raise ProtobufError("Time.MarshalJSON: year outside of range [0,9999]") from None
-    return moment.replace(microsecond=(found.get(2, 0) & 0xFFFFFFFF) // 1000 % 1_000_000)
+    return moment.replace(microsecond=(values.get(2, 0) & 0xFFFFFFFF) // 1000 % 1_000_000)
 
 
 def time(data: bytes, at: int, end: int) -> str | None:
@@ -63,11 +63,11 @@ def quantity(data: bytes, at: int, end: int) -> str:
 
 
 def int_or_string(data: bytes, at: int, end: int) -> int | str:
-    found = fields(data, at, end)
-    if found.get(1, 0):
-        text: bytes = found.get(3, b"")
+    values = fields(data, at, end)
+    if values.get(1, 0):
+        text: bytes = values.get(3, b"")
         return text.decode("utf-8", "replace")
-    return signed(found.get(2, 0))
+    return signed(values.get(2, 0))
 
 
 def raw(data: bytes, at: int, end: int) -> Any:

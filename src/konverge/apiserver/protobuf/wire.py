@@ -1,4 +1,4 @@
-"""The wire format of protobuf: numbers, and skipping what nobody knows. Errors have the words of Go's decoder."""
+"""The wire format of protobuf: numbers, and skipping unknown fields. Errors have the messages of Go's decoder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _NEGATIVE = 1 << 63
 
 
 class ProtobufError(Exception):
-    """Bytes that are no message, in the words of the real server. `kind` and `version` are those of the object, if that
+    """Bytes that are no message; the text is the real server's. `kind` and `version` are those of the object, if that
     much could be read."""
 
     def __init__(self, why: str, kind: str = "", version: str = "") -> None:
