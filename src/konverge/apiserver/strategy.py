@@ -48,6 +48,9 @@ class Context(Protocol):
     def scan(self, group: str, plural: str, namespace: str = "") -> Iterable[Obj]:
         """The present state of a collection."""
 
+    def refusal(self, verb: str, subresource: str, namespace: str, name: str) -> str:
+        """Why the caller may not do this to a subresource of the resource at hand: the message of a 403, or nothing."""
+
     def warn(self, text: str) -> None:
         """Add a Warning header to the answer (duplicates are dropped)."""
 

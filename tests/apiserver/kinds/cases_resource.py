@@ -18,6 +18,7 @@ GROUP = "/apis/resource.k8s.io/v1"
 NAMESPACE = "dra"
 ADMIN_NAMESPACE = "dra-admin"
 DRY = "?dryRun=All"
+RBAC_GROUP = "rbac.authorization.k8s.io"
 JSON_PATCH = {"content-type": "application/json-patch+json"}
 UUID = "8a9ab8ee-3c4e-4a41-9d6b-0d3e1f2a4b5c"
 LONG = "a" * 64
@@ -641,6 +642,39 @@ def metadata_steps() -> Iterator[Step]:
         yield Step("POST", place + DRY, {"metadata": {"name": "created"}})
 
 
+def permission_steps() -> Iterator[Step]:
+    """Callers who may write the status of claims, and not all that is in it."""
+    rbac, subject = "/apis/rbac.authorization.k8s.io/v1", {"kind": "Group", "apiGroup": RBAC_GROUP, "name": "writers"}
+    grants = {
+        "writer": [(["resourceclaims/status", "resourceclaims"], ["get", "patch"], [])],
+        "driver": [(["resourceclaims/driver"], ["arbitrary-node:patch"], ["other.example.com"])],
+        "node": [(["resourceclaims/driver"], ["associated-node:patch"], ["gpu.example.com"])],
+        "binder": [(["resourceclaims/binding"], ["patch"], [])],
+    }
+    for name, granted in grants.items():
+        rules = [
+            {"apiGroups": ["resource.k8s.io"], "resources": resources, "verbs": verbs, "resourceNames": names}
+            for resources, verbs, names in granted
+        ]
+        ref = {"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": f"claims-{name}"}
+        subjects = [subject if name == "writer" else {**subject, "name": name}]
+        yield Step("POST", f"{rbac}/clusterroles", {"metadata": {"name": ref["name"]}, "rules": rules})
+        binding = {"metadata": {"name": ref["name"]}, "roleRef": ref, "subjects": subjects}
+        yield Step("POST", f"{rbac}/clusterrolebindings", binding, settle=0.1)
+    account = {"Impersonate-User": "system:serviceaccount:dra:driver"}
+    on_node = {**account, "Impersonate-Extra-authentication.kubernetes.io%2Fnode-name": "node-1"}
+    placed = {"/allocation/nodeSelector": {"nodeSelectorTerms": [NODE_TERM]}}
+    device = {"/devices/0/conditions": [CONDITION]}
+    edits: list[Edit] = [{}, {"/devices": []}, placed, {**placed, **device}, {"/reservedFor": [], **device}]
+    other = {"/devices": [{**DEVICE_STATUS, "driver": "other.example.com"}]}
+    for caller in ({"Impersonate-User": "ann"}, account, on_node):
+        for groups in ([], ["driver"], ["node"], ["binder"], ["binder", "driver"], ["binder", "node"]):
+            headers = {**caller, "Impersonate-Group": ["writers", *groups], **JSON_PATCH}
+            for edit in (*edits, other):
+                body = [{"op": "add", "path": "/status", "value": edited(STATUS, edit)}]
+                yield Step("PATCH", f"{collection('resourceclaims', NAMESPACE)}/stored/status{DRY}", body, headers)
+
+
 def template_steps() -> Iterator[Step]:
     place = collection("resourceclaimtemplates", NAMESPACE)
     wrapped = [{f"/spec{pointer}": value for pointer, value in edit.items()} for edit in claim_edits()]
@@ -689,6 +723,7 @@ def steps() -> Iterator[Step]:
     yield Step("POST", "/api/v1/namespaces", {"metadata": {"name": ADMIN_NAMESPACE, "labels": labels}})
     yield from metadata_steps()
     yield from claim_steps()
+    yield from permission_steps()
     yield from template_steps()
     yield from changeable_steps("deviceclasses", CLASS_SPEC, class_edits)
     yield from changeable_steps("resourceslices", SLICE_SPEC, slice_edits)

@@ -68,6 +68,9 @@ class World:
     def scan(self, group: str, plural: str, namespace: str = "") -> Iterable[Obj]:
         return [copy.deepcopy(obj) for key, obj in self.stored.items() if key[:2] == (group, plural)]
 
+    def refusal(self, verb: str, subresource: str, namespace: str, name: str) -> str:
+        return ""
+
     def warn(self, text: str) -> None:
         self.warned.append(text)
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import msgspec
+
 from konverge.apiserver.request.info import Query, RequestInfo
 from konverge.apiserver.request.user import User
+from konverge.apiserver.status import ApiError
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Request
 
@@ -79,6 +82,14 @@ class Call:
 
     def scan(self, group: str, plural: str, namespace: str = "") -> Iterable[Obj]:
         return self.server.objects.scan(group, plural, namespace)
+
+    def refusal(self, verb: str, subresource: str, namespace: str, name: str) -> str:
+        asked = {"verb": verb, "subresource": subresource, "namespace": namespace, "name": name, "field_selector": ""}
+        try:
+            self.server.gate.authorize(self.user, msgspec.structs.replace(self.info, **asked))
+        except ApiError as error:
+            return error.message
+        return ""
 
     @property
     def service_allocators(self) -> Allocators:

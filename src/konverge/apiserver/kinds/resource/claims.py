@@ -17,6 +17,13 @@ from konverge.apiserver.kinds.framework.declare import (
 )
 from konverge.apiserver.kinds.framework.declared import Declared
 from konverge.apiserver.kinds.framework.lifecycle import kept, status_cleared, status_kept
+from konverge.apiserver.kinds.resource.claim_permissions import (
+    allocated_admin_access,
+    may_bind,
+    may_report_devices,
+    requested_admin_access,
+    results_of,
+)
 from konverge.apiserver.kinds.resource.claim_status import claim_status, prepare_status
 from konverge.apiserver.kinds.resource.devices import (
     MOST_CONFIGURATIONS,
@@ -33,7 +40,6 @@ from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 MOST_REQUESTS = 32
 MOST_ALTERNATIVES = 8
 MOST_CONSTRAINTS = 32
-ADMIN_LABEL = "resource.kubernetes.io/admin-access"
 
 
 # --- defaults
@@ -67,7 +73,7 @@ def _default_claim_spec(spec: Obj) -> None:
 
 def _default_claim(obj: Obj) -> None:
     _default_claim_spec(section_of(obj, "spec"))
-    for result in _results(obj):
+    for result in results_of(obj):
         _default_tolerations(result)
 
 
@@ -132,29 +138,11 @@ def _claim_spec(value: Any, path: str, report: Report) -> bool:
     return _DEVICES(devices, f"{path}.devices", report)
 
 
-def _admin_access(spec: Obj, obj: Obj, report: Report) -> bool:
-    """Upstream: AuthorizedForAdmin (pkg/registry/resource), which names the same path for claims and templates."""
-    for index, request in enumerate(each(spec.get("devices") or {}, "requests")):
-        if (request.get("exactly") or {}).get("adminAccess"):
-            path = f"spec.devices.requests[{index}].adminAccess"
-            return admin_namespace(obj, path, report)
-    return True
-
-
-def admin_namespace(obj: Obj, path: str, report: Report) -> bool:
-    """Access to devices in use is for namespaces that are labelled for it."""
-    assert report.context is not None
-    namespace = report.context.lookup("", "namespaces", "", obj["metadata"].get("namespace") or "") or {}
-    allowed = ((namespace.get("metadata") or {}).get("labels") or {}).get(ADMIN_LABEL) == "true"
-    detail = f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace"
-    return allowed or report.forbidden(path, detail)
-
-
 # --- ResourceClaim
 
 
 def _claim_admin_access(value: Any, path: str, report: Report) -> bool:
-    return _admin_access(value.get("spec") or {}, value, report)
+    return requested_admin_access(value.get("spec") or {}, value, report)
 
 
 def _prepare_claim(obj: Obj, context: Context) -> None:
@@ -167,22 +155,6 @@ def _prepare_claim_update(obj: Obj, old: Obj, context: Context) -> None:
     _drop_disabled(obj["spec"])
 
 
-def _allocated_admin_access(new: Obj, old: Obj, path: str, report: Report) -> bool:
-    """Upstream: AuthorizedForAdminStatus (pkg/registry/resource)."""
-    results, before = (_results(obj) for obj in (new, old))
-    if any(result.get("adminAccess") for result in before):
-        return True
-    for index, result in enumerate(results):
-        if result.get("adminAccess"):
-            return admin_namespace(new, f"status.allocation.devices.results[{index}].adminAccess", report)
-    return True
-
-
-def _results(claim: Obj) -> list[Obj]:
-    allocation = (claim.get("status") or {}).get("allocation") or {}
-    return (allocation.get("devices") or {}).get("results") or []
-
-
 _status_cleared = status_cleared("resource.k8s.io", "v1", "ResourceClaim")
 _CLAIM = Declared("resource/v1.ResourceClaim")
 
@@ -192,7 +164,10 @@ RESOURCE_CLAIM = Strategy(
     prepare_update=_prepare_claim_update,
     validate_create=creation(_claim_admin_access, section("spec", _claim_spec), _CLAIM.created),
     validate_update=update(_CLAIM.updated),
-    status=StatusRules(prepare=prepare_status, validate=update(_allocated_admin_access, claim_status, _CLAIM.updated)),
+    status=StatusRules(
+        prepare=prepare_status,
+        validate=update(allocated_admin_access, may_bind, may_report_devices, claim_status, _CLAIM.updated),
+    ),
     returns_deleted=True,
 )
 
@@ -204,7 +179,7 @@ _CLAIM_TEMPLATE = Declared("resource/v1.ResourceClaimTemplate")
 
 
 def _template_admin_access(value: Any, path: str, report: Report) -> bool:
-    return _admin_access((value.get("spec") or {}).get("spec") or {}, value, report)
+    return requested_admin_access((value.get("spec") or {}).get("spec") or {}, value, report)
 
 
 def _prepare_template(obj: Obj, context: Context) -> None:
