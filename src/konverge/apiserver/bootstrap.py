@@ -1,6 +1,6 @@
 """The objects that are there from the start: namespaces, the server's own Service, priorities.
 
-They are written straight to the store: at start nobody watches, and no rule needs to be asked.
+They are written directly to the store: at start there are no watchers, and nothing has to be validated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from konverge.apiserver.object_access import Objects
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-_PRIORITIES = {
+_PRIORITIES = {  # upstream: SystemPriorityClasses (pkg/apis/scheduling/v1/helpers.go)
     "system-cluster-critical": (
         2_000_000_000,
         "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
@@ -41,19 +41,19 @@ def create_all(objects: Objects, cluster_ips: str) -> None:
     objects.create("", "configmaps", _token_tracking())
     for name, (value, description) in _PRIORITIES.items():
         objects.create("scheduling.k8s.io", "priorityclasses", _priority_class(name, value, description))
-    for group, plural, found in _generated():
-        for obj in found:
+    for group, plural, group_objects in _generated():
+        for obj in group_objects:
             objects.create(group, plural, _dated(obj))
 
 
 def _generated() -> list[tuple[str, str, list[dict[str, Any]]]]:
     data = resources.files("konverge.apiserver").joinpath("data/bootstrap.json").read_bytes()
-    found: list[tuple[str, str, list[dict[str, Any]]]] = msgspec.json.decode(data)
-    return found
+    generated: list[tuple[str, str, list[dict[str, Any]]]] = msgspec.json.decode(data)
+    return generated
 
 
 def _dated(obj: dict[str, Any]) -> dict[str, Any]:
-    """Conditions came to be just now."""
+    """With conditions that changed just now."""
     for condition in obj.get("status", {}).get("conditions", ()):
         condition["lastTransitionTime"] = timestamp()
     return obj
@@ -79,7 +79,7 @@ def _ip_address(address: str) -> dict[str, Any]:
 
 
 def _authentication() -> dict[str, Any]:
-    """What aggregated servers read to trust their front: nobody is trusted here, but the names are where they look."""
+    """What aggregated servers read to verify the proxy in front of them. Here no proxy is trusted."""
     return {
         "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
         "data": {
@@ -94,7 +94,7 @@ def _authentication() -> dict[str, Any]:
 
 
 def _token_tracking() -> dict[str, Any]:
-    """Since when tokens in Secrets are tracked: a controller asks before it removes those that nobody uses."""
+    """Since when tokens in Secrets are tracked: a controller reads it before it removes unused ones."""
     name = "kube-apiserver-legacy-service-account-token-tracking"
     return {"metadata": {"name": name, "namespace": "kube-system"}, "data": {"since": timestamp().partition("T")[0]}}
 

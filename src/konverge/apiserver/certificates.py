@@ -1,7 +1,7 @@
 """The certificates of a server that speaks TLS: its own authority, its own name, and the administrator's identity.
 
-They are made once (`x509.py`, imported only for that); a server with a data directory keeps them there and starts
-again without it.
+They are made once (`x509.py`, imported only for that). A server with a data directory keeps them there, and starts
+again without `x509.py`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Certificates:
 
 
 def kept(folder: Path | None, hosts: tuple[str, ...]) -> Certificates:
-    """The certificates in a folder, made if there are none; without a folder, made for this time only."""
+    """The certificates in a folder, made if there are none; without a folder they are not kept."""
     if folder is None:
         return make(hosts)
     path = folder / "pki"
@@ -57,7 +57,7 @@ def kept(folder: Path | None, hosts: tuple[str, ...]) -> Certificates:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file that holds a secret: nobody else may read it, not even for a moment."""
+    """Write a file that holds a secret: no other user may read it, not even for a moment."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,7 +1,7 @@
 """Events are kept for an hour after their last write, then they go by themselves.
 
-A write queues its key with the time at which it ends; as all live equally long, the queue is in order and one timer
-suffices. A later write makes the queued entry void, which shows by the revision.
+A write queues its key with the time at which the event expires; as all live equally long, the queue is in order and one
+timer suffices. A later write makes the queued entry void: the revisions differ.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from konverge import clock
 from konverge.apiserver.storage import Event, Store
 
 TABLE = "/events"
-LIFETIME = 3600.0
+LIFETIME = 3600.0  # upstream: --event-ttl (pkg/controlplane/apiserver/options)
 _AT_ONCE = 500
-"""So many are removed in one turn of the loop; the rest in the next."""
+"""Events that are removed in one turn of the loop; the rest follow in the next."""
 
 
 class Expiry:

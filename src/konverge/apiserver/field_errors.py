@@ -18,7 +18,7 @@ from konverge.apiserver.go.strconv import quote
 
 
 class ErrorType(Enum):
-    """value = (reason in `details.causes`, words in the message)."""
+    """value = (reason in `details.causes`, text in the message)."""
 
     REQUIRED = ("FieldValueRequired", "Required value")
     INVALID = ("FieldValueInvalid", "Invalid value")

@@ -1,7 +1,9 @@
-"""Controllers that live in the API server itself: the conditions of FlowSchemas and APIServices.
+"""Controllers that run in the API server itself: the conditions of FlowSchemas and APIServices.
 
-Each follows a table and, in the loop's next turn, writes the condition that the present state asks for. A condition
-that says the same already is left alone, so that nothing here goes round in circles.
+Each follows a table and, in the loop's next turn, writes the condition that the present state requires. A condition
+that says the same already is left alone, so that no write causes another one.
+
+Upstream: apiserver/pkg/util/flowcontrol/apf_controller.go, kube-aggregator/pkg/controllers/status.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ REGISTRATION = "apiregistration.k8s.io"
 Condition = Callable[[Obj], Obj | None]
 
 
-class InnerControllers:
+class InternalControllers:
     """Keeps conditions in step with what is stored."""
 
     def __init__(self, store: Store, objects: Objects) -> None:
@@ -60,13 +62,13 @@ class InnerControllers:
 
     def _dangling(self, schema: Obj) -> Obj | None:
         level = schema["spec"]["priorityLevelConfiguration"]["name"]
-        found = self._objects.exists(FLOW, "prioritylevelconfigurations", "", level)
+        exists = self._objects.exists(FLOW, "prioritylevelconfigurations", "", level)
         what = f'This FlowSchema references the PriorityLevelConfiguration object named "{level}"'
         condition = {
             "type": "Dangling",
-            "status": "False" if found else "True",
-            "reason": "Found" if found else "NotFound",
-            "message": f"{what} and it exists" if found else f"{what} but there is no such object",
+            "status": "False" if exists else "True",
+            "reason": "Found" if exists else "NotFound",
+            "message": f"{what} and it exists" if exists else f"{what} but there is no such object",
         }
         owner = {"manager": "api-priority-and-fairness-config-consumer-v1", "operation": "Apply"}
         _set(schema, condition, {**owner, "apiVersion": f"{FLOW}/v1"}, nested=False)
@@ -76,13 +78,13 @@ class InnerControllers:
         target = service["spec"].get("service")
         if target is None:
             return None
-        place, name = target["namespace"], target["name"]
+        namespace, name = target["namespace"], target["name"]
         condition = {"type": "Available", "status": "False"}
-        if not self._objects.exists("", "services", place, name):
-            condition |= {"reason": "ServiceNotFound", "message": f'service/{name} in "{place}" is not present'}
+        if not self._objects.exists("", "services", namespace, name):
+            condition |= {"reason": "ServiceNotFound", "message": f'service/{name} in "{namespace}" is not present'}
         else:
-            words = f'endpoints for service/{name} in "{place}" have no addresses with port name ""'
-            condition |= {"reason": "MissingEndpoints", "message": words}
+            message = f'endpoints for service/{name} in "{namespace}" have no addresses with port name ""'
+            condition |= {"reason": "MissingEndpoints", "message": message}
         owner = {"manager": "kube-apiserver", "operation": "Update", "apiVersion": f"{REGISTRATION}/v1"}
         _set(service, condition, owner, nested=True)
         return None
@@ -91,15 +93,15 @@ class InnerControllers:
 def _set(obj: Obj, condition: Obj, owner: Obj, *, nested: bool) -> None:
     """Write a condition and its owner, unless it says the same already."""
     conditions = obj.setdefault("status", {}).get("conditions") or []
-    old = next((one for one in conditions if one["type"] == condition["type"]), None)
+    old = next((present for present in conditions if present["type"] == condition["type"]), None)
     if old is not None and all(old.get(name) == value for name, value in condition.items()):
         return
     time = timestamp()
     changed = old["lastTransitionTime"] if old is not None and old["status"] == condition["status"] else time
-    others = [one for one in conditions if one is not old]
+    others = [present for present in conditions if present is not old]
     obj["status"]["conditions"] = [*others, {**condition, "lastTransitionTime": changed}]
     metadata, entries = obj["metadata"], obj["metadata"].get("managedFields") or []
-    kept = [one for one in entries if one["manager"] != owner["manager"] or one.get("subresource") != "status"]
+    kept = [other for other in entries if (other["manager"], other.get("subresource")) != (owner["manager"], "status")]
     fields = _fields(condition["type"], nested)
     entry = {**owner, "time": time, "fieldsType": "FieldsV1", "fieldsV1": fields, "subresource": "status"}
     metadata["managedFields"] = [*kept, entry]

@@ -1,7 +1,7 @@
 """How deeply an object may be nested.
 
-What is stored is later walked through by functions that call themselves, on stacks of any height, so the limit is far
-below the interpreter's. The real server stops at 10,000 levels; no kind comes near either limit.
+Recursive functions walk through stored objects, on stacks of any height, so the limit is far below the interpreter's.
+The real server stops at 10,000 levels; no kind comes near either limit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TOO_DEEP = "exceeded max depth"
 
 
 def is_too_deep(value: Any, text: bytes, most: int = MOST) -> bool:
-    """Whether an object has too many levels. Its text tells quickly that nearly all have not."""
+    """Whether an object has too many levels. Counting brackets in its text rules this out for nearly all."""
     if text.count(b"{") + text.count(b"[") <= most:
         return False
     level = [value]

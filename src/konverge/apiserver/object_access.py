@@ -69,7 +69,7 @@ class Objects:
         return self._store.put(table, changed, expected=record.revision)
 
     def delete(self, group: str, plural: str, namespace: str, name: str) -> Record | None:
-        """Remove an object at once, whatever its finalizers."""
+        """Remove an object at once, even with finalizers."""
         table, key = self._store.table(_table(group, plural)), _key(namespace, name)
         if key not in table.records:
             return None

@@ -59,9 +59,9 @@ class Served:
     reader: Callable[[bytes, str], Decoded] | None = None
     """How a custom kind reads a JSON body under a `fieldValidation`; built-in kinds go by their type."""
     settle: Callable[[Obj], Awaitable[Obj]] | None = None
-    """The stored form of an object that is about to be written, where others have to be asked for it."""
+    """Makes the stored form of an object that is about to be written, where a conversion webhook has to be asked."""
     prepare: Callable[[str], Awaitable[None]] | None = None
-    """What has to be done before the object under a key, or all (an empty key), can be shown in this version."""
+    """Awaited before the object under a key, or all of them (an empty key), can be shown in this version."""
     entries: list[dict[str, Any]] = field(default_factory=list)
     """The entries of discovery for the resource and its subresources, as they are listed."""
 
@@ -94,14 +94,14 @@ class Served:
     @cached_property
     def field_selectors(self) -> Mapping[str, Callable[[Obj], str]]:
         """By the names of the served version; the values are read from the stored object."""
-        found = dict(self.strategy.field_selectors)
-        if self.conversion is not None and self.conversion.field_labels:
-            found = {name: found[stored] for name, stored in self.conversion.field_labels.items() if stored in found}
-        return found
+        getters = self.strategy.field_selectors
+        if self.conversion is None or not self.conversion.field_labels:
+            return getters
+        return {name: getters[stored] for name, stored in self.conversion.field_labels.items() if stored in getters}
 
     @property
     def go_type(self) -> str:
-        """What the real server calls the type of an object in its messages."""
+        """The name of the Go type in the real server's messages."""
         if self.custom:
             return "unstructured.Unstructured"
         group = self.resource.group
@@ -110,7 +110,7 @@ class Served:
 
     @property
     def field_refusal(self) -> str:
-        """What is said about a field that cannot be selected by."""
+        """The error for a field by which objects cannot be selected."""
         return self.strategy.field_refusal
 
     @cached_property
@@ -136,7 +136,7 @@ class Registry:
         self._groups: dict[str, dict[str, dict[str, Served]]] = {}
         self._builtin_groups: frozenset[str] = frozenset()
         self.generation = 0
-        """Changes when resources come or go: what is derived from the registry is made anew then."""
+        """Changes when resources come or go: what is derived from the registry is then made again."""
 
     @classmethod
     def builtin(cls) -> Registry:

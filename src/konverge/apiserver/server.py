@@ -1,4 +1,4 @@
-"""`ApiServer`: the parts put together, and its life from start to stop."""
+"""`ApiServer`: builds the server from its parts, starts it and stops it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from konverge.apiserver.config import Config
 from konverge.apiserver.crd.serving.manager import Manager
 from konverge.apiserver.event_ttl import Expiry
 from konverge.apiserver.http.pipeline import handle, refusal
-from konverge.apiserver.internal_controllers import InnerControllers
+from konverge.apiserver.internal_controllers import InternalControllers
 from konverge.apiserver.object_access import Objects
 from konverge.apiserver.registry import Registry
 from konverge.apiserver.request.protocols import Admission, Extensions, Stream, TableMaker
@@ -91,13 +91,13 @@ class ApiServer:
         return Allocators(self.config.service_cluster_ips, self.objects.scan("", "services"))
 
     def next_audit_id(self) -> str:
-        """The identity of a request. Random would cost more than the rest of a GET; unique is enough."""
+        """The identity of a request. A random one would cost more than the rest of a GET; unique is enough."""
         self._requests += 1
         return f"{self._audit_prefix}{self._requests:012x}"
 
     @cached_property
     def webhooks(self) -> WebhookClient:
-        """Calls others; made when there is somebody to call."""
+        """Calls webhooks; made when the first one is called."""
         from konverge.apiserver.admission.webhooks.client import WebhookClient
 
         return WebhookClient(self.objects)
@@ -115,7 +115,7 @@ class ApiServer:
         bootstrap.create_all(self.objects, self.config.service_cluster_ips)
         bootstrap_policy.create_all(self.objects)
         self.definitions.start()
-        InnerControllers(self.store, self.objects).start()
+        InternalControllers(self.store, self.objects).start()
         self._expiry.start()
 
     async def listen(self, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None) -> str:
@@ -131,7 +131,7 @@ class ApiServer:
         return f"{'https' if tls else 'http'}://{shown}:{bound[1]}"
 
     async def stop(self) -> None:
-        """End watches, finish what was begun, and make sure that everything is on disk."""
+        """End watches, finish requests that have begun, and make sure that everything is on disk."""
         self._expiry.stop()
         for stream in tuple(self.streams):
             stream.end()

@@ -1,4 +1,4 @@
-"""A server as a process: runs until it is told to end by SIGTERM or SIGINT."""
+"""A server as a process: runs until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Awaitable, Callable
 _DESCRIPTORS = 65_536
 
 
-def run(serve: Callable[[asyncio.Event], Awaitable[None]]) -> None:
-    """Run `serve(stopping)`, on uvloop where there is one; the event is set when the process shall end."""
+def run_until_signal(serve: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+    """Run `serve(stopping)`, on uvloop where there is one; the event is set when the process is to end."""
     _allow_many_connections()
     try:
         import uvloop
     except ImportError:
-        asyncio.run(_until_told(serve))
+        asyncio.run(_serve_until_signal(serve))
     else:
-        uvloop.run(_until_told(serve))
+        uvloop.run(_serve_until_signal(serve))
 
 
 def _allow_many_connections() -> None:
@@ -32,7 +32,7 @@ def _allow_many_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def _until_told(serve: Callable[[asyncio.Event], Awaitable[None]]) -> None:
+async def _serve_until_signal(serve: Callable[[asyncio.Event], Awaitable[None]]) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):

@@ -1,7 +1,7 @@
-"""The `Status` answers: one exception for every way in which a request can fail.
+"""The `Status` answers: one exception with a constructor for every way in which a request can fail.
 
-Handlers raise an `ApiError`; the edge of the server turns it into the Status object that clients know. The
-constructors below hold the codes, reasons and texts, so that no handler words an error of its own.
+Handlers raise an `ApiError`; the pipeline turns it into the Status object that clients know. Codes, reasons and texts
+are in the constructors below, so that no handler writes its own. Upstream: apimachinery/pkg/api/errors/errors.go.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class ApiError(Exception):
 
 
 def _details(group: str, plural: str, name: str, **more: Any) -> dict[str, Any]:
-    found = {"name": name, "group": group, "kind": plural, **more}
-    return {key: value for key, value in found.items() if value}
+    details = {"name": name, "group": group, "kind": plural, **more}
+    return {key: value for key, value in details.items() if value}
 
 
 def _qualified(group: str, plural: str) -> str:
@@ -110,18 +110,18 @@ def unsupported_media_type(message: str, details: dict[str, Any] | None = None) 
 
 
 def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> ApiError:
-    """422: `details.kind` is the Kind here, not the resource. Two rules that say the same thing say it once."""
-    said = {str(error): error for error in errors}
-    joined = next(iter(said)) if len(said) == 1 else "[" + ", ".join(said) + "]"
-    causes = [{"reason": e.reason, "message": e.body, "field": e.path} for e in said.values()]
+    """422: `details.kind` is the Kind here, not the resource. Equal errors of two rules appear once."""
+    distinct = {str(error): error for error in errors}
+    joined = next(iter(distinct)) if len(distinct) == 1 else "[" + ", ".join(distinct) + "]"
+    causes = [{"reason": e.reason, "message": e.body, "field": e.path} for e in distinct.values()]
     qualified = f"{kind}.{group}" if group else kind
     details = _details(group, kind, name, causes=causes)
     return ApiError(422, "Invalid", f'{qualified} "{name}" is invalid: {joined}', details)
 
 
 def too_many_requests(message: str, retry_after: int, details: dict[str, Any] | None = None) -> ApiError:
-    found = {**(details or {}), "retryAfterSeconds": retry_after}
-    return ApiError(429, "TooManyRequests", message, found, headers={"Retry-After": str(retry_after)})
+    details = {**(details or {}), "retryAfterSeconds": retry_after}
+    return ApiError(429, "TooManyRequests", message, details, headers={"Retry-After": str(retry_after)})
 
 
 def internal(message: str) -> ApiError:
@@ -131,7 +131,7 @@ def internal(message: str) -> ApiError:
 
 
 def plain_500(message: str) -> ApiError:
-    """500 without a reason: what the real server answers where its code returns a bare error (see facts, A15, C15)."""
+    """500 without a reason: what the real server answers where its code returns a plain Go error."""
     return ApiError(500, "", message)
 
 

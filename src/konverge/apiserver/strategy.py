@@ -1,8 +1,10 @@
 """What a kind says about itself: its `Strategy`.
 
-The request path is one for all kinds. Wherever kinds differ, it asks the kind's strategy, and a kind that says nothing
-gets the behaviour of a plain object. Objects are plain dicts here, as decoded from JSON: a server must keep what it is
+The request path is the same for all kinds. Wherever kinds differ, it asks the kind's strategy; a kind that declares
+nothing behaves like a plain object. Objects are plain dicts here, as decoded from JSON: a server must keep what it is
 given, and its rules are about fields, not about classes.
+
+Upstream: RESTCreateStrategy, RESTUpdateStrategy, RESTDeleteStrategy (apiserver/pkg/registry/rest).
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ def _nothing(obj: Obj) -> None:
 
 
 def _prepare_nothing(obj: Obj, context: Context) -> None:
-    """A kind whose objects are stored as they come."""
+    """A kind whose objects are stored as they are sent."""
 
 
 def _prepare_update_nothing(obj: Obj, old: Obj, context: Context) -> None:
@@ -137,7 +139,7 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     default_propagation: Literal["Background", "Orphan", "Unsupported"] = "Background"
     """Unsupported (events): no propagation policy ever adds a finalizer."""
     orphan_warning: str = ""
-    """Given to those who delete without a policy and so orphan dependents by an old default (jobs)."""
+    """The warning for a delete without a policy, which orphans dependents by an old default (jobs)."""
     grace_period: Callable[[Obj, int | None], int] | None = None
     """Graceful deletion (pods): (object, asked seconds) -> seconds; 0 removes at once."""
     field_selectors: Mapping[str, Callable[[Obj], str]] = msgspec.field(default_factory=dict)
@@ -145,7 +147,7 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     indexed_fields: tuple[str, ...] = ()
     """Fields by which the real server has an index."""
     field_refusal: str = "field label not supported: {field}"
-    """What is said about a field that is not among them, where there are any."""
+    """The error for a field that is not among them, where there are any."""
     held: Callable[[Obj], bool] | None = None
     """Whether something besides metadata.finalizers holds a deleted object (the spec.finalizers of a namespace)."""
     on_marked: Callable[[Obj, Context], None] | None = None

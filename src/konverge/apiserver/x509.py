@@ -1,7 +1,7 @@
-"""Certificates, written: the few shapes of X.509 that a server needs for itself, in DER and PEM.
+"""Certificates: the few shapes of X.509 that a server needs for itself, in DER and PEM.
 
 `cryptography` can write them too, but importing its builders takes as long as a quarter of the server's start. So the
-encoding is done here, and `cryptography` does what nobody should do by hand: it makes the keys and the signatures.
+encoding is done here, and `cryptography` does what must not be written by hand: it makes the keys and the signatures.
 """
 
 from __future__ import annotations
@@ -137,14 +137,14 @@ def _extensions(own: Identity, issuer: Identity | None) -> list[bytes]:
     """What every certificate says: whether it issues others, for what its key is good, and which key that is."""
     is_authority = issuer is None
     constraints = _tlv(_SEQUENCE, _tlv(_BOOLEAN, b"\xff")) if is_authority else _tlv(_SEQUENCE)
-    found = [
+    extensions = [
         _extension(_CONSTRAINTS, constraints, critical=True),
         _extension(_KEY_ID, _tlv(_OCTETS, own.key_id)),
         _extension(_KEY_USAGE, _tlv(_BITS, _AUTHORITY_USES if is_authority else _OWN_USES), critical=True),
     ]
     if issuer is not None:
-        found.append(_extension(_ISSUER_ID, _tlv(_SEQUENCE, _tlv(_IN_CONTEXT, issuer.key_id))))
-    return found
+        extensions.append(_extension(_ISSUER_ID, _tlv(_SEQUENCE, _tlv(_IN_CONTEXT, issuer.key_id))))
+    return extensions
 
 
 def _extension(kind: bytes, value: bytes, *, critical: bool = False) -> bytes:

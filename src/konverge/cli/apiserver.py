@@ -26,9 +26,9 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from konverge.apiserver.signals import run as run_until_told
+    from konverge.apiserver.signals import run_until_signal
 
-    run_until_told(lambda stopping: serve(arguments, stopping))
+    run_until_signal(lambda stopping: serve(arguments, stopping))
     return 0
 
 

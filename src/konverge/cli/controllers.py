@@ -31,11 +31,11 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from konverge.apiserver.signals import run as run_until_told
+    from konverge.apiserver.signals import run_until_signal
     from konverge.client import ClientError
 
     try:
-        run_until_told(lambda stopping: serve(arguments, stopping))
+        run_until_signal(lambda stopping: serve(arguments, stopping))
     except ClientError as error:
         print(error, file=sys.stderr)
         return 1

@@ -47,7 +47,7 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from konverge.apiserver.signals import run as run_until_told
+    from konverge.apiserver.signals import run_until_signal
     from konverge.observe import logs
 
     if arguments.bind_address is None:
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     offered = _catalogue(arguments)
     config = _cluster(arguments)
     logs.set_up(arguments.log_level, arguments.log_format)
-    run_until_told(lambda stopping: serve(arguments.bind_address, config, offered, tls, stopping))
+    run_until_signal(lambda stopping: serve(arguments.bind_address, config, offered, tls, stopping))
     return 0
 
 

@@ -82,7 +82,7 @@ def _count(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from konverge.apiserver.signals import run as run_until_told
+    from konverge.apiserver.signals import run_until_signal
     from konverge.sim.kubelet.behaviour import BehaviourError
     from konverge.sim.network import claimed_block
 
@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         folder = arguments.data_dir or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="konverge-")))
         pods_from = stack.enter_context(claimed_block())
-        run_until_told(lambda stopping: serve(arguments, rules, operators, folder, pods_from, stopping))
+        run_until_signal(lambda stopping: serve(arguments, rules, operators, folder, pods_from, stopping))
     return 0
 
 

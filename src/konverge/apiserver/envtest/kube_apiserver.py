@@ -98,11 +98,11 @@ def _file(flags: Flags, name: str) -> Path | None:
 
 
 def _run(flags: Flags, settings: Config) -> None:
-    from konverge.apiserver.signals import run
+    from konverge.apiserver.signals import run_until_signal
 
     if flags.unknown:
         _note("without effect here: " + " ".join(f"--{name}" for name in dict.fromkeys(flags.unknown)))
-    run(lambda stopping: serve(flags, settings, stopping))
+    run_until_signal(lambda stopping: serve(flags, settings, stopping))
 
 
 async def serve(flags: Flags, settings: Config, stopping: asyncio.Event) -> None:

@@ -1,4 +1,7 @@
-"""pods/binding: the scheduler's word on which node a pod runs."""
+"""pods/binding: the scheduler says on which node a pod runs.
+
+Upstream: BindingREST (pkg/registry/core/pod/storage/storage.go).
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ async def bind(call: Call) -> Response:
     return respond.answer(call, 201, SUCCESS)
 
 
-def _check(target: Obj) -> None:
+def _check(target: Obj) -> None:  # upstream: ValidatePodBinding (pkg/apis/core/validation)
     """The real server has no Status for these: they end as a bare 500."""
     errors = []
     kind, name = target.get("kind") or "", target.get("name") or ""
@@ -48,13 +51,13 @@ def _check(target: Obj) -> None:
     if not name:
         errors.append(field_errors.required("target.name"))
     elif kind in ("", "Node"):
-        errors += [field_errors.invalid("target.name", name, words) for words in dns_subdomain_errors(name)]
+        errors += [field_errors.invalid("target.name", name, message) for message in dns_subdomain_errors(name)]
     if errors:
         texts = [str(error) for error in errors]
         raise status.plain_500(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
 
 
-async def _assign(call: Call, name: str, binding: Obj) -> None:
+async def _assign(call: Call, name: str, binding: Obj) -> None:  # upstream: setPodNodeAndMetadata
     store = call.server.store
     table = store.table("/pods")
     record = table.records.get(f"{call.info.namespace}/{name}")
@@ -90,20 +93,20 @@ def _not_assignable(pod: Obj) -> str:
 
 def _preconditions(name: str, wanted: Obj, pod: Obj) -> None:
     metadata = pod["metadata"]
-    for field, words in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+    for field, label in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
         if wanted.get(field) and wanted[field] != metadata.get(field):
             why = (
                 f"StorageError: invalid object, Code: 4, Key: /registry/pods/{metadata['namespace']}/{name}, "
-                f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {words} in precondition: "
-                f"{wanted[field]}, {words} in object meta: {metadata.get(field)}"
+                f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {label} in precondition: "
+                f"{wanted[field]}, {label} in object meta: {metadata.get(field)}"
             )
             raise status.conflict("", "pods", name, why)
 
 
-def set_condition(found: Obj, condition: Obj) -> None:
+def set_condition(pod_status: Obj, condition: Obj) -> None:
     """Put a condition into a status; its time is now unless its status stays as it was."""
-    conditions = found.setdefault("conditions", []) or []
-    found["conditions"] = conditions
+    conditions = pod_status.setdefault("conditions", []) or []
+    pod_status["conditions"] = conditions
     for index, old in enumerate(conditions):
         if old.get("type") == condition["type"]:
             same = old.get("status") == condition["status"]

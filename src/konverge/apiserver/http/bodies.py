@@ -25,7 +25,7 @@ from konverge.objects.resource import Resource
 if TYPE_CHECKING:
     from konverge.apiserver.request.call import Call
 
-BODY_LIMIT = 3 * 1024 * 1024
+BODY_LIMIT = 3 * 1024 * 1024  # upstream: MaxRequestBodyBytes (apiserver/pkg/server/config.go)
 
 
 def media_type(call: Call) -> str:
@@ -46,7 +46,7 @@ def checked_body(call: Call) -> bytes:
 
 
 _PER_BYTE = "konverge-per-byte"
-"""How Go reads JSON that is not UTF-8: each byte that is none becomes a replacement character."""
+"""How Go reads JSON that is not UTF-8: each invalid byte becomes a replacement character."""
 codecs.register_error(_PER_BYTE, lambda error: ("\ufffd" * (error.end - error.start), error.end))  # type: ignore[attr-defined]
 
 
@@ -69,8 +69,10 @@ def read(call: Call, served: Served, body: bytes, validation: Validation) -> Obj
     except UnreadableError as error:
         if not error.kind:
             raise _unrecognized(served, str(error), body) from None
-        words = f"{error.kind} in version {quote(error.version)} cannot be handled as a {served.resource.kind}: {error}"
-        raise status.bad_request(words) from None
+        message = (
+            f"{error.kind} in version {quote(error.version)} cannot be handled as a {served.resource.kind}: {error}"
+        )
+        raise status.bad_request(message) from None
 
 
 class UnreadableError(Exception):
@@ -81,7 +83,7 @@ class UnreadableError(Exception):
         self.kind, self.version = kind, version
 
 
-def _unrecognized(served: Served, why: str, body: bytes) -> status.ApiError:
+def _unrecognized(served: Served, why: str, body: bytes) -> status.ApiError:  # upstream: transformDecodeError
     return status.bad_request(
         f"the object provided is unrecognized (must be of type {served.resource.kind}): {why} ({summary(body)})"
     )
@@ -148,7 +150,7 @@ def decode(call: Call, served: Served, body: bytes, validation: Validation) -> O
 
 
 def wants_reset(raw: Obj) -> bool:
-    """An empty list of managedFields is a wish to begin anew; its type knows no difference to an absent one."""
+    """An empty list of managedFields asks to reset them; the typed object cannot tell it from an absent one."""
     metadata = raw.get("metadata")
     return isinstance(metadata, dict) and metadata.get("managedFields") == []
 
@@ -170,7 +172,7 @@ def typed(call: Call, served: Served, body: bytes, obj: Obj, validation: Validat
 
 
 def by_type(served: Served, body: bytes, obj: Obj) -> schema.Decoded:
-    """As `typed`, for a patched object: what is odd about it is told, not judged. Raises DecodeError."""
+    """As `typed`, for a patched object: unknown fields are only listed. Raises DecodeError."""
     if served.reader is not None:
         return served.reader(body, "Warn")
     if served.typing is not None:

@@ -41,46 +41,46 @@ async def log(call: Call) -> Response:
     return Response(200, Headers(headers), producer=producer)
 
 
-def _check_log_options(call: Call) -> None:
+def _check_log_options(call: Call) -> None:  # upstream: ValidatePodLogOptions (pkg/apis/core/validation)
     errors: list[FieldError] = []
     for name, least in (("tailLines", 0), ("limitBytes", 1), ("sinceSeconds", 1)):
         value = options.number(call.query, name)
         if value is not None and value < least:
-            words = "must be greater than or equal to 0" if least == 0 else "must be greater than 0"
-            errors.append(field_errors.invalid(name, value, words))
+            detail = "must be greater than or equal to 0" if least == 0 else "must be greater than 0"
+            errors.append(field_errors.invalid(name, value, detail))
     if "sinceTime" in call.query and "sinceSeconds" in call.query:
         errors.append(field_errors.forbidden("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     if errors:
         raise status.invalid("", "PodLogOptions", call.info.name, errors)
 
 
-def _container(call: Call, pod: Obj) -> str:
-    """The container that is meant: the one named, or the only one."""
+def _container(call: Call, pod: Obj) -> str:  # upstream: validateContainer (pkg/registry/core/pod/strategy.go)
+    """The container of the request: the one that it names, or the only one."""
     wanted = options.text(call.query, "container")
     spec = pod["spec"]
     groups = ("containers", "initContainers", "ephemeralContainers")
-    names = [one["name"] for group in groups for one in spec.get(group) or ()]
+    names = [container["name"] for group in groups for container in spec.get(group) or ()]
     name = pod["metadata"]["name"]
     if wanted:
         if wanted not in names:
             raise status.bad_request(f"container {wanted} is not valid for pod {name}")
         return wanted
-    main = [one["name"] for one in spec["containers"]]
+    main = [container["name"] for container in spec["containers"]]
     if len(main) == 1:
         return str(main[0])
-    inits = [one["name"] for one in spec.get("initContainers") or ()]
+    inits = [container["name"] for container in spec.get("initContainers") or ()]
     more = f" or one of the init containers: [{' '.join(inits)}]" if inits else ""
     raise status.bad_request(
         f"a container name must be specified for pod {name}, choose one of: [{' '.join(main)}]{more}"
     )
 
 
-async def exec_or_attach(call: Call) -> Response:
+async def exec_or_attach(call: Call) -> Response:  # upstream: streamLocation (pkg/registry/core/pod/strategy.go)
     pod = _pod(call)
     if not pod["spec"].get("nodeName"):
         raise status.bad_request(f"pod {call.info.name} does not have a host assigned")
     if call.lookup("", "nodes", "", pod["spec"]["nodeName"]) is None:
-        raise status.not_found("", "pods", pod["spec"]["nodeName"])  # the real server mixes up the two here
+        raise status.not_found("", "pods", pod["spec"]["nodeName"])  # the real server confuses the two here
     raise _unreachable("no kubelet runs commands here")
 
 

@@ -1,16 +1,10 @@
-"""POST of a new object."""
+"""POST of a new object. Upstream: createHandler (apiserver/pkg/endpoints/handlers/create.go)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from konverge.apiserver.http import (
-    bodies,
-    managed_fields,
-    reads,
-    respond,
-    writes,
-)
+from konverge.apiserver.http import bodies, managed_fields, reads, respond, writes
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system
 from konverge.wire.message import Response

@@ -1,4 +1,7 @@
-"""DELETE of one object or of a collection: preconditions, finalizers, graceful periods, and what is answered."""
+"""DELETE of one object or of a collection: preconditions, finalizers, grace periods, and the answer.
+
+Upstream: apiserver/pkg/endpoints/handlers/delete.go, Store.Delete (apiserver/pkg/registry/generic/registry/store.go).
+"""
 
 from __future__ import annotations
 
@@ -79,10 +82,10 @@ async def delete(call: Call) -> Response:
     served = call.resource
     respond.settle_form(call, custom=served.custom)
     options = read_options(call)
-    found = reads.find(call)
+    record = reads.find(call)
     if served.strategy.orphan_warning and options.orphan is None and options.propagation is None:
         call.warn(served.strategy.orphan_warning)
-    result = await remove(call, served, found.key, options)
+    result = await remove(call, served, record.key, options)
     if result.gone and not served.strategy.returns_deleted:
         return respond.answer(call, 200, success(served, result.record))
     code = 202 if options.orphan is False and not result.gone else 200
@@ -101,7 +104,7 @@ def success(served: Served, record: Record) -> Obj:
 
 
 async def remove(call: Call, served: Served, key: str, options: DeleteOptions, *, admitted: bool = False) -> Deleted:
-    """Delete an object as far as it can be deleted now. `admitted`: admission has already had its say."""
+    """Delete an object as far as it can be deleted now. `admitted`: admission has already accepted the deletion."""
     call.operation, call.dry_run = "DELETE", options.dry_run
     while True:
         record = call.server.store.get(served.table, key)
@@ -116,7 +119,7 @@ async def remove(call: Call, served: Served, key: str, options: DeleteOptions, *
 
 
 async def _admit(call: Call, served: Served, record: Record, options: DeleteOptions) -> None:
-    """The deletion of a collection has no name in the eyes of admission, though each object of it is shown."""
+    """Admission sees each object of a collection, but no name: the request has none."""
     check_preconditions(served, record, record.decode(), options)
     name = "" if call.info.verb == "deletecollection" else record.name
     request = writes.admission_request(call, served, None, render.restored(served, record), options.body(), name)
@@ -125,6 +128,7 @@ async def _admit(call: Call, served: Served, record: Record, options: DeleteOpti
     await call.server.admission.validate(request)
 
 
+# upstream: updateForGracefulDeletionAndFinalizers
 async def _remove_once(call: Call, served: Served, record: Record, options: DeleteOptions) -> Deleted:
     obj = record.decode()
     check_preconditions(served, record, obj, options)
@@ -139,14 +143,14 @@ async def _remove_once(call: Call, served: Served, record: Record, options: Dele
     if not metadata["finalizers"]:
         del metadata["finalizers"]
     graceful = served.strategy.grace_period is not None and _is_first_or_shorter(obj)
-    if grace == 0 and not metadata.get("finalizers") and not writes.held(served, obj):
+    if grace == 0 and not metadata.get("finalizers") and not writes.is_held(served, obj):
         if graceful:
-            return await _mark_and_take_out(call, served, record, obj)
-        return await _take_out(call, served, record, obj, writes.dropped(before, metadata))
+            return await _mark_and_remove(call, served, record, obj)
+        return await _remove_record(call, served, record, obj, writes.dropped_finalizers(before, metadata))
     _mark(obj, grace, graceful=graceful)
     if served.strategy.on_marked is not None:
         served.strategy.on_marked(obj, call)
-    return await _keep(call, served, record, obj)
+    return await _store_marked(call, served, record, obj)
 
 
 def check_preconditions(served: Served, record: Record, obj: Obj, options: DeleteOptions) -> None:
@@ -166,8 +170,8 @@ def check_preconditions(served: Served, record: Record, obj: Obj, options: Delet
         raise status.conflict(group, resource.kind, record.name, why)
 
 
-def _grace(served: Served, obj: Obj, options: DeleteOptions) -> int | None:
-    """The seconds that the object still has; None when its deletion is already under way and stays as it is."""
+def _grace(served: Served, obj: Obj, options: DeleteOptions) -> int | None:  # upstream: rest.BeforeDelete
+    """The seconds that the object still has; None when its deletion is under way and stays as it is."""
     strategy, metadata = served.strategy, obj["metadata"]
     if strategy.grace_period is None:
         return 0
@@ -182,10 +186,11 @@ def _grace(served: Served, obj: Obj, options: DeleteOptions) -> int | None:
 
 
 def _is_first_or_shorter(obj: Obj) -> bool:
-    """Whether a graceful kind writes down its period: at first, and when the period gets shorter."""
+    """Whether a graceful kind records its period: for the first deletion, and when the period gets shorter."""
     return not obj["metadata"].get("deletionTimestamp") or bool(obj["metadata"].get("deletionGracePeriodSeconds"))
 
 
+# upstream: deletionFinalizersForGarbageCollection
 def _finalizers(served: Served, present: list[str], options: DeleteOptions) -> list[str]:
     """The finalizers after the propagation policy has added or removed its own."""
     default = served.strategy.default_propagation
@@ -208,8 +213,8 @@ def _finalizers(served: Served, present: list[str], options: DeleteOptions) -> l
     return kept + ["orphan"] * orphan + ["foregroundDeletion"] * foreground
 
 
-def _mark(obj: Obj, grace: int, *, graceful: bool) -> None:
-    """Write down that, and when, the object goes."""
+def _mark(obj: Obj, grace: int, *, graceful: bool) -> None:  # upstream: rest.BeforeDelete, markAsDeleting
+    """Record that the object is being deleted, and when it will be gone."""
     metadata = obj["metadata"]
     now = datetime.fromtimestamp(int(clock.now()), UTC)
     before = metadata.get("deletionTimestamp")
@@ -226,30 +231,32 @@ def _mark(obj: Obj, grace: int, *, graceful: bool) -> None:
     metadata["deletionGracePeriodSeconds"] = grace
 
 
-async def _mark_and_take_out(call: Call, served: Served, record: Record, obj: Obj) -> Deleted:
-    """A graceful kind without time left: watchers see that it goes, then that it has gone."""
+async def _mark_and_remove(call: Call, served: Served, record: Record, obj: Obj) -> Deleted:
+    """A graceful kind without time left: watchers see that it is being deleted, then that it is gone."""
     _mark(obj, 0, graceful=True)
     if call.dry_run:
         obj["metadata"]["resourceVersion"] = str(record.revision)
         return Deleted(writes.unstored(obj), gone=True)
     store = call.server.store
     marked = store.put(store.table(served.table), obj, expected=record.revision)
-    return await _take_out(call, served, marked, obj)
+    return await _remove_record(call, served, marked, obj)
 
 
-async def _take_out(call: Call, served: Served, record: Record, obj: Obj, dropped: tuple[str, ...] = ()) -> Deleted:
-    """`dropped`: finalizers of the stored object that the deletion's own policy takes off."""
+async def _remove_record(
+    call: Call, served: Served, record: Record, obj: Obj, dropped: tuple[str, ...] = ()
+) -> Deleted:
+    """`dropped`: finalizers of the stored object that the deletion's own policy removes."""
     if call.dry_run:
         return Deleted(record, gone=True)
     store = call.server.store
     release = Release(dropped, by_update=False)
     last = store.remove(store.table(served.table), record.key, expected=record.revision, release=release)
-    writes.released(call, served, obj)
+    writes.after_removal(call, served, obj)
     await store.settled(last.revision)
     return Deleted(last, gone=True)
 
 
-async def _keep(call: Call, served: Served, record: Record, obj: Obj) -> Deleted:
+async def _store_marked(call: Call, served: Served, record: Record, obj: Obj) -> Deleted:
     obj["metadata"]["resourceVersion"] = str(record.revision)
     if obj == record.decode():
         return Deleted(record, gone=False)
@@ -267,7 +274,7 @@ _AT_ONCE = 64
 """Objects of a collection that are deleted at the same time: with a journal they share a commit."""
 
 
-async def delete_collection(call: Call) -> Response:
+async def delete_collection(call: Call) -> Response:  # upstream: Store.DeleteCollection
     served = call.resource
     respond.settle_form(call, custom=served.custom)
     asked = list_options(call.query, watch=False)
@@ -290,7 +297,7 @@ async def _remove_some(call: Call, served: Served, records: list[Record], option
 
 
 async def _refusal(call: Call, served: Served, key: str, options: DeleteOptions) -> status.ApiError | None:
-    """Delete one object; why it was refused, if it was. Gone already is as good as deleted."""
+    """Delete one object; the error if it was refused. An object that is gone already counts as deleted."""
     try:
         await remove(call, served, key, options)
     except status.ApiError as error:

@@ -1,4 +1,7 @@
-"""pods/eviction: a delete that asks the pod's disruption budget first."""
+"""pods/eviction: a delete that asks the pod's disruption budget first.
+
+Upstream: EvictionREST (pkg/registry/core/pod/storage/eviction.go).
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 _TOO_MANY = "Cannot evict pod as it would violate the pod's disruption budget."
 _MOST_PENDING = 2000
+"""Evictions that the disruption controller has not confirmed. Upstream: MaxDisruptedPodSize."""
 
 
 async def evict(call: Call) -> Response:
@@ -31,7 +35,7 @@ async def evict(call: Call) -> Response:
     bodies.check_media(call, kind)
     options = write_options(call.query, "CreateOptions")
     body = bodies.checked_body(call)
-    if b"policy/v1beta1" in body:  # gone as an API, but still taken here
+    if b"policy/v1beta1" in body:  # no longer served as an API, but still accepted here
         kind = kind_alone("policy", "v1beta1", "Eviction")
     eviction = bodies.read(call, kind, body, options.field_validation)
     if (eviction["metadata"].get("name") or "") != call.info.name:
@@ -50,27 +54,29 @@ async def _evict(call: Call, deletion: DeleteOptions) -> Response:
     pod = call.lookup("", "pods", namespace, name)
     if pod is None:
         raise status.not_found("", "pods", name)
-    if not _unguarded(pod):
+    if not _ignores_budgets(pod):
         budgets = [budget for budget in call.scan("policy", "poddisruptionbudgets", namespace) if _covers(budget, pod)]
         if len(budgets) > 1:
-            words = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-            return respond.answer(call, 500, status.ApiError(500, "", words).status())
-        if budgets and not _spare(budgets[0], pod):
-            _take_one(call, budgets[0], name, deletion.dry_run)
+            message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+            return respond.answer(call, 500, status.ApiError(500, "", message).status())
+        if budgets and not _evicts_unready(budgets[0], pod):
+            _check_and_decrement(call, budgets[0], name, deletion.dry_run)
     record = call.server.store.get("/pods", f"{namespace}/{name}")
     if record is not None:
         check_preconditions(call.resource, record, record.decode(), deletion)
     if not deletion.dry_run:
         condition = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
         condition["message"] = "Eviction API: evicting"
-        call.server.objects.update("", "pods", namespace, name, lambda found: set_condition(found["status"], condition))
+        call.server.objects.update(
+            "", "pods", namespace, name, lambda stored: set_condition(stored["status"], condition)
+        )
     call.subresource = ""
     await remove(call, call.resource, f"{namespace}/{name}", deletion, admitted=True)
     return respond.answer(call, 201, SUCCESS)
 
 
-def _unguarded(pod: Obj) -> bool:
-    """Finished, pending and leaving pods disrupt nothing."""
+def _ignores_budgets(pod: Obj) -> bool:  # upstream: canIgnorePDB
+    """Finished, pending and terminating pods disrupt nothing."""
     phase = (pod.get("status") or {}).get("phase")
     return phase in ("Succeeded", "Failed", "Pending") or bool(pod["metadata"].get("deletionTimestamp"))
 
@@ -85,31 +91,31 @@ def _covers(budget: Obj, pod: Obj) -> bool:
         return False
 
 
-def _spare(budget: Obj, pod: Obj) -> bool:
-    """Whether a pod that is not ready may go without counting."""
+def _evicts_unready(budget: Obj, pod: Obj) -> bool:
+    """Whether the pod is not ready, and the budget's policy lets it go without counting it."""
     conditions = (pod.get("status") or {}).get("conditions") or []
-    if any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):
+    if any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions):
         return False
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
-    found = budget.get("status") or {}
-    wanted = found.get("desiredHealthy") or 0
-    return (found.get("currentHealthy") or 0) >= wanted > 0
+    budget_status = budget.get("status") or {}
+    wanted = budget_status.get("desiredHealthy") or 0
+    return (budget_status.get("currentHealthy") or 0) >= wanted > 0
 
 
-def _take_one(call: Call, budget: Obj, pod: str, dry_run: bool) -> None:
+def _check_and_decrement(call: Call, budget: Obj, pod: str, dry_run: bool) -> None:  # upstream: checkAndDecrement
     """Use one of the allowed disruptions, or refuse."""
-    name, found = budget["metadata"]["name"], budget.get("status") or {}
-    if (found.get("observedGeneration") or 0) < budget["metadata"].get("generation", 0):
+    name, budget_status = budget["metadata"]["name"], budget.get("status") or {}
+    if (budget_status.get("observedGeneration") or 0) < budget["metadata"].get("generation", 0):
         raise _refusal(f"The disruption budget {name} is still being processed by the server.", retry_after=10)
-    allowed = found.get("disruptionsAllowed") or 0
+    allowed = budget_status.get("disruptionsAllowed") or 0
     if allowed < 0:
         raise _forbidden(name, "pdb disruptions allowed is negative", "pdb disruptions allowed is negative")
-    if len(found.get("disruptedPods") or {}) > _MOST_PENDING:
+    if len(budget_status.get("disruptedPods") or {}) > _MOST_PENDING:
         why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
         raise _forbidden(name, why, "too many pending evictions not confirmed by PDB controller")
     if allowed == 0:
-        raise _refusal(_why_not(name, found))
+        raise _refusal(_why_not(name, budget_status))
     if dry_run:
         return
     served = call.server.registry.find("policy", "v1", "poddisruptionbudgets")
@@ -124,10 +130,10 @@ def _take_one(call: Call, budget: Obj, pod: str, dry_run: bool) -> None:
 
 
 def _count(budget: Obj, pod: str) -> None:
-    found = budget["status"]
-    found["disruptionsAllowed"] -= 1
-    found["disruptedPods"] = {**(found.get("disruptedPods") or {}), pod: system.timestamp()}
-    if found["disruptionsAllowed"] == 0:
+    budget_status = budget["status"]
+    budget_status["disruptionsAllowed"] -= 1
+    budget_status["disruptedPods"] = {**(budget_status.get("disruptedPods") or {}), pod: system.timestamp()}
+    if budget_status["disruptionsAllowed"] == 0:
         _no_more_allowed(budget)
 
 
@@ -140,15 +146,15 @@ def _no_more_allowed(budget: Obj) -> None:
         "reason": "InsufficientPods",
         "message": "",
     }
-    others = [one for one in budget["status"].get("conditions") or () if one.get("type") != condition["type"]]
+    others = [other for other in budget["status"].get("conditions") or () if other.get("type") != condition["type"]]
     budget["status"]["conditions"] = [*others, condition]
 
 
-def _why_not(name: str, found: Obj) -> str:
-    conditions = found.get("conditions") or ()
-    condition: Obj = next((one for one in conditions if one.get("type") == "DisruptionAllowed"), {})
+def _why_not(name: str, budget_status: Obj) -> str:
+    conditions = budget_status.get("conditions") or ()
+    condition: Obj = next((candidate for candidate in conditions if candidate.get("type") == "DisruptionAllowed"), {})
     failed = condition.get("status") == "False" and bool(condition.get("message"))
-    healthy, wanted = found.get("currentHealthy") or 0, found.get("desiredHealthy") or 0
+    healthy, wanted = budget_status.get("currentHealthy") or 0, budget_status.get("desiredHealthy") or 0
     start = f"The disruption budget {name}"
     if failed and condition.get("reason") == "SyncFailed":
         return f"{start} does not allow evicting pods currently because it failed sync: {condition['message']}"
@@ -168,6 +174,6 @@ def _refusal(cause: str, retry_after: int = 0) -> status.ApiError:
 
 def _forbidden(name: str, why: str, cause: str) -> status.ApiError:
     error = status.forbidden("policy", "poddisruptionbudget", name, why)
-    words = f"The disruption budget {name} does not allow evicting pods currently: {cause}"
-    error.details = {**(error.details or {}), "causes": [{"reason": "DisruptionBudget", "message": words}]}
+    message = f"The disruption budget {name} does not allow evicting pods currently: {cause}"
+    error.details = {**(error.details or {}), "causes": [{"reason": "DisruptionBudget", "message": message}]}
     return error

@@ -45,7 +45,10 @@ async def version(call: Call) -> Response:
 
 
 async def all_checks(call: Call) -> Response:
-    """All checks of one path; they can be listed, and left out by name."""
+    """All checks of one path; a client can list them, and exclude some by name.
+
+    Upstream: apiserver/pkg/server/healthz/healthz.go.
+    """
     name = call.info.path.strip("/")
     if "verbose" not in call.query:
         return respond.answer_text(call, 200, "ok")
@@ -63,7 +66,7 @@ async def single_check(call: Call) -> Response:
 
 
 async def metrics(call: Call) -> Response:
-    """Prometheus text: the sizes that tell how the store is doing."""
+    """Prometheus text: the sizes of the store."""
     store = call.server.store
     lines = ["# HELP apiserver_storage_objects Number of stored objects.", "# TYPE apiserver_storage_objects gauge"]
     for name, table in sorted(store.tables.items()):

@@ -1,7 +1,9 @@
 """Lists: at the present revision, at an old one, and page by page at one revision.
 
 A continue token carries the revision of the first page and the last key given, so that all pages together are one
-consistent list. Old states are told from the present one by undoing the changes since.
+consistent list. An old state is the present one with the changes since undone.
+
+Upstream: apiserver/pkg/storage/continue.go, GetList in apiserver/pkg/storage/etcd3/store.go and storage/cacher.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 BATCH = 256
-"""So many objects are decoded, tested or rendered in one turn of the loop: a few milliseconds, measured."""
-# How long a request for a revision that is still to come is held before it is refused.
+"""So many objects are decoded, tested or rendered in one turn of the loop: a few milliseconds."""
+# Seconds that a request for a future revision waits before it is refused. Upstream: blockTimeout (storage/cacher).
 FUTURE_WAIT = 3.0
 _UNCACHED = frozenset({"/events"})
 TOO_OLD = "The resourceVersion for the provided list is too old."
@@ -54,35 +56,35 @@ class Page(msgspec.Struct, frozen=True):
     remaining: int | None = None
 
     def metadata(self, scope: str) -> dict[str, Any]:
-        found: dict[str, Any] = {"resourceVersion": str(self.revision)}
+        metadata: dict[str, Any] = {"resourceVersion": str(self.revision)}
         if self.next_key:
-            found["continue"] = token(self.revision, self.next_key, scope)
+            metadata["continue"] = token(self.revision, self.next_key, scope)
             if self.remaining is not None:
-                found["remainingItemCount"] = self.remaining
-        return found
+                metadata["remainingItemCount"] = self.remaining
+        return metadata
 
 
 def token(revision: int, key: str, scope: str) -> str:
-    """What the real server's tokens look like, so that tools which print them show the same."""
+    """In the form of the real server, so that tools which print tokens show the same. Upstream: EncodeContinue."""
     start = key[len(scope) :] if scope.endswith("/") else key
     raw = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": revision, "start": f"{start}\0"})
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def read_token(text: str, scope: str) -> tuple[int, str]:
-    """(revision or -1, first key of the page)."""
+    """(revision or -1, first key of the page). Upstream: DecodeContinue."""
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except ValueError:  # not base64, or not even ASCII
         raise _bad_token(_not_base64(text)) from None
     try:
-        found = msgspec.json.decode(raw)
+        decoded = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise _bad_token(syntax_error(raw)) from None
-    version = found.get("v") if isinstance(found, dict) else ""
+    version = decoded.get("v") if isinstance(decoded, dict) else ""
     if version != "meta.k8s.io/v1":
         raise _bad_token(f"server does not recognize this encoded version {version or ''}")
-    start, revision = found.get("start"), found.get("rv", 0)
+    start, revision = decoded.get("start"), decoded.get("rv", 0)
     if not isinstance(start, str) or not start or not isinstance(revision, int):
         raise _bad_token("encoded start key empty (version meta.k8s.io/v1)")
     if posixpath.normpath(f"/{start.removeprefix('/')}") != f"/{start.removeprefix('/')}":
@@ -111,7 +113,7 @@ def parse_version(text: str) -> int:
 
 
 async def wait_for(store: Store, revision: int) -> None:
-    """Hold a request until the store is at least at a revision; 504 when it does not come."""
+    """Wait until the store is at least at a revision; 504 when it does not come."""
     if revision <= store.durable:
         return
     try:
@@ -152,8 +154,8 @@ async def _present(store: Store, table: Table, selection: Selection, limit: int,
     await store.settled(table.revision)
     records = table.records
     if selection.single:
-        found = records.get(selection.scope)
-        chosen = [found] if found is not None and (selection.test is None or selection.test(found)) else []
+        record = records.get(selection.scope)
+        chosen = [record] if record is not None and (selection.test is None or selection.test(record)) else []
         return Page(chosen, store.durable)
     keys = table.keys(selection.scope, start)
     if selection.test is None and not limit:
@@ -206,7 +208,7 @@ async def _at(table: Table, selection: Selection, revision: int, start: str, lim
     keys += [key for key, old in undone.items() if old is not None and key >= first and key.startswith(prefix)]
     keys.sort()
     present = table.records
-    records = [found for key in _only(keys, selection) if (found := undone.get(key) or present.get(key)) is not None]
+    records = [record for key in _only(keys, selection) if (record := undone.get(key) or present.get(key)) is not None]
     return await _cut(records, selection, revision, limit)
 
 

@@ -1,4 +1,4 @@
-"""Who owns which field: the request path's side of `merge`."""
+"""Which manager owns which field: the request path's side of `merge`."""
 
 from __future__ import annotations
 

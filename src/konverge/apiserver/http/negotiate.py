@@ -1,7 +1,7 @@
-"""Which form the client wants its answer in: JSON or YAML, the object itself, a table of it, or its metadata alone.
+"""In which form the client wants its answer: JSON or YAML, the object itself, a table of it, or its metadata alone.
 
-The answer depends on the Accept header and on what the resource can do, so it is remembered by these: a client sends
-the same header all its life.
+The result depends on the Accept header and on what the resource supports, so it is cached by these: a client always
+sends the same header. Upstream: apiserver/pkg/endpoints/handlers/negotiation/negotiate.go.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Clause(NamedTuple):
 
 def clauses(header: str) -> list[Clause]:
     """The alternatives of an Accept header, best first (by q, then by their order)."""
-    found: list[tuple[float, int, Clause]] = []
+    ranked: list[tuple[float, int, Clause]] = []
     for index, part in enumerate(header.split(",")):
         media, *fields = (piece.strip() for piece in part.split(";"))
         params = {key.strip(): value.strip().strip('"') for key, _, value in (f.partition("=") for f in fields)}
@@ -34,13 +34,13 @@ def clauses(header: str) -> list[Clause]:
             quality = float(params.pop("q", "1"))
         except ValueError:
             quality = 0.0
-        found.append((-quality, index, Clause(media.lower(), params)))
-    return [clause for _, _, clause in sorted(found, key=lambda entry: entry[:2])]
+        ranked.append((-quality, index, Clause(media.lower(), params)))
+    return [clause for _, _, clause in sorted(ranked, key=lambda entry: entry[:2])]
 
 
 @lru_cache(maxsize=512)
 def negotiate(header: str, *, custom: bool = False, tables: bool = True, streams: bool = False) -> Accepted:
-    """Choose a form, or raise 406. Protobuf is answered by JSON for built-in kinds: all its clients read both."""
+    """Choose a form, or raise 406. A client that asks for protobuf gets JSON: all such clients read both."""
     if not header:
         return PLAIN_JSON
     parsed = clauses(header)
@@ -54,7 +54,7 @@ def negotiate(header: str, *, custom: bool = False, tables: bool = True, streams
     raise status.not_acceptable(f"only the following media types are accepted: {', '.join(BUILTIN_TYPES)}")
 
 
-def _accept(clause: Clause, custom: bool, tables: bool) -> Accepted | None:
+def _accept(clause: Clause, custom: bool, tables: bool) -> Accepted | None:  # upstream: acceptMediaTypeOptions
     media = JSON if clause.media in ("*/*", "application/*") else clause.media
     if media not in BUILTIN_TYPES:
         return None
@@ -96,6 +96,6 @@ def for_stream(accepted: Accepted) -> None:
         raise status.not_acceptable(f"only the following media types are accepted: {', '.join(STREAM_TYPES)}")
 
 
-def is_human(user_agent: str) -> bool:
-    """Whether the client is one that people look at, so that JSON is indented for them."""
+def is_human(user_agent: str) -> bool:  # upstream: isPrettyPrint
+    """Whether a person reads the answer in this client, so that JSON is indented."""
     return user_agent.startswith(("curl", "Wget", "Mozilla/5.0"))

@@ -1,4 +1,7 @@
-"""The options of requests: read from the query (and from the body of a delete), and checked."""
+"""The options of requests: read from the query (and from the body of a delete), and validated.
+
+Upstream: apimachinery/pkg/apis/meta/v1/validation, apimachinery/pkg/apis/meta/internalversion/validation.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from konverge.apiserver.go.strconv import NumberError, parse_int
 from konverge.apiserver.request.info import Query
 
 Validation = Literal["Ignore", "Warn", "Strict"]
-_MANAGER_LIMIT = 128
+_MANAGER_LIMIT = 128  # upstream: FieldManagerMaxLength
 
 
 def flag(query: Query, name: str) -> bool:
@@ -51,20 +54,21 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def body(self) -> dict[str, Any]:
         """As admission webhooks see them."""
-        found: dict[str, Any] = {"kind": self.kind, "apiVersion": "meta.k8s.io/v1"}
+        options: dict[str, Any] = {"kind": self.kind, "apiVersion": "meta.k8s.io/v1"}
         if self.dry_run:
-            found["dryRun"] = ["All"]
+            options["dryRun"] = ["All"]
         if self.force is not None:
-            found["force"] = self.force
+            options["force"] = self.force
         if self.field_manager:
-            found["fieldManager"] = self.field_manager
-        found["fieldValidation"] = self.field_validation
-        return found
+            options["fieldManager"] = self.field_manager
+        options["fieldValidation"] = self.field_validation
+        return options
 
 
 _PLAIN = {kind: WriteOptions(kind=kind) for kind in ("CreateOptions", "UpdateOptions", "PatchOptions")}
 
 
+# upstream: ValidateCreateOptions, ValidateUpdateOptions, ValidatePatchOptions
 def write_options(query: Query, kind: str, *, apply: bool = False) -> WriteOptions:
     if not query and not apply:
         return _PLAIN[kind]
@@ -90,7 +94,7 @@ def write_options(query: Query, kind: str, *, apply: bool = False) -> WriteOptio
     )
 
 
-def manager_errors(manager: str, path: str) -> list[FieldError]:
+def manager_errors(manager: str, path: str) -> list[FieldError]:  # upstream: ValidateFieldManager
     if manager.isascii() and manager.isprintable() and len(manager) <= _MANAGER_LIMIT:
         return []
     errors: list[FieldError] = []
@@ -105,7 +109,7 @@ def manager_errors(manager: str, path: str) -> list[FieldError]:
     return errors
 
 
-def dry_run_errors(values: list[str]) -> list[FieldError]:
+def dry_run_errors(values: list[str]) -> list[FieldError]:  # upstream: ValidateDryRun
     if all(value == "All" for value in values):
         return []
     return [field_errors.not_supported("dryRun", values, ["All"])]
@@ -145,9 +149,8 @@ def list_options(query: Query, *, watch: bool) -> ListOptions:
         send_initial_events=optional_flag(query, "sendInitialEvents"),
     )
     if watch and options.send_initial_events is None and not options.match and options.resource_version in ("", "0"):
-        options = msgspec.structs.replace(
-            options, send_initial_events=True, match="NotOlderThan"
-        )  # what such a watch always meant
+        # upstream: SetListOptionsDefaults (apimachinery/pkg/apis/meta/internalversion)
+        options = msgspec.structs.replace(options, send_initial_events=True, match="NotOlderThan")
     errors = _watch_errors(options) if watch else _list_errors(options)
     if errors:
         raise status.invalid("meta.k8s.io", "ListOptions", "", errors)
@@ -157,33 +160,33 @@ def list_options(query: Query, *, watch: bool) -> ListOptions:
 _MATCH = "resourceVersionMatch"
 
 
-def _list_errors(options: ListOptions) -> list[FieldError]:
+def _list_errors(options: ListOptions) -> list[FieldError]:  # upstream: ValidateListOptions
     errors: list[FieldError] = []
     if options.match:
         if not options.resource_version:
-            words = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-            errors.append(field_errors.forbidden(_MATCH, words))
+            detail = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+            errors.append(field_errors.forbidden(_MATCH, detail))
         if options.continue_:
             errors.append(field_errors.forbidden(_MATCH, "resourceVersionMatch is forbidden when continue is provided"))
         if options.match not in ("Exact", "NotOlderThan"):
             errors.append(field_errors.not_supported(_MATCH, options.match, ["Exact", "NotOlderThan", ""]))
         if options.match == "Exact" and options.resource_version == "0":
-            words = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-            errors.append(field_errors.forbidden(_MATCH, words))
+            detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+            errors.append(field_errors.forbidden(_MATCH, detail))
     if options.send_initial_events is not None:
         errors.append(field_errors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     return errors
 
 
-def _watch_errors(options: ListOptions) -> list[FieldError]:
+def _watch_errors(options: ListOptions) -> list[FieldError]:  # upstream: validateWatchOptions
     errors: list[FieldError] = []
     if options.send_initial_events is not None and options.match != "NotOlderThan":
-        words = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        errors.append(field_errors.forbidden(_MATCH, words))
+        detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        errors.append(field_errors.forbidden(_MATCH, detail))
     if options.match:
         if options.send_initial_events is None:
-            words = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-            errors.append(field_errors.forbidden(_MATCH, words))
+            detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            errors.append(field_errors.forbidden(_MATCH, detail))
         if options.match != "NotOlderThan":
             errors.append(field_errors.not_supported(_MATCH, options.match, ["NotOlderThan"]))
         if options.continue_:
@@ -202,19 +205,19 @@ class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
     resource_version: str | None = None
 
     def body(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
+        options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
         if self.grace_period is not None:
-            found["gracePeriodSeconds"] = self.grace_period
+            options["gracePeriodSeconds"] = self.grace_period
         conditions = {"uid": self.uid, "resourceVersion": self.resource_version}
         if any(value is not None for value in conditions.values()):
-            found["preconditions"] = {key: value for key, value in conditions.items() if value is not None}
+            options["preconditions"] = {key: value for key, value in conditions.items() if value is not None}
         if self.orphan is not None:
-            found["orphanDependents"] = self.orphan
+            options["orphanDependents"] = self.orphan
         if self.propagation is not None:
-            found["propagationPolicy"] = self.propagation
+            options["propagationPolicy"] = self.propagation
         if self.dry_run:
-            found["dryRun"] = ["All"]
-        return found
+            options["dryRun"] = ["All"]
+        return options
 
 
 _POLICIES = ["Foreground", "Background", "Orphan", "nil"]
@@ -247,12 +250,12 @@ def delete_options(query: Query, body: dict[str, Any] | None) -> DeleteOptions:
     return options
 
 
-def _delete_errors(options: DeleteOptions, dry_run: list[str]) -> list[FieldError]:
+def _delete_errors(options: DeleteOptions, dry_run: list[str]) -> list[FieldError]:  # upstream: ValidateDeleteOptions
     errors: list[FieldError] = []
     policy = options.propagation
     if options.orphan is not None and policy is not None:
-        words = "orphanDependents and deletionPropagation cannot be both set"
-        errors.append(field_errors.invalid("propagationPolicy", policy, words))
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(field_errors.invalid("propagationPolicy", policy, detail))
     if policy is not None and policy not in _POLICIES[:3]:
         errors.append(field_errors.not_supported("propagationPolicy", policy, _POLICIES))
     return errors + dry_run_errors(dry_run)

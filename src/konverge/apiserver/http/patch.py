@@ -1,7 +1,9 @@
 """PATCH: JSON patch, merge patch, strategic merge patch, and apply.
 
-A patch is worked out on the object in the version of the path and then goes the way of an update; when another write
-comes between, it is worked out anew on what is there then.
+A patch is applied to the object in the version of the path, and the result is written like an update. When another
+request has written in between, the patch is applied again to the object as it is then.
+
+Upstream: PatchResource (apiserver/pkg/endpoints/handlers/patch.go).
 """
 
 from __future__ import annotations
@@ -12,16 +14,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from konverge.apiserver import status
-from konverge.apiserver.http import (
-    bodies,
-    managed_fields,
-    reads,
-    respond,
-    scheme,
-    writes,
-)
+from konverge.apiserver.http import bodies, managed_fields, reads, respond, scheme, writes
 from konverge.apiserver.http.options import WriteOptions, write_options
-from konverge.apiserver.http.patchers import JsonPatch, MergePatch, Patch, StrategicPatch, not_this
+from konverge.apiserver.http.patchers import JsonPatch, MergePatch, Patch, StrategicPatch, unreadable
 from konverge.apiserver.http.update import keep_all_but_status, rules_of
 from konverge.apiserver.merge import apply as applying
 from konverge.apiserver.meta import system
@@ -37,7 +32,7 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
-ChangeOne = Callable[[Obj], Obj]
+ChangeObject = Callable[[Obj], Obj]
 _CUSTOM = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 _BUILTIN = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
@@ -75,13 +70,13 @@ def read(served: Served, media: str, body: bytes, options: WriteOptions) -> Patc
     return StrategicPatch(body, served.typing, checked)
 
 
-async def _change(call: Call, served: Served, found: Patch, options: WriteOptions) -> Response:
+async def _change(call: Call, served: Served, sent: Patch, options: WriteOptions) -> Response:
     def change(live: Obj | None) -> Obj:
         if live is None:
             raise status.not_found(served.resource.group, served.resource.plural, call.info.name)
-        obj = decoded(call, served, found, live, options)
+        obj = decoded(call, served, sent, live, options)
         served.defaults(obj)
-        identified(call, served, obj, live)
+        check_identity(call, served, obj, live)
         managed_fields.track(call, served, live, obj, options)
         return obj
 
@@ -89,22 +84,22 @@ async def _change(call: Call, served: Served, found: Patch, options: WriteOption
     return reads.answer(call, 200, served, written.record)
 
 
-def decoded(call: Call, served: Served, found: Patch, live: Obj, options: WriteOptions) -> Obj:
-    """The patched object as its type has it; what the type does not have is warned of or refused."""
-    patched = found.apply(live)
+def decoded(call: Call, served: Served, sent: Patch, live: Obj, options: WriteOptions) -> Obj:
+    """The patched object as its type has it; fields that the type does not have give warnings or a refusal."""
+    patched = sent.apply(live)
     if not patched.get("kind") and not patched.get("apiVersion"):
-        patched = {}  # without a name for its type the real server's decoder leaves the object empty
+        patched = {}  # without kind and version the real server's decoder leaves the object empty
     try:
-        if not isinstance(found, StrategicPatch):  # which has the type from elsewhere, and overwrites these two
+        if not isinstance(sent, StrategicPatch):  # which knows the type, and overwrites kind and version
             scheme.same_kind(call, served, patched)
-        result = _typed(served, found, patched)
+        result = _typed(served, sent, patched)
     except (DecodeError, scheme.WrongKind) as error:
-        raise _not_this(served, found, live, patched, str(error)) from None
-    odd = [*found.strict, *result.strict]
-    if odd and options.field_validation == "Strict":
-        raise _not_this(served, found, live, patched, "strict decoding error: " + ", ".join(odd))
+        raise _unreadable(served, sent, live, patched, str(error)) from None
+    unknown = [*sent.strict, *result.strict]
+    if unknown and options.field_validation == "Strict":
+        raise _unreadable(served, sent, live, patched, "strict decoding error: " + ", ".join(unknown))
     if options.field_validation == "Warn":
-        for text in odd:
+        for text in unknown:
             call.warn(text)
     obj = result.obj
     obj["kind"], obj["apiVersion"] = served.resource.kind, served.resource.api_version
@@ -115,19 +110,19 @@ def decoded(call: Call, served: Served, found: Patch, live: Obj, options: WriteO
     return obj
 
 
-def _typed(served: Served, found: Patch, patched: Obj) -> Decoded:
-    if isinstance(found, StrategicPatch):
+def _typed(served: Served, sent: Patch, patched: Obj) -> Decoded:
+    if isinstance(sent, StrategicPatch):
         assert served.typing is not None
         return from_patched(served.typing, patched)
     return bodies.by_type(served, msgspec.json.encode(patched), patched)
 
 
-def _not_this(served: Served, found: Patch, live: Obj, patched: Obj, why: str) -> status.ApiError:
-    return not_this(found.shown(live, patched, None if served.custom else served.typing), why)
+def _unreadable(served: Served, sent: Patch, live: Obj, patched: Obj, why: str) -> status.ApiError:
+    return unreadable(sent.shown(live, patched, None if served.custom else served.typing), why)
 
 
-def identified(call: Call, served: Served, obj: Obj, live: Obj | None) -> None:
-    """A patch may not make another object of it; through /status it changes the status alone."""
+def check_identity(call: Call, served: Served, obj: Obj, live: Obj | None) -> None:
+    """A patch may not rename or move the object; through /status it changes the status alone."""
     metadata = obj["metadata"]
     system.match_namespace(metadata, call.info.namespace if served.resource.namespaced else "")
     system.match_name(metadata, call.info.name)
@@ -149,7 +144,7 @@ async def _apply(call: Call, served: Served, body: bytes, options: WriteOptions)
         if live is None and uid:
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise status.conflict(served.resource.group, served.resource.plural, call.info.name, why)
-        identified(call, served, obj, live)
+        check_identity(call, served, obj, live)
         served.defaults(obj)
         return obj
 

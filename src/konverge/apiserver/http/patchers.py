@@ -1,6 +1,6 @@
-"""Patches as they come: read, worked out on an object, and what is said when that does not work.
+"""The three kinds of patch: how each is read, what it does to an object, and what an error shows of it.
 
-The three kinds of patch differ in how they are read, in what they do, and in what a refusal shows of them.
+Upstream: jsonPatcher and smpPatcher (apiserver/pkg/endpoints/handlers/patch.go).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from konverge.apiserver.strategy import Obj
 
 
 class Patch(Protocol):
-    """A patch that has been read. `strict` lists what is odd about its own members."""
+    """A patch that has been read. `strict` lists unknown and duplicate members of the patch itself."""
 
     strict: list[str]
 
@@ -28,17 +28,17 @@ class Patch(Protocol):
         """The patched object; the one given stays as it is."""
 
     def shown(self, live: Obj, patched: Obj, node: TypeNode | None) -> str:
-        """What a refusal of the result shows; `node` is None for a custom resource."""
+        """What an error about the result shows; `node` is None for a custom resource."""
 
 
 def parsed(body: bytes) -> Any:
     try:
-        found = msgspec.json.decode(body)
+        value = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
         raise status.bad_request("invalid JSON patch") from None
-    if nesting.is_too_deep(found, body):
+    if nesting.is_too_deep(value, body):
         raise status.bad_request(f"invalid JSON patch: {nesting.TOO_DEEP}")
-    return found
+    return value
 
 
 def _wrong(value: Any, wanted: str) -> str:
@@ -51,16 +51,16 @@ class JsonPatch:
     _MEMBERS = frozenset({"op", "path", "from", "value"})
 
     def __init__(self, body: bytes, checked: bool) -> None:
-        operations = [] if (found := parsed(body)) is None else found
+        operations = [] if (value := parsed(body)) is None else value
         if not isinstance(operations, list):
             raise status.bad_request("error decoding patch: " + _wrong(operations, "[]handlers.jsonPatchOp"))
         self._check(operations)
         if len(operations) > json_patch.MOST_OPERATIONS:
             limit, given = json_patch.MOST_OPERATIONS, len(operations)
-            words = f"The allowed maximum operations in a JSON patch is {limit}, got {given}"
-            raise status.ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {words}")
+            message = f"The allowed maximum operations in a JSON patch is {limit}, got {given}"
+            raise status.ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {message}")
         self._operations = operations
-        self.strict = self._odd_members(body, operations) if checked else []
+        self.strict = self._unknown_members(body, operations) if checked else []
 
     def _check(self, operations: list[Any]) -> None:
         for operation in operations:
@@ -72,11 +72,12 @@ class JsonPatch:
                     wrong = cannot_unmarshal(value, f"struct field jsonPatchOp.{name} of type string")
                     raise status.bad_request(f"error decoding patch: {wrong}")
 
-    def _odd_members(self, body: bytes, operations: list[Any]) -> list[str]:
-        odd = [f"json patch {text}" for text in schema.duplicates(body)]
+    def _unknown_members(self, body: bytes, operations: list[Any]) -> list[str]:
+        problems = [f"json patch {text}" for text in schema.duplicates(body)]
         for index, operation in enumerate(operations):
-            odd += [f'json patch unknown field "[{index}].{name}"' for name in operation if name not in self._MEMBERS]
-        return odd
+            unknown = [name for name in operation if name not in self._MEMBERS]
+            problems += [f'json patch unknown field "[{index}].{name}"' for name in unknown]
+        return problems
 
     def apply(self, live: Obj) -> Obj:
         try:
@@ -84,8 +85,8 @@ class JsonPatch:
         except json_patch.PatchFailed:
             raise rejected() from None
         if not isinstance(patched, dict):
-            words = f"couldn't get version/kind; json parse error: {_wrong(patched, TYPE_OF_HEAD)}"
-            raise not_this(msgspec.json.encode(patched).decode(), words)
+            message = f"couldn't get version/kind; json parse error: {_wrong(patched, TYPE_OF_HEAD)}"
+            raise unreadable(msgspec.json.encode(patched).decode(), message)
         return patched
 
     def shown(self, live: Obj, patched: Obj, node: TypeNode | None) -> str:
@@ -136,11 +137,11 @@ class StrategicPatch:
         return go_value(self._patch)
 
 
-def not_this(shown: str, why: str) -> status.ApiError:
-    """422: the patch can be worked out, but what comes out cannot be read."""
+def unreadable(shown: str, why: str) -> status.ApiError:
+    """422: the patch can be applied, but the result cannot be read as the kind."""
     return status.invalid("", "", "", [field_errors.invalid("patch", shown, why)])
 
 
 def rejected() -> status.ApiError:
-    """What the real server says about a patch that cannot be worked out: no more than this."""
+    """What the real server says about a patch that cannot be applied: no more than this."""
     return status.ApiError(422, "Invalid", "the server rejected our request due to an error in our request", {})

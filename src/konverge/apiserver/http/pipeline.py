@@ -1,4 +1,9 @@
-"""The way of every request: read it, identify, authorize, route, answer; errors become Status answers here."""
+"""What happens to every request: identify, authorize, route, answer. Errors become Status answers here.
+
+The time limit costs nothing until a request waits. Nearly every request is answered without waiting for anything, and
+for those a timer of the loop would be a good part of the work. So a request begins without one and gets it when it
+waits for the first time.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +27,8 @@ from konverge.wire.message import Headers, Request, Response
 
 log = logging.getLogger("konverge.apiserver")
 
-_ASIDE = 16 * 1024
-"""Parsing more YAML than this takes long enough for others to notice."""
+_YAML_IN_THREAD = 16 * 1024
+"""Bytes of YAML from which a thread parses it: 16 KiB take some 10 ms, for which others would wait."""
 
 
 async def handle(server: Backend, request: Request) -> Response:
@@ -37,10 +42,10 @@ async def handle(server: Backend, request: Request) -> Response:
     except PageNotFound:
         return respond.answer_text(call, 404, "404 page not found\n")
     except TimeoutError:
-        return respond.answer_error(call, _too_slow())
+        return respond.answer_error(call, _timed_out())
     except RecursionError:
         return respond.answer_error(call, status.bad_request(f"the object is nested too deeply: {nesting.TOO_DEEP}"))
-    except Exception:  # the boundary: a fault of ours is a 500 with a line in the log, not a broken connection
+    except Exception:  # the boundary: an error of ours is a 500 with a line in the log, not a broken connection
         log.exception("%s %s failed", request.method, path)
         return respond.answer_error(call, status.internal("the server failed; its log says why"))
 
@@ -56,7 +61,7 @@ async def _answer(call: Call) -> Response:
         await before(call)
     if call.info.verb == "watch":
         return await handler(call)
-    if len(call.request.body) > _ASIDE and "yaml" in call.request.headers.get("content-type"):
+    if len(call.request.body) > _YAML_IN_THREAD and "yaml" in call.request.headers.get("content-type"):
         call.request.body = await yaml_parsed_in_thread(call.request.body)
     response = await within(seconds, handler(call))
     if len(response.body) > respond.GZIP_FROM:
@@ -77,7 +82,7 @@ def _time_limit(call: Call) -> float:
     return min(seconds, limit) if seconds > 0 else limit
 
 
-def _too_slow() -> status.ApiError:
+def _timed_out() -> status.ApiError:
     message = "Timeout: request did not complete within the allotted timeout"
     return status.ApiError(504, "Timeout", message, {})
 
@@ -88,7 +93,7 @@ T = TypeVar("T")
 
 
 async def within(seconds: float, work: Awaitable[T]) -> T:
-    """Do some work; TimeoutError when it waits for longer than so many seconds."""
+    """Await the work; TimeoutError when it waits for longer than so many seconds."""
     steps = work.__await__()
     try:
         waiting = next(steps)
@@ -96,11 +101,11 @@ async def within(seconds: float, work: Awaitable[T]) -> T:
         result: T = done.value
         return result
     async with asyncio.timeout(seconds):
-        return await _Begun(steps, waiting)
+        return await _Started(steps, waiting)
 
 
-class _Begun(Generic[T]):
-    """The rest of a coroutine that waits for something already."""
+class _Started(Generic[T]):
+    """The rest of a coroutine that already waits for something."""
 
     def __init__(self, steps: Generator[Any, Any, T], waiting: Any) -> None:
         self._steps = steps
@@ -115,7 +120,7 @@ class _Begun(Generic[T]):
                 except GeneratorExit:
                     steps.close()
                     raise
-                except BaseException as error:  # whatever the task throws is for the work
+                except BaseException as error:  # whatever is thrown into the task belongs to the work
                     waiting = steps.throw(error)
                 else:
                     waiting = steps.send(sent)
@@ -131,8 +136,8 @@ _TEXTS = {400: "400 Bad Request", 414: "414 URI Too Long", 431: "431 Request Hea
 
 
 def refusal(code: int, text: str) -> Response:
-    """A Status for what a client of the API can understand, a line of text for what is hardly HTTP."""
-    if code == 400 and "method" in text:  # the parser knows the methods of HTTP only; a resource allows none but those
+    """The answer to a request that the wire itself refuses: a Status, or a line of text for what is not HTTP."""
+    if code == 400 and "method" in text:  # the parser knows the methods of HTTP only, and resources allow no others
         return _status(status.method_not_allowed())
     if code == 413:
         return _status(status.too_large(BODY_LIMIT))

@@ -1,4 +1,4 @@
-"""GET of one object, and of a collection."""
+"""GET of one object, and of a collection. Upstream: apiserver/pkg/endpoints/handlers/get.go."""
 
 from __future__ import annotations
 
@@ -6,12 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from konverge.apiserver import status
-from konverge.apiserver.http import (
-    listing,
-    negotiate,
-    render,
-    respond,
-)
+from konverge.apiserver.http import listing, negotiate, render, respond
 from konverge.apiserver.http.options import list_options
 from konverge.apiserver.http.selection import select
 from konverge.apiserver.registry import Served
@@ -60,7 +55,7 @@ def answer(call: Call, code: int, served: Served, record: Record) -> Response:
     accepted = call.accepted
     if accepted.form:
         negotiate.for_object(accepted, served.go_type)
-        return respond.answer(call, code, render.one(call, served, record, accepted))
+        return respond.answer(call, code, render.in_form(call, served, record, accepted))
     return respond.answer_bytes(call, code, render.plain(served, record))
 
 
@@ -73,7 +68,7 @@ async def plain_list(call: Call, served: Served, records: list[Record], metadata
             headers += respond.GZIPPED
         return Response(200, Headers(headers), producer=render.list_stream(served, records, metadata, gzip=gzip))
     body = render.list_of(served, records, metadata)
-    if len(body) > render.STREAM_FROM:  # indenting it, or making YAML of it, takes long
+    if len(body) > render.STREAM_FROM:  # indenting it, or turning it into YAML, takes long
         data = await asyncio.to_thread(respond.reformat, body, call.accepted)
         return respond.whole(call, 200, data, call.accepted.media)
     return respond.answer_bytes(call, 200, body)
@@ -90,7 +85,7 @@ async def list_(call: Call) -> Response:
     page = await listing.page(store, store.table(served.table), selection, options)
     metadata = page.metadata(selection.scope)
     if served.custom and not accepted.form:
-        metadata.setdefault("continue", "")  # lists of custom resources always name it
+        metadata.setdefault("continue", "")  # lists of custom resources always have it
     if not accepted.form:
         return await plain_list(call, served, page.records, metadata)
     objects = await listing.map_in_batches(lambda record: render.internal(served, record), page.records)
@@ -114,7 +109,7 @@ async def _table(call: Call, served: Served, objects: list[Obj], metadata: Obj) 
     include, version, tables = render.include_object(call), call.accepted.version, call.server.tables
     first, *others = [objects[start : start + listing.BATCH] for start in range(0, len(objects), listing.BATCH)] or [[]]
     table = render.table(tables, served, first, metadata, version, include, listed=True)
-    for some in others:
+    for batch in others:
         await asyncio.sleep(0)
-        table["rows"] += render.table(tables, served, some, metadata, version, include, listed=True)["rows"]
+        table["rows"] += render.table(tables, served, batch, metadata, version, include, listed=True)["rows"]
     return table

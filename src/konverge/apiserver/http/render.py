@@ -1,6 +1,7 @@
 """Records as answers: objects, lists, metadata alone, tables.
 
 The plain form is the stored bytes behind a constant prefix. The others are made from the decoded object.
+Upstream: apiserver/pkg/endpoints/handlers/response.go.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from konverge.wire.message import Producer, Sink
 
 STREAM_FROM = 512 * 1024
 STREAM_PIECE = 128 * 1024
-"""Lists of so many bytes are sent in pieces of so many bytes, or a little more."""
+"""Lists of so many bytes or more are sent in pieces of about so many bytes."""
 _GZIP = 31
 """What zlib calls the gzip format."""
 
@@ -83,17 +84,17 @@ def list_of(served: Served, records: Sequence[Record], metadata: Obj) -> bytes:
 
 
 def list_stream(served: Served, records: Sequence[Record], metadata: Obj, *, gzip: bool = False) -> Producer:
-    """A long list, piece by piece: others get their turn, and the bytes are never in memory as a whole."""
+    """A long list, piece by piece: other requests get their turn, and the list is never in memory as a whole."""
 
     async def produce(sink: Sink) -> None:
-        squeeze = zlib.compressobj(1, wbits=_GZIP) if gzip else None
+        compressor = zlib.compressobj(1, wbits=_GZIP) if gzip else None
         head = list_head(served, metadata)
         for part in _parts(records):
             piece = head + b",".join(items(served, part))
-            sink.write(piece if squeeze is None else squeeze.compress(piece))
+            sink.write(piece if compressor is None else compressor.compress(piece))
             head = b","
             await sink.drain()
-        sink.write(b"]}" if squeeze is None else squeeze.compress(b"]}") + squeeze.flush())
+        sink.write(b"]}" if compressor is None else compressor.compress(b"]}") + compressor.flush())
 
     return produce
 
@@ -109,11 +110,11 @@ def _parts(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
         yield records[start:]
 
 
-# The real server makes this annotation when it converts a whole DaemonSet to v1; metadata alone is not converted.
+# The real server adds this annotation when it converts a whole DaemonSet to v1; metadata alone is not converted.
 _MADE_BY_CONVERSION = {"DaemonSet": "deprecated.daemonset.template.generation"}
 
 
-def partial(obj: Obj, version: str) -> Obj:
+def partial(obj: Obj, version: str) -> Obj:  # upstream: asPartialObjectMetadata (endpoints/handlers/response.go)
     """An object's metadata alone."""
     metadata, made = obj.get("metadata", {}), _MADE_BY_CONVERSION.get(obj.get("kind", ""))
     if made in metadata.get("annotations", ()):
@@ -145,10 +146,10 @@ def table(
     rows = maker.rows(served, objects, listed=listed)
     for row, obj in zip(rows, objects, strict=True):
         row["object"] = row_object(served, obj, version, include)
-    found: Obj = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
-    found["columnDefinitions"] = maker.columns(served)
-    found["rows"] = rows
-    return found
+    answer: Obj = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
+    answer["columnDefinitions"] = maker.columns(served)
+    answer["rows"] = rows
+    return answer
 
 
 def row_object(served: Served, obj: Obj, version: str, include: str) -> Any:
@@ -160,7 +161,7 @@ def row_object(served: Served, obj: Obj, version: str, include: str) -> Any:
     return served.conversion.from_storage(obj) if converted and served.conversion is not None else obj
 
 
-def one(call: Call, served: Served, record: Record, accepted: Accepted) -> Any:
+def in_form(call: Call, served: Served, record: Record, accepted: Accepted) -> Any:
     """One object in a form other than the plain one."""
     obj = internal(served, record)
     if accepted.form == "Table":

@@ -15,7 +15,7 @@ from konverge.apiserver.http import negotiate
 from konverge.apiserver.request.call import PLAIN_JSON, Accepted, Call
 from konverge.wire.message import LOCAL_PEER, Headers, Response
 
-# Below this the real server does not compress: the time would cost more than the bytes.
+# Smaller answers are not compressed: the time would cost more than the bytes. Upstream: defaultGzipThresholdBytes.
 GZIP_FROM = 128 * 1024
 
 _CONTENT_TYPE = {
@@ -26,7 +26,7 @@ GZIPPED = ((b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding"))
 _CACHE = (b"cache-control", b"no-cache, private")
 
 
-# All warnings together; more would be too much for headers.
+# Characters of all warnings together. Upstream: truncateAtTotalRunes (apiserver/pkg/endpoints/filters/warning.go).
 _WARNINGS_LIMIT = 4096
 
 
@@ -46,7 +46,7 @@ def _pretty(call: Call) -> bool:
 
 
 def answer(call: Call, code: int, obj: Any) -> Response:
-    """An object in the negotiated form (tables and metadata are made by the callers who can be asked for them)."""
+    """An object in the negotiated form (callers that support tables and metadata alone make these themselves)."""
     return whole(call, code, encode(obj, call.accepted), call.accepted.media)
 
 
@@ -119,17 +119,17 @@ def answer_text(call: Call, code: int, body: str) -> Response:
     return Response(code, Headers(headers(call, (b"content-type", b"text/plain; charset=utf-8"))), body.encode())
 
 
-_HERE = ("127.", "::1:", "::ffff:127.", LOCAL_PEER.address)
+_LOCAL = ("127.", "::1:", "::ffff:127.", LOCAL_PEER.address)
 
 
 def wants_gzip(call: Call) -> bool:
-    """Whether a large answer is to be compressed: not for a client on this machine, to whom bytes cost nothing."""
+    """Whether a large answer is to be compressed: not for a client on this machine, where sending bytes is cheap."""
     accepted = call.request.headers.get("accept-encoding")
-    return "gzip" in accepted and not call.request.peer.address.startswith(_HERE)
+    return "gzip" in accepted and not call.request.peer.address.startswith(_LOCAL)
 
 
 async def compressed(call: Call, response: Response) -> Response:
-    """Compress a large answer for a client that can read it; off the loop, as it takes long."""
+    """Compress a large answer for a client that can read it; in a thread, as it takes long."""
     if len(response.body) > GZIP_FROM and response.producer is None and wants_gzip(call):
         response.body = await asyncio.to_thread(gzip.compress, response.body, 1)
         response.headers.raw.extend(GZIPPED)

@@ -1,7 +1,7 @@
 """Which handler answers a request, or why none does: the decision over the table of `routes.py`.
 
 There are two kinds of 404: the text that a web server gives for paths that it does not know, and the Status for a
-resource that is missing in a group which exists. Clients tell from it whether a group is there at all.
+resource that is missing in a group which exists. Clients learn from it whether a group is there at all.
 """
 
 from __future__ import annotations
@@ -155,7 +155,10 @@ def _custom(call: Call, served: Served) -> Handler:
 
 
 def _custom_handler(call: Call, served: Served) -> Handler:
-    """Custom resources are served by another handler of the real server, with manners of its own."""
+    """Another handler of the real server serves custom resources, and refuses in other ways.
+
+    Upstream: crdHandler.ServeHTTP (apiextensions-apiserver/pkg/apiserver/customresource_handler.go).
+    """
     info, resource = call.info, served.resource
     if resource.namespaced is not info.in_namespace and not (
         resource.namespaced and info.verb in _ACROSS_NAMESPACES and not info.name_in_path

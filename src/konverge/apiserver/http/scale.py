@@ -1,7 +1,9 @@
 """/scale: the replicas of an object, whatever kind it is, as an `autoscaling/v1` Scale.
 
-A write goes to the Scale that is made of the object; its replicas go back into the object, which is then updated as
-ever. So do the managedFields: whoever writes the Scale owns the replicas of the object.
+A write changes the Scale that is made from the object; its replicas go back into the object, which is then updated as
+usual. So do the managedFields: the manager who writes the Scale owns the replicas of the object.
+
+Upstream: ScaleREST and scaleUpdatedObjectInfo (pkg/registry/apps/deployment/storage/storage.go).
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class WorkloadScale:
     def read(self, obj: Obj) -> tuple[Obj, bool]:
         metadata, replicas = obj["metadata"], (obj.get("spec") or {}).get("replicas")
         names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-        found: Obj = {
+        scale: Obj = {
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
             "metadata": {name: metadata[name] for name in names if metadata.get(name)},
@@ -55,15 +57,15 @@ class WorkloadScale:
         }
         selector = _selector(obj)
         if selector:
-            found["status"]["selector"] = selector
-        return found, replicas is not None
+            scale["status"]["selector"] = selector
+        return scale, replicas is not None
 
     def write(self, obj: Obj, replicas: int | None) -> None:
         obj["spec"]["replicas"] = replicas or 0
 
 
 def _selector(obj: Obj) -> str:
-    """As text. A ReplicationController's is a map, the others' a LabelSelector."""
+    """The selector as text. A ReplicationController has a map, the others a LabelSelector."""
     selector = obj["spec"].get("selector") or {}
     if not any(key in selector for key in ("matchLabels", "matchExpressions")):
         return ",".join(f"{key}={selector[key]}" for key in sorted(selector))
@@ -148,11 +150,11 @@ async def patch_scale(call: Call) -> Response:
     options = write_options(call.query, "PatchOptions", apply=media == patch.APPLY_PATCH)
     if media == patch.APPLY_PATCH:
         return await _apply(call, served, scale_kind, body, options)
-    found = patch.read(scale_kind, media, body, options)
+    sent = patch.read(scale_kind, media, body, options)
 
     def change(old: Obj) -> Obj:
-        new = patch.decoded(call, scale_kind, found, old, options)
-        patch.identified(call, served, new, old)
+        new = patch.decoded(call, scale_kind, sent, old, options)
+        patch.check_identity(call, served, new, old)
         managed_fields.track(call, scale_kind, old, new, options)
         return new
 
@@ -168,13 +170,13 @@ async def _apply(call: Call, served: Served, scale_kind: Served, body: bytes, op
         new = applying.apply(old, applied.obj, owner, force=bool(options.force))
         for text in applying.warnings(applied, options.field_validation):
             call.warn(text)
-        patch.identified(call, served, new, old)
+        patch.check_identity(call, served, new, old)
         return new
 
     return await _write(call, served, change, options)
 
 
-async def _write(call: Call, served: Served, change: patch.ChangeOne, options: WriteOptions) -> Response:
+async def _write(call: Call, served: Served, change: patch.ChangeObject, options: WriteOptions) -> Response:
     """Change the Scale of an object, and so the object."""
     view = view_of(call, served)
     path, api_version = replicas_path(view.spec), served.resource.api_version

@@ -1,4 +1,7 @@
-"""Whether a body is of the kind of its path, in the words of the real server's scheme."""
+"""Whether a body is of the kind of its path. Errors have the text of the real server's scheme.
+
+Upstream: apimachinery/pkg/runtime/scheme.go and error.go.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ if TYPE_CHECKING:
     from konverge.apiserver.request.call import Call
 
 SCHEME = "pkg/runtime/scheme.go:111"
-"""The name of its scheme, as it appears in messages."""
+"""The name of its scheme in messages: the line of scheme.go that made it."""
 
 
 class WrongKind(Exception):
-    """A body of another kind, in the words of the real server's scheme."""
+    """A body of another kind; the text is that of the real server's scheme."""
 
 
 def same_kind(call: Call, served: Served, obj: Obj) -> None:
@@ -92,7 +95,7 @@ def _wrong_version(served: Served, given: str) -> status.ApiError:
 
 
 def _wrong_custom_kind(served: Served, given: str, api_version: str, obj: Obj) -> None:
-    """A custom resource has no scheme to be looked up in: its validation says what it must be."""
+    """A custom resource is in no scheme: its validation says what kind it must be."""
     resource = served.resource
     if api_version != resource.api_version:
         raise _wrong_version(served, api_version)

@@ -21,9 +21,9 @@ Test = Callable[[Record], bool]
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """`scope` is "" (all), "namespace/" or one key; `test` is None when everything in it is selected.
+    """`scope` is "" (all), "namespace/" or one key; `test` is None when everything in the scope is selected.
 
-    `indexed`: the real server finds these objects by an index, and so knows whether any is left after a page. All
+    `indexed`: the real server has an index for these objects, and so knows whether any is left after a page. All
     other pages say that there is more as soon as any object is left, selected or not.
     """
 
@@ -63,7 +63,7 @@ def _scope(served: Served, namespace: str, by_field: fields.FieldSelector) -> st
 def _getters(served: Served, by_field: fields.FieldSelector) -> Mapping[str, Callable[[Obj], str]]:
     """The accessors of the fields that are not in the record; 400 for fields that the kind does not know."""
     known = served.field_selectors
-    found: dict[str, Callable[[Obj], str]] = {}
+    getters: dict[str, Callable[[Obj], str]] = {}
     for term in by_field.terms:
         if term.field in ("metadata.name", "metadata.namespace"):
             if term.field == "metadata.namespace" and not served.resource.namespaced and (served.custom or known):
@@ -72,8 +72,8 @@ def _getters(served: Served, by_field: fields.FieldSelector) -> Mapping[str, Cal
         getter = known.get(term.field)
         if getter is None:
             raise status.bad_request(_unknown_field(served, term.field))
-        found[term.field] = getter
-    return found
+        getters[term.field] = getter
+    return getters
 
 
 def _unknown_field(served: Served, field: str) -> str:

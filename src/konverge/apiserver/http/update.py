@@ -1,4 +1,4 @@
-"""PUT of a whole object, or of its status."""
+"""PUT of a whole object, or of its status. Upstream: UpdateResource (apiserver/pkg/endpoints/handlers/update.go)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from konverge.apiserver.http import (
-    bodies,
-    managed_fields,
-    reads,
-    respond,
-    writes,
-)
+from konverge.apiserver.http import bodies, managed_fields, reads, respond, writes
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system
 from konverge.apiserver.strategy import Obj, StatusRules
@@ -34,13 +28,13 @@ async def update(call: Call) -> Response:
     system.match_name(metadata, call.info.name)
     served.defaults(obj)
     system.drop_duplicate_owners(obj["metadata"], call, after_admission=False)
-    pristine = msgspec.json.encode(obj)
+    sent = msgspec.json.encode(obj)
     first = True
 
     def change(live: Obj | None) -> Obj:
         nonlocal obj, first
         if not first:  # another write came between: begin again with the body as it was sent
-            obj = msgspec.json.decode(pristine)
+            obj = msgspec.json.decode(sent)
         first = False
         if live is not None and call.subresource == "status":
             keep_all_but_status(obj, live)

@@ -1,7 +1,8 @@
 """Watches: the present state if asked for, then every change, each exactly once and in order.
 
-A watcher is told of changes synchronously by the store and writes them without waiting. While it is still sending the
-initial state, changes queue up; a reader who falls too far behind is ended, and resumes from what it saw last.
+The store calls a watcher synchronously for each change, and the watcher writes it without waiting. While the initial
+state is still being sent, changes queue up. The watch of a reader who falls too far behind is ended; the client resumes
+from what it saw last. Upstream: apiserver/pkg/endpoints/handlers/watch.go, apiserver/pkg/storage/cacher.
 """
 
 from __future__ import annotations
@@ -13,13 +14,7 @@ from typing import TYPE_CHECKING
 from konverge import clock
 from konverge.apiserver import status
 from konverge.apiserver.config import WatchLimits
-from konverge.apiserver.http import (
-    listing,
-    negotiate,
-    render,
-    respond,
-    watch_frames,
-)
+from konverge.apiserver.http import listing, negotiate, render, respond, watch_frames
 from konverge.apiserver.http.options import ListOptions, list_options
 from konverge.apiserver.http.selection import Selection, Test, select
 from konverge.apiserver.storage import Event, Record, Store, Table
@@ -43,7 +38,7 @@ class WatchStream:
         self, framer: watch_frames.Framer, test: Test | None, limits: WatchLimits, sink: Sink, after: int = 0
     ) -> None:
         self._after = after
-        """Only later changes are of interest: a watch may begin at a revision that is still to come."""
+        """Only later changes are sent: a watch may begin at a revision that is still to come."""
         self._framer = framer
         self._test = test
         self._limits = limits
@@ -56,7 +51,7 @@ class WatchStream:
         return isinstance(self._framer, watch_frames.Partial)
 
     def deliver(self, event: Event) -> None:
-        if event.revision <= self._after or self.ended.done():  # what is on its way out must not pile up more
+        if event.revision <= self._after or self.ended.done():  # an ended watch takes no more
             return
         if self._pending is not None:
             self._pending.append(event)
@@ -93,10 +88,10 @@ class WatchStream:
         shared, key = event.frames, self._framer.key
         if shared is None or key is None:
             return self._framer.frame(type_, record)
-        found = shared.get((key, type_))
-        if found is None:
-            found = shared[key, type_] = self._framer.frame(type_, record)
-        return found
+        frame = shared.get((key, type_))
+        if frame is None:
+            frame = shared[key, type_] = self._framer.frame(type_, record)
+        return frame
 
     def go_live(self) -> None:
         """From now on changes are written as they come, those that queued up first."""
@@ -163,7 +158,7 @@ class _Watching:
         try:
             await self._run(stream, sink)
         except ConnectionError:
-            pass  # the reader has gone: there is nobody to tell
+            pass  # the client has closed the connection
         finally:
             stop()
             self._server.streams.discard(stream)
@@ -180,7 +175,7 @@ class _Watching:
         await self._until(stream, sink, deadline)
 
     def _missed(self) -> list[Event]:
-        """What happened between the asked revision and now (without what is still on its way to the disk)."""
+        """The changes between the requested revision and now (without those that are not on disk yet)."""
         since = self._since or self._store.durable
         return [
             event for event in self._table.since(since) if event.revision <= self._store.durable and self._sees(event)
@@ -228,18 +223,18 @@ class _Watching:
         return watch_frames.line("ERROR", error.status())
 
 
-async def _in_batches(found: Iterable[bytes], sink: Sink) -> None:
-    """Write many frames as few chunks, no faster than the reader takes them; others get their turn in between."""
+async def _in_batches(frames: Iterable[bytes], sink: Sink) -> None:
+    """Write many frames as few chunks, no faster than the reader takes them; other requests get their turn."""
     batch: list[bytes] = []
     size = 0
-    for number, frame in enumerate(found, 1):
+    for number, frame in enumerate(frames, 1):
         batch.append(frame)
         size += len(frame)
         if size > _CHUNK:
             sink.write(b"".join(batch))
             batch, size = [], 0
             await sink.drain()
-        elif number % listing.BATCH == 0:  # a selector may let hardly anything through
+        elif number % listing.BATCH == 0:  # a selector may let almost nothing through
             await asyncio.sleep(0)
     if size:
         sink.write(b"".join(batch))

@@ -43,13 +43,13 @@ class Plain:
 
 
 def _empty(served: Served) -> Obj:
-    """A bookmark is an object with nothing in it: what Go writes for one of a built-in kind, no more than that."""
+    """The object of a bookmark has no content: for a built-in kind it is what Go writes for an empty one."""
     if served.typing is None or not served.typing.go:
         return {}
-    found: Obj = zero(served.typing)
-    found.pop("kind", None)
-    found.pop("apiVersion", None)
-    return found
+    obj: Obj = zero(served.typing)
+    obj.pop("kind", None)
+    obj.pop("apiVersion", None)
+    return obj
 
 
 class Partial:

@@ -1,7 +1,10 @@
-"""The way of a write, one for all kinds: admission, the kind's preparation, validation, storage.
+"""The steps of a write, the same for all kinds: admission, the kind's preparation, validation, storage.
 
-Between reading the stored object and writing the new one others may have written (admission may wait for webhooks);
-the store tells, and the write begins again with what is there now.
+Other requests may write between reading the stored object and writing the new one (admission may wait for webhooks).
+The store refuses such a write, and it begins again with the object as it is now.
+
+Upstream: Store.Create and Store.Update (apiserver/pkg/registry/generic/registry/store.go), rest.BeforeCreate and
+rest.BeforeUpdate (apiserver/pkg/registry/rest).
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from konverge.apiserver.strategy import Obj, StatusRules
 if TYPE_CHECKING:
     from konverge.apiserver.request.call import Call
 
-_NAME_TRIES = 8
+_NAME_TRIES = 8  # upstream: maxNameGenerationCreateAttempts
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -46,13 +49,13 @@ def admission_request(
     call: Call, served: Served, obj: Obj | None, old: Obj | None, options: Obj, name: str
 ) -> AdmissionRequest:
     namespace = call.info.namespace if served.resource.namespaced else ""
-    _show(options, call)
+    _adjust_options(options, call)
     return AdmissionRequest(
         call, served, call.operation, call.subresource, namespace, name, obj, old, options, call.dry_run, call.user
     )
 
 
-def _show(options: Obj, call: Call) -> None:
+def _adjust_options(options: Obj, call: Call) -> None:  # upstream: patchToCreateOptions, patchToUpdateOptions
     """Options as admission sees them: a patch is a create or an update there, and defaults are left out."""
     if "fieldValidation" in options and "fieldValidation" not in call.query:
         del options["fieldValidation"]
@@ -61,7 +64,7 @@ def _show(options: Obj, call: Call) -> None:
         options.pop("force", None)
 
 
-def refuse(served: Served, name: str, errors: list[FieldError]) -> status.ApiError:
+def _invalid(served: Served, name: str, errors: list[FieldError]) -> status.ApiError:
     return status.invalid(served.reported_group, served.resource.kind, name, errors)
 
 
@@ -69,7 +72,7 @@ def stored_form(served: Served, obj: Obj) -> Obj:
     return obj if served.conversion is None else served.conversion.to_storage(obj)
 
 
-def _before(served: Served, record: Record) -> Obj:
+def _stored_object(served: Served, record: Record) -> Obj:
     """The present object as the kind's strategy sees it: a custom kind has one for each version."""
     obj = record.decode()
     return served.conversion.from_storage(obj) if served.custom and served.conversion is not None else obj
@@ -103,9 +106,10 @@ async def create(call: Call, served: Served, obj: Obj, options: WriteOptions) ->
             return await _store_new(call, served, obj)
         except Exists:
             continue
-    raise _taken(call, served, metadata["name"], generated)
+    raise _name_taken(call, served, metadata["name"], generated)
 
 
+# upstream: rest.BeforeCreate
 async def _prepare_new(call: Call, served: Served, obj: Obj, request: AdmissionRequest) -> None:
     strategy, metadata = served.strategy, obj["metadata"]
     system.fill(metadata, system.timestamp())
@@ -118,11 +122,11 @@ async def _prepare_new(call: Call, served: Served, obj: Obj, request: AdmissionR
     )
     errors += strategy.validate_create(obj, call)
     if errors:
-        raise refuse(served, call.name, errors)
+        raise _invalid(served, call.name, errors)
     for text in strategy.warnings(obj, None, call):
         call.warn(text)
     await call.server.admission.validate(request)
-    if call.dry_run:  # the real server finds it in its storage, which a dry run does not reach
+    if call.dry_run:  # the real server checks it in its storage, which a dry run does not reach
         return
     if metadata.get("resourceVersion"):
         raise status.plain_500("resourceVersion should not be set on objects to be created")
@@ -141,7 +145,8 @@ async def _store_new(call: Call, served: Served, obj: Obj) -> Record:
     return record
 
 
-def _taken(call: Call, served: Served, name: str, generated: bool) -> status.ApiError:
+# upstream: rest.CheckGeneratedNameError
+def _name_taken(call: Call, served: Served, name: str, generated: bool) -> status.ApiError:
     resource = served.resource
     error = status.already_exists(resource.group, resource.plural, name)
     if generated:
@@ -158,7 +163,7 @@ def _taken(call: Call, served: Served, name: str, generated: bool) -> status.Api
 # --- update
 
 Change = Callable[[Obj | None], Obj]
-"""Makes the new object out of the present one (None: there is none yet), both in the version of the path."""
+"""Makes the new object from the present one (None: there is none yet), both in the version of the path."""
 
 
 class Lens(Protocol):
@@ -166,7 +171,7 @@ class Lens(Protocol):
 
     def show(self, obj: Obj) -> Obj: ...
     def take(self, obj: Obj, shown: Obj) -> Obj:
-        """The object with what was changed in its shown form."""
+        """The object with what was changed in the form that was shown."""
 
 
 async def update(
@@ -229,7 +234,7 @@ async def _update_once(
     assert request.obj is not None
     obj, old = (
         stored_form(served, request.obj if lens is None else lens.take(obj, request.obj)),
-        _before(served, record),
+        _stored_object(served, record),
     )
     system.drop_duplicate_owners(obj["metadata"], call, after_admission=True)
     _prepare_changed(call, served, obj, old, rules)
@@ -241,7 +246,7 @@ async def _update_once(
 def _preconditions(call: Call, served: Served, record: Record, obj: Obj, live: Obj) -> None:
     """Optimistic locking by the resourceVersion and the uid in the new object."""
     metadata, resource, name = obj["metadata"], served.resource, call.info.name
-    uid = metadata.get("uid") if call.info.method == "PUT" else ""  # a patch of it is an attempt to change it
+    uid = metadata.get("uid") if call.info.method == "PUT" else ""  # a patch of the uid is an attempt to change it
     if uid and uid != live["metadata"].get("uid"):
         raise uid_conflict(call, served, uid, live["metadata"].get("uid", ""))
     version = metadata.get("resourceVersion") or ""
@@ -258,7 +263,7 @@ def _preconditions(call: Call, served: Served, record: Record, obj: Obj, live: O
         raise status.conflict(resource.group, resource.plural, name, status.MODIFIED)
 
 
-_PLACES = {
+_STORAGE_PATHS = {
     "/replicationcontrollers": "controllers",
     "/nodes": "minions",
     "/services": "services/specs",
@@ -267,25 +272,26 @@ _PLACES = {
     "apiextensions.k8s.io/customresourcedefinitions": "apiextensions.k8s.io/customresourcedefinitions",
     "apiregistration.k8s.io/apiservices": "apiregistration.k8s.io/apiservices",
 }
-"""Where the real server keeps kinds that have not always had their present names."""
+"""Where the real server keeps kinds whose path in etcd differs from their plural."""
 
 
-def uid_conflict(call: Call, served: Served, wanted: str, found: str) -> status.ApiError:
-    """409: the object of this name is another one than the client means."""
+def uid_conflict(call: Call, served: Served, wanted: str, present: str) -> status.ApiError:
+    """409: the object of this name is not the one that the client means."""
     group, _, plural = served.table.rpartition("/")
-    place = f"{group}/{plural}" if served.custom else _PLACES.get(served.table, plural)
+    place = f"{group}/{plural}" if served.custom else _STORAGE_PATHS.get(served.table, plural)
     key = f"{call.info.namespace}/{call.info.name}" if served.resource.namespaced else call.info.name
     root = "" if call.dry_run else "/registry"
     why = (
         f"StorageError: invalid object, Code: 4, Key: {root}/{place}/{key}, ResourceVersion: 0, "
-        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {present}"
     )
     return status.conflict(served.resource.group, served.resource.plural, call.info.name, why)
 
 
+# upstream: rest.BeforeUpdate
 def _prepare_changed(call: Call, served: Served, obj: Obj, old: Obj, rules: StatusRules | None) -> None:
     strategy, metadata, before = served.strategy, obj["metadata"], old["metadata"]
-    if not call.dry_run:  # what is stored has none
+    if not call.dry_run:  # stored objects have none
         metadata.pop("selfLink", None)
     system.match_namespace(metadata, before.get("namespace", ""))
     system.set_generation(metadata, before.get("generation", 0))
@@ -299,14 +305,14 @@ def _prepare_changed(call: Call, served: Served, obj: Obj, old: Obj, rules: Stat
     errors = validate.on_update(metadata, before, namespaced=served.resource.namespaced, builtin=not served.custom)
     errors += strategy.validate_update(obj, old, call) if rules is None else rules.validate(obj, old, call)
     if errors:
-        raise refuse(served, call.info.name, errors)
+        raise _invalid(served, call.info.name, errors)
     if rules is None:
         for text in strategy.warnings(obj, old, call):
             call.warn(text)
 
 
-def finished(metadata: Obj, before: Obj) -> bool:
-    """Whether the last finalizer of a deleted object has just gone."""
+def _deletion_completes(metadata: Obj, before: Obj) -> bool:  # upstream: ShouldDeleteDuringUpdate
+    """Whether the write removes the last finalizer of an object that is being deleted."""
     return (
         not metadata.get("finalizers")
         and bool(before.get("deletionTimestamp"))
@@ -314,8 +320,8 @@ def finished(metadata: Obj, before: Obj) -> bool:
     )
 
 
-def dropped(before: Obj, after: Obj) -> tuple[str, ...]:
-    """The finalizers that a write takes off."""
+def dropped_finalizers(before: Obj, after: Obj) -> tuple[str, ...]:
+    """The finalizers that a write removes."""
     left = after.get("finalizers") or ()
     return tuple(name for name in before.get("finalizers") or () if name not in left)
 
@@ -324,13 +330,13 @@ async def _store_changed(call: Call, served: Served, record: Record, obj: Obj, o
     store = call.server.store
     table = store.table(served.table)
     obj = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
-    deleting = finished(obj["metadata"], old["metadata"]) and not held(served, obj)
+    deleting = _deletion_completes(obj["metadata"], old["metadata"]) and not is_held(served, obj)
     if deleting:
         if not call.dry_run:
-            release = Release(dropped(old["metadata"], obj["metadata"]), by_update=True)
+            release = Release(dropped_finalizers(old["metadata"], obj["metadata"]), by_update=True)
             last = store.remove(table, record.key, expected=record.revision, release=release)
             await store.settled(last.revision)
-            released(call, served, obj)
+            after_removal(call, served, obj)
         return unstored(await _settled(served, obj))
     obj["metadata"]["resourceVersion"] = str(record.revision)
     keep_times(old, obj)
@@ -345,11 +351,11 @@ async def _store_changed(call: Call, served: Served, record: Record, obj: Obj, o
     return written
 
 
-def held(served: Served, obj: Obj) -> bool:
-    """Whether the kind itself keeps a deleted object, finalizers apart."""
+def is_held(served: Served, obj: Obj) -> bool:
+    """Whether the kind itself keeps an object that is being deleted, apart from finalizers."""
     return served.strategy.held is not None and served.strategy.held(obj)
 
 
-def released(call: Call, served: Served, obj: Obj) -> None:
+def after_removal(call: Call, served: Served, obj: Obj) -> None:
     if served.strategy.on_removed is not None:
         served.strategy.on_removed(obj, call)

@@ -1,4 +1,7 @@
-"""What a request is about, read from its method and path alone: authorization and routing go by this."""
+"""What a request is about, read from its method, path and query: authorization and routing depend on this.
+
+Upstream: RequestInfoFactory.NewRequestInfo (apiserver/pkg/endpoints/request/requestinfo.go).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import msgspec
 Query = dict[str, list[str]]
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_NAMESPACE_SUBRESOURCES = {"status", "finalize"}
+_NAMESPACE_SUBRESOURCES = {"status", "finalize"}  # upstream: namespaceSubresources
 
 
 class RequestInfo(msgspec.Struct):
