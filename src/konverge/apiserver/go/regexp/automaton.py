@@ -13,7 +13,7 @@ character. Where a match is, is answered by threads in order of preference.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -279,26 +279,20 @@ class Automaton:
         """The threads that wait for a character; those behind one that has ended are given up."""
         waiting: list[tuple[_Step, int]] = []
         seen: set[int] = set()
-        for at, start in threads:
-            for reached in self._closure(at, context, seen):
-                if reached == _MATCH:
-                    return waiting, start
-                waiting.append((self._steps[reached], start))
-        return waiting, None
-
-    def _closure(self, start: int, context: int, seen: set[int]) -> Iterable[int]:
-        """The waiting instructions that can be reached without a character, the preferred ones first."""
-        pending = [start]
+        pending = threads[::-1]
         while pending:
-            at = pending.pop()
+            at, start = pending.pop()
             if at in seen:
                 continue
             seen.add(at)
             step = self._steps[at]
+            if at == _MATCH:
+                return waiting, start
             if step.bit:
-                yield at
+                waiting.append((step, start))
             elif step.holds & context == step.holds:
-                pending.extend(reversed(step.next))
+                pending.extend((to, start) for to in reversed(step.next))
+        return waiting, None
 
 
 def _is_word(char: str) -> bool:

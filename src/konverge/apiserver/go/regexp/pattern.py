@@ -63,6 +63,8 @@ class Pattern:
         if self._is_quick(text):
             match = self._expression.search(text, at)
             return None if match is None else match.span()
+        if at == 0 and not self._automaton.search(text):
+            return None  # threads cost much more than bits
         return self._automaton.find(text, at)
 
     def _is_quick(self, text: str) -> bool:
