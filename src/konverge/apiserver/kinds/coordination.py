@@ -16,6 +16,7 @@ from konverge.apiserver.kinds.framework.declare import (
     unchanged,
     update,
 )
+from konverge.apiserver.kinds.framework.lifecycle import selectable
 from konverge.apiserver.kinds.rules.names import qualified_name
 from konverge.apiserver.kinds.rules.numbers import at_least, not_negative
 from konverge.apiserver.strategy import Context, Obj, Strategy
@@ -105,6 +106,6 @@ STRATEGIES = {  # upstream: leaseStrategy, LeaseCandidateStrategy
         name_check=lambda name, is_prefix: config_key_errors(name),
         create_on_update=True,
         unconditional_update=False,
-        field_selectors={"spec.leaseName": lambda obj: str((obj.get("spec") or {}).get("leaseName") or "")},
+        field_selectors=selectable("spec.leaseName"),
     ),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.kinds.core.events import FIELD_SELECTORS, legacy_rules
+from konverge.apiserver.kinds.core.events import FIELD_SELECTORS, REFERENCE, legacy_rules
 from konverge.apiserver.kinds.framework.conversion import Conversion
 from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, as_created, creation, same, unchanged, update
 from konverge.apiserver.kinds.framework.lifecycle import kept
@@ -128,7 +128,6 @@ STRATEGIES = {
     )
 }
 
-_REGARDING = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
 CONVERSIONS = {  # upstream: AddFieldLabelConversionsForEvent
     "Event": Conversion(
@@ -139,7 +138,7 @@ CONVERSIONS = {  # upstream: AddFieldLabelConversionsForEvent
         from_storage=from_core,
         reported_group="",
         field_labels={
-            **{f"regarding.{name}": f"involvedObject.{name}" for name in _REGARDING},
+            **{f"regarding.{name}": f"involvedObject.{name}" for name in REFERENCE},
             "reportingController": "reportingComponent",
             "reason": "reason",
             "type": "type",

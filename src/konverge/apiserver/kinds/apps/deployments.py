@@ -30,8 +30,14 @@ from konverge.apiserver.kinds.framework.declare import (
     struct,
     update,
 )
-from konverge.apiserver.kinds.framework.lifecycle import kept, never_less, next_generation, status_cleared, status_kept
-from konverge.apiserver.kinds.rules.defaults import fill, fill_unset, section_of
+from konverge.apiserver.kinds.framework.lifecycle import (
+    kept,
+    next_generation,
+    not_decremented,
+    status_cleared,
+    status_kept,
+)
+from konverge.apiserver.kinds.rules.defaults import fill, fill_unset, section_of, take
 from konverge.apiserver.kinds.rules.numbers import count_of, count_or_percent, not_negative, within_hundred_percent
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 
@@ -150,10 +156,7 @@ def _prepare_deployment(obj: Obj, old: Obj, context: Context) -> None:  # upstre
 
 
 def _labels_kept(obj: Obj, old: Obj, context: Context) -> None:  # upstream: deploymentStatusStrategy.PrepareForUpdate
-    if "labels" in old["metadata"]:
-        obj["metadata"]["labels"] = old["metadata"]["labels"]
-    else:
-        obj["metadata"].pop("labels", None)
+    take(obj["metadata"], old["metadata"], "labels")
 
 
 # upstream: deploymentStrategy.WarningsOnCreate
@@ -172,7 +175,7 @@ DEPLOYMENT = Strategy(  # upstream: deploymentStrategy
     validate_update=update(as_created(_DEPLOYMENT_SPEC), selector_kept),
     warnings=_warnings,
     status=StatusRules(
-        prepare=_labels_kept, validate=update(as_created(_DEPLOYMENT_STATUS), never_less("collisionCount"))
+        prepare=_labels_kept, validate=update(as_created(_DEPLOYMENT_STATUS), not_decremented("collisionCount"))
     ),
     generation=True,
 )

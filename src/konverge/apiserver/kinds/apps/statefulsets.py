@@ -34,7 +34,7 @@ from konverge.apiserver.kinds.framework.declare import (
     unchanged,
     update,
 )
-from konverge.apiserver.kinds.framework.lifecycle import kept, never_less, status_cleared, status_kept
+from konverge.apiserver.kinds.framework.lifecycle import kept, not_decremented, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.defaults import each, fill, fill_unset, section_of
 from konverge.apiserver.kinds.rules.names import annotation_map, dns_label, labels, object_name
 from konverge.apiserver.kinds.rules.numbers import count_of, count_or_percent, not_negative, within_hundred_percent
@@ -188,7 +188,7 @@ STATEFUL_SET = Strategy(  # upstream: statefulSetStrategy
         unchanged("spec.serviceName", "spec.podManagementPolicy"),
     ),
     warnings=_warnings,
-    status=StatusRules(validate=update(as_created(_STATUS), never_less("collisionCount"))),
+    status=StatusRules(validate=update(as_created(_STATUS), not_decremented("collisionCount"))),
     generation=True,
     name_check=object_name(dns_label_errors),
 )

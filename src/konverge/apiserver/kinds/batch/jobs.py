@@ -44,7 +44,7 @@ from konverge.apiserver.kinds.framework.declare import (
     update,
 )
 from konverge.apiserver.kinds.framework.lifecycle import empty_is_null, kept, status_cleared, status_kept
-from konverge.apiserver.kinds.rules.defaults import each, fill, fill_unset, section_of
+from konverge.apiserver.kinds.rules.defaults import each, fill, fill_unset, section_of, take
 from konverge.apiserver.kinds.rules.names import domain_path
 from konverge.apiserver.kinds.rules.numbers import MAX_INT32, not_negative
 from konverge.apiserver.kinds.rules.selectors import selects
@@ -320,22 +320,15 @@ def _with_directives(before: Obj, template: Obj) -> Obj:
     directed = copy.deepcopy(before)
     inside, wanted = section_of(directed, "spec"), template.get("spec") or {}
     for name in ("nodeSelector", "tolerations", "schedulingGates"):
-        _take(inside, wanted, name)
+        take(inside, wanted, name)
     affinity = dict(inside.get("affinity") or {})
-    _take(affinity, wanted.get("affinity") or {}, "nodeAffinity")
-    _take(inside, {"affinity": affinity} if affinity or wanted.get("affinity") is not None else {}, "affinity")
+    take(affinity, wanted.get("affinity") or {}, "nodeAffinity")
+    take(inside, {"affinity": affinity} if affinity or wanted.get("affinity") is not None else {}, "affinity")
     for kind in ("containers", "initContainers"):
         for mine, theirs in zip(inside.get(kind) or (), wanted.get(kind) or (), strict=False):
             if mine.get("name") == theirs.get("name"):
-                _take(mine, theirs, "resources")
+                take(mine, theirs, "resources")
     return directed
-
-
-def _take(into: Obj, source: Obj, name: str) -> None:
-    if name in source:
-        into[name] = source[name]
-    else:
-        into.pop(name, None)
 
 
 _JOB = (section("spec", job_body, _selector), _names_of_pods)

@@ -16,7 +16,7 @@ from konverge.apiserver.kinds.framework.declare import (
     unchanged,
     update,
 )
-from konverge.apiserver.kinds.framework.lifecycle import kept, metadata_kept, status_cleared, status_kept
+from konverge.apiserver.kinds.framework.lifecycle import kept, metadata_kept, selectable, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.conditions import conditions
 from konverge.apiserver.kinds.rules.names import dns_subdomain, path_segment_name, signer_name, trust_bundle_errors
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
@@ -79,16 +79,12 @@ def _changed_bundle(new: Obj, old: Obj, path: str, report: Report) -> bool:
     return new["spec"].get("trustBundle") == old["spec"].get("trustBundle") or _bundle(new, path, report)
 
 
-def _signer(obj: Obj) -> str:
-    return str((obj.get("spec") or {}).get("signerName") or "")
-
-
 TRUST_BUNDLE = Strategy(  # upstream: strategy (clustertrustbundle)
     validate_create=creation(_named, _bundle),
     validate_update=update(as_created(_named), _changed_bundle, unchanged("spec.signerName")),
     name_check=path_segment_name,
     unconditional_update=False,
-    field_selectors={"spec.signerName": _signer},
+    field_selectors=selectable("spec.signerName"),
 )
 
 _SPEC = section(  # upstream: ValidatePodCertificateRequestCreate
@@ -103,10 +99,6 @@ _SPEC = section(  # upstream: ValidatePodCertificateRequestCreate
 )
 
 
-def _of_spec(name: str) -> Any:
-    return lambda obj: str((obj.get("spec") or {}).get(name) or "")
-
-
 POD_CERTIFICATE_REQUEST = Strategy(  # upstream: Strategy (podcertificaterequest)
     prepare_create=status_cleared("certificates.k8s.io", "v1", "PodCertificateRequest"),
     prepare_update=status_kept,
@@ -116,5 +108,5 @@ POD_CERTIFICATE_REQUEST = Strategy(  # upstream: Strategy (podcertificaterequest
         prepare=metadata_kept, validate=update(as_created(section("status", field("conditions", conditions))))
     ),
     unconditional_update=False,
-    field_selectors={f"spec.{name}": _of_spec(name) for name in ("signerName", "podName", "nodeName")},
+    field_selectors=selectable("spec.signerName", "spec.podName", "spec.nodeName"),
 )

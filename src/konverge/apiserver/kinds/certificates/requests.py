@@ -25,6 +25,7 @@ from konverge.apiserver.kinds.framework.declare import (
     section,
     update,
 )
+from konverge.apiserver.kinds.framework.lifecycle import selectable
 from konverge.apiserver.kinds.rules.names import path_segment_name, signer_name
 from konverge.apiserver.kinds.rules.numbers import at_least
 from konverge.apiserver.meta.system import timestamp
@@ -290,5 +291,5 @@ REQUEST = Strategy(  # upstream: csrStrategy
         )
     },
     name_check=path_segment_name,
-    field_selectors={"spec.signerName": lambda obj: str((obj.get("spec") or {}).get("signerName") or "")},
+    field_selectors=selectable("spec.signerName"),
 )

@@ -1,4 +1,4 @@
-"""Event, in its core form. events.k8s.io asks for more: see `kinds/events.py`.
+"""Event, in its core form. events.k8s.io requires more: see `kinds/events.py`.
 
 Upstream: pkg/apis/core/validation/events.go, pkg/registry/core/event/strategy.go.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from konverge.apiserver.kinds.framework.declare import Report, as_created, creation, update
+from konverge.apiserver.kinds.framework.lifecycle import selectable
 from konverge.apiserver.kinds.rules.names import path_segment_name, qualified_name
 from konverge.apiserver.strategy import Obj, Strategy
 
@@ -51,19 +52,15 @@ def _source(event: Obj) -> str:
     return (event.get("source") or {}).get("component") or event.get("reportingComponent") or ""
 
 
-def _involved(name: str) -> Callable[[Obj], str]:
-    return lambda event: (event.get("involvedObject") or {}).get(name) or ""
-
-
 def _plain(name: str) -> Callable[[Obj], str]:
     return lambda event: event.get(name) or ""
 
 
+REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+"""The members of an ObjectReference."""
+
 FIELD_SELECTORS: dict[str, Callable[[Obj], str]] = {  # upstream: ToSelectableFields
-    **{
-        f"involvedObject.{name}": _involved(name)
-        for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-    },
+    **selectable(*(f"involvedObject.{name}" for name in REFERENCE)),
     **{name: _plain(name) for name in ("reason", "reportingComponent", "type")},
     "source": _source,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.kinds.framework.declare import Report, as_created, creation, field, items, section, update
+from konverge.apiserver.kinds.framework.lifecycle import selectable
 from konverge.apiserver.kinds.rules.defaults import fill, section_of
 from konverge.apiserver.kinds.rules.names import object_name, qualified_name
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
@@ -100,7 +101,7 @@ NAMESPACE = Strategy(  # upstream: namespaceStrategy
     },
     name_check=object_name(dns_label_errors),
     returns_deleted=True,
-    field_selectors={"status.phase": lambda namespace: (namespace.get("status") or {}).get("phase") or ""},
+    field_selectors=selectable("status.phase"),
     held=lambda namespace: bool((namespace.get("spec") or {}).get("finalizers")),
     on_marked=_mark,
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from konverge.apiserver.kinds.core.pod.defaults import default_pod_template
-from konverge.apiserver.kinds.core.pod.template import name_warnings, pod_template
+from konverge.apiserver.kinds.core.pod.template import always_restarting, matching_labels, name_warnings, pod_template
 from konverge.apiserver.kinds.core.pod.warnings import template_warnings
 from konverge.apiserver.kinds.framework.declare import (
     Report,
@@ -17,8 +17,10 @@ from konverge.apiserver.kinds.framework.declare import (
     creation,
     even_absent,
     field,
+    not_above,
     present,
     required,
+    same_rule,
     section,
     update,
 )
@@ -26,7 +28,6 @@ from konverge.apiserver.kinds.framework.lifecycle import status_kept
 from konverge.apiserver.kinds.rules.defaults import section_of
 from konverge.apiserver.kinds.rules.names import object_name
 from konverge.apiserver.kinds.rules.numbers import not_negative
-from konverge.apiserver.kinds.rules.selectors import selects
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 from konverge.objects.names import counted_in_bytes, dns_subdomain_errors
 
@@ -79,21 +80,12 @@ def _selected_template(spec: Any, path: str, report: Report) -> bool:  # upstrea
     template, place = spec.get("template"), f"{path}.template"
     if template is None:
         return report.required(place)
-    labels = (template.get("metadata") or {}).get("labels")
-    selector = spec.get("selector") or {}
-    if selector and not selects({"matchLabels": selector}, labels or {}):
-        detail = "`selector` does not match template `labels`"
-        report.invalid(f"{place}.metadata.labels", labels, detail)
+    matching_labels({"matchLabels": spec.get("selector")}, template, place, report)
     pod_template(template, place, report)
-    policy = template["spec"].get("restartPolicy") or ""
-    if policy != "Always":
-        report.not_supported(f"{place}.spec.restartPolicy", policy, ("Always",))
-    if template["spec"].get("activeDeadlineSeconds") is not None:
-        detail = "activeDeadlineSeconds in ReplicationController is not Supported"
-        report.forbidden(f"{place}.spec.activeDeadlineSeconds", detail)
-    return True
+    return _RESTARTING(template, place, report)
 
 
+_RESTARTING = always_restarting("ReplicationController")
 _SPEC = section(  # upstream: ValidateReplicationControllerSpec
     "spec",
     field("selector", required),
@@ -103,20 +95,12 @@ _SPEC = section(  # upstream: ValidateReplicationControllerSpec
     field("minReadySeconds", not_negative),
 )
 _COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
-
-
-def _status(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateReplicationControllerStatus
-    status = new["status"]
-    for name in _COUNTS:
-        not_negative(status.get(name) or 0, f"status.{name}", report)
-    total, ready = status.get("replicas") or 0, status.get("readyReplicas") or 0
-    for name in _COUNTS[1:4]:
-        count = status.get(name) or 0
-        if count > total:
-            report.invalid(f"status.{name}", count, "cannot be greater than status.replicas")
-    available = status.get("availableReplicas") or 0
-    detail = "cannot be greater than readyReplicas"
-    return available <= ready or report.invalid("status.availableReplicas", available, detail)
+_STATUS = section(  # upstream: ValidateReplicationControllerStatus
+    "status",
+    same_rule(_COUNTS, not_negative),
+    *(not_above(name, "replicas", "cannot be greater than status.replicas") for name in _COUNTS[1:4]),
+    not_above("availableReplicas", "readyReplicas", "cannot be greater than readyReplicas"),
+)
 
 
 # upstream: rcStrategy.WarningsOnCreate
@@ -134,7 +118,7 @@ REPLICATION_CONTROLLER = Strategy(  # upstream: rcStrategy
     validate_create=creation(_SPEC),
     validate_update=update(as_created(_SPEC)),
     warnings=_controller_warnings,
-    status=StatusRules(validate=update(_status)),
+    status=StatusRules(validate=update(as_created(_STATUS))),
     generation=True,
     name_check=object_name(counted_in_bytes(dns_subdomain_errors)),
     default_propagation="Orphan",

@@ -15,6 +15,7 @@ from functools import cache
 from konverge.apiserver import schema
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, Transition, dig, same
+from konverge.apiserver.kinds.rules.defaults import take
 from konverge.apiserver.schema.zero_values import zero
 from konverge.apiserver.strategy import Context, Obj
 
@@ -28,7 +29,7 @@ def _empty_status(group: str, version: str, kind: str) -> tuple[Obj, bool]:
 
 
 def status_cleared(group: str, version: str, kind: str) -> Callable[[Obj, Context], None]:
-    """On create: what the caller says about the status does not count."""
+    """On create: the status that the caller sent is dropped."""
 
     def prepare(obj: Obj, context: Context) -> None:
         empty, nested = _empty_status(group, version, kind)
@@ -55,22 +56,25 @@ def next_generation(obj: Obj, old: Obj) -> None:
 
 def status_kept(obj: Obj, old: Obj, context: Context) -> None:
     """On update of the main resource: the status is the stored one."""
-    if "status" in old:
-        obj["status"] = old["status"]
-    else:
-        obj.pop("status", None)
+    take(obj, old, "status")
 
 
 def metadata_kept(obj: Obj, old: Obj, context: Context) -> None:
     """On update of a status: labels, annotations, finalizers and owners are the stored ones."""
     for name in ("labels", "annotations", "finalizers", "ownerReferences"):
-        if name in old["metadata"]:
-            obj["metadata"][name] = old["metadata"][name]
-        else:
-            obj["metadata"].pop(name, None)
+        take(obj["metadata"], old["metadata"], name)
 
 
-def never_less(name: str, detail: str = "cannot be decremented") -> Transition:
+def selectable(*paths: str) -> dict[str, Callable[[Obj], str]]:
+    """`Strategy.field_selectors` for members of a struct (`spec.nodeName`), which are empty where they are absent."""
+    return {path: _text_of(*path.split(".")) for path in paths}
+
+
+def _text_of(section: str, name: str) -> Callable[[Obj], str]:
+    return lambda obj: (obj.get(section) or {}).get(name) or ""
+
+
+def not_decremented(name: str, detail: str = "cannot be decremented") -> Transition:  # upstream: IsDecremented
     """A counter of the status only grows."""
 
     def check(new: Obj, old: Obj, path: str, report: Report) -> bool:
@@ -81,8 +85,8 @@ def never_less(name: str, detail: str = "cannot be decremented") -> Transition:
     return check
 
 
-def kept(name: str, kind: str) -> Transition:
-    """An immutable member that is a struct: the message shows it in its internal form (`gotypes`)."""
+def kept(name: str, kind: str) -> Transition:  # upstream: ValidateImmutableField
+    """An immutable member that is a struct: the message shows it in its internal form (`go.structs`)."""
     keys = name.split(".")
 
     def check(new: Obj, old: Obj, path: str, report: Report) -> bool:

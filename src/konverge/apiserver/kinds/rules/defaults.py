@@ -45,6 +45,14 @@ def section_of(obj: dict[str, Any], name: str) -> dict[str, Any]:
     return section
 
 
+def take(obj: dict[str, Any], source: Mapping[str, Any], name: str) -> None:
+    """Give a member the value that it has in `source`, or remove it if it has none there."""
+    if name in source:
+        obj[name] = source[name]
+    else:
+        obj.pop(name, None)
+
+
 def each(obj: Mapping[str, Any], name: str) -> Iterable[dict[str, Any]]:
     """The elements of a list that may be absent."""
     return obj.get(name) or ()

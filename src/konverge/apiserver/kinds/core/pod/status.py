@@ -10,6 +10,7 @@ from typing import Any
 from konverge.apiserver.field_errors import ErrorType, FieldError
 from konverge.apiserver.kinds.core.pod.annotations import annotation_changes, pod_annotations
 from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, field, items, struct
+from konverge.apiserver.kinds.rules.defaults import take
 from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, qualified_name
 from konverge.apiserver.kinds.rules.network import ip_legacy, ip_warnings, parse_ip
 from konverge.apiserver.kinds.rules.numbers import group_id, within
@@ -22,12 +23,8 @@ _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 
 
 def prepare_status(pod: Obj, old: Obj, context: Context) -> None:  # upstream: podStatusStrategy.PrepareForUpdate
-    """Fields that an older kubelet does not know are kept, and owners are not a kubelet's to change."""
-    metadata, before = pod["metadata"], old["metadata"]
-    if "ownerReferences" in before:
-        metadata["ownerReferences"] = before["ownerReferences"]
-    else:
-        metadata.pop("ownerReferences", None)
+    """Fields that an older kubelet does not know are kept; it may not change owners."""
+    take(pod["metadata"], old["metadata"], "ownerReferences")
     status, was = pod["status"], old["status"]
     kept = ("qosClass", "resourceClaimStatuses", "extendedResourceClaimStatus", "nodeAllocatableResourceClaimStatuses")
     for name in (*kept, "observedGeneration"):
@@ -88,7 +85,7 @@ def _nomination(status: Status, was: Status, spec: dict[str, Any], report: Repor
 
 # upstream: ValidateContainerStateTransition, ValidateEphemeralContainerStateTransition
 def _transitions(new: Any, old: Any, kind: str, spec: dict[str, Any], report: Report) -> None:
-    """A container that has ended begins again only if its restart policy says so."""
+    """A container that has ended starts again only if its restart policy allows it."""
     if kind != "ephemeralContainerStatuses" and _all_could_restart(spec):
         return
     now = {status.get("name"): status for status in new}
@@ -203,7 +200,7 @@ _USER = struct(  # upstream: validateContainerStatusUsers
 
 
 def status_warnings(pod: Obj) -> list[str]:  # upstream: podStatusStrategy.WarningsOnUpdate
-    """Odd spellings of addresses."""
+    """Addresses that are not in canonical form."""
     return [
         warning
         for many in ("podIPs", "hostIPs")

@@ -18,6 +18,7 @@ from konverge.apiserver.kinds.core.pod.status import check_pod_status, prepare_s
 from konverge.apiserver.kinds.core.pod.update import check_ephemeral_update, check_pod, check_pod_update
 from konverge.apiserver.kinds.core.pod.warnings import pod_warnings
 from konverge.apiserver.kinds.framework.declare import Report
+from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, selectable
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 from konverge.objects.names import dns_label_errors
@@ -113,15 +114,6 @@ def _generation(pod: Obj, old: Obj) -> None:  # upstream: updatePodGeneration
         pod["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
 
 
-def _metadata_of(pod: Obj, old: Obj) -> None:
-    """Subresources leave labels, annotations, finalizers and owners alone."""
-    for name in ("labels", "annotations", "finalizers", "ownerReferences"):
-        if name in old["metadata"]:
-            pod["metadata"][name] = old["metadata"][name]
-        else:
-            pod["metadata"].pop(name, None)
-
-
 # upstream: podEphemeralContainersStrategy.PrepareForUpdate
 def _prepare_ephemeral(pod: Obj, old: Obj, context: Context) -> None:
     debuggers = pod["spec"].get("ephemeralContainers")
@@ -129,13 +121,13 @@ def _prepare_ephemeral(pod: Obj, old: Obj, context: Context) -> None:
     if debuggers:
         pod["spec"]["ephemeralContainers"] = debuggers
     pod["status"] = old["status"]
-    _metadata_of(pod, old)
+    metadata_kept(pod, old, context)
     _generation(pod, old)
 
 
 def _prepare_resize(pod: Obj, old: Obj, context: Context) -> None:  # upstream: podResizeStrategy.PrepareForUpdate
     prepare_resize(pod, old, context)
-    _metadata_of(pod, old)
+    metadata_kept(pod, old, context)
     _generation(pod, old)
 
 
@@ -180,7 +172,7 @@ def _warnings(pod: Obj, old: Obj | None, context: Context) -> Iterable[str]:  # 
 
 
 def _grace_period(pod: Obj, asked: int | None) -> int:  # upstream: podStrategy.CheckGracefulDelete
-    """A pod that no kubelet has, or that has ended, goes at once."""
+    """A pod that no kubelet runs, or that has ended, is deleted at once."""
     spec = pod["spec"]
     period = asked if asked is not None else spec.get("terminationGracePeriodSeconds") or 0
     if not spec.get("nodeName") or pod["status"].get("phase") in ("Failed", "Succeeded"):
@@ -188,14 +180,7 @@ def _grace_period(pod: Obj, asked: int | None) -> int:  # upstream: podStrategy.
     return 1 if period < 0 else period
 
 
-def _of_spec(name: str) -> Callable[[Obj], str]:
-    return lambda pod: pod["spec"].get(name) or ""
-
-
-def _of_status(name: str) -> Callable[[Obj], str]:
-    return lambda pod: (pod.get("status") or {}).get(name) or ""
-
-
+_NODE = selectable("spec.nodeName")
 POD = Strategy(  # upstream: podStrategy
     defaults=default_pod,
     prepare_create=_prepare_create,
@@ -213,15 +198,11 @@ POD = Strategy(  # upstream: podStrategy
     grace_period=_grace_period,
     indexed_fields=("spec.nodeName",),
     field_selectors={
-        "spec.nodeName": _of_spec("nodeName"),
-        "spec.host": _of_spec("nodeName"),
-        "spec.restartPolicy": _of_spec("restartPolicy"),
-        "spec.schedulerName": _of_spec("schedulerName"),
-        "spec.serviceAccountName": _of_spec("serviceAccountName"),
+        **_NODE,
+        "spec.host": _NODE["spec.nodeName"],
+        **selectable("spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName"),
         "spec.hostNetwork": lambda pod: "true" if pod["spec"].get("hostNetwork") else "false",
-        "status.phase": _of_status("phase"),
-        "status.podIP": _of_status("podIP"),
+        **selectable("status.phase", "status.podIP", "status.nominatedNodeName"),
         "status.podIPs": lambda pod: "",  # accepted by the real server, and never filled
-        "status.nominatedNodeName": _of_status("nominatedNodeName"),
     },
 )

@@ -13,6 +13,7 @@ from konverge.apiserver.kinds.core.pod.containers import untrimmed_image
 from konverge.apiserver.kinds.core.pod.scheduling import TOLERATIONS
 from konverge.apiserver.kinds.core.pod.spec import check_pod_spec
 from konverge.apiserver.kinds.framework.declare import Report, same
+from konverge.apiserver.kinds.rules.defaults import take
 from konverge.apiserver.kinds.rules.numbers import MAX_INT32, inclusive, not_negative
 from konverge.apiserver.strategy import Obj
 
@@ -121,7 +122,7 @@ def _immutable_rest(new: Spec, old: Spec, report: Report) -> None:  # upstream: 
             pairs = zip(new[kind], old[kind], strict=True)
             munged[kind] = [{**container, "image": before.get("image")} for container, before in pairs]
     for name in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
-        _take(munged, old, name)
+        take(munged, old, name)
     before = old.get("terminationGracePeriodSeconds")
     if before is not None and before < 0 and munged.get("terminationGracePeriodSeconds") == 1:
         munged["terminationGracePeriodSeconds"] = before
@@ -132,20 +133,13 @@ def _immutable_rest(new: Spec, old: Spec, report: Report) -> None:  # upstream: 
         report.forbidden("spec", f"pod updates may not change fields other than {_UPDATABLE}\n{shown}")
 
 
-def _take(target: Spec, source: Spec, name: str) -> None:
-    if name in source:
-        target[name] = source[name]
-    else:
-        target.pop(name, None)
-
-
 def _gated(munged: Spec, old: Spec, report: Report) -> None:  # upstream: validateNodeSelectorMutation
     """A pod that is not yet to be scheduled may still narrow down where it goes."""
     before, now = old.get("nodeSelector") or {}, munged.get("nodeSelector") or {}
     if any(now.get(key) != value for key, value in before.items()):
         detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
         report.invalid("spec.nodeSelector", munged.get("nodeSelector"), detail)
-    _take(munged, old, "nodeSelector")
+    take(munged, old, "nodeSelector")
     was = (old.get("affinity") or {}).get("nodeAffinity")
     becomes = (munged.get("affinity") or {}).get("nodeAffinity")
     if same(was, becomes):

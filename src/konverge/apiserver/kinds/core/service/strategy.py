@@ -31,6 +31,7 @@ from konverge.apiserver.kinds.core.service.validation import (
     validate_create,
 )
 from konverge.apiserver.kinds.framework.declare import update
+from konverge.apiserver.kinds.framework.lifecycle import selectable
 from konverge.apiserver.kinds.rules.defaults import each, fill, section_of
 from konverge.apiserver.kinds.rules.names import object_name
 from konverge.apiserver.kinds.rules.network import cidr_warnings, ip_warnings
@@ -196,9 +197,6 @@ SERVICE = Strategy(  # upstream: svcStrategy
     name_check=object_name(dns_label_errors),
     create_on_update=True,
     returns_deleted=True,
-    field_selectors={
-        "spec.clusterIP": lambda service: service["spec"].get("clusterIP") or "",
-        "spec.type": lambda service: service["spec"].get("type") or "",
-    },
+    field_selectors=selectable("spec.clusterIP", "spec.type"),
     on_removed=_release,
 )

@@ -25,7 +25,7 @@ from konverge.apiserver.kinds.framework.declare import (
     struct,
     update,
 )
-from konverge.apiserver.kinds.rules.defaults import fill, section_of
+from konverge.apiserver.kinds.rules.defaults import fill, section_of, take
 from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, qualified_name
 from konverge.apiserver.kinds.rules.quantities import NANO, amount, quantity_positive
 from konverge.apiserver.kinds.rules.selectors import label_selector
@@ -203,10 +203,7 @@ def _bound_may_grow(spec: Spec, before: Spec) -> None:  # upstream: ValidatePers
     if requests:
         was = ((before.get("resources") or {}).get("requests") or {}).get("storage", "0")
         spec["resources"] = {**spec["resources"], "requests": {**requests, "storage": was}}
-    if "volumeAttributesClassName" in before:
-        spec["volumeAttributesClassName"] = before["volumeAttributesClassName"]
-    else:
-        spec.pop("volumeAttributesClassName", None)
+    take(spec, before, "volumeAttributesClassName")
 
 
 def _sizes_and_classes(new: Obj, old: Obj, report: Report) -> bool:  # upstream: ValidatePersistentVolumeClaimUpdate
