@@ -128,7 +128,7 @@ class Rounds:
 
 def operator(client: Client, answers: Answers, rounds: Rounds) -> Manager:
     manager = Manager(client, name="nacos-operator", check_permissions=False)
-    for controller in controllers(SimulatedDatabases(), HttpNacosServers(answers.connect), told=rounds):
+    for controller in controllers(SimulatedDatabases(), HttpNacosServers(answers.connect), on_report=rounds):
         manager.add(controller)
     return manager
 

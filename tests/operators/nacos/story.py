@@ -15,8 +15,8 @@ from konverge import clock
 from konverge.client import Client, Static
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import ConfigMap, Pod, Service
-from konverge.operators.nacos.pods import is_ready as pod_is_ready
 from konverge.operators.nacos.server import HttpNacosServers
+from konverge.operators.nacos.steps.pods import is_ready as pod_is_ready
 from konverge.sim import run
 from konverge.sim.databases import SimulatedServer
 from konverge.sim.faults import Faulty, Plan

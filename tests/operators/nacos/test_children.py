@@ -14,23 +14,20 @@ import yaml
 
 from konverge.objects import ObjectMeta, to_dict
 from konverge.operators.nacos import names
-from konverge.operators.nacos.children.budget import disruption_budget, wants_budget
-from konverge.operators.nacos.children.configmaps import (
+from konverge.operators.nacos.children.config import (
     config_map,
     digest,
     final_config_map,
     merged_properties,
     mysql_config_map,
 )
-from konverge.operators.nacos.children.ingress import ingress, wants_ingress
-from konverge.operators.nacos.children.monitoring import service_monitor, wants_monitor
-from konverge.operators.nacos.children.mysqljob import mysql_init_job
+from konverge.operators.nacos.children.environment import auth_secret
+from konverge.operators.nacos.children.mysql_job import mysql_init_job
 from konverge.operators.nacos.children.overlay import merge
-from konverge.operators.nacos.children.secrets import auth_secret
-from konverge.operators.nacos.children.services import services
-from konverge.operators.nacos.children.statefulset import stateful_set
+from konverge.operators.nacos.children.services import ingress, service_monitor, services, wants_ingress, wants_monitor
+from konverge.operators.nacos.children.stateful_set import disruption_budget, stateful_set, wants_budget
+from konverge.operators.nacos.desired import Desired, InvalidSpec, read_desired
 from konverge.operators.nacos.resource import AnyNacos
-from konverge.operators.nacos.wish import Wish, WrongWish, read_wish
 from tests.operators.nacos.world import CLUSTER, STANDALONE
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -89,30 +86,30 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def wish_of(spec: dict[str, Any], name: str = "nacos") -> Wish:
+def wish_of(spec: dict[str, Any], name: str = "nacos") -> Desired:
     labels = {"team": "a", "app": "mine"}
     annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "note": "kept"}
     meta = ObjectMeta(name=name, namespace="default", labels=labels, annotations=annotations)
-    return read_wish(AnyNacos(metadata=meta, spec=spec))
+    return read_desired(AnyNacos(metadata=meta, spec=spec))
 
 
-def children(wish: Wish) -> list[dict[str, Any]]:
-    made: list[Any] = [config_map(wish)]
-    config = wish.spec.config
-    if wish.renders:
-        config = merged_properties(wish, None, None)
-        made.append(final_config_map(wish, config))
-    made += [stateful_set(wish, digest(config) if config else ""), *services(wish)]
-    if wish.mysql_init:
-        made += [mysql_config_map(wish, "-- the script\n"), mysql_init_job(wish, "abc")]
-    if wants_budget(wish):
-        made.append(disruption_budget(wish))
-    if wants_ingress(wish):
-        made.append(ingress(wish))
-    if wants_monitor(wish):
-        made.append(service_monitor(wish))
-    if wish.needs_auth_secret:
-        secret = auth_secret(wish)
+def children(desired: Desired) -> list[dict[str, Any]]:
+    made: list[Any] = [config_map(desired)]
+    config = desired.spec.config
+    if desired.renders:
+        config = merged_properties(desired, None, None)
+        made.append(final_config_map(desired, config))
+    made += [stateful_set(desired, digest(config) if config else ""), *services(desired)]
+    if desired.mysql_init:
+        made += [mysql_config_map(desired, "-- the script\n"), mysql_init_job(desired, "abc")]
+    if wants_budget(desired):
+        made.append(disruption_budget(desired))
+    if wants_ingress(desired):
+        made.append(ingress(desired))
+    if wants_monitor(desired):
+        made.append(service_monitor(desired))
+    if desired.needs_auth_secret:
+        secret = auth_secret(desired)
         secret.data = dict.fromkeys(secret.data, "cmFuZG9t")
         made.append(secret)
     return [to_dict(one) for one in made]
@@ -136,8 +133,8 @@ def test_no_password_is_in_a_child_where_a_secret_is_named() -> None:
 
 
 def test_two_auth_secrets_differ() -> None:
-    wish = wish_of(CASES["standalone-3.0"])
-    assert auth_secret(wish).data["token"] != auth_secret(wish).data["token"]
+    desired = wish_of(CASES["standalone-3.0"])
+    assert auth_secret(desired).data["token"] != auth_secret(desired).data["token"]
 
 
 @pytest.mark.parametrize(
@@ -153,8 +150,8 @@ def test_two_auth_secrets_differ() -> None:
         ({"database": {"type": "postgresql"}}, "spec.postgres.host"),
         ({"volume": {"enabled": True}}, "spec.volume.requests"),
         ({"replicas": "three"}, "spec: Expected `int"),
-        ({"database": {**LOGIN, "mysqlPort": "65536"}}, "spec.database.mysqlPort: 65536 is no port"),
-        ({"postgres": {"host": "h", "port": "0"}}, "spec.postgres.port: 0 is no port"),
+        ({"database": {**LOGIN, "mysqlPort": "65536"}}, "spec.database.mysqlPort: 65536 is not a port"),
+        ({"postgres": {"host": "h", "port": "0"}}, "spec.postgres.port: 0 is not a port"),
         ({"certification": {"enabled": True, "token": "short"}}, "spec.certification.token: 5 bytes are too few"),
         ({"certification": {"enabled": True, "token": "A" * 40}}, "spec.certification.token: 30 bytes are too few"),
         ({"image": "n:v3.0.3", "certification": {"token": "c2hvcnQ="}}, "spec.certification.token: 5 bytes"),
@@ -163,7 +160,7 @@ def test_two_auth_secrets_differ() -> None:
 )
 @pytest.mark.spec("N-02")
 def test_a_wrong_wish_names_the_field(spec: dict[str, Any], words: str) -> None:
-    with pytest.raises(WrongWish) as wrong:
+    with pytest.raises(InvalidSpec) as wrong:
         wish_of(spec)
     assert words in str(wrong.value)
 
@@ -185,13 +182,13 @@ def test_a_token_that_works_is_taken(spec: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["Nacos", "1nacos", "a.b", "n" * 51])
 def test_a_name_that_no_service_can_have(name: str) -> None:
-    with pytest.raises(WrongWish, match=r"metadata.name"):
+    with pytest.raises(InvalidSpec, match=r"metadata.name"):
         wish_of({}, name)
 
 
 def test_members_have_names_that_outlive_their_addresses() -> None:
-    wish = wish_of({**CLUSTER, "clusterDomain": "corp.local."})
-    assert wish.members[2] == "nacos-2.nacos-headless.default.svc.corp.local:8848"
+    desired = wish_of({**CLUSTER, "clusterDomain": "corp.local."})
+    assert desired.members[2] == "nacos-2.nacos-headless.default.svc.corp.local:8848"
     assert names.claim("nacos", 2) == "db-nacos-2"
 
 

@@ -10,7 +10,7 @@ from konverge.client import NotFound
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.objects.kinds.networking_v1 import Ingress
 from konverge.operators.nacos.children.environment import EXPOSED
-from konverge.operators.nacos.children.monitoring import ServiceMonitor
+from konverge.operators.nacos.children.services import ServiceMonitor
 from tests.operators.nacos.test_operator import service_account
 from tests.operators.nacos.world import CLUSTER, SPACE, STANDALONE, World, a_world, condition
 

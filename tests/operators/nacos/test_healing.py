@@ -38,7 +38,7 @@ async def test_what_comes_last_was_not_taken_away() -> None:
         await world.until("nacos")
         await world.advance(60.0)
         assert await world.events("Restored") == []
-        assert await world.events("Protected") == ["PodDisruptionBudget nacos was made"]
+        assert await world.events("Protected") == ["PodDisruptionBudget nacos was created"]
         found = find_condition((await world.nacos("nacos")).status.kube_conditions, "PodsReady")
         assert found is not None
         assert found.message == "3 of 3 pods are ready"
@@ -110,7 +110,7 @@ async def test_a_server_that_left_is_removed_before_anything_else_goes() -> None
         world.servers.unremovable = None
         await world.until("nacos")
         assert not world.servers.departed
-        assert await world.events("PeerRemoved") == ["nacos-3 left and is taken out of the raft groups"]
+        assert await world.events("PeerRemoved") == ["nacos-3 left and was removed from the raft groups"]
         assert len(await world.events("RollingUpdate")) == 3
 
 

@@ -11,8 +11,8 @@ from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Pod, Secret, Service
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
-from konverge.operators.nacos.pods import is_ready as pod_is_ready
 from konverge.operators.nacos.resource import PAUSE, Nacos
+from konverge.operators.nacos.steps.pods import is_ready as pod_is_ready
 from konverge.sim.kubelet.behaviour import Rule
 from tests.operators.nacos.world import CLUSTER, SPACE, STANDALONE, World, a_world, condition
 

@@ -63,7 +63,7 @@ async def test_a_shrink_that_is_taken_back_after_the_removal_brings_the_server_b
             assert grouped(simulated) == {4}
             assert len((await world.nacos("nacos")).status.conditions) == 4
             (told,) = await world.events("Readmitting")
-            assert told.startswith("nacos-3 is restarted to come back into the raft groups")
+            assert told.startswith("nacos-3 is restarted to rejoin the raft groups")
 
 
 async def test_a_server_that_somebody_else_took_out_comes_back_and_the_others_are_left_alone() -> None:

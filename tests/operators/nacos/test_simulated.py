@@ -8,8 +8,8 @@ import pytest
 
 from konverge.client import MergePatch
 from konverge.objects.kinds.core_v1 import Pod
-from konverge.operators.nacos.pods import is_ready as pod_is_ready
 from konverge.operators.nacos.server import PORT
+from konverge.operators.nacos.steps.pods import is_ready as pod_is_ready
 from konverge.sim.nacos import Fault
 from tests.operators.nacos.test_faults import POSTGRES, replace_secret, with_postgres
 from tests.operators.nacos.world import CLUSTER, SPACE, STANDALONE, World, a_simulated_world, condition

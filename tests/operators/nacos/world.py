@@ -169,7 +169,7 @@ class World:
             shutdown_timeout=1.0,
             check_permissions=check_permissions,
         )
-        for one in controllers(self.databases, self.asked, options=options, told=self.reports.append):
+        for one in controllers(self.databases, self.asked, options=options, on_report=self.reports.append):
             self.operator.add(one)
         async with self.operator.running():
             yield self.operator

@@ -1,12 +1,12 @@
-"""Names, labels and ports: what other people's dashboards, scripts and clients already know."""
+"""Names, labels and ports. They never change: users' dashboards, scripts and clients depend on them."""
 
 from __future__ import annotations
 
 MANAGED_BY = "nacos-operator"
 CONFIG_DIGEST = "nacos.io/config-digest"
-"""The annotation of a pod template that changes with the configuration, and so restarts the pods."""
+"""The annotation of a pod template that changes with the configuration: its change restarts the pods."""
 SECRETS_DIGEST = "nacos.io/secrets-digest"
-"""The same for what the pods' environment takes from Secrets."""
+"""The same for the values that the pods' environment takes from Secrets."""
 DATA_VOLUME = "db"
 
 CLIENT, RPC, NEW_RPC, CLUSTER_RPC, CONSOLE = "client", "rpc", "new-rpc", "cluster-rpc", "console"
@@ -14,7 +14,7 @@ PORTS = {CLIENT: 8848, RPC: 7848, NEW_RPC: 9848, CLUSTER_RPC: 9849, CONSOLE: 808
 
 
 def selector(name: str) -> dict[str, str]:
-    """Fixed for ever: a StatefulSet's selector cannot change, so the resource's own labels stay out of it."""
+    """A StatefulSet's selector cannot change, so the resource's own labels are not part of it."""
     return {"app": name, "middleware": "nacos", "component": "nacos"}
 
 
@@ -52,5 +52,5 @@ def claim(name: str, ordinal: int) -> str:
 
 
 def member(name: str, ordinal: int, namespace: str, domain: str) -> str:
-    """How servers know one another: by a name that outlives the pod's address."""
+    """The address of a server for its peers: a name that outlives the pod's IP."""
     return f"{pod(name, ordinal)}.{headless(name)}.{namespace}.svc.{domain}:{PORTS[CLIENT]}"

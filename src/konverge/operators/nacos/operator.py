@@ -19,14 +19,14 @@ from konverge.objects.kinds.core_v1 import ConfigMap, PersistentVolumeClaim, Pod
 from konverge.objects.kinds.networking_v1 import Ingress
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.operators.catalog import Operator
-from konverge.operators.nacos.children.monitoring import ServiceMonitor
+from konverge.operators.nacos.children.services import ServiceMonitor
 from konverge.operators.nacos.database import Databases, RealDatabases
 from konverge.operators.nacos.resource import PAUSE, AnyNacos, Nacos
 from konverge.operators.nacos.server import HttpNacosServers, NacosServers
 from konverge.operators.nacos.spec import NacosSpec
-from konverge.operators.nacos.steps import STEPS, Options, Round, Stop, Tools, interrupted
-from konverge.operators.nacos.steps.members import BY_APP
-from konverge.operators.nacos.steps.stop import SYSTEM
+from konverge.operators.nacos.steps import STEPS, Options, ReconcileState, Tools, record_early_end
+from konverge.operators.nacos.steps.outcome import CONTINUE, DONE, SYSTEM, Outcome, StepError, failed
+from konverge.operators.nacos.steps.pods import BY_APP
 from konverge.runtime import (
     Context,
     Controller,
@@ -51,7 +51,7 @@ _OURS = "middleware=nacos"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A round as the document's tables show one."""
+    """One reconcile as the document's tables show it."""
 
     key: Request
     step: str
@@ -61,57 +61,62 @@ class Report:
     before: str
     phase: str
     requeue: float | None
-    """Seconds until the next round; None: the round came to its end."""
+    """Seconds until the next reconcile; None: this one was done."""
 
 
 class NacosReconciler(Reconciler[AnyNacos]):
-    """One round: the six steps, until one of them ends it; then one write of the status, if that changed."""
+    """Runs the six steps until one of them ends the reconcile; then writes the status once, if it changed."""
 
-    def __init__(self, tools: Tools, told: Callable[[Report], None] | None = None) -> None:
+    def __init__(self, tools: Tools, on_report: Callable[[Report], None] | None = None) -> None:
         self.tools = tools
-        self._told = told
+        self._on_report = on_report
 
     async def reconcile(self, ctx: Context[AnyNacos]) -> Result | None:
         if ctx.deleting:
-            return None  # the children go by their owner references
+            return None  # the garbage collector deletes the children
         if _paused(ctx):
             await ctx.save_status()
             return None
-        before, round = ctx.obj.status.phase, Round(ctx, self.tools)
-        stop = await self._steps(round)
-        if stop is not None:
-            interrupted(round, stop)
+        before, state = ctx.obj.status.phase, ReconcileState(ctx, self.tools)
+        outcome = await _run_steps(state)
+        if outcome is not DONE:
+            record_early_end(state, outcome)
         ctx.obj.status.observed_generation = ctx.obj.metadata.generation
         await ctx.save_status()
         options = self.tools.options
-        self._account(round, before, stop, None if stop is None else options.requeue)
-        again = options.requeue if stop is not None else options.health_interval * clock.rng().uniform(0.9, 1.1)
-        return Result(requeue_after=again)
+        self._report(state, before, outcome, None if outcome is DONE else options.requeue)
+        if outcome is DONE:  # spread, so that clusters created together are not checked together
+            return Result(requeue_after=options.health_interval * clock.rng().uniform(0.9, 1.1))
+        return Result(requeue_after=options.requeue)
 
-    async def _steps(self, round: Round) -> Stop | None:
-        """What ended the round early, if anything did. What the API server will not have is the user's to see."""
-        try:
-            for step in STEPS:
-                await step(round)
-        except Stop as stop:
-            return stop
-        except (Invalid, Forbidden, BadRequest) as refused:
-            return Stop(SYSTEM, "Refused", f"the API server refuses: {refused}")
-        return None
+    def _report(self, state: ReconcileState, before: str, outcome: Outcome, requeue: float | None) -> None:
+        metrics = self.tools.metrics.of(state.key)
+        metrics.reconciles += 1
+        if outcome is not DONE:
+            metrics.ended_early[outcome.code] = metrics.ended_early.get(outcome.code, 0) + 1
+        self.tools.metrics.record(state.key, state.status)
+        if self._on_report is not None:
+            asked, phase = tuple(sorted(state.asked)), state.status.phase
+            self._on_report(Report(state.key, state.step, tuple(state.requests), asked, before, phase, requeue))
 
-    def _account(self, round: Round, before: str, stop: Stop | None, requeue: float | None) -> None:
-        numbers = self.tools.numbers.of(round.key)
-        numbers.rounds += 1
-        if stop is not None:
-            numbers.interrupted[stop.code] = numbers.interrupted.get(stop.code, 0) + 1
-        self.tools.numbers.take(round.key, round.status)
-        if self._told is not None:
-            asked, phase = tuple(sorted(round.asked)), round.status.phase
-            self._told(Report(round.key, round.step, tuple(round.requests), asked, before, phase, requeue))
+
+async def _run_steps(state: ReconcileState) -> Outcome:
+    """The outcome of the step that ended the reconcile. The user sees in the status what the API server refuses."""
+    outcome = CONTINUE
+    try:
+        for step in STEPS:
+            outcome = await step(state)
+            if outcome.ends:
+                break
+    except StepError as error:
+        return error.outcome
+    except (Invalid, Forbidden, BadRequest) as error:
+        return failed(SYSTEM, "Refused", f"the API server refuses: {error}")
+    return outcome
 
 
 def _paused(ctx: Context[AnyNacos]) -> bool:
-    """By annotation: everything stays as it is, also what is broken."""
+    """By annotation: the operator changes nothing and repairs nothing."""
     paused = ctx.obj.metadata.annotations.get(PAUSE, "").lower() == "true"
     conditions = ctx.obj.status.kube_conditions
     if paused:
@@ -122,7 +127,7 @@ def _paused(ctx: Context[AnyNacos]) -> bool:
     return paused
 
 
-# ------------------------------------------------------------------ what leads to a round
+# ------------------------------------------------------------------ what triggers a reconcile
 
 
 def _by_app(record: Record, meta: Meta) -> Iterable[str]:
@@ -130,7 +135,7 @@ def _by_app(record: Record, meta: Meta) -> Iterable[str]:
 
 
 def _refers_to(record: Record, meta: Meta) -> Iterable[str]:
-    """Which Secrets and ConfigMaps a resource names, wherever in its spec."""
+    """The Secrets and ConfigMaps that a resource names anywhere in its spec."""
     try:
         spec = from_dict(NacosSpec, from_json(AnyNacos, record.raw).spec)
     except msgspec.ValidationError:
@@ -171,26 +176,26 @@ def controllers(
     nacos: NacosServers | None = None,
     *,
     options: Options | None = None,
-    told: Callable[[Report], None] | None = None,
+    on_report: Callable[[Report], None] | None = None,
     namespaces: tuple[str, ...] = (),
 ) -> list[Controller[Any]]:
-    """The controllers of the operator. Without databases and servers, the real ones. `told` hears of every round."""
+    """The controllers of the operator; by default with real databases and servers. `on_report` sees every reconcile."""
     tools = Tools(
         databases=databases if databases is not None else RealDatabases(),
         servers=nacos if nacos is not None else HttpNacosServers(),
         options=options or Options(),
     )
-    wish_changed = any_of(generation_changed, annotations_changed, labels_changed)
+    spec_changed = any_of(generation_changed, annotations_changed, labels_changed)
 
     def matters(change: Change) -> bool:
         if change.new is None:
             tools.forget(change.key)
-        return wish_changed(change)
+        return spec_changed(change)
 
     return [
         Controller(
             AnyNacos,
-            NacosReconciler(tools, told),
+            NacosReconciler(tools, on_report),
             name="nacos",
             owns=[ConfigMap, StatefulSet, Service, PodDisruptionBudget, Job, Secret, Ingress],
             makes=[ServiceMonitor],
@@ -204,7 +209,7 @@ def controllers(
             predicate=matters,
             namespaces=namespaces,
             indexes={AnyNacos: {REFERS: _refers_to}, Pod: {BY_APP: _by_app}},
-            metrics=tools.numbers.collect,
+            metrics=tools.metrics.collect,
             settings=Settings(workers=32, timeout=120.0, max_retries=0, max_delay=60.0),
         )
     ]

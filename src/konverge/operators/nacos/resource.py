@@ -1,20 +1,93 @@
-"""The resource: `nacos.nacos.io`, version v1alpha1, as a class; and with a spec that nobody has checked."""
+"""The resource `nacos.nacos.io`, version v1alpha1, and its status.
+
+`conditions` and `event` have the document's form: one entry per server, and a short list of events. Conditions in the
+form of Kubernetes are in `kubeConditions`, so that clients which read the document's form still work.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from konverge.objects import Column, CustomResource, Object, Rule, Scale, crd, field
+from konverge.objects import Column, Condition, CustomResource, ListType, Model, Object, Rule, Scale, crd, field
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
 from konverge.operators.nacos.spec import NacosSpec
-from konverge.operators.nacos.status import NacosStatus
+
+Phase = Literal["", "Creating", "Running", "Failed", "Scaling"]
+
+
+class NodeCondition(Model):
+    """One server: its role (`leader`, `follower`) and where it runs."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    instance: str = ""
+    """The pod's address."""
+    host_ip: str = field(default="", name="hostIP")
+    pod_name: str = ""
+    node_name: str = ""
+
+
+class StatusEvent(Model):
+    """Something that happened, good or bad; a repetition only moves the second time."""
+
+    status: bool = False
+    code: int = 0
+    message: str = ""
+    first_appear_time: str = ""
+    last_transition_time: str = ""
+
+
+class PgStatus(Model):
+    """The result of the last look at the schema in PostgreSQL."""
+
+    initialized: bool = False
+    init_version: int = 0
+    last_init_time: str = ""
+    last_result: str = ""
+    last_message: str = ""
+
+
+class AdminStatus(Model):
+    """The result of the last rotation of the administrator's password."""
+
+    username: str = ""
+    last_rotate_time: str = ""
+    last_result: str = ""
+    last_message: str = ""
+    last_secret_resource_version: str = ""
+    last_secret_checksum: str = ""
+
+
+class NacosStatus(Model):
+    """The state of a Nacos."""
+
+    phase: Phase = ""
+    version: str = ""
+    healthy: bool = False
+    replicas: int = 0
+    ready_replicas: int = 0
+    selector: str = ""
+    leader: str = ""
+    observed_generation: int = 0
+    conditions: list[NodeCondition] = []
+    event: list[StatusEvent] = []
+    pg: PgStatus = field(default_factory=PgStatus)
+    admin: AdminStatus = field(default_factory=AdminStatus)
+    failing_since: str = ""
+    """Since when no reconcile was done; empty while the Nacos is healthy."""
+    config_digest: str = ""
+    version_digest: str = ""
+    kube_conditions: Annotated[list[Condition], ListType("map", "type")] = []
+
 
 GROUP = "nacos.io"
 PAUSE = "nacos.io/pause-reconciliation"
-"""While this annotation is `true`, the operator leaves everything as it is."""
+"""While this annotation is `true`, the operator changes nothing."""
 NAME = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 LONGEST_NAME = 50
-"""Names of Services and of the pods' revisions are made of it, and end at 63."""
+"""Names of Services and of the pods' revisions are built from it, and have at most 63 characters."""
 
 
 class Nacos(
@@ -43,7 +116,7 @@ class Nacos(
 
 
 class AnyNacos(Object):
-    """The same resource as the operator reads it: a spec that got past an older definition must not stop the watch."""
+    """The same resource with an unchecked spec: one that got past an older definition must not stop the watch."""
 
     spec: dict[str, Any] = field(default_factory=dict)
     status: NacosStatus = field(default_factory=NacosStatus)
@@ -53,5 +126,5 @@ AnyNacos.resource = Nacos.resource
 
 
 def definition() -> CustomResourceDefinition:
-    """What a cluster has to know before the first resource."""
+    """The definition that a cluster needs before the first resource."""
     return crd(Nacos)

@@ -1,9 +1,9 @@
-"""What a user can wish for: the spec of a `Nacos` resource.
+"""The spec of a `Nacos` resource.
 
 Field names and meanings are those of the public operators (nacos-k8s and its PostgreSQL fork), so that their resources
-work unchanged; what they never defined stands in fields of its own: Secret references, TLS, deletion of volumes,
-Service types, budgets. What the classes say becomes the schema of the definition; `wish.py` says the same again for
-resources that got past it, and fills in what depends on other fields.
+work unchanged; what they never defined has fields of its own: Secret references, TLS, deletion of volumes, Service
+types, budgets. These classes become the schema of the definition; `desired.py` checks the same again for resources that
+got past it, and fills in what depends on other fields.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from konverge.objects.kinds.core_v1 import (
 Port = Annotated[str, Pattern(r"^[0-9]{1,5}$"), MaxLength(5)]
 """Ports of databases are texts in existing resources."""
 NodePort = Annotated[int, Minimum(1), Maximum(65535)]
-"""Which of them a cluster gives away is its own choice."""
+"""A cluster may restrict the range further."""
 Version = Annotated[str, Pattern(r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?$")]
 
 
 def _in_range(port: str) -> Meta:
-    """The schema knows the form of a port that is a text, but not its size."""
+    """The schema checks the form of a port that is a text, but not its size."""
     size = f"int(self.{port}) >= 1 && int(self.{port}) <= 65535"
     rule = f"!self.{port}.matches('^[0-9]{{1,5}}$') || ({size})"
     return Rule(rule, message="a port is a number from 1 to 65535", field_path=f".{port}")

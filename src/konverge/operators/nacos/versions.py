@@ -1,4 +1,4 @@
-"""Which Nacos an image holds: ports, probes, authentication and the database's schema depend on it."""
+"""The version of Nacos in an image: ports, probes, authentication and the database's schema depend on it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _NUMBERS = re.compile(r"^v?(\d+)\.(\d+)(?:\.(\d+))?(?:[.-].*)?$")
 
 
 class NacosVersion(NamedTuple):
-    """A version; all zeros when nobody knows."""
+    """A version; all zeros when unknown."""
 
     major: int = 0
     minor: int = 0
@@ -21,7 +21,7 @@ class NacosVersion(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The form in which databases are asked.
+        """The line of releases, as `konverge.operators.nacos.database` takes it.
 
         >>> NacosVersion(2, 4, 3).line
         '2.4'
@@ -34,7 +34,7 @@ class NacosVersion(NamedTuple):
 
 UNKNOWN = NacosVersion()
 FIRST_WITHOUT_DEFAULT_USER = NacosVersion(2, 4, 0)
-"""Earlier servers expect the user nacos in their tables; from here on somebody has to make an administrator."""
+"""Earlier servers expect the user nacos in their tables; from this version on an administrator has to be created."""
 
 
 def read_version(text: str) -> NacosVersion:
@@ -44,12 +44,12 @@ def read_version(text: str) -> NacosVersion:
     >>> read_version("latest").known
     False
     """
-    found = _NUMBERS.match(text)
-    return NacosVersion(*(int(part or 0) for part in found.groups())) if found else UNKNOWN
+    match = _NUMBERS.match(text)
+    return NacosVersion(*(int(part or 0) for part in match.groups())) if match else UNKNOWN
 
 
 def version_of_image(image: str) -> NacosVersion:
-    """By the tag; a registry's port is no tag, and a digest tells nothing.
+    """By the tag; a registry's port is not a tag, and a digest has no version.
 
     >>> str(version_of_image("registry:5000/nacos/nacos-server:v2.0.4"))
     '2.0.4'

@@ -1,1 +1,1 @@
-"""The objects that a Nacos is made of: pure functions from a wish to a child, one file per sort."""
+"""The children of a Nacos: pure functions from its desired state to an object."""

@@ -1,7 +1,7 @@
-"""`k8sWrapper.PodSpec`: the user's parts of a PodSpec laid over ours.
+"""`k8sWrapper.PodSpec`: the user's parts of a PodSpec, merged over ours.
 
-Maps are merged, lists of named things (containers, volumes, variables, ports) are merged by their key, other lists and
-plain values are replaced. What the user names is the user's word.
+Maps are merged, lists of named items (containers, volumes, variables, ports) are merged by their key, other lists and
+plain values are replaced. The user's values win.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from konverge.objects import from_dict, to_dict
 from konverge.objects.kinds.core_v1 import PodSpec
 
-# By which key the elements of a list are the same one.
+# The key that identifies the items of a list.
 _KEYS = {
     "containers": "name",
     "initContainers": "name",
@@ -25,7 +25,7 @@ _KEYS = {
 
 
 def overlaid(spec: PodSpec, overlay: dict[str, Any]) -> PodSpec:
-    """The PodSpec with the overlay on it. Raises msgspec.ValidationError when that is no PodSpec."""
+    """The PodSpec with the overlay. Raises msgspec.ValidationError when the result is not a PodSpec."""
     return from_dict(PodSpec, merge(to_dict(spec), overlay)) if overlay else spec
 
 
@@ -48,9 +48,9 @@ def _by_key(base: list[Any], overlay: list[Any], key: str) -> list[Any]:
     merged = list(base)
     for item in overlay:
         identity = item.get(key) if isinstance(item, dict) else None
-        places = [i for i, one in enumerate(merged) if isinstance(one, dict) and one.get(key) == identity]
-        if identity is not None and places:
-            merged[places[0]] = merge(merged[places[0]], item)
+        positions = [i for i, old in enumerate(merged) if isinstance(old, dict) and old.get(key) == identity]
+        if identity is not None and positions:
+            merged[positions[0]] = merge(merged[positions[0]], item)
         else:
             merged.append(item)
     return merged

@@ -1,22 +1,17 @@
-"""The six steps of a round, in the document's order: each is a module that reads like its paragraph.
+"""The six steps of a reconcile, in the document's order.
 
     PreCheck → PGEnsure → RotateAdmin → MakeEnsure → CheckAndMakeHeal (CheckKind, CheckNacos) → UpdateStatus
 
-A step that finds nothing to object to returns; one that changed something, or cannot go on, raises `Stop` and with it
-ends the round. `ending.py` is what happens then.
+A step returns its outcome: `CONTINUE` when the next step may run; `wait(…)` when it changed something, or has to wait
+for something; `failed(…)` with one of the document's codes. The last step returns `DONE`.
 """
 
 from konverge.operators.nacos.steps.check_and_make_heal import check_and_make_heal
-from konverge.operators.nacos.steps.ending import finish, interrupted
+from konverge.operators.nacos.steps.database import pg_ensure, rotate_admin
 from konverge.operators.nacos.steps.make_ensure import make_ensure
-from konverge.operators.nacos.steps.pg_ensure import pg_ensure
-from konverge.operators.nacos.steps.pre_check import pre_check
-from konverge.operators.nacos.steps.rotate_admin import rotate_admin
-from konverge.operators.nacos.steps.round import Round
-from konverge.operators.nacos.steps.stop import Stop
-from konverge.operators.nacos.steps.tools import Options, Tools
-from konverge.operators.nacos.steps.update_status import update_status
+from konverge.operators.nacos.steps.phase import pre_check, record_early_end, update_status
+from konverge.operators.nacos.steps.state import Options, ReconcileState, Tools
 
 STEPS = (pre_check, pg_ensure, rotate_admin, make_ensure, check_and_make_heal, update_status)
 
-__all__ = ["STEPS", "Options", "Round", "Stop", "Tools", "finish", "interrupted"]
+__all__ = ["STEPS", "Options", "ReconcileState", "Tools", "record_early_end"]

@@ -1,49 +1,213 @@
-"""Step 5, CheckAndMakeHeal: CheckKind, CheckNacos; then pods of an older template, and whatever can be healed.
+"""Step 5, CheckAndMakeHeal: CheckKind and CheckNacos; then the rollout, and the repair of what a restart can repair.
 
-While a cluster comes up, each check that passes for the first time ends its round, as the document's tables have it;
-and UpdateStatus acts on the verdict of the round before, if that is fresh, without asking again.
+CheckKind: the StatefulSet has the desired size, and enough of its pods are ready. CheckNacos: every server is asked for
+the members of its cluster; each lists as many members as replicas, all report themselves UP, and they name one leader.
+The status shows the result of both.
+
+While a cluster comes up, each check that passes for the first time ends its reconcile, as in the document's tables;
+UpdateStatus then acts on the verdict of the reconcile before, if that is fresh, without asking again.
 """
 
 from __future__ import annotations
 
-from konverge.operators.nacos.pods import seconds_since
-from konverge.operators.nacos.steps.bootstrap import bootstrap_admin
-from konverge.operators.nacos.steps.check_kind import check_kind
-from konverge.operators.nacos.steps.check_nacos import check_nacos, question
-from konverge.operators.nacos.steps.heal import heal_pods, heal_split
-from konverge.operators.nacos.steps.members import look
-from konverge.operators.nacos.steps.peers import forget_departed, readmit
-from konverge.operators.nacos.steps.rollout import replace_next, replace_useless
-from konverge.operators.nacos.steps.round import MEMBERS_VERIFIED, Round
-from konverge.operators.nacos.steps.stop import Stop
+import asyncio
+
+from konverge.objects import times
+from konverge.objects.kinds.core_v1 import Pod
+from konverge.operators.nacos.resource import NodeCondition
+from konverge.operators.nacos.server import PORT, Identity, NacosError, Verdict, View, judge
+from konverge.operators.nacos.steps.database import ROTATED
+from konverge.operators.nacos.steps.outcome import CLUSTER, CONTINUE, UNKNOWN, Outcome, failed, wait
+from konverge.operators.nacos.steps.peers import readmit, remove_departed
+from konverge.operators.nacos.steps.pods import Workload, is_ready, read_workload, seconds_since, why_not_ready
+from konverge.operators.nacos.steps.restarts import heal_pods, heal_split, replace_next, replace_useless
+from konverge.operators.nacos.steps.secrets import identity_of, optional_value, read_secret
+from konverge.operators.nacos.steps.state import MEMBERS_VERIFIED, PODS_READY, ReconcileState
+from konverge.operators.nacos.versions import FIRST_WITHOUT_DEFAULT_USER
+
+_ADMIN = "nacos"
+"""The name of the first administrator is Nacos' own choice."""
+_MOST_PROBLEMS = 6
+"""In one message."""
 
 
-async def check_and_make_heal(round: Round) -> None:
-    round.step = "CheckAndMakeHeal"
-    if not round.settled and _is_fresh(round):
+async def check_and_make_heal(state: ReconcileState) -> Outcome:
+    state.step = "CheckAndMakeHeal"
+    if not state.settled and _verdict_is_fresh(state):
+        return CONTINUE
+    workload = await read_workload(state)
+    if (outcome := await replace_useless(state, workload)).ends:
+        return outcome
+    if (outcome := _check_kind(state, workload)).ends:
+        await heal_pods(state, workload, None, outcome)
+        return outcome
+    last_leader = state.status.leader
+    views, verdict = await _ask_servers(state, workload)
+    if (outcome := await remove_departed(state, workload, verdict)).ends:
+        return outcome
+    if (outcome := await readmit(state, workload, verdict)).ends:
+        return outcome
+    if not state.cannot_leave and (outcome := await replace_next(state, workload, views, verdict, last_leader)).ends:
+        return outcome
+    if (outcome := _check_nacos(state, verdict)).ends:
+        await heal_split(state, workload, views, verdict)
+        await heal_pods(state, workload, verdict, outcome)
+        return outcome
+    await _bootstrap_admin(state, workload)
+    return CONTINUE
+
+
+def _verdict_is_fresh(state: ReconcileState) -> bool:
+    since = state.true_since(MEMBERS_VERIFIED)
+    return bool(since) and seconds_since(since) <= state.options.verdict_lasts
+
+
+# ------------------------------------------------------------------ CheckKind
+
+
+def _check_kind(state: ReconcileState, workload: Workload) -> Outcome:
+    """Standalone: one ready pod. Cluster: (replicas+1)/2. While the workload changes, all pods have to exist."""
+    state.step = "CheckKind"
+    stateful_set, desired = workload.stateful_set, state.now
+    if stateful_set is None:
+        return failed(UNKNOWN, "StatefulSetMissing", f"StatefulSet {desired.name} does not exist yet")
+    if stateful_set.spec.replicas != desired.replicas:
+        message = (
+            f"StatefulSet {desired.name} has {stateful_set.spec.replicas} replicas, {desired.replicas} are desired"
+        )
+        return failed(UNKNOWN, "ReplicasDiffer", message)
+    if not workload.observed:
+        return wait("ChangeUnseen", f"StatefulSet {desired.name} was changed, and its controller has not seen it yet")
+    if not state.settled and len(workload.pods) != desired.replicas:
+        return _unavailable(state, "PodsMissing", f"{len(workload.pods)} pods exist, {desired.replicas} are desired")
+    if len(workload.ready) < desired.needed_ready:
+        message = f"too few pods are ready: {len(workload.ready)} of {desired.needed_ready} needed"
+        reasons = filter(None, (why_not_ready(pod) for pod in workload.pods))
+        return _unavailable(state, "PodsNotReady", "; ".join((message, *reasons)))
+    was_ready = state.is_true(PODS_READY)
+    message = f"{len(workload.ready)} of {desired.replicas} pods are ready"
+    state.condition(PODS_READY, True, "EnoughReady", message)
+    return CONTINUE if was_ready else wait("PodsReady", message)
+
+
+def _unavailable(state: ReconcileState, reason: str, message: str) -> Outcome:
+    state.condition(PODS_READY, False, reason, message)
+    state.condition("Available", False, reason, message)
+    return failed(UNKNOWN, reason, message)
+
+
+# ------------------------------------------------------------------ CheckNacos
+
+
+async def _ask_servers(state: ReconcileState, workload: Workload) -> tuple[list[View], Verdict]:
+    """The servers' answers and the verdict on them, which goes into the status.
+
+    All ready pods are asked at the same time; the others are views with the reason why they were not.
+    """
+    state.step = "CheckNacos"
+    identity = await identity_of(state)
+    async with asyncio.TaskGroup() as group:
+        asking = [
+            group.create_task(_ask(state, pod, identity), name=f"ask {pod.metadata.name}") for pod in workload.pods
+        ]
+    views = [task.result() for task in asking]
+    verdict = judge(views, state.now.replicas)
+    status = state.status
+    status.version = verdict.version or status.version
+    status.leader = verdict.leader
+    status.conditions = [_node_condition(pod, verdict) for pod in workload.pods if is_ready(pod)]
+    message = f"{verdict.verified} of {state.now.replicas} servers are up"
+    state.condition("Available", verdict.quorum, "Quorum" if verdict.quorum else "NoQuorum", message)
+    return views, verdict
+
+
+async def _ask(state: ReconcileState, pod: Pod, identity: Identity | None) -> View:
+    name, address = pod.metadata.name, pod.status.pod_ip or ""
+    if not is_ready(pod) or not address:
+        reason = why_not_ready(pod).removeprefix(name).lstrip(": ").removeprefix("is ")
+        return View(pod=name, address=address, error=reason or "has no address yet")
+    try:
+        async with state.tools.slots:
+            state.asked.append(name)
+            members = await state.tools.servers.nodes(
+                address, port=PORT, identity=identity, timeout=state.options.call_timeout
+            )
+    except NacosError as error:
+        return View(pod=name, address=address, error=str(error), forbidden=error.reason == "Forbidden")
+    return View(pod=name, address=address, members=members)
+
+
+def _check_nacos(state: ReconcileState, verdict: Verdict) -> Outcome:
+    """401 unless all servers are up and agree, and no server that left is still counted."""
+    problems = [*verdict.problems, state.cannot_leave] if state.cannot_leave else verdict.problems
+    if problems:
+        shown = problems[:_MOST_PROBLEMS]
+        more = f"; and {len(problems) - len(shown)} more" if len(problems) > len(shown) else ""
+        message = "; ".join(shown) + more
+        lost = not verdict.quorum and state.now.replicas > 1
+        reason = "LeaderSplit" if verdict.split else "QuorumLost" if lost else "MembersNotUp"
+        if verdict.healthy:
+            reason = "PeersLeft"
+        state.condition(MEMBERS_VERIFIED, False, reason, message)
+        return failed(CLUSTER, reason, message)
+    if state.is_true(MEMBERS_VERIFIED):
+        return CONTINUE
+    message = f"{verdict.verified} servers are up, the leader is {verdict.leader or 'unknown'}"
+    state.condition(MEMBERS_VERIFIED, True, "AllUp", message)
+    return wait("MembersVerified", message)
+
+
+def _node_condition(pod: Pod, verdict: Verdict) -> NodeCondition:
+    """The document's form: the type is the role."""
+    member = verdict.of_pod(pod.metadata.name)
+    role = member.role if member is not None else ""
+    up = member is not None and member.verified
+    return NodeCondition(
+        type="leader" if role in ("leader", "standalone") else "follower",
+        status="true" if up else "false",
+        reason="" if up or member is None else member.state,
+        message="" if up else "no answer of its own" if member is None else f"{member.state}, not verified",
+        instance=pod.status.pod_ip or "",
+        host_ip=pod.status.host_ip or "",
+        pod_name=pod.metadata.name,
+        node_name=pod.spec.node_name or "",
+    )
+
+
+# ------------------------------------------------------------------ the first administrator
+
+
+async def _bootstrap_admin(state: ReconcileState, workload: Workload) -> None:
+    """The servers' own API creates the first administrator where they keep their users themselves, or in MySQL.
+
+    From 2.4 on there is no default user. It is done once, with the plain password of `adminCredentialsSecretRef`; no
+    other step waits for it, and users change the password later by themselves. Skipped with PostgreSQL, where
+    RotateAdmin does it.
+    """
+    ref = state.desired.spec.admin_credentials_secret_ref
+    if ref is None or not ref.name or state.desired.engine == "postgresql" or state.is_true(ROTATED):
         return
-    workload = await look(round)
-    await replace_useless(round, workload)
+    if state.desired.version < FIRST_WITHOUT_DEFAULT_USER or not workload.ready:
+        return
+    password = optional_value(await read_secret(state, ref.name), ref.password_key)
+    if not password:
+        state.condition(ROTATED, False, "PasswordMissing", f"secret {ref.name} missing key {ref.password_key}")
+        return
+    address, timeout = workload.ready[0].status.pod_ip or "", state.options.call_timeout
+    servers = state.tools.servers
     try:
-        check_kind(round, workload)
-    except Stop as stop:
-        await heal_pods(round, workload, None, stop)
-        raise
-    led_before = round.status.leader
-    views, verdict = await question(round, workload)
-    await forget_departed(round, workload, verdict)
-    await readmit(round, workload, verdict)
-    if not round.cannot_leave:
-        await replace_next(round, workload, views, verdict, led_before)
-    try:
-        check_nacos(round, verdict)
-    except Stop as stop:
-        await heal_split(round, workload, views, verdict, stop)
-        await heal_pods(round, workload, verdict, stop)
-        raise
-    await bootstrap_admin(round, workload)
-
-
-def _is_fresh(round: Round) -> bool:
-    since = round.true_since(MEMBERS_VERIFIED)
-    return bool(since) and seconds_since(since) <= round.options.verdict_lasts
+        created = await servers.bootstrap_admin(address, password=password, timeout=timeout)
+        accepted = created or await servers.login(address, username=_ADMIN, password=password, timeout=timeout)
+    except NacosError as error:
+        state.condition(ROTATED, False, error.reason, error.message)
+        return
+    if not accepted:
+        message = f"there is an administrator with another password than the one in Secret {ref.name}"
+        state.condition(ROTATED, False, "PasswordDiffers", message)
+        return
+    admin = state.status.admin
+    admin.username, admin.last_result, admin.last_rotate_time = _ADMIN, "Success", times.now()
+    admin.last_message = "created by the servers" if created else "existed already"
+    state.condition(ROTATED, True, "Bootstrapped", f"{_ADMIN} has the password of Secret {ref.name}")
+    if created:
+        state.ctx.event("AdminCreated", f"{_ADMIN} was created with the password of Secret {ref.name}")

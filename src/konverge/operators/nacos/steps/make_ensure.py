@@ -1,8 +1,8 @@
-"""Step 4, MakeEnsure: everything that a Nacos is made of is there, as wished.
+"""Step 4, MakeEnsure: all children of a Nacos exist and are as desired.
 
 Standalone: ConfigMap, StatefulSet (1), Service. Cluster: ConfigMap, StatefulSet (N), headless and client Service. With
-MySQL and an image for it: the script's ConfigMap and the Job. Objects that somebody changed or deleted are put right by
-the same code; a round that had to write ends here, so that the next looks at what came of it.
+MySQL and an image for it: the script's ConfigMap and the Job. The same code repairs children that were changed or
+deleted. A reconcile that wrote anything ends here, and the next one looks at the result.
 """
 
 from __future__ import annotations
@@ -11,135 +11,184 @@ import hashlib
 
 import msgspec
 
-from konverge.client import AlreadyExists
-from konverge.objects import Object
+from konverge.client import AlreadyExists, Forbidden, Invalid, NotFound
+from konverge.objects import Object, to_json
+from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import ConfigMap, Secret, Service
 from konverge.objects.kinds.networking_v1 import Ingress
 from konverge.objects.kinds.policy_v1 import PodDisruptionBudget
 from konverge.operators.nacos import names
-from konverge.operators.nacos.children.budget import disruption_budget, wants_budget
-from konverge.operators.nacos.children.configmaps import config_map, digest, final_config_map, merged_properties
-from konverge.operators.nacos.children.ingress import ingress, wants_ingress
-from konverge.operators.nacos.children.secrets import auth_secret
-from konverge.operators.nacos.children.services import services
-from konverge.operators.nacos.children.statefulset import stateful_set
+from konverge.operators.nacos.children.config import config_map, digest, final_config_map, merged_properties
+from konverge.operators.nacos.children.environment import auth_secret
+from konverge.operators.nacos.children.services import (
+    ServiceMonitor,
+    ingress,
+    service_monitor,
+    services,
+    wants_ingress,
+    wants_monitor,
+)
+from konverge.operators.nacos.children.stateful_set import disruption_budget, stateful_set, wants_budget
 from konverge.operators.nacos.spec import ConfigMapRef
-from konverge.operators.nacos.steps.monitoring import ensure_monitor
-from konverge.operators.nacos.steps.mysql import check_mysql, ensure_mysql_job
-from konverge.operators.nacos.steps.round import Round
+from konverge.operators.nacos.steps.database import check_mysql, ensure_mysql_job
+from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, Outcome, StepError, wait
 from konverge.operators.nacos.steps.secrets import secrets_digest
-from konverge.operators.nacos.steps.stop import NORMAL, PARAMETER, SYSTEM, Stop
-from konverge.operators.nacos.steps.workload import ensure_stateful_set, next_size
-from konverge.runtime import set_controller_reference
+from konverge.operators.nacos.steps.state import ReconcileState
+from konverge.operators.nacos.steps.stateful_set import ensure_stateful_set, next_size
+
+MONITORED = "Monitored"
+_MONITOR_INTERVAL = 600.0
+"""Seconds between two writes of an unchanged ServiceMonitor."""
 
 
-async def make_ensure(round: Round) -> None:
-    round.step = "MakeEnsure"
-    round.at_size(*await next_size(round))
-    final = await _final_config(round)
-    if round.wish.needs_auth_secret:
-        await _ensure_auth_secret(round)
-    wrote = await round.ensure(config_map(round.wish))
+async def make_ensure(state: ReconcileState) -> Outcome:
+    state.step = "MakeEnsure"
+    desired = state.desired
+    state.at_size(*await next_size(state))
+    final = await _final_config(state)
+    if (outcome := await _ensure_auth_secret(state)).ends:
+        return outcome
+    await state.ensure(config_map(desired))
     if final is not None:
-        wrote |= await round.ensure(final_config_map(round.wish, final))
-    wrote |= await ensure_stateful_set(round, _built(round, final, await secrets_digest(round)))
-    for service in services(round.wish):
-        wrote |= await round.ensure(service)
-    if round.wish.mysql_init:
-        wrote |= await ensure_mysql_job(round)
-    if wants_ingress(round.wish):
-        wrote |= await round.ensure(ingress(round.wish), made="Exposed")
-    wrote |= await ensure_monitor(round)
-    wrote |= await _remove_unwished(round)
-    round.status.config_digest = digest(final) if final is not None else ""
-    round.status.version_digest = _version_digest(round)
-    await _protect(round)
+        await state.ensure(final_config_map(desired, final))
+    workload = _desired_stateful_set(state, final, await secrets_digest(state))
+    if (outcome := await ensure_stateful_set(state, workload)).ends:
+        return outcome
+    for service in services(desired):
+        await state.ensure(service)
+    if desired.mysql_init and (outcome := await ensure_mysql_job(state)).ends:
+        return outcome
+    if wants_ingress(desired):
+        await state.ensure(ingress(desired), created="Exposed")
+    await _ensure_monitor(state)
+    await _remove_obsolete(state)
+    state.status.config_digest = digest(final) if final is not None else ""
+    state.status.version_digest = _version_digest(state)
+    wrote = state.wrote  # the budget does not count: nothing depends on it
+    await _ensure_budget(state)
     if wrote:
-        raise Stop(NORMAL, "Ensured", "; ".join(round.requests), progress=True)
-    if round.wish.engine == "mysql":
-        await check_mysql(round)
+        return wait("Ensured", "; ".join(state.requests), progress=True)
+    return await check_mysql(state) if desired.engine == "mysql" else CONTINUE
 
 
-async def _final_config(round: Round) -> str | None:
+async def _final_config(state: ReconcileState) -> str | None:
     """The servers' application.properties, where the operator writes it: internal settings, then the user's."""
-    spec = round.wish.spec
-    if not round.wish.renders:
+    spec = state.desired.spec
+    if not state.desired.renders:
         return None
-    internal = await _referred(round, spec.internal_config_ref, "internal.properties")
-    user = await _referred(round, spec.user_config_ref, "user.properties")
-    return merged_properties(round.wish, internal, user)
+    internal = await _referred(state, spec.internal_config_ref, "internal.properties")
+    user = await _referred(state, spec.user_config_ref, "user.properties")
+    return merged_properties(state.desired, internal, user)
 
 
-async def _referred(round: Round, ref: ConfigMapRef | None, default_key: str) -> str | None:
+async def _referred(state: ReconcileState, ref: ConfigMapRef | None, default_key: str) -> str | None:
     if ref is None or not ref.name:
         return None
-    found = await round.get(ConfigMap, ref.name)
+    config = await state.get(ConfigMap, ref.name)
     key = ref.key or default_key
-    if found is None:
-        message = f"get configmap {round.key.namespace}/{ref.name} failed: there is none; create it"
-        raise Stop(SYSTEM, "ConfigMapMissing", message)
-    if key not in found.data:
-        raise Stop(PARAMETER, "ConfigMapMalformed", f"configmap {ref.name} missing key {key}")
-    return found.data[key]
+    if config is None:
+        message = f"get configmap {state.key.namespace}/{ref.name} failed: there is none; create it"
+        raise StepError(SYSTEM, "ConfigMapMissing", message)
+    if key not in config.data:
+        raise StepError(PARAMETER, "ConfigMapMalformed", f"configmap {ref.name} missing key {key}")
+    return config.data[key]
 
 
-def _built(round: Round, final: str | None, secrets: str) -> Object:
-    """The StatefulSet of this moment. An overlay that makes no PodSpec is the user's mistake."""
-    config = final if final is not None else round.wish.spec.config
+def _desired_stateful_set(state: ReconcileState, final: str | None, secrets: str) -> StatefulSet:
+    """The StatefulSet for this moment. An overlay that does not give a PodSpec is the user's mistake."""
+    config = final if final is not None else state.desired.spec.config
     try:
-        return stateful_set(round.now, digest(config) if config else "", secrets)
-    except msgspec.ValidationError as refused:
-        raise Stop(PARAMETER, "PodSpecInvalid", f"spec.k8sWrapper.PodSpec: {refused}") from None
+        return stateful_set(state.now, digest(config) if config else "", secrets)
+    except msgspec.ValidationError as error:
+        raise StepError(PARAMETER, "PodSpecInvalid", f"spec.k8sWrapper.PodSpec: {error}") from None
 
 
-async def _ensure_auth_secret(round: Round) -> None:
-    """Made once: another token would end every session, another identity would part the servers.
+async def _ensure_auth_secret(state: ReconcileState) -> Outcome:
+    """Created once: another token would end every session, another identity would separate the servers.
 
-    The round ends with it, for the pods are made by what is in the Secret.
+    It ends the reconcile, because the pods are created from the values of the Secret.
     """
-    name = names.auth_secret(round.wish.name)
-    if await round.ctx.get(Secret, name) is not None:
-        return
-    secret = auth_secret(round.wish)
-    set_controller_reference(round.ctx.obj, secret)
+    name = names.auth_secret(state.desired.name)
+    if not state.desired.needs_auth_secret or await state.ctx.get(Secret, name) is not None:
+        return CONTINUE
     try:
-        await round.ctx.client.create(secret)
+        await state.create(auth_secret(state.desired))
     except AlreadyExists:
-        raise Stop(NORMAL, "SecretUnseen", f"Secret {name} was made a moment ago") from None
-    round.note("CREATE", "Secret", name)
-    round.begin_again("SecretMade", f"Secret {name} was made")
-    raise Stop(NORMAL, "SecretMade", f"Secret {name} was made", progress=True)
+        return wait("SecretUnseen", f"Secret {name} was created a moment ago")
+    state.begin_again("SecretMade", f"Secret {name} was created")
+    return wait("SecretMade", f"Secret {name} was created", progress=True)
 
 
-async def _protect(round: Round) -> None:
-    """A budget for a cluster that has once been up: while it forms, evictions cost nothing."""
-    if wants_budget(round.wish) and round.status.phase == "Running":
-        await round.ensure(disruption_budget(round.wish), made="Protected")
+async def _ensure_budget(state: ReconcileState) -> None:
+    """For a cluster that has been up: while it forms, evictions do no harm."""
+    if wants_budget(state.desired) and state.status.phase == "Running":
+        await state.ensure(disruption_budget(state.desired), created="Protected")
 
 
-async def _remove_unwished(round: Round) -> bool:
-    """What an earlier wish needed: the Services of the other type, a budget, a configuration that nobody mounts."""
-    wish = round.wish
-    wished: dict[type[Object], set[str]] = {
-        Service: {one.metadata.name for one in services(wish)},
-        ConfigMap: {wish.name},
-        Job: {names.mysql_init(wish.name)} if wish.mysql_init else set(),
-        PodDisruptionBudget: {wish.name} if wants_budget(wish) else set(),
-        Ingress: {wish.name} if wants_ingress(wish) else set(),
+async def _remove_obsolete(state: ReconcileState) -> None:
+    """Children of an earlier spec: the Services of the other type, a budget, a configuration that no pod mounts."""
+    desired = state.desired
+    needed: dict[type[Object], set[str]] = {
+        Service: {service.metadata.name for service in services(desired)},
+        ConfigMap: {desired.name},
+        Job: {names.mysql_init(desired.name)} if desired.mysql_init else set(),
+        PodDisruptionBudget: {desired.name} if wants_budget(desired) else set(),
+        Ingress: {desired.name} if wants_ingress(desired) else set(),
     }
-    if wish.renders:
-        wished[ConfigMap].add(wish.final_config)
-    if wish.mysql_init:
-        wished[ConfigMap].add(names.mysql_init(wish.name))
-    removed = False
-    for kind, kept in wished.items():
-        for child in await round.ctx.owned(kind):
+    if desired.renders:
+        needed[ConfigMap].add(desired.final_config)
+    if desired.mysql_init:
+        needed[ConfigMap].add(names.mysql_init(desired.name))
+    for kind, kept in needed.items():
+        for child in await state.ctx.owned(kind):
             if child.metadata.name not in kept and child.metadata.deletion_timestamp is None:
-                removed |= await round.delete(kind, child.metadata.name)
-    return removed
+                await state.delete(kind, child.metadata.name)
 
 
-def _version_digest(round: Round) -> str:
-    spec = msgspec.json.encode(round.ctx.obj.spec, order="deterministic")
+def _version_digest(state: ReconcileState) -> str:
+    spec = msgspec.json.encode(state.ctx.obj.spec, order="deterministic")
     return hashlib.sha256(spec).hexdigest()[:10]
+
+
+# ------------------------------------------------------------------ ServiceMonitor
+
+
+async def _ensure_monitor(state: ReconcileState) -> None:
+    """Written without being watched, since its kind may not exist: so it is applied again from time to time, which is
+    no change for the API server when nothing differs. A condition reports it; Nacos itself never waits for it.
+    """
+    if not wants_monitor(state.desired):
+        await _remove_monitor(state)
+        return
+    monitor = service_monitor(state.desired)
+    fingerprint = hashlib.sha256(to_json(monitor)).hexdigest()
+    if state.tools.monitors_applied.fresh(state.key, fingerprint, _MONITOR_INTERVAL):
+        return
+    state.tools.monitors_applied.remember(state.key, fingerprint)
+    first = not state.is_true(MONITORED)
+    try:
+        await state.ctx.apply(monitor)
+    except NotFound:
+        message = "the cluster has no kind ServiceMonitor: install the Prometheus operator"
+        _report_no_monitor(state, "KindMissing", message)
+        return
+    except (Forbidden, Invalid) as error:
+        _report_no_monitor(state, "Refused", f"the API server refuses the ServiceMonitor: {error}")
+        return
+    state.condition(MONITORED, True, "ServiceMonitor", f"ServiceMonitor {monitor.metadata.name} exists")
+    if first:
+        state.note("CREATE", "ServiceMonitor", monitor.metadata.name)
+        state.wrote = True
+
+
+def _report_no_monitor(state: ReconcileState, reason: str, message: str) -> None:
+    state.condition(MONITORED, False, reason, message)
+    state.ctx.warning(reason, message)
+
+
+async def _remove_monitor(state: ReconcileState) -> None:
+    if state.is_true(MONITORED):
+        state.tools.monitors_applied.forget(state.key)
+        await state.delete(ServiceMonitor, state.desired.name)
+        state.condition(MONITORED, False, "NotWished", "the ServiceMonitor was removed")

@@ -1,4 +1,4 @@
-"""What the steps read from Secrets, with the document's words when it is not there."""
+"""What the steps read from Secrets. The messages about missing Secrets and keys are the document's."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import hashlib
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import Secret
 from konverge.operators.nacos import names
-from konverge.operators.nacos.children.environment import from_secrets
-from konverge.operators.nacos.children.properties import CA_KEY
-from konverge.operators.nacos.children.secrets import IDENTITY_KEY, IDENTITY_VALUE
+from konverge.operators.nacos.children.config import CA_KEY
+from konverge.operators.nacos.children.environment import IDENTITY_KEY, IDENTITY_VALUE, from_secrets
 from konverge.operators.nacos.database import Target, Tls
 from konverge.operators.nacos.server import Identity
-from konverge.operators.nacos.steps.round import Round
-from konverge.operators.nacos.steps.stop import PARAMETER, SYSTEM, Stop
+from konverge.operators.nacos.steps.outcome import PARAMETER, SYSTEM, StepError
+from konverge.operators.nacos.steps.state import ReconcileState
 
 
-async def read_secret(round: Round, name: str) -> Secret:
-    secret = await round.get(Secret, name)
+async def read_secret(state: ReconcileState, name: str) -> Secret:
+    secret = await state.get(Secret, name)
     if secret is None:
-        raise Stop(SYSTEM, "SecretMissing", f"get secret {round.key.namespace}/{name} failed: there is none; create it")
+        message = f"get secret {state.key.namespace}/{name} failed: there is none; create it"
+        raise StepError(SYSTEM, "SecretMissing", message)
     return secret
 
 
 def value_of(secret: Secret, key: str) -> str:
-    """One value, which must be there."""
-    found = optional_value(secret, key)
-    if not found:
-        raise Stop(PARAMETER, "SecretMalformed", f"secret {secret.metadata.name} missing key {key}")
-    return found
+    """The value of a key that must exist."""
+    value = optional_value(secret, key)
+    if not value:
+        raise StepError(PARAMETER, "SecretMalformed", f"secret {secret.metadata.name} missing key {key}")
+    return value
 
 
 def optional_value(secret: Secret, key: str) -> str:
@@ -38,37 +38,37 @@ def optional_value(secret: Secret, key: str) -> str:
         return base64.b64decode(secret.data.get(key, ""), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         message = f"secret {secret.metadata.name} key {key} is not text"
-        raise Stop(PARAMETER, "SecretMalformed", message) from None
+        raise StepError(PARAMETER, "SecretMalformed", message) from None
 
 
-async def secrets_digest(round: Round) -> str:
-    """Of what the pods take from Secrets; a Secret that is missing changes nothing, pods go on with what they have.
+async def secrets_digest(state: ReconcileState) -> str:
+    """Of the values that the pods take from Secrets. A missing Secret changes nothing: the pods keep what they have.
 
-    The Secret's uid is in it, which only those know who may read the Secret: so no password can be guessed from it.
+    The digest includes the Secret's uid, which only readers of the Secret know: no password can be guessed from it.
     """
-    found = hashlib.sha256()
-    for name, key in from_secrets(round.wish):
-        secret = await round.ctx.get(Secret, name)
+    digest = hashlib.sha256()
+    for name, key in from_secrets(state.desired):
+        secret = await state.ctx.get(Secret, name)
         if secret is None or key not in secret.data:
-            return await _digest_in_use(round)
-        found.update("\0".join((secret.metadata.uid, key, secret.data[key], "")).encode())
-    return found.hexdigest()[:16] if from_secrets(round.wish) else ""
+            return await _digest_in_use(state)
+        digest.update("\0".join((secret.metadata.uid, key, secret.data[key], "")).encode())
+    return digest.hexdigest()[:16] if from_secrets(state.desired) else ""
 
 
-async def _digest_in_use(round: Round) -> str:
-    live = await round.ctx.get(StatefulSet, round.wish.name)
+async def _digest_in_use(state: ReconcileState) -> str:
+    live = await state.ctx.get(StatefulSet, state.desired.name)
     return live.spec.template.metadata.annotations.get(names.SECRETS_DIGEST, "") if live is not None else ""
 
 
-async def postgres_target(round: Round) -> Target:
-    """Where PostgreSQL is and who connects."""
-    postgres = round.wish.spec.postgres
+async def postgres_target(state: ReconcileState) -> Target:
+    """The address of PostgreSQL, and the credentials."""
+    postgres = state.desired.spec.postgres
     ref = postgres.credentials_secret_ref
-    secret = await read_secret(round, ref.name)
+    secret = await read_secret(state, ref.name)
     ca = ""
     if postgres.tls.ca_secret_ref is not None:
-        chain = postgres.tls.ca_secret_ref
-        ca = value_of(await read_secret(round, chain.name), chain.key or CA_KEY)
+        ca_ref = postgres.tls.ca_secret_ref
+        ca = value_of(await read_secret(state, ca_ref.name), ca_ref.key or CA_KEY)
     return Target(
         engine="postgresql",
         host=postgres.host,
@@ -80,12 +80,12 @@ async def postgres_target(round: Round) -> Target:
     )
 
 
-async def mysql_target(round: Round) -> Target:
-    """Where MySQL is and who connects."""
-    database = round.wish.spec.database
+async def mysql_target(state: ReconcileState) -> Target:
+    """The address of MySQL, and the credentials."""
+    database = state.desired.spec.database
     ref, username, password = database.mysql_credentials_secret_ref, database.mysql_user, database.mysql_password
     if ref is not None and ref.name:
-        secret = await read_secret(round, ref.name)
+        secret = await read_secret(state, ref.name)
         username, password = value_of(secret, ref.username_key), value_of(secret, ref.password_key)
     return Target(
         engine="mysql",
@@ -97,14 +97,16 @@ async def mysql_target(round: Round) -> Target:
     )
 
 
-async def identity_of(round: Round) -> Identity | None:
+async def identity_of(state: ReconcileState) -> Identity | None:
     """The header that opens the servers' API, where they have one.
 
-    A Secret that is there is used even where the wish needs none: servers of the version before may.
+    An existing Secret is used even where the desired version needs none: servers of the version before may.
     """
-    ref = round.wish.spec.identity_secret_ref
+    ref = state.desired.spec.identity_secret_ref
     if ref is not None and ref.name:
-        secret = await read_secret(round, ref.name)
+        secret = await read_secret(state, ref.name)
         return Identity(value_of(secret, ref.key_key), value_of(secret, ref.value_key))
-    made = await round.ctx.get(Secret, names.auth_secret(round.wish.name))
-    return None if made is None else Identity(value_of(made, IDENTITY_KEY), value_of(made, IDENTITY_VALUE))
+    generated = await state.ctx.get(Secret, names.auth_secret(state.desired.name))
+    if generated is None:
+        return None
+    return Identity(value_of(generated, IDENTITY_KEY), value_of(generated, IDENTITY_VALUE))

@@ -1,5 +1,5 @@
 -- Which version of the schema this database has. Made first, filled last: a version means a whole schema, and an
--- empty table means that somebody began and did not finish.
+-- empty table means that an earlier attempt did not finish.
 CREATE TABLE IF NOT EXISTS nacos_schema_version (
   version int NOT NULL PRIMARY KEY,
   updated_at timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP

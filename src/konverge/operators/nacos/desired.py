@@ -1,7 +1,7 @@
-"""A resource's wish, complete: checked once more, and with everything filled in that depends on something else.
+"""The desired state of a Nacos: its spec, checked once more, with everything filled in that depends on other fields.
 
 The API server refuses what the schema refuses. A resource that got in under an older definition meets the same rules
-here, and becomes a readable failure instead of a surprise.
+here, and becomes a readable failure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from konverge.objects import QuantityError, from_dict
+from konverge.objects import ObjectMeta, QuantityError, from_dict
 from konverge.operators.nacos import names
 from konverge.operators.nacos.resource import LONGEST_NAME, NAME, AnyNacos
 from konverge.operators.nacos.spec import NacosSpec
@@ -22,19 +22,21 @@ from konverge.operators.nacos.versions import NacosVersion, read_version, versio
 Engine = Literal["embedded", "mysql", "postgresql"]
 
 _FIRST_WITHOUT_INIT_D = (2, 1, 1)
-"""From here on images read application.properties alone, and no custom.properties."""
+"""From this version on images read application.properties only, and no custom.properties."""
 _FIRST_WITH_BASE64_TOKENS = (2, 2, 0)
 _LEAST_TOKEN = 32
-"""Bytes. Servers end at their start with fewer."""
+"""Bytes. With fewer, servers exit at their start."""
+# Annotations that are about the resource itself, or change without anything else changing.
+_NOT_INHERITED = ("kubectl.kubernetes.io/", "nacos.io/", "konverge.dev/", "meta.helm.sh/")
 
 
-class WrongWish(Exception):
-    """The resource cannot be fulfilled until somebody changes it; the text begins with the field's path."""
+class InvalidSpec(Exception):
+    """The user has to change the resource; the text begins with the field's path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What is wanted."""
+class Desired:
+    """What the children are built from."""
 
     name: str
     namespace: str
@@ -43,7 +45,7 @@ class Wish:
     spec: NacosSpec
     replicas: int
     listed: int
-    """How many servers are in the servers' own lists. Fewer than there are while a cluster shrinks."""
+    """How many servers are in the servers' own lists: fewer than `replicas` while a cluster shrinks."""
     engine: Engine
     version: NacosVersion
 
@@ -57,12 +59,12 @@ class Wish:
 
     @property
     def needed_ready(self) -> int:
-        """How many ready pods CheckKind asks for."""
+        """How many ready pods CheckKind requires."""
         return (self.replicas + 1) // 2 if self.cluster else 1
 
     @property
     def third(self) -> bool:
-        """Nacos 3: another console, other probes, authentication that cannot be left out."""
+        """Nacos 3: another console, other probes, authentication that cannot be switched off."""
         return self.version.major >= 3
 
     @property
@@ -72,20 +74,20 @@ class Wish:
 
     @property
     def needs_auth_secret(self) -> bool:
-        """A version that nobody knows may be one that does not start without."""
+        """An unknown version may be one that does not start without it."""
         return self.third or not self.version.known or self.spec.certification.enabled
 
     @property
     def plain_token(self) -> bool:
-        """Images before 2.2 take any text for a token, later ones need Base64 of at least 32 bytes."""
+        """Images before 2.2 accept any text as a token, later ones need Base64 of at least 32 bytes."""
         return self.version.known and self.version < _FIRST_WITH_BASE64_TOKENS
 
     @property
     def renders(self) -> bool:
         """Whether the operator writes the servers' application.properties itself."""
         spec = self.spec
-        asked = spec.user_config_ref or spec.internal_config_ref or spec.final_config_name
-        return bool(asked) or self.engine == "postgresql" or bool(spec.config and not self.reads_init_d)
+        requested = spec.user_config_ref or spec.internal_config_ref or spec.final_config_name
+        return bool(requested) or self.engine == "postgresql" or bool(spec.config and not self.reads_init_d)
 
     @property
     def reads_init_d(self) -> bool:
@@ -103,17 +105,27 @@ class Wish:
     def members(self) -> list[str]:
         return [names.member(self.name, i, self.namespace, self.domain) for i in range(self.listed)]
 
+    @property
+    def child_labels(self) -> dict[str, str]:
+        return {**self.labels, **names.selector(self.name)}
 
-def read_wish(nacos: AnyNacos) -> Wish:
-    """The wish of a resource. Raises WrongWish."""
+    def metadata(self, name: str, *, extra: dict[str, str] | None = None) -> ObjectMeta:
+        """Of a child: the labels that select it, and the resource's own labels and annotations."""
+        inherited = {key: value for key, value in self.annotations.items() if not key.startswith(_NOT_INHERITED)}
+        annotations = {**inherited, **(extra or {})}
+        return ObjectMeta(name=name, namespace=self.namespace, labels=self.child_labels, annotations=annotations)
+
+
+def read_desired(nacos: AnyNacos) -> Desired:
+    """The desired state of a resource. Raises InvalidSpec."""
     try:
         spec = from_dict(NacosSpec, nacos.spec)
-    except (msgspec.ValidationError, QuantityError) as refused:
-        raise WrongWish(f"spec: {refused}") from None
+    except (msgspec.ValidationError, QuantityError) as error:
+        raise InvalidSpec(f"spec: {error}") from None
     meta = nacos.metadata
     _check_name(meta.name)
     engine, replicas = _engine(spec), _replicas(spec)
-    wish = Wish(
+    desired = Desired(
         name=meta.name,
         namespace=meta.namespace,
         labels=meta.labels,
@@ -125,23 +137,25 @@ def read_wish(nacos: AnyNacos) -> Wish:
         version=_version(spec, nacos.status.version),
     )
     _check_storage(spec, engine)
-    _check_token(wish)
-    return wish
+    _check_token(desired)
+    return desired
 
 
 def _check_name(name: str) -> None:
     if not re.match(NAME, name) or len(name) > LONGEST_NAME:
-        raise WrongWish(f"metadata.name: {name!r} cannot be the name of Services (letters, digits and '-', at most 50)")
+        raise InvalidSpec(
+            f"metadata.name: {name!r} cannot be the name of Services (letters, digits and '-', at most 50)"
+        )
 
 
 def _replicas(spec: NacosSpec) -> int:
     if spec.type == "standalone":
         if spec.replicas not in (None, 1):
-            raise WrongWish(f"spec.replicas: a standalone has 1 replica, not {spec.replicas}; use type: cluster")
+            raise InvalidSpec(f"spec.replicas: a standalone has 1 replica, not {spec.replicas}; use type: cluster")
         return 1
     replicas = 3 if spec.replicas is None else spec.replicas
     if replicas < 3 and not spec.allow_small_clusters:
-        raise WrongWish(
+        raise InvalidSpec(
             f"spec.replicas: a cluster needs at least 3 replicas, not {replicas}; allowSmallClusters: true permits it"
         )
     return replicas
@@ -153,11 +167,11 @@ def _engine(spec: NacosSpec) -> Engine:
     return "postgresql" if spec.postgres.host else "embedded"
 
 
-def _version(spec: NacosSpec, seen: str) -> NacosVersion:
-    """As the user says it, else the image's tag, else what the servers said of themselves."""
-    for known in (read_version(spec.version or ""), version_of_image(spec.image), read_version(seen)):
-        if known.known:
-            return known
+def _version(spec: NacosSpec, reported: str) -> NacosVersion:
+    """The user's `version`, else the image's tag, else the version that the servers reported."""
+    for version in (read_version(spec.version or ""), version_of_image(spec.image), read_version(reported)):
+        if version.known:
+            return version
     return NacosVersion()
 
 
@@ -165,45 +179,45 @@ def _check_storage(spec: NacosSpec, engine: Engine) -> None:
     database, postgres = spec.database, spec.postgres
     if engine == "mysql":
         if not database.mysql_host:
-            raise WrongWish("spec.database.mysqlHost: type mysql needs the server's host")
+            raise InvalidSpec("spec.database.mysqlHost: type mysql needs the server's host")
         if not _mysql_login(database):
-            raise WrongWish("spec.database.mysqlCredentialsSecretRef: type mysql needs it, or a user and a password")
+            raise InvalidSpec("spec.database.mysqlCredentialsSecretRef: type mysql needs it, or a user and a password")
         if postgres.host:
-            raise WrongWish("spec.postgres.host: the database is either mysql or postgres")
+            raise InvalidSpec("spec.postgres.host: the database is either mysql or postgres")
         _check_port("spec.database.mysqlPort", database.mysql_port)
     if engine == "postgresql":
         _check_port("spec.postgres.port", postgres.port)
         if not postgres.database:
-            raise WrongWish("spec.postgres.database: postgres config invalid: host/user/database must be set")
+            raise InvalidSpec("spec.postgres.database: postgres config invalid: host/user/database must be set")
         if not postgres.credentials_secret_ref.name:
-            raise WrongWish("spec.postgres.credentialsSecretRef.name: postgres.credentialsSecretRef.name is required")
+            raise InvalidSpec("spec.postgres.credentialsSecretRef.name: postgres.credentialsSecretRef.name is required")
     elif (database.type or "").startswith("postgres"):
-        raise WrongWish("spec.postgres.host: type postgresql needs the server's host")
+        raise InvalidSpec("spec.postgres.host: type postgresql needs the server's host")
     volume = spec.volume
     sized = volume.requests.get("storage") or volume.volume_claim_template or volume.persistent_volume_size
     if volume.enabled and not (sized or volume.empty_dir or volume.host_path):
-        raise WrongWish("spec.volume.requests: an enabled volume needs requests.storage")
+        raise InvalidSpec("spec.volume.requests: an enabled volume needs requests.storage")
 
 
 def _check_port(path: str, port: str) -> None:
     if not 1 <= int(port) <= 65535:
-        raise WrongWish(f"{path}: {port} is no port: give one from 1 to 65535")
+        raise InvalidSpec(f"{path}: {port} is not a port: use a number from 1 to 65535")
 
 
-def _check_token(wish: Wish) -> None:
-    certification = wish.spec.certification
-    token, elsewhere = certification.token, certification.token_secret_ref
-    if not token or (elsewhere is not None and elsewhere.name) or not wish.needs_auth_secret:
+def _check_token(desired: Desired) -> None:
+    certification = desired.spec.certification
+    token, ref = certification.token, certification.token_secret_ref
+    if not token or (ref is not None and ref.name) or not desired.needs_auth_secret:
         return
-    if wish.version.known and not wish.plain_token and (size := _bytes_of(token)) < _LEAST_TOKEN:
-        raise WrongWish(
-            f"spec.certification.token: {size} bytes are too few for Nacos {wish.version}, it wants {_LEAST_TOKEN} or "
-            "more; leave it out and the operator makes one, or `openssl rand -base64 32` does"
+    if desired.version.known and not desired.plain_token and (size := _bytes_of(token)) < _LEAST_TOKEN:
+        raise InvalidSpec(
+            f"spec.certification.token: {size} bytes are too few, Nacos {desired.version} needs {_LEAST_TOKEN}; "
+            "leave it out and the operator creates one, or use `openssl rand -base64 32`"
         )
 
 
 def _bytes_of(token: str) -> int:
-    """As the servers read it: Base64, with or without its padding; what is none counts as it stands."""
+    """As the servers read it: Base64, with or without its padding; any other text counts as it is."""
     bare = token.rstrip("=")
     if re.fullmatch(r"[A-Za-z0-9+/]*", bare) and len(bare) % 4 != 1:
         return len(bare) * 3 // 4

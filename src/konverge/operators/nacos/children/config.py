@@ -1,12 +1,16 @@
-"""The application.properties that takes the place of the image's own, line by line from the same environment.
+"""ConfigMaps: the user's own properties, the merged application.properties, the script for MySQL.
 
-Mounting a file over the image's loses what that one said, so everything that an image's environment can switch is here
-again. Passwords stay in the environment: the file only names the variables.
+Our application.properties replaces the image's file. So it repeats every setting that the image takes from the
+environment. Passwords stay in the environment: the file only names the variables.
 """
 
 from __future__ import annotations
 
-from konverge.operators.nacos.wish import Wish
+import hashlib
+
+from konverge.objects.kinds.core_v1 import ConfigMap
+from konverge.operators.nacos import names
+from konverge.operators.nacos.desired import Desired
 
 POSTGRES_CA = "/home/nacos/postgres-ca"
 CA_KEY = "ca.crt"
@@ -51,19 +55,19 @@ nacos.core.param.check.enabled=${NACOS_CORE_PARAM_CHECK_ENABLED:true}
 nacos.istio.mcp.server.enabled=false"""
 
 
-def base_properties(wish: Wish) -> str:
-    """What the servers need to start, before the user says anything."""
-    server = _SERVER_3 if wish.third else _SERVER_2
-    return "\n".join(part for part in (server, _COMMON, _database(wish)) if part)
+def base_properties(desired: Desired) -> str:
+    """What the servers need to start, before any setting of the user."""
+    server = _SERVER_3 if desired.third else _SERVER_2
+    return "\n".join(part for part in (server, _COMMON, _database(desired)) if part)
 
 
-def _database(wish: Wish) -> str:
-    if wish.engine == "mysql":
+def _database(desired: Desired) -> str:
+    if desired.engine == "mysql":
         host = "${MYSQL_SERVICE_HOST}:${MYSQL_SERVICE_PORT:3306}/${MYSQL_SERVICE_DB_NAME}"
         url = f"jdbc:mysql://{host}?${{MYSQL_SERVICE_DB_PARAM:{_MYSQL_PARAMETERS}}}"
         return _lines("mysql", url, "MYSQL_SERVICE_USER", "MYSQL_SERVICE_PASSWORD")
-    if wish.engine == "postgresql":
-        postgres = wish.spec.postgres
+    if desired.engine == "postgresql":
+        postgres = desired.spec.postgres
         host = f"[{postgres.host}]" if ":" in postgres.host else postgres.host
         url = f"jdbc:postgresql://{host}:{postgres.port}/{postgres.database}?sslmode={postgres.tls.mode}"
         if postgres.tls.ca_secret_ref is not None:
@@ -76,7 +80,7 @@ def _database(wish: Wish) -> str:
 
 
 def _lines(platform: str, url: str, user: str, password: str) -> str:
-    """Both names of the platform: the second is the one that servers before 2.2 read."""
+    """Both names of the platform: servers before 2.2 read the second."""
     return "\n".join(
         (
             f"spring.sql.init.platform={platform}",
@@ -88,3 +92,38 @@ def _lines(platform: str, url: str, user: str, password: str) -> str:
             "db.pool.config.connectionTimeout=${DB_POOL_CONNECTION_TIMEOUT:30000}",
         )
     )
+
+
+CUSTOM_KEY = "custom.properties"
+FINAL_KEY = "application.properties"
+SCRIPT_KEY = "SQL_SCRIPT"
+
+
+def config_map(desired: Desired) -> ConfigMap:
+    """`<name>`: the user's `config`. Images up to 2.1.0 read it from init.d."""
+    return ConfigMap(metadata=desired.metadata(desired.name), data={CUSTOM_KEY: desired.spec.config})
+
+
+def final_config_map(desired: Desired, text: str) -> ConfigMap:
+    """The application.properties of the servers, where the operator writes it."""
+    return ConfigMap(metadata=desired.metadata(desired.final_config), data={FINAL_KEY: text})
+
+
+def mysql_config_map(desired: Desired, script: str) -> ConfigMap:
+    return ConfigMap(metadata=desired.metadata(names.mysql_init(desired.name)), data={SCRIPT_KEY: script})
+
+
+def merged_properties(desired: Desired, internal: str | None, user: str | None) -> str:
+    """Internal settings, then the user's: for a repeated key the last value counts.
+
+    Without an `internalConfigRef` the internal part is ours, which reads the same environment as the image's own file.
+    """
+    parts = ["# ===== Internal Configuration =====", base_properties(desired) if internal is None else internal, ""]
+    parts += ["# ===== User Configuration =====", user or ""]
+    if desired.spec.config:
+        parts += ["# ===== spec.config =====", desired.spec.config]
+    return "\n".join(parts).rstrip("\n") + "\n"
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

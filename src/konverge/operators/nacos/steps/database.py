@@ -1,0 +1,237 @@
+"""The databases: PGEnsure (step 2), RotateAdmin (step 3), and the part of MakeEnsure that is about MySQL.
+
+PGEnsure: PostgreSQL is reachable and takes writes, and has the tables that this line of Nacos needs.
+
+RotateAdmin: the administrator in the database has the password of the Secret. The Secret is watched, so a change takes
+seconds; servers reread their users every 15 seconds.
+
+MySQL: a Job creates the tables, and a check tells whether the server takes writes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from konverge.objects import times, to_json
+from konverge.objects.kinds.batch_v1 import Job
+from konverge.objects.kinds.core_v1 import Secret
+from konverge.operators.nacos.children.config import mysql_config_map
+from konverge.operators.nacos.children.mysql_job import SCRIPT_DIGEST, mysql_init_job
+from konverge.operators.nacos.database import WRONG_INPUT, DatabaseError, Target, mysql_script
+from konverge.operators.nacos.spec import AdminRef
+from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, Outcome, StepError, failed, wait
+from konverge.operators.nacos.steps.pods import seconds_since
+from konverge.operators.nacos.steps.secrets import mysql_target, optional_value, postgres_target, read_secret, value_of
+from konverge.operators.nacos.steps.state import ReconcileState
+from konverge.operators.nacos.versions import FIRST_WITHOUT_DEFAULT_USER, NacosVersion
+
+DATABASE_READY = "DatabaseReady"
+ROTATED = "AdminRotated"
+_MYSQL_CHECK_TIMEOUT = 10.0
+_JOB_RETRY_AFTER = 300.0
+"""Seconds for which a failed Job is kept for users to look at, before the next attempt."""
+
+
+async def pg_ensure(state: ReconcileState) -> Outcome:
+    """Skipped without PostgreSQL, or where the user creates the tables (`pgInit.enabled: false`)."""
+    state.step = "PGEnsure"
+    desired, pg = state.desired, state.status.pg
+    if desired.engine != "postgresql" or not desired.spec.pg_init.enabled:
+        return CONTINUE
+    target = await postgres_target(state)
+    settings = _fingerprint(target, desired.version.line, msgspec.json.encode(desired.spec.pg_init).decode())
+    if _checked_recently(state, settings):
+        return CONTINUE
+    try:
+        if state.tools.databases_checked.same(state.key, settings) and pg.initialized:
+            await state.tools.databases.check(target, timeout=desired.spec.pg_init.timeout_seconds)
+        else:
+            await _initialise(state, target)
+    except DatabaseError as error:
+        pg.last_result, pg.last_message = "Failed", error.message
+        return _database_failed(state, error)
+    state.tools.databases_checked.remember(state.key, settings)
+    state.condition(DATABASE_READY, True, "Writable", f"{target} takes writes")
+    if pg.last_result == "Failed":
+        pg.last_result, pg.last_message = "Success", ""
+    return CONTINUE
+
+
+async def _initialise(state: ReconcileState, target: Target) -> None:
+    """As the policy allows; the database itself knows whether there is anything to do."""
+    spec, version = state.desired.spec, _known_version(state)
+    admin = spec.admin_credentials_secret_ref
+    result = await state.tools.databases.ensure_schema(
+        target,
+        line=version.line,
+        policy=spec.pg_init.policy,
+        schema_version=spec.pg_init.schema_version,
+        timeout=spec.pg_init.timeout_seconds,
+        default_admin=version < FIRST_WITHOUT_DEFAULT_USER and not (admin and admin.name),
+    )
+    pg = state.status.pg
+    if result.performed or not pg.initialized:
+        pg.last_init_time = times.now()
+    pg.initialized, pg.init_version = True, result.version
+    pg.last_result, pg.last_message = "Success", result.message
+    if result.performed:
+        state.ctx.event("DatabaseInitialized", result.message)
+
+
+def _known_version(state: ReconcileState) -> NacosVersion:
+    version = state.desired.version
+    if not version.known:
+        message = f"the tag of {state.desired.spec.image} does not tell the version of Nacos: set spec.version"
+        raise StepError(PARAMETER, "VersionUnknown", message)
+    return version
+
+
+def _checked_recently(state: ReconcileState, settings: str) -> bool:
+    recently = state.tools.databases_checked.fresh(state.key, settings, state.options.database_interval)
+    return recently and state.is_true(DATABASE_READY)
+
+
+def _database_failed(state: ReconcileState, error: DatabaseError) -> Outcome:
+    state.tools.databases_checked.forget(state.key)
+    state.condition(DATABASE_READY, False, error.reason, error.message)
+    return failed(PARAMETER if error.reason in WRONG_INPUT else SYSTEM, f"Database{error.reason}", error.message)
+
+
+def _fingerprint(target: Target, *more: str) -> str:
+    """Changes with every setting that the check of a database depends on; kept in memory only."""
+    parts = (str(target), target.password, msgspec.json.encode(target.tls).decode(), *more)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+# ------------------------------------------------------------------ RotateAdmin
+
+
+async def rotate_admin(state: ReconcileState) -> Outcome:
+    """Skipped without PostgreSQL or without `adminCredentialsSecretRef`.
+
+    Without PostgreSQL the servers create the administrator, once, at the end of CheckAndMakeHeal; but a missing Secret
+    is better reported before anything is created.
+    """
+    state.step = "RotateAdmin"
+    ref = state.desired.spec.admin_credentials_secret_ref
+    if ref is None or not ref.name:
+        return CONTINUE
+    if state.desired.engine != "postgresql":
+        if not state.is_true(ROTATED) and state.desired.version >= FIRST_WITHOUT_DEFAULT_USER:
+            await read_secret(state, ref.name)
+        return CONTINUE
+    secret = await read_secret(state, ref.name)
+    username, hashed, plain = _credentials(secret, ref)
+    checksum = state.desired.spec.admin_secret_checksum or _checksum(secret, username, hashed)
+    if not _is_due(state, secret, checksum):
+        return CONTINUE
+    admin = state.status.admin
+    try:
+        result = await state.tools.databases.rotate_admin(
+            await postgres_target(state),
+            username=username,
+            password_hash=hashed,
+            password="" if hashed else plain,
+            previous=admin.username if admin.username != username else "",
+            timeout=state.desired.spec.pg_init.timeout_seconds,
+        )
+    except DatabaseError as error:
+        admin.last_result, admin.last_message = "Failed", error.message
+        state.condition(ROTATED, False, error.reason, error.message)
+        outcome = _database_failed(state, error)
+        if outcome.code == PARAMETER:  # the Secret is wrong, and not the database
+            state.condition(DATABASE_READY, True, "Writable")
+        return outcome
+    admin.username, admin.last_result, admin.last_message = username, "Success", result.message
+    admin.last_secret_resource_version = secret.metadata.resource_version
+    admin.last_secret_checksum = checksum
+    if result.performed or not admin.last_rotate_time:
+        admin.last_rotate_time = times.now()
+    state.condition(ROTATED, True, "Rotated", result.message)
+    if result.performed:
+        state.ctx.event("AdminRotated", f"the password of {username} is now that of Secret {ref.name}")
+    return CONTINUE
+
+
+def _credentials(secret: Secret, ref: AdminRef) -> tuple[str, str, str]:
+    """The name, and the hash or the plain password."""
+    username = value_of(secret, ref.username_key)
+    hashed, plain = optional_value(secret, ref.password_hash_key), optional_value(secret, ref.password_key)
+    if not hashed and not plain:
+        message = f"secret {secret.metadata.name} missing key {ref.password_hash_key} (or {ref.password_key})"
+        raise StepError(PARAMETER, "SecretMalformed", message)
+    return username, hashed, plain
+
+
+def _is_due(state: ReconcileState, secret: Secret, checksum: str) -> bool:
+    """A checksum in the resource decides alone; else the Secret must have changed in version and in content."""
+    admin = state.status.admin
+    if admin.last_result != "Success":
+        return True
+    if state.desired.spec.admin_secret_checksum:
+        return checksum != admin.last_secret_checksum
+    same_version = secret.metadata.resource_version == admin.last_secret_resource_version
+    return not same_version and checksum != admin.last_secret_checksum
+
+
+def _checksum(secret: Secret, username: str, hashed: str) -> str:
+    """Of the hash. For a plain password it is that of the Secret's version: no password can be guessed from it."""
+    content = f"{username}:{hashed}" if hashed else f"{secret.metadata.uid}:{secret.metadata.resource_version}"
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+# ------------------------------------------------------------------ MySQL
+
+
+async def ensure_mysql_job(state: ReconcileState) -> Outcome:
+    """The Job runs once for each script and server. One that failed is tried again."""
+    version = _known_version(state)
+    script = mysql_script(version.line, default_admin=version < FIRST_WITHOUT_DEFAULT_USER)
+    await state.ensure(mysql_config_map(state.desired, script))
+    job = mysql_init_job(state.desired, "")
+    digest = hashlib.sha256(script.encode() + to_json(job.spec)).hexdigest()[:16]
+    job.metadata.annotations[SCRIPT_DIGEST] = digest
+    live = await state.ctx.get(Job, job.metadata.name)
+    if live is None:
+        await state.create(job)
+        return CONTINUE
+    if live.metadata.deletion_timestamp is not None:
+        return wait("InitJobRestarting", f"Job {live.metadata.name} is being recreated")
+    if live.metadata.annotations.get(SCRIPT_DIGEST) != digest:
+        await state.delete(Job, live.metadata.name)
+        return CONTINUE
+    return await _check_mysql_job(state, live)
+
+
+async def _check_mysql_job(state: ReconcileState, job: Job) -> Outcome:
+    failure = next(
+        (entry for entry in job.status.conditions if entry.type == "Failed" and entry.status == "True"), None
+    )
+    if failure is None:
+        return CONTINUE
+    if seconds_since(failure.last_transition_time) >= _JOB_RETRY_AFTER:
+        await state.delete(Job, job.metadata.name)
+    message = f"Job {job.metadata.name} failed ({failure.message or failure.reason}): see the logs of its pods"
+    state.condition(DATABASE_READY, False, "InitJobFailed", message)
+    return failed(SYSTEM, "InitJobFailed", message)
+
+
+async def check_mysql(state: ReconcileState) -> Outcome:
+    """The same check as in PGEnsure; it changes nothing."""
+    if not state.desired.spec.database.mysql_check:
+        return CONTINUE
+    target = await mysql_target(state)
+    settings = _fingerprint(target)
+    if _checked_recently(state, settings):
+        return CONTINUE
+    try:
+        await state.tools.databases.check(target, timeout=_MYSQL_CHECK_TIMEOUT)
+        state.condition(DATABASE_READY, True, "Writable", f"{target} takes writes")
+    except DatabaseError as error:
+        if error.reason != "DriverMissing":
+            return _database_failed(state, error)
+        state.condition(DATABASE_READY, None, error.reason, error.message)
+    state.tools.databases_checked.remember(state.key, settings)
+    return CONTINUE

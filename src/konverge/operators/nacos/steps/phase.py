@@ -1,0 +1,109 @@
+"""The phase of a Nacos: PreCheck (step 1), UpdateStatus (step 6), and the outcome of a reconcile in the status.
+
+CODE_NORMAL ends a reconcile quietly. Any other code is recorded, and after three minutes without a reconcile that was
+done the phase is Failed. Either way the next reconcile follows in five seconds.
+"""
+
+from __future__ import annotations
+
+from konverge.objects import times
+from konverge.operators.nacos.desired import InvalidSpec, read_desired
+from konverge.operators.nacos.resource import NacosStatus, StatusEvent
+from konverge.operators.nacos.steps.outcome import CONTINUE, DONE, NORMAL, PARAMETER, Outcome, failed, wait
+from konverge.operators.nacos.steps.pods import seconds_since
+from konverge.operators.nacos.steps.state import READY, ReconcileState
+
+EVENTS_KEPT = 10
+"""The length of the originals' list."""
+LONGEST_MESSAGE = 1024
+_EVENT_REFRESH = 60.0
+"""Seconds after which the time of an unchanged event moves: moving it in each reconcile would be a write each time."""
+
+
+async def pre_check(state: ReconcileState) -> Outcome:
+    """No phase yet: Creating, and the reconcile ends. Failed: all that follows is the repair."""
+    state.step = "PreCheck"
+    accepted = state.status.phase == ""
+    if accepted:
+        state.status.phase = "Creating"
+        state.begin_again("Creating", "the resource was accepted")
+        state.ctx.event("Creating", "the resource was accepted")
+    try:
+        state.desired = state.now = read_desired(state.ctx.obj)
+    except InvalidSpec as error:
+        return failed(PARAMETER, "InvalidSpec", str(error))
+    if state.ctx.obj.metadata.generation != state.status.observed_generation:
+        _warn_of_plain_passwords(state)
+    return wait("Creating", "the resource was accepted", progress=True) if accepted else CONTINUE
+
+
+def _warn_of_plain_passwords(state: ReconcileState) -> None:
+    """Once for each spec: every user who may read the resource can read them."""
+    spec = state.desired.spec
+    mysql = spec.database if state.desired.engine == "mysql" else None
+    plain = []
+    if mysql and mysql.mysql_password and not mysql.mysql_credentials_secret_ref:
+        plain.append("database.mysqlPassword (use database.mysqlCredentialsSecretRef)")
+    if spec.certification.token:
+        plain.append("certification.token (use certification.tokenSecretRef)")
+    if plain:
+        state.ctx.warning("PlainTextPassword", f"plain text in the resource: {', '.join(plain)}")
+
+
+async def update_status(state: ReconcileState) -> Outcome:
+    """Running, with one write of the status, or none when nothing changed. A cluster that shrinks waits for its last
+    step.
+    """
+    state.step = "UpdateStatus"
+    if state.now.replicas != state.desired.replicas:
+        return wait("Scaling", f"{state.now.replicas} servers on the way to {state.desired.replicas}")
+    if not (state.status.phase == "Running" and state.settled):
+        state.note("UPDATE", "Nacos", "Status")
+    _record_success(state)
+    return DONE
+
+
+def _record_success(state: ReconcileState) -> None:
+    status, replicas = state.status, state.desired.replicas
+    message = f"{replicas} of {replicas} servers are up"
+    if status.phase != "Running":
+        state.ctx.event("Running", f"{message}, version {status.version}")
+    status.phase, status.healthy, status.failing_since = "Running", True, ""
+    _record_event(status, NORMAL, "", good=True)
+    state.condition(READY, True, "Running", message)
+    state.condition("Available", True, "Running", message)
+    state.condition("Progressing", False, "Complete", message)
+    state.condition("Degraded", False, "Running", "")
+
+
+def record_early_end(state: ReconcileState, outcome: Outcome) -> None:
+    """A step ended the reconcile before it was done."""
+    status, message = state.status, outcome.message[:LONGEST_MESSAGE]
+    if outcome.progress:
+        status.failing_since = ""
+        state.condition("Degraded", False, "Progressing", message)
+    if outcome.code == NORMAL:
+        return
+    status.healthy = False
+    if _record_event(status, outcome.code, message, good=False):
+        state.ctx.warning(outcome.reason, message)
+    status.failing_since = status.failing_since or times.now()
+    state.condition(READY, False, outcome.reason, message)
+    if seconds_since(status.failing_since) > state.options.patience and status.phase != "Failed":
+        status.phase = "Failed"
+        state.ctx.warning("Failed", f"not healthy for {state.options.patience:g} s: {message}")
+    if status.phase != "Creating":
+        state.condition("Degraded", True, outcome.reason, message)
+
+
+def _record_event(status: NacosStatus, code: int, message: str, *, good: bool) -> bool:
+    """The document's list of events. True for a new event, False when the last one is repeated."""
+    last = status.event[-1] if status.event else None
+    now = times.now()
+    if last is None or (last.code, last.status) != (code, good):
+        entry = StatusEvent(status=good, code=code, message=message, first_appear_time=now, last_transition_time=now)
+        status.event = [*status.event, entry][-EVENTS_KEPT:]
+        return True
+    if last.message != message or (not good and seconds_since(last.last_transition_time) >= _EVENT_REFRESH):
+        last.message, last.last_transition_time = message, now
+    return False

@@ -1,0 +1,137 @@
+"""Which pods the operator restarts: those of an older template (the rollout), and servers that do not recover.
+
+Rollout: one pod at a time, followers before the leader, and never at the quorum's cost. The StatefulSet only creates
+pods (`OnDelete`); which one goes next is decided here, after every server was asked. The revision on the pods tells
+which are outdated, so nothing has to be remembered.
+
+Healing: only when the phase is Failed, so that everything else had its chance; one pod at a time, each at most once in
+five minutes, and never one that the quorum needs. Missing and changed objects are the work of MakeEnsure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from konverge.objects.kinds.core_v1 import Pod
+from konverge.operators.nacos.desired import Desired
+from konverge.operators.nacos.server import LEADING_GROUP, Verdict, View
+from konverge.operators.nacos.steps.outcome import CONTINUE, Outcome, wait
+from konverge.operators.nacos.steps.pods import Workload, is_ready, is_terminating, ordinal, seconds_since, unready_for
+from konverge.operators.nacos.steps.state import ReconcileState
+
+# ------------------------------------------------------------------ rollout
+
+
+async def replace_useless(state: ReconcileState, workload: Workload) -> Outcome:
+    """Outdated pods that are not ready go first: they may never become ready.
+
+    All at once where the servers have never been up; else one by one, for the data that they may hold. Not a pod that
+    is about to leave: it is not in the list of the new template.
+    """
+    useless = [pod for pod in workload.outdated if not is_ready(pod) and ordinal(pod) < state.now.listed]
+    if not useless or any(is_terminating(pod) for pod in workload.pods):
+        return CONTINUE
+    chosen = useless[-1:] if state.once_up else useless
+    for pod in chosen:
+        await state.restart(pod, "Replacing", f"{pod.metadata.name} has an older template and is not ready")
+    names = ", ".join(pod.metadata.name for pod in chosen)
+    state.begin_again("Replacing", f"{names} recreated")
+    return wait("Replacing", f"{names} replaced", progress=True)
+
+
+async def replace_next(
+    state: ReconcileState, workload: Workload, views: Sequence[View], verdict: Verdict, last_leader: str
+) -> Outcome:
+    """The next outdated pod, when all others can be trusted with the load."""
+    strangers = {view.pod for view in views if view.forbidden} & workload.with_older_secrets
+    if not _may_replace(workload, verdict, state.now, len(strangers), last_resort=state.status.phase == "Failed"):
+        return CONTINUE
+    chosen = _next_to_replace(workload, state.now, verdict.leader or _named_leader(verdict) or last_leader)
+    if chosen is None:
+        return CONTINUE
+    remaining = len(workload.outdated) - 1
+    name = chosen.metadata.name
+    message = f"{name} is being replaced, {remaining} after it"
+    state.begin_again("RollingUpdate", message)
+    await state.restart(chosen, "RollingUpdate", f"{name} is replaced for the new template; {remaining} to go")
+    return wait("RollingUpdate", message, progress=True)
+
+
+def _may_replace(workload: Workload, verdict: Verdict, desired: Desired, strangers: int, *, last_resort: bool) -> bool:
+    """Whether a pod may be deleted now.
+
+    Every pod must be ready and every server must report itself up; a server that refuses to answer because it was
+    started with an older identity (a stranger) counts as up. The lists of members need not agree: those of an older
+    template do not know of a cluster that has grown since. As a `last_resort` ready pods are enough: the new template
+    may be the remedy.
+    """
+    if len(workload.ready) != desired.replicas:
+        return False
+    return last_resort or (verdict.verified + strangers >= desired.replicas and not verdict.split)
+
+
+def _next_to_replace(workload: Workload, desired: Desired, leader: str) -> Pod | None:
+    """Followers from the last to the first, then the leader."""
+    outdated = [pod for pod in workload.outdated if ordinal(pod) < desired.listed]  # the others are about to leave
+    followers = [pod for pod in outdated if pod.metadata.name != leader]
+    return max(followers or outdated, key=ordinal, default=None)
+
+
+def _named_leader(verdict: Verdict) -> str:
+    """The pod that the servers name as their leader, though it does not answer itself."""
+    leader = verdict.leaders.get(LEADING_GROUP)
+    return leader.address.partition(".")[0] if leader is not None else ""
+
+
+# ------------------------------------------------------------------ healing
+
+
+async def heal_pods(state: ReconcileState, workload: Workload, verdict: Verdict | None, outcome: Outcome) -> None:
+    """Restart a server that runs and is useless: not ready for long, or ready and without a usable answer."""
+    if not _may_heal(state, workload):
+        return
+    for pod in reversed(workload.pods):
+        if unready_for(pod) >= state.options.stuck_after and _old_enough(state, pod):
+            await _heal(state, pod, f"not ready for {unready_for(pod):.0f} s")
+            return
+    if verdict is None:
+        return
+    for pod in reversed(workload.pods):
+        member = verdict.of_pod(pod.metadata.name)
+        silent = is_ready(pod) and (member is None or not member.verified)
+        # Where the others do not answer either, the fault may be on the operator's side of the network.
+        if silent and verdict.verified >= state.now.quorum and _old_enough(state, pod):
+            await _heal(state, pod, f"ready, but useless to its cluster ({outcome.reason})")
+            return
+
+
+async def heal_split(state: ReconcileState, workload: Workload, views: Sequence[View], verdict: Verdict) -> None:
+    """Of members that name different leaders, restart one that names the wrong leader."""
+    if not verdict.split or not _may_heal(state, workload) or verdict.verified - 1 < state.now.quorum:
+        return
+    wrong = {view.pod for view in views if _names_another_leader(view, verdict)} - {verdict.leader}
+    for pod in reversed(workload.pods):
+        if pod.metadata.name in wrong and _old_enough(state, pod):
+            await _heal(state, pod, "it names another leader than the others")
+            return
+
+
+def _names_another_leader(view: View, verdict: Verdict) -> bool:
+    """Whether a server's own entry claims another leader than the one with the highest term."""
+    for member in view.members:
+        if member.host.partition(".")[0] == view.pod or member.host == view.address:
+            claims = member.leaders or {}
+            return any(group in verdict.leaders and claim != verdict.leaders[group] for group, claim in claims.items())
+    return False
+
+
+def _may_heal(state: ReconcileState, workload: Workload) -> bool:
+    return state.status.phase == "Failed" and not any(is_terminating(pod) for pod in workload.pods)
+
+
+def _old_enough(state: ReconcileState, pod: Pod) -> bool:
+    return seconds_since(pod.metadata.creation_timestamp) >= state.options.stuck_after
+
+
+async def _heal(state: ReconcileState, pod: Pod, reason: str) -> None:
+    await state.restart(pod, "Healing", f"{pod.metadata.name} is restarted: {reason}", warning=True)

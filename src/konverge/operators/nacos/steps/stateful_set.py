@@ -1,0 +1,147 @@
+"""Changes of the StatefulSet: sizes that keep the quorum, volumes that grow, fields that Kubernetes keeps immutable.
+
+The last (size and class of the claims, selector, Service) are changed by deleting the set without its pods and creating
+it again: the pods keep running, and the new set adopts them.
+"""
+
+from __future__ import annotations
+
+from konverge.client import MergePatch
+from konverge.objects import Quantity
+from konverge.objects.kinds.apps_v1 import StatefulSet
+from konverge.objects.kinds.core_v1 import PersistentVolumeClaim
+from konverge.operators.nacos import names
+from konverge.operators.nacos.children.stateful_set import storage_of
+from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, Outcome, StepError, wait
+from konverge.operators.nacos.steps.peers import retire
+from konverge.operators.nacos.steps.pods import Workload, is_ready, is_terminating, ordinal, pods_of
+from konverge.operators.nacos.steps.state import MEMBERS_VERIFIED, ReconcileState
+from konverge.runtime import controller_of
+
+
+async def next_size(state: ReconcileState) -> tuple[int, int]:
+    """The number of servers for this moment, and how many of them the servers' lists contain.
+
+    A cluster grows at once. It shrinks one server at a time: first the others are restarted with a list without it, one
+    by one, while it still serves; when all of them are up, it is removed from the raft groups, and its pod is deleted.
+    So two consecutive majorities always have a member in common, and at any moment the cluster can lose any one server.
+    From a cluster that has failed, a useless server is taken away at once.
+    """
+    desired = state.desired
+    live = await state.ctx.get(StatefulSet, desired.name)
+    if live is None:
+        size = max(desired.replicas, _servers_without_set(state) if desired.cluster else 0)
+        return size, size
+    size = live.spec.replicas if live.spec.replicas is not None else desired.replicas
+    if not desired.cluster or size <= desired.replicas:
+        return desired.replicas, desired.replicas
+    workload = Workload(live, pods_of(state))
+    last = workload.pod(names.pod(desired.name, size - 1))
+    if state.status.phase == "Failed" and (last is None or not is_ready(last)):
+        return size - 1, size - 1
+    if _listed(live, desired.name, size) == size:
+        return (size, size - 1) if state.is_true(MEMBERS_VERIFIED) else (size, size)
+    retired = _up_without_last(state, workload, size - 1) and await retire(state, workload, size - 1)
+    return (size - 1, size - 1) if retired else (size, size - 1)
+
+
+def _servers_without_set(state: ReconcileState) -> int:
+    """How many servers keep running while their StatefulSet is recreated: the new one starts with all of them."""
+    return 1 + max((ordinal(pod) for pod in pods_of(state) if not is_terminating(pod)), default=-1)
+
+
+def _listed(live: StatefulSet, name: str, size: int) -> int:
+    """The number of servers in the template's list."""
+    for container in live.spec.template.spec.containers:
+        for variable in container.env:
+            if container.name == name and variable.name == "NACOS_REPLICAS" and variable.value:
+                return int(variable.value)
+    return size
+
+
+def _up_without_last(state: ReconcileState, workload: Workload, count: int) -> bool:
+    """The first `count` servers have the new list, and were up when last asked."""
+    up = {node.pod_name for node in state.status.conditions if node.status == "true"}
+    outdated = {pod.metadata.name for pod in workload.outdated}
+    staying = [workload.pod(names.pod(state.desired.name, number)) for number in range(count)]
+    return workload.observed and all(
+        pod is not None and is_ready(pod) and pod.metadata.name in up - outdated for pod in staying
+    )
+
+
+async def ensure_stateful_set(state: ReconcileState, desired: StatefulSet) -> Outcome:
+    """Ends the reconcile while the set is being recreated."""
+    live = await state.ctx.get(StatefulSet, desired.metadata.name)
+    if live is not None:
+        if live.metadata.deletion_timestamp is not None:
+            return wait("Recreating", f"StatefulSet {live.metadata.name} is being recreated")
+        _refuse_foreign(state, live)
+        await _grow_volumes(state, live, desired)
+        if difference := _immutable_difference(live, desired):
+            return await _recreate(state, live, difference)
+    if await state.ensure(desired):
+        change = f"StatefulSet of {desired.spec.replicas} servers"
+        state.begin_again("Changed" if live is not None else "Creating", change)
+    return CONTINUE
+
+
+def _refuse_foreign(state: ReconcileState, live: StatefulSet) -> None:
+    owner = controller_of(live)
+    if owner is not None and owner.uid != state.ctx.obj.metadata.uid:
+        message = f"StatefulSet {live.metadata.name} belongs to {owner.kind} {owner.name}: choose another name"
+        raise StepError(PARAMETER, "NameTaken", message)
+
+
+def _immutable_difference(live: StatefulSet, desired: StatefulSet) -> str:
+    """The first field that differs and that the API server does not let change."""
+    old, new = live.spec, desired.spec
+    if not any(entry.operation == "Apply" for entry in live.metadata.managed_fields):
+        # An apply would leave the fields of an earlier operator that it does not name: commands, hooks that wipe data.
+        return "what another operator wrote"
+    if (old.service_name or "") != (new.service_name or ""):
+        return "serviceName"
+    if old.selector.match_labels != new.selector.match_labels:
+        return "selector"
+    if (old.pod_management_policy or "OrderedReady") != new.pod_management_policy:
+        return "podManagementPolicy"
+    if [*map(_shape, old.volume_claim_templates)] != [*map(_shape, new.volume_claim_templates)]:
+        return "volumeClaimTemplates"
+    return ""
+
+
+def _shape(claim: PersistentVolumeClaim) -> tuple[str, str, object]:
+    return claim.metadata.name, claim.spec.storage_class_name or "", storage_of(claim)
+
+
+async def _recreate(state: ReconcileState, live: StatefulSet, difference: str) -> Outcome:
+    name = live.metadata.name
+    await state.ctx.client.delete(
+        StatefulSet, name, live.metadata.namespace, propagation="Orphan", uid=live.metadata.uid
+    )
+    state.note("DELETE", "StatefulSet", f"{name} (its pods stay)")
+    state.ctx.event("Recreating", f"StatefulSet {name} is recreated around its pods: {difference} cannot be changed")
+    state.begin_again("Recreating", f"{difference} changes")
+    return wait("Recreating", f"StatefulSet {name} is being recreated: {difference} changes", progress=True)
+
+
+async def _grow_volumes(state: ReconcileState, live: StatefulSet, desired: StatefulSet) -> None:
+    """Existing claims first: a recreated set applies its template to new claims only."""
+    old, size = _data_volume_size(live), _data_volume_size(desired)
+    if old is None or size is None or size == old:
+        return
+    if size < old:
+        message = f"spec.volume: volumes cannot shrink from {old} to {size}; request at least {old}"
+        raise StepError(PARAMETER, "VolumesCannotShrink", message)
+    prefix = f"{names.DATA_VOLUME}-{desired.metadata.name}-"
+    for claim in await state.ctx.list(PersistentVolumeClaim):
+        name = claim.metadata.name
+        if name.startswith(prefix) and name.removeprefix(prefix).isdigit() and storage_of(claim) < size:
+            patch = MergePatch({"spec": {"resources": {"requests": {"storage": str(size)}}}})
+            await state.ctx.client.patch(PersistentVolumeClaim, name, patch, claim.metadata.namespace)
+            state.note("UPDATE", "PersistentVolumeClaim", name)
+            state.ctx.event("VolumeGrows", f"{name} grows to {size}")
+
+
+def _data_volume_size(stateful_set: StatefulSet) -> Quantity | None:
+    templates = stateful_set.spec.volume_claim_templates
+    return next((storage_of(claim) for claim in templates if claim.metadata.name == names.DATA_VOLUME), None)
