@@ -12,8 +12,10 @@ CLAIM = f"{BASE}/persistentvolumeclaims/a"
 
 
 def _claim(name: str, settle: float = 0, **spec: Any) -> Step:
-    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **spec}
-    return Step("POST", f"{BASE}/persistentvolumeclaims", {"metadata": {"name": name}, "spec": wanted}, settle=settle)
+    claim_spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **spec}
+    return Step(
+        "POST", f"{BASE}/persistentvolumeclaims", {"metadata": {"name": name}, "spec": claim_spec}, settle=settle
+    )
 
 
 def _grow(path: str, size: str, settle: float = 0) -> Step:

@@ -133,7 +133,7 @@ def _tolerations() -> list[Step]:
     ]
     return [
         pod(PODS, "t0", tolerations=given[:1], settle=1),
-        *(pod(PODS, f"t{index}", tolerations=[one]) for index, one in enumerate(given[1:], 1)),
+        *(pod(PODS, f"t{index}", tolerations=[toleration]) for index, toleration in enumerate(given[1:], 1)),
         pod(PODS, "live", query=""),
         Step("PATCH", f"{PODS}/pods/live", {"spec": {"tolerations": None, "priority": None}}, MERGE),
     ]

@@ -97,8 +97,8 @@ def _service(name: str, query: str = "?dryRun=All", **spec: Any) -> Step:
 
 
 def _claim(name: str, size: str, **spec: Any) -> Step:
-    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}, **spec}
-    return Step("POST", f"{BASE}/persistentvolumeclaims", {"metadata": {"name": name}, "spec": wanted})
+    claim_spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}, **spec}
+    return Step("POST", f"{BASE}/persistentvolumeclaims", {"metadata": {"name": name}, "spec": claim_spec})
 
 
 def _others() -> list[Step]:

@@ -74,8 +74,8 @@ PODS: list[dict[str, Any]] = [
 
 def _steps() -> list[Step]:
     steps: list[Step] = []
-    for name, wanted in NAMESPACES.items():
-        labels = {LABEL + key: value for key, value in wanted.items()}
+    for name, modes in NAMESPACES.items():
+        labels = {LABEL + key: value for key, value in modes.items()}
         steps.append(Step("POST", "/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}}))
         steps.append(Step("POST", f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}}))
     steps.append(Step("GET", "/api/v1/namespaces/ps-free", settle=1))

@@ -51,12 +51,12 @@ class WebhookServer:
         name = request.target.partition("?")[0].strip("/")
         review = json.loads(request.body)
         self.asked.append((name, review["request"]))
-        found = self.replies[name](review["request"])
-        if isinstance(found, Awaitable):
-            found = await found
-        if isinstance(found, Response):
-            return found
-        response = {"uid": review["request"]["uid"], **found}
+        reply = self.replies[name](review["request"])
+        if isinstance(reply, Awaitable):
+            reply = await reply
+        if isinstance(reply, Response):
+            return reply
+        response = {"uid": review["request"]["uid"], **reply}
         body = {"kind": "AdmissionReview", "apiVersion": review["apiVersion"], "response": response}
         return Response(200, Headers.of({"content-type": "application/json"}), json.dumps(body).encode())
 

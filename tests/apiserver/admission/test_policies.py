@@ -38,12 +38,12 @@ async def install(api: Api, row: Row) -> str:
 
 async def answer(api: Api, path: str, body: Row) -> Row:
     response = await api.send("POST", path, body, query={"dryRun": "All"})
-    found = json.loads(response.body)
-    told: Row = {"code": response.status, "warnings": sorted(response.headers.get_all("warning"))}
-    if found["kind"] == "Status":
-        return told | {key: found.get(key) for key in ("message", "reason", "details")}
-    metadata = {key: value for key, value in found["metadata"].items() if key in SHOWN}
-    return told | {"data": found.get("data"), "metadata": metadata}
+    obj = json.loads(response.body)
+    shown: Row = {"code": response.status, "warnings": sorted(response.headers.get_all("warning"))}
+    if obj["kind"] == "Status":
+        return shown | {key: obj.get(key) for key in ("message", "reason", "details")}
+    metadata = {key: value for key, value in obj["metadata"].items() if key in SHOWN}
+    return shown | {"data": obj.get("data"), "metadata": metadata}
 
 
 @pytest.mark.spec("S-13")
@@ -54,9 +54,9 @@ async def test_policies_answer_like_those_of_the_real_server(api: Api, kind: str
     for row in (row for row in ROWS if row["kind"] == kind):
         path = await install(api, row)
         for request in row["requests"]:
-            found = await answer(api, path, request["body"])
-            if found != request["answer"]:
-                wrong[row["name"]] = (found, request["answer"])
+            actual = await answer(api, path, request["body"])
+            if actual != request["answer"]:
+                wrong[row["name"]] = (actual, request["answer"])
     assert not wrong
 
 

@@ -32,7 +32,7 @@ async def _configure(api: Api, path: str, *webhooks: Any, name: str = "w") -> No
 
 
 @pytest.mark.spec("S-13")
-async def test_an_allowed_write_and_what_the_webhook_saw(api: Api, hooks: WebhookServer) -> None:
+async def test_a_webhook_sees_the_write_that_it_allows(api: Api, hooks: WebhookServer) -> None:
     await _configure(api, VALIDATING, hooks.hook("allow", _allow))
     await api.create("one", data={"a": "b"})
     [(_, seen)] = hooks.asked
@@ -50,15 +50,15 @@ async def test_an_allowed_write_and_what_the_webhook_saw(api: Api, hooks: Webhoo
 
 
 @pytest.mark.spec("S-13")
-async def test_a_refusal(api: Api, hooks: WebhookServer) -> None:
+async def test_a_refusal_of_a_webhook_has_its_message(api: Api, hooks: WebhookServer) -> None:
     await _configure(api, VALIDATING, hooks.hook("deny", _deny))
-    found = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=403)
-    assert found["message"] == 'admission webhook "deny.test.io" denied the request: no way'
-    assert found["reason"] == "Forbidden"
+    refused = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=403)
+    assert refused["message"] == 'admission webhook "deny.test.io" denied the request: no way'
+    assert refused["reason"] == "Forbidden"
     assert api.server.objects.get("", "configmaps", "default", "one") is None
 
 
-async def test_a_refusal_without_words_and_with_warnings(api: Api, hooks: WebhookServer) -> None:
+async def test_a_refusal_without_a_message_keeps_its_warnings(api: Api, hooks: WebhookServer) -> None:
     await _configure(api, VALIDATING, hooks.hook("mute", lambda request: {"allowed": False, "warnings": ["beware"]}))
     response = await api.send("POST", CONFIG_MAPS, {"metadata": {"name": "one"}})
     assert response.status == 400
@@ -67,20 +67,20 @@ async def test_a_refusal_without_words_and_with_warnings(api: Api, hooks: Webhoo
 
 
 @pytest.mark.spec("S-13")
-async def test_mutations_are_seen_by_those_who_come_after(api: Api, hooks: WebhookServer) -> None:
+async def test_a_webhook_sees_the_changes_of_those_before_it(api: Api, hooks: WebhookServer) -> None:
     first = hooks.hook("first", lambda request: patch({"op": "add", "path": "/data", "value": {"n": "1"}}))
     second = hooks.hook("second", lambda request: patch({"op": "add", "path": "/data/m", "value": "2"}))
     await _configure(api, MUTATING, first, second)
     await _configure(api, VALIDATING, hooks.hook("last", _allow))
-    found = await api.create("one")
-    assert found["data"] == {"n": "1", "m": "2"}
+    created = await api.create("one")
+    assert created["data"] == {"n": "1", "m": "2"}
     assert hooks.calls() == ["first", "second", "last"]
     assert hooks.asked[1][1]["object"]["data"] == {"n": "1"}
     assert hooks.asked[2][1]["object"]["data"] == {"n": "1", "m": "2"}
 
 
 @pytest.mark.spec("S-13")
-async def test_reinvocation(api: Api, hooks: WebhookServer) -> None:
+async def test_a_webhook_is_reinvoked_after_a_later_change(api: Api, hooks: WebhookServer) -> None:
     def note(request: Any) -> Any:
         labels = request["object"]["metadata"].get("labels") or {}
         value = {**labels, "seen": "again" if "touched" in labels else "once"}
@@ -90,12 +90,12 @@ async def test_reinvocation(api: Api, hooks: WebhookServer) -> None:
         return patch({"op": "add", "path": "/metadata/labels/touched", "value": "x"})
 
     await _configure(api, MUTATING, hooks.hook("note", note, reinvocationPolicy="IfNeeded"), hooks.hook("touch", touch))
-    found = await api.create("one")
+    created = await api.create("one")
     assert hooks.calls() == ["note", "touch", "note"]
-    assert found["metadata"]["labels"] == {"seen": "again", "touched": "x"}
+    assert created["metadata"]["labels"] == {"seen": "again", "touched": "x"}
 
 
-async def test_nothing_is_called_again_when_nothing_changed(api: Api, hooks: WebhookServer) -> None:
+async def test_no_webhook_is_called_again_when_nothing_changed(api: Api, hooks: WebhookServer) -> None:
     same = hooks.hook("same", lambda request: patch({"op": "replace", "path": "/metadata/name", "value": "one"}))
     await _configure(api, MUTATING, hooks.hook("first", _allow, reinvocationPolicy="IfNeeded"), same)
     await api.create("one")
@@ -104,7 +104,7 @@ async def test_nothing_is_called_again_when_nothing_changed(api: Api, hooks: Web
 
 @pytest.mark.spec("S-13")
 async def test_plugins_see_what_webhooks_changed(api: Api, hooks: WebhookServer) -> None:
-    """The second round is one of all mutating plugins: a pod gets the priority of the class that a webhook gave it."""
+    """All mutating plugins run in the second pass: a pod gets the priority of the class that a webhook gave it."""
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}]
 
     def promote(request: Any) -> Any:
@@ -125,37 +125,43 @@ async def _slow(request: Any) -> Any:
 
 @pytest.mark.spec("S-13")
 @pytest.mark.parametrize(("policy", "status"), [("Fail", 500), ("Ignore", 201)])
-async def test_a_webhook_that_fails(api: Api, hooks: WebhookServer, policy: str, status: int) -> None:
+async def test_the_failure_policy_decides_about_a_failing_webhook(
+    api: Api, hooks: WebhookServer, policy: str, status: int
+) -> None:
     def broken(request: Any) -> Any:
         return Response(500, body=b"boom")
 
     await _configure(api, VALIDATING, hooks.hook("broken", broken, failurePolicy=policy))
-    found = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=status)
+    answer = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=status)
     if status == 500:
         why = 'failed to call webhook: an error on the server ("boom") has prevented the request from succeeding'
-        assert found["message"] == f'Internal error occurred: failed calling webhook "broken.test.io": {why}'
+        assert answer["message"] == f'Internal error occurred: failed calling webhook "broken.test.io": {why}'
 
 
 @pytest.mark.spec("S-13")
 @pytest.mark.parametrize(("policy", "status"), [("Fail", 500), ("Ignore", 201)])
-async def test_a_webhook_that_nobody_serves(api: Api, hooks: WebhookServer, policy: str, status: int) -> None:
+async def test_the_failure_policy_decides_about_an_unreachable_webhook(
+    api: Api, hooks: WebhookServer, policy: str, status: int
+) -> None:
     gone = hooks.hook("gone", _allow, failurePolicy=policy, timeoutSeconds=3)
     gone["clientConfig"] = {"url": "https://127.0.0.1:1/gone", "caBundle": hooks.bundle}
     await _configure(api, VALIDATING, gone)
-    found = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=status)
+    answer = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=status)
     if status == 500:
         why = 'Post "https://127.0.0.1:1/gone?timeout=3s": dial tcp 127.0.0.1:1: connect: connection refused'
-        words = f'failed calling webhook "gone.test.io": failed to call webhook: {why}'
-        assert found["message"] == f"Internal error occurred: {words}"
+        failure = f'failed calling webhook "gone.test.io": failed to call webhook: {why}'
+        assert answer["message"] == f"Internal error occurred: {failure}"
 
 
 @pytest.mark.spec("S-13")
 @pytest.mark.parametrize(("policy", "status"), [("Fail", 500), ("Ignore", 201)])
-async def test_a_webhook_that_is_too_slow(api: Api, hooks: WebhookServer, policy: str, status: int) -> None:
+async def test_the_failure_policy_decides_about_a_slow_webhook(
+    api: Api, hooks: WebhookServer, policy: str, status: int
+) -> None:
     await _configure(api, VALIDATING, hooks.hook("slow", _slow, failurePolicy=policy, timeoutSeconds=1))
-    found = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=status)
+    answer = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=status)
     if status == 500:
-        assert found["message"].endswith("context deadline exceeded")
+        assert answer["message"].endswith("context deadline exceeded")
 
 
 @pytest.mark.spec("S-13")
@@ -167,16 +173,16 @@ async def test_paths_are_cleaned_as_the_real_server_does(api: Api, hooks: Webhoo
     gone = hooks.hook("gone", _allow, timeoutSeconds=3)
     gone["clientConfig"] = {"url": f"https://127.0.0.1:1{path}", "caBundle": hooks.bundle}
     await _configure(api, VALIDATING, gone)
-    found = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=500)
-    assert f'Post "https://127.0.0.1:1{asked}?timeout=3s"' in found["message"]
+    refused = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=500)
+    assert f'Post "https://127.0.0.1:1{asked}?timeout=3s"' in refused["message"]
 
 
-async def test_a_certificate_that_is_not_trusted(api: Api, hooks: WebhookServer) -> None:
+async def test_an_untrusted_certificate_of_a_webhook_is_refused(api: Api, hooks: WebhookServer) -> None:
     hook = hooks.hook("allow", _allow)
     del hook["clientConfig"]["caBundle"]
     await _configure(api, VALIDATING, hook)
-    found = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=500)
-    assert found["message"].endswith("x509: certificate signed by unknown authority")
+    refused = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=500)
+    assert refused["message"].endswith("x509: certificate signed by unknown authority")
     assert hooks.asked == []
 
 
@@ -188,7 +194,7 @@ async def test_a_dry_run_needs_a_webhook_without_side_effects(api: Api, hooks: W
 
 
 @pytest.mark.spec("S-13")
-async def test_selectors_and_conditions(api: Api, hooks: WebhookServer) -> None:
+async def test_selectors_and_conditions_choose_the_webhooks(api: Api, hooks: WebhookServer) -> None:
     condition = [{"name": "only-x", "expression": "object.metadata.name.startsWith('x')"}]
     await _configure(
         api,
@@ -207,7 +213,7 @@ async def test_selectors_and_conditions(api: Api, hooks: WebhookServer) -> None:
 
 
 @pytest.mark.spec("S-13")
-async def test_another_version_of_the_same_resource(api: Api, hooks: WebhookServer) -> None:
+async def test_a_webhook_sees_the_version_of_its_rule(api: Api, hooks: WebhookServer) -> None:
     """A rule about autoscaling/v1 meets a write of autoscaling/v2: the webhook sees the version that it knows."""
     rules = [{"apiGroups": ["autoscaling"], "apiVersions": ["v1"], "resources": ["*"], "operations": ["*"]}]
     await _configure(
@@ -219,20 +225,20 @@ async def test_another_version_of_the_same_resource(api: Api, hooks: WebhookServ
     target = {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}
     spec = {"scaleTargetRef": target, "maxReplicas": 3}
     path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
-    found = await api.create("one", path, spec=spec)
-    assert found["spec"]["maxReplicas"] == 7
+    created = await api.create("one", path, spec=spec)
+    assert created["spec"]["maxReplicas"] == 7
     [(_, seen)] = hooks.asked
     assert seen["object"]["apiVersion"] == "autoscaling/v1"
     assert (seen["resource"]["version"], seen["requestResource"]["version"]) == ("v1", "v2")
 
 
 @pytest.mark.spec("S-13")
-async def test_a_webhook_behind_a_service(api: Api, hooks: WebhookServer) -> None:
+async def test_a_webhook_behind_a_service_is_resolved(api: Api, hooks: WebhookServer) -> None:
     hook = hooks.hook("allow", _allow)
     hook["clientConfig"] = {"service": {"namespace": "default", "name": "hooks", "path": "/allow"}}
     await _configure(api, VALIDATING, hook)
-    found = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=500)
-    assert found["message"].endswith(
+    refused = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=500)
+    assert refused["message"].endswith(
         'Post "https://hooks.default.svc:443/allow?timeout=10s": service "hooks" not found'
     )
     port = int(hooks.url.rpartition(":")[2])
@@ -241,7 +247,7 @@ async def test_a_webhook_behind_a_service(api: Api, hooks: WebhookServer) -> Non
     assert api.server.webhooks.resolve("default", "hooks", 443) == f"127.0.0.1:{port}"
 
 
-async def test_a_configuration_that_goes_takes_its_webhooks_along(api: Api, hooks: WebhookServer) -> None:
+async def test_a_deleted_configuration_calls_no_webhooks(api: Api, hooks: WebhookServer) -> None:
     await _configure(api, VALIDATING, hooks.hook("deny", _deny))
     await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "one"}}, expect=403)
     await api.call("DELETE", f"{VALIDATING}/w")
@@ -249,7 +255,7 @@ async def test_a_configuration_that_goes_takes_its_webhooks_along(api: Api, hook
 
 
 @pytest.mark.spec("S-13")
-async def test_a_scale_is_seen_and_changed_as_a_scale(api: Api, hooks: WebhookServer) -> None:
+async def test_a_webhook_sees_and_changes_a_scale_as_a_scale(api: Api, hooks: WebhookServer) -> None:
     rules = [{"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments/scale"], "operations": ["*"]}]
 
     def cap(request: Any) -> Any:
@@ -260,9 +266,9 @@ async def test_a_scale_is_seen_and_changed_as_a_scale(api: Api, hooks: WebhookSe
     spec = {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template}
     path = "/apis/apps/v1/namespaces/default/deployments"
     await api.create("d", path, spec=spec)
-    found = await api.patch(f"{path}/d/scale", {"spec": {"replicas": 9}})
+    patched = await api.patch(f"{path}/d/scale", {"spec": {"replicas": 9}})
     [(_, seen)] = hooks.asked
     assert seen["kind"] == {"group": "autoscaling", "version": "v1", "kind": "Scale"}
     assert (seen["oldObject"]["spec"]["replicas"], seen["object"]["spec"]["replicas"]) == (1, 9)
-    assert found["spec"]["replicas"] == 2
+    assert patched["spec"]["replicas"] == 2
     assert (await api.call("GET", f"{path}/d"))["spec"]["replicas"] == 2

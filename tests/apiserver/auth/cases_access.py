@@ -21,8 +21,8 @@ def account(name: str, namespace: str = "access") -> Any:
 
 
 def rule(groups: list[str], resources: list[str], verbs: list[str], names: list[str] | None = None) -> Any:
-    found = {"apiGroups": groups, "resources": resources, "verbs": verbs}
-    return {**found, **({"resourceNames": names} if names else {})}
+    parts = {"apiGroups": groups, "resources": resources, "verbs": verbs}
+    return {**parts, **({"resourceNames": names} if names else {})}
 
 
 def _ref(kind: str, name: str) -> Any:
@@ -131,9 +131,9 @@ def _escalations() -> list[Step]:
             ("POST", f"{RBAC}/clusterroles", {"aggregationRule": selector, "rules": []}),
             ("POST", f"{RBAC}/clusterroles", {"rules": [rule(["*"], ["*"], ["*"])]}),
         ]
-        for kind, wanted in (("ClusterRole", "cluster-admin"), ("ClusterRole", "nosuch"), ("Foo", "nosuch")):
+        for kind, role in (("ClusterRole", "cluster-admin"), ("ClusterRole", "nosuch"), ("Foo", "nosuch")):
             tried.append(
-                ("POST", f"{RBAC}/clusterrolebindings", {"roleRef": _ref(kind, wanted), "subjects": [user("x")]})
+                ("POST", f"{RBAC}/clusterrolebindings", {"roleRef": _ref(kind, role), "subjects": [user("x")]})
             )
         tried.append(("POST", bindings, {"roleRef": _ref("Role", "names"), "subjects": [user("x")]}))
         tried.append(("POST", bindings, {"roleRef": _ref("ClusterRole", "system:discovery"), "subjects": [user("x")]}))
@@ -146,7 +146,7 @@ def _escalations() -> list[Step]:
 
 
 def _impersonations() -> list[Step]:
-    wanted: list[dict[str, Any]] = [
+    all_headers: list[dict[str, Any]] = [
         {"impersonate-user": "alice"},
         {"impersonate-user": "bob"},
         {"impersonate-user": "alice", "impersonate-uid": "u1"},
@@ -162,26 +162,26 @@ def _impersonations() -> list[Step]:
     ]
     steps = [Step("GET", MAPS, headers={"impersonate-uid": "x", "impersonate-extra-a": "b"})]
     for token in ("robot", "legacy", "constrained"):
-        steps += [Step("GET", MAPS, headers=headers, token=token) for headers in wanted]
+        steps += [Step("GET", MAPS, headers=headers, token=token) for headers in all_headers]
         steps.append(Step("GET", "/foo", headers={"impersonate-user": "bob"}, token=token))
     return steps
 
 
 def _reviews() -> list[Step]:
-    one = {"resourceAttributes": {"verb": "get", "resource": "configmaps", "namespace": "access", "name": "one"}}
+    single = {"resourceAttributes": {"verb": "get", "resource": "configmaps", "namespace": "access", "name": "one"}}
     selector = {
         "requirements": [{"key": "a b", "operator": "Exists", "values": ["x"]}, {"key": "a", "operator": "Foo"}]
     }
     raw = {"rawSelector": "a", "requirements": [{"key": "a", "operator": "In"}]}
     secrets = {"verb": "list", "resource": "secrets"}
     specs: list[Any] = [
-        one,
+        single,
         {"resourceAttributes": {"verb": "get", "resource": "pods", "subresource": "log", "namespace": "access"}},
         {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}},
         {"resourceAttributes": secrets},
         {"resourceAttributes": {}},
         {},
-        {**one, "nonResourceAttributes": {"path": "/x"}},
+        {**single, "nonResourceAttributes": {"path": "/x"}},
         {"resourceAttributes": {**secrets, "fieldSelector": {}}},
         {"resourceAttributes": {**secrets, "labelSelector": raw}},
         {"resourceAttributes": {**secrets, "labelSelector": selector}},
@@ -192,15 +192,15 @@ def _reviews() -> list[Step]:
         steps.append(_as("ann", "POST", f"{REVIEWS}/selfsubjectaccessreviews", {"spec": spec}))
         local = f"{REVIEWS}/namespaces/access/localsubjectaccessreviews"
         steps.append(Step("POST", local, {"spec": {"user": "ann", **spec}}))
-    team = {"user": "x", "groups": ["team"], "uid": "1", "extra": {"a": ["b"]}, **one}
+    team = {"user": "x", "groups": ["team"], "uid": "1", "extra": {"a": ["b"]}, **single}
     named = {"metadata": {"name": "x"}, "spec": {"user": "x", "resourceAttributes": {"verb": "get"}}}
     return [
         *steps,
         Step("POST", f"{REVIEWS}/subjectaccessreviews", {"spec": team}),
         Step("POST", f"{REVIEWS}/subjectaccessreviews", named),
-        Step("POST", f"{REVIEWS}/subjectaccessreviews", {"spec": one}),
+        Step("POST", f"{REVIEWS}/subjectaccessreviews", {"spec": single}),
         Step("POST", f"{REVIEWS}/namespaces/access/localsubjectaccessreviews", named),
-        _as("zoe", "POST", f"{REVIEWS}/selfsubjectaccessreviews", {"spec": one}),
+        _as("zoe", "POST", f"{REVIEWS}/selfsubjectaccessreviews", {"spec": single}),
         Step("POST", f"{REVIEWS}/selfsubjectrulesreviews", {"spec": {}}),
         Step("POST", f"{IDENTITY}/tokenreviews", {"spec": {"token": "a.b.c"}}),
         Step("POST", f"{IDENTITY}/tokenreviews", {"spec": {}}),

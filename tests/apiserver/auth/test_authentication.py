@@ -1,4 +1,4 @@
-"""Who somebody is: tokens of accounts, token files, certificates, nobody."""
+"""Who makes a request: tokens of accounts, token files, certificates, anonymous users."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 
 
 async def _token(api: Api, name: str = "robot", **spec: Any) -> str:
-    found = await api.call("POST", f"{ACCOUNTS}/{name}/token", {"spec": spec})
-    return str(found["status"]["token"])
+    answer = await api.call("POST", f"{ACCOUNTS}/{name}/token", {"spec": spec})
+    return str(answer["status"]["token"])
 
 
 async def _who(api: Api, token: str) -> Any:
-    found = await api.call("POST", WHO, {}, authorization=f"Bearer {token}")
-    return found["status"]["userInfo"]
+    answer = await api.call("POST", WHO, {}, authorization=f"Bearer {token}")
+    return answer["status"]["userInfo"]
 
 
 async def _refused(api: Api, token: str) -> bool:
@@ -42,7 +42,7 @@ def _claims(token: str) -> Any:
 
 
 @pytest.mark.spec("S-12")
-async def test_a_token_says_who_and_for_how_long(api: Api) -> None:
+async def test_a_token_names_its_user_and_its_lifetime(api: Api) -> None:
     account = await api.create("robot", ACCOUNTS)
     token = await _token(api, expirationSeconds=700)
     user, claims = await _who(api, token), _claims(token)
@@ -64,7 +64,7 @@ async def test_a_token_ends_with_its_account(api: Api) -> None:
 
 
 @pytest.mark.spec("S-12")
-async def test_a_token_ends_with_what_it_is_bound_to(api: Api) -> None:
+async def test_a_token_ends_with_the_object_that_it_is_bound_to(api: Api) -> None:
     await api.create("robot", ACCOUNTS)
     secrets = "/api/v1/namespaces/default/secrets"
     await api.create("bound", secrets)
@@ -76,7 +76,7 @@ async def test_a_token_ends_with_what_it_is_bound_to(api: Api) -> None:
 
 
 @pytest.mark.spec("S-12")
-async def test_a_token_of_a_pod_tells_of_it_and_lives_on(api: Api) -> None:
+async def test_a_token_of_a_pod_names_it_and_lives_for_a_year(api: Api) -> None:
     await api.create("robot", ACCOUNTS)
     spec = {"serviceAccountName": "robot", "containers": [{"name": "c", "image": "i"}], "nodeName": "n1"}
     pod = await api.create("p", "/api/v1/namespaces/default/pods", spec=spec)
@@ -104,7 +104,7 @@ async def test_a_token_expires() -> None:
 
 
 @pytest.mark.parametrize("spoil", ["signature", "claims", "algorithm"])
-async def test_a_token_that_was_tampered_with(api: Api, spoil: str) -> None:
+async def test_a_token_that_was_tampered_with_is_refused(api: Api, spoil: str) -> None:
     await api.create("robot", ACCOUNTS)
     head, claims, signature = (await _token(api)).split(".")
     if spoil == "signature":
@@ -144,7 +144,7 @@ async def _signing_key(path: Path) -> Any:
 
 
 @pytest.mark.spec("S-12")
-async def test_a_key_of_ones_own(tmp_path: Path) -> None:
+async def test_a_signing_key_from_a_file_is_used(tmp_path: Path) -> None:
     await _signing_key(tmp_path / "sa.key")
     async with ApiServer(config=Config(auth=AuthSettings(signing_key=tmp_path / "sa.key"))) as server:
         api = Api(server)
@@ -155,7 +155,7 @@ async def test_a_key_of_ones_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("S-12")
-async def test_a_token_in_a_secret(tmp_path: Path) -> None:
+async def test_a_token_in_a_secret_ends_with_the_secret(tmp_path: Path) -> None:
     """What the tokens controller makes for secrets of the type kubernetes.io/service-account-token."""
     await _signing_key(tmp_path / "sa.key")
     async with ApiServer(config=Config(auth=AuthSettings(signing_key=tmp_path / "sa.key"))) as server:
@@ -173,7 +173,7 @@ async def test_a_token_in_a_secret(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("S-12")
-async def test_a_token_file(tmp_path: Path) -> None:
+async def test_a_token_file_names_users_and_groups(tmp_path: Path) -> None:
     path = tmp_path / "tokens.csv"
     path.write_text('secret-1,jane,u1,"dev,ops"\nsecret-2,joe,u2\n')
     async with ApiServer(config=Config(auth=AuthSettings(token_file=path))) as server:
@@ -186,14 +186,14 @@ async def test_a_token_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("S-12")
-async def test_nobody_may_be_shut_out() -> None:
+async def test_anonymous_requests_can_be_refused() -> None:
     async with ApiServer(config=Config(auth=AuthSettings(anonymous=False))) as server:
         response = await server.transport.send(Request("GET", "/version"))
         assert response.status == 401
 
 
 @pytest.mark.spec("S-12")
-async def test_a_client_certificate(api: Api) -> None:
+async def test_a_client_certificate_names_the_user(api: Api) -> None:
     from cryptography.hazmat.primitives.serialization import Encoding
     from cryptography.x509 import load_pem_x509_certificate
 
@@ -204,16 +204,16 @@ async def test_a_client_certificate(api: Api) -> None:
     assert (user.name, user.groups) == ("kubernetes-admin", ("system:masters", "system:authenticated"))
     request = Request("POST", WHO, Headers.of({"authorization": "Bearer nonsense"}), b"{}", peer=Peer("x", der))
     response = await api.server.transport.send(request)
-    found = json.loads(response.body)["status"]["userInfo"]
-    assert found["username"] == "kubernetes-admin", "a certificate comes before a token"
+    user = json.loads(response.body)["status"]["userInfo"]
+    assert user["username"] == "kubernetes-admin", "a certificate comes before a token"
 
 
 @pytest.mark.parametrize("data", [b"", b"\x30", b"\x30\x82\xff\xff\x00", b"nonsense", b"\x30\x03\x30\x01\x05"])
-def test_a_certificate_that_cannot_be_read_is_nobodys(data: bytes) -> None:
+def test_a_certificate_that_cannot_be_read_names_no_user(data: bytes) -> None:
     assert user_of(data) is None
 
 
-async def test_a_token_in_a_websocket_protocol(api: Api) -> None:
+async def test_a_token_in_a_websocket_protocol_is_accepted(api: Api) -> None:
     encoded = base64.urlsafe_b64encode(api.server.token.encode()).decode().rstrip("=")
     protocol = f"base64url.bearer.authorization.k8s.io.{encoded}, v4.channel.k8s.io"
     headers = Headers.of({"upgrade": "websocket", "sec-websocket-protocol": protocol})

@@ -12,7 +12,7 @@ from konverge.apiserver.request.user import User
 from konverge.apiserver.storage import Store
 from konverge.apiserver.strategy import Obj
 
-ASK = Attributes("get", "", "configmaps", namespace="one", name="x")
+READ = Attributes("get", "", "configmaps", namespace="one", name="x")
 ANN = User("ann", groups=("team",))
 
 
@@ -37,14 +37,14 @@ def _bind(objects: Objects, *subjects: Obj, name: str = "b") -> None:
 
 
 @pytest.mark.spec("S-12")
-def test_what_is_bound_before_and_after_the_first_question(objects: Objects) -> None:
+def test_bindings_count_before_and_after_the_first_decision(objects: Objects) -> None:
     _role(objects, ["get"])
     rbac = _rbac(objects)
-    assert not rbac.decide(ANN, ASK).allowed
+    assert not rbac.decide(ANN, READ).allowed
     _bind(objects, {"kind": "User", "name": "ann"})
-    decision = rbac.decide(ANN, ASK)
+    decision = rbac.decide(ANN, READ)
     assert decision.reason == 'RBAC: allowed by RoleBinding "b/one" of Role "r" to User "ann"'
-    assert _rbac(objects).decide(ANN, ASK).allowed
+    assert _rbac(objects).decide(ANN, READ).allowed
 
 
 @pytest.mark.spec("S-12")
@@ -52,13 +52,13 @@ def test_a_changed_role_and_a_changed_binding_take_effect_at_once(objects: Objec
     _role(objects, ["get"])
     _bind(objects, {"kind": "Group", "name": "team"})
     rbac = _rbac(objects)
-    assert rbac.decide(ANN, ASK).allowed
+    assert rbac.decide(ANN, READ).allowed
     objects.update(GROUP, "roles", "one", "r", lambda role: {**role, "rules": []})
-    assert not rbac.decide(ANN, ASK).allowed
+    assert not rbac.decide(ANN, READ).allowed
     objects.update(GROUP, "roles", "one", "r", lambda role: {**role, "rules": [_all()]})
-    assert rbac.decide(ANN, ASK).allowed
+    assert rbac.decide(ANN, READ).allowed
     objects.update(GROUP, "rolebindings", "one", "b", lambda binding: {**binding, "subjects": []})
-    assert not rbac.decide(ANN, ASK).allowed
+    assert not rbac.decide(ANN, READ).allowed
 
 
 def _all() -> Obj:
@@ -77,30 +77,30 @@ def test_accounts_are_bound_by_name_in_the_namespace_of_the_binding(objects: Obj
     _role(objects, ["get"])
     _bind(objects, {"kind": "ServiceAccount", "name": "robot"})
     rbac = _rbac(objects)
-    assert rbac.decide(User("system:serviceaccount:one:robot"), ASK).allowed
-    assert not rbac.decide(User("system:serviceaccount:two:robot"), ASK).allowed
+    assert rbac.decide(User("system:serviceaccount:one:robot"), READ).allowed
+    assert not rbac.decide(User("system:serviceaccount:two:robot"), READ).allowed
 
 
 def test_a_deleted_binding_and_a_deleted_role_are_gone(objects: Objects) -> None:
     _role(objects, ["get"])
     _bind(objects, {"kind": "User", "name": "ann"})
     rbac = _rbac(objects)
-    assert rbac.decide(ANN, ASK).allowed
+    assert rbac.decide(ANN, READ).allowed
     objects.delete(GROUP, "roles", "one", "r")
-    decision = rbac.decide(ANN, ASK)
+    decision = rbac.decide(ANN, READ)
     assert decision.reason == f'rbac: RBAC: role.{GROUP} "r" not found'
     objects.delete(GROUP, "rolebindings", "one", "b")
-    assert rbac.decide(ANN, ASK).reason == ""
+    assert rbac.decide(ANN, READ).reason == ""
 
 
 @pytest.mark.spec("S-12")
-def test_the_policy_of_every_cluster(objects: Objects) -> None:
+def test_the_default_policy_grants_discovery_and_reviews(objects: Objects) -> None:
     bootstrap_policy.create_all(objects)
     rbac = _rbac(objects)
-    anybody = User("x", groups=("system:authenticated",))
-    assert rbac.decide(anybody, Attributes("create", "authorization.k8s.io", "selfsubjectaccessreviews")).allowed
-    assert rbac.decide(anybody, Attributes("get", path="/api/v1", is_resource=False)).allowed
-    assert not rbac.decide(anybody, Attributes("list", "", "pods")).allowed
+    authenticated = User("x", groups=("system:authenticated",))
+    assert rbac.decide(authenticated, Attributes("create", "authorization.k8s.io", "selfsubjectaccessreviews")).allowed
+    assert rbac.decide(authenticated, Attributes("get", path="/api/v1", is_resource=False)).allowed
+    assert not rbac.decide(authenticated, Attributes("list", "", "pods")).allowed
     scheduler = User("system:kube-scheduler")
     assert rbac.decide(scheduler, Attributes("create", "", "pods", "binding", "default", "p")).allowed
     roles = {role["metadata"]["name"]: role for role in objects.scan(GROUP, "clusterroles")}
@@ -109,7 +109,7 @@ def test_the_policy_of_every_cluster(objects: Objects) -> None:
     assert rules, "the aggregated roles hold what they gather"
 
 
-def test_the_policy_is_created_once(objects: Objects) -> None:
+def test_the_default_policy_is_created_once(objects: Objects) -> None:
     bootstrap_policy.create_all(objects)
     revision = objects._store.revision
     bootstrap_policy.create_all(objects)

@@ -32,8 +32,8 @@ def test_a_rule_covers_itself(rule: Rule) -> None:
 
 @pytest.mark.spec("S-12")
 @given(st.lists(_rules, max_size=3), _rules, _asks)
-def test_who_covers_a_rule_may_do_what_it_allows(held: list[Rule], wanted: Rule, attrs: Attributes) -> None:
-    if not missing(held, [wanted]) and wanted.allows(attrs):
+def test_rules_that_cover_a_rule_allow_what_it_allows(held: list[Rule], granted: Rule, attrs: Attributes) -> None:
+    if not missing(held, [granted]) and granted.allows(attrs):
         assert any(rule.allows(attrs) for rule in held)
 
 
@@ -52,5 +52,5 @@ def test_a_rule_is_shown_as_the_real_server_shows_it() -> None:
     ("url", "path", "allowed"),
     [("/x", "/x", True), ("/x", "/x/y", False), ("/x/*", "/x/y", True), ("/x/*", "/x", False), ("*", "/any", True)],
 )
-def test_urls(url: str, path: str, allowed: bool) -> None:
+def test_a_url_rule_matches_its_prefix(url: str, path: str, allowed: bool) -> None:
     assert Rule(("get",), urls=(url,)).allows(Attributes("get", path=path, is_resource=False)) is allowed

@@ -25,20 +25,22 @@ async def groups(api: Api) -> list[str]:
 
 
 async def aggregated(api: Api) -> dict[str, Any]:
-    found = await api.call("GET", "/apis", accept=AGGREGATED)
-    return {group["metadata"]["name"]: group for group in found["items"]}
+    document = await api.call("GET", "/apis", accept=AGGREGATED)
+    return {group["metadata"]["name"]: group for group in document["items"]}
 
 
-async def test_the_core_group(api: Api) -> None:
-    found = await api.call("GET", "/api", host="server.example:6443")
-    assert found["kind"] == "APIVersions"
-    assert found["serverAddressByClientCIDRs"] == [{"clientCIDR": "0.0.0.0/0", "serverAddress": "server.example:6443"}]
+async def test_the_core_group_lists_its_version_and_address(api: Api) -> None:
+    versions = await api.call("GET", "/api", host="server.example:6443")
+    assert versions["kind"] == "APIVersions"
+    assert versions["serverAddressByClientCIDRs"] == [
+        {"clientCIDR": "0.0.0.0/0", "serverAddress": "server.example:6443"}
+    ]
     listed = await api.call("GET", "/api/v1")
-    assert "apiVersion" not in listed, "as the real one"
+    assert "apiVersion" not in listed, "as the real server"
     assert next(iter(listed)) == "kind"
 
 
-async def test_groups_stand_in_order_of_their_rank_and_custom_ones_by_name(api: Api) -> None:
+async def test_groups_are_ordered_by_rank_and_custom_ones_by_name(api: Api) -> None:
     builtin = await groups(api)
     assert builtin[:2] == ["apiregistration.k8s.io", "apps"]
     await define(api, definition("zebras", "Zebra", group="zoo.example.com"))
@@ -46,21 +48,21 @@ async def test_groups_stand_in_order_of_their_rank_and_custom_ones_by_name(api: 
     assert await groups(api) == [*builtin, "ants.example.com", "zoo.example.com"]
 
 
-async def test_a_custom_group(api: Api) -> None:
+async def test_a_custom_group_lists_its_versions_and_resources(api: Api) -> None:
     made = definition("cogs", "Cog", more=[ALPHA], subresources={"status": {}})
     await define(api, made)
     group = await api.call("GET", "/apis/example.com")
-    assert [one["version"] for one in group["versions"]] == ["v1", "v1alpha1"]
+    assert [version["version"] for version in group["versions"]] == ["v1", "v1alpha1"]
     assert group["preferredVersion"] == {"groupVersion": "example.com/v1", "version": "v1"}
     listed = (await api.call("GET", "/apis/example.com/v1"))["resources"]
     assert [entry["name"] for entry in listed] == ["cogs", "cogs/status"]
     assert listed[0]["shortNames"] == ["co"]
-    found = (await aggregated(api))["example.com"]["versions"][0]["resources"][0]
-    assert found["responseKind"] == {"group": "example.com", "version": "v1", "kind": "Cog"}
-    assert found["subresources"][0]["subresource"] == "status"
+    resource = (await aggregated(api))["example.com"]["versions"][0]["resources"][0]
+    assert resource["responseKind"] == {"group": "example.com", "version": "v1", "kind": "Cog"}
+    assert resource["subresources"][0]["subresource"] == "status"
 
 
-async def test_it_goes_with_its_definition(api: Api) -> None:
+async def test_a_custom_group_goes_with_its_definition(api: Api) -> None:
     await define(api, definition("cogs", "Cog"))
     await undefine(api, "cogs.example.com")
     assert "example.com" not in await groups(api)
@@ -92,12 +94,12 @@ async def test_the_etag_changes_with_what_is_served(api: Api) -> None:
         ("", "APIGroupList"),
     ],
 )
-async def test_negotiation(api: Api, accept: str, kind: str) -> None:
+async def test_the_accept_header_chooses_the_document(api: Api, accept: str, kind: str) -> None:
     assert (await api.call("GET", "/apis", accept=accept))["kind"] == kind
 
 
 @pytest.mark.parametrize(
-    ("path", "accept", "words"),
+    ("path", "accept", "message"),
     [
         ("/apis", "text/html", "only the following media types are accepted"),
         ("/api", "text/html", "406: Not Acceptable"),
@@ -107,10 +109,10 @@ async def test_negotiation(api: Api, accept: str, kind: str) -> None:
         ("/version", "application/yaml", "Available representations: application/json"),
     ],
 )
-async def test_what_cannot_be_had_in_the_form(api: Api, path: str, accept: str, words: str) -> None:
+async def test_an_unknown_media_type_is_not_acceptable(api: Api, path: str, accept: str, message: str) -> None:
     refused = await api.send("GET", path, accept=accept)
     assert refused.status == 406
-    assert words in refused.body.decode()
+    assert message in refused.body.decode()
 
 
 @pytest.mark.parametrize(
@@ -126,13 +128,13 @@ async def test_what_cannot_be_had_in_the_form(api: Api, path: str, accept: str, 
         ("GET", "/apis/apps/", 200, False),
     ],
 )
-async def test_paths_and_methods(api: Api, method: str, path: str, status: int, text: bool) -> None:
+async def test_unknown_paths_and_methods_are_refused(api: Api, method: str, path: str, status: int, text: bool) -> None:
     answer = await api.send(method, path)
     assert answer.status == status
     assert answer.headers.get("content-type").startswith("text/plain" if text else "application/json")
 
 
-async def test_the_list_of_all_paths(api: Api) -> None:
+async def test_the_root_lists_all_paths(api: Api) -> None:
     paths = (await api.call("GET", "/"))["paths"]
     assert paths == sorted(paths)
     assert paths[:3] == ["/.well-known/openid-configuration", "/api", "/api/v1"]

@@ -9,7 +9,7 @@ from konverge.apiserver.envtest.assets import install
 from konverge.cli.main import main
 
 
-def test_the_command_writes_both_programs_and_says_what_to_set(tmp_path: Path, capsys: object) -> None:
+def test_the_command_writes_both_programs_and_prints_what_to_set(tmp_path: Path, capsys: object) -> None:
     folder = tmp_path / "a b"  # a path with a space must do no harm
     assert main(["envtest-assets", str(folder)]) == 0
     assert sorted(path.name for path in folder.iterdir()) == ["etcd", "kube-apiserver"]

@@ -18,7 +18,7 @@ from konverge.apiserver.envtest import etcd
         ("/v3/kv/range", 404, "not found"),
     ],
 )
-def test_probes(path: str, code: int, body: str) -> None:
+def test_etcd_answers_probes(path: str, code: int, body: str) -> None:
     near, far = socket.socketpair()
     serving = threading.Thread(target=etcd._serve, args=(far,))
     with near, far:
@@ -31,7 +31,7 @@ def test_probes(path: str, code: int, body: str) -> None:
     assert body in answer
 
 
-def test_somebody_who_goes_away_does_no_harm() -> None:
+def test_a_client_that_goes_away_does_no_harm() -> None:
     near, far = socket.socketpair()
     near.close()
     with far:

@@ -41,7 +41,7 @@ def test_unknown_flags_are_tolerated_with_or_without_a_value() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["serve"], ["--port"], ["--"]])
-def test_what_cannot_be_understood_is_refused(arguments: list[str]) -> None:
+def test_an_argument_that_is_no_flag_is_refused(arguments: list[str]) -> None:
     with pytest.raises(FlagError):
         parse(arguments, KNOWN)
 

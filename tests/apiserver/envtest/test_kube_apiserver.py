@@ -41,7 +41,7 @@ async def test_admission_plugins_can_be_left_out() -> None:
 
 
 @pytest.mark.parametrize(("mode", "allowed"), [("AlwaysAllow", True), ("RBAC", False), ("Node,RBAC", False)])
-async def test_authorization_modes(tmp_path: Path, mode: str, allowed: bool) -> None:
+async def test_the_authorization_mode_decides_what_users_may_do(tmp_path: Path, mode: str, allowed: bool) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text("t1,jane,1\n")
     async with server_for(f"--authorization-mode={mode}", f"--token-auth-file={tokens}") as server:
@@ -63,17 +63,17 @@ async def test_services_get_addresses_of_the_range() -> None:
     "argument",
     ["--authorization-mode=Webhook", "--token-auth-file=/nowhere", "--service-cluster-ip-range=10.0.0.0/99"],
 )
-def test_what_cannot_be_done_is_said_at_the_start(argument: str) -> None:
+def test_an_impossible_flag_fails_at_the_start(argument: str) -> None:
     with pytest.raises((FlagError, ValueError)):
         kube_apiserver.config(parse([argument], kube_apiserver.KNOWN))
 
 
-async def test_serves_with_the_certificate_given_and_believes_the_clients_of_the_authority(
+async def test_the_server_uses_its_certificate_and_accepts_clients_of_the_authority(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     authority = Authority(tmp_path / "pki")
     authority.issue("apiserver", user="kube-apiserver", server=True)
-    crt, key = authority.issue("admin", user="somebody", groups=("system:masters",))
+    crt, key = authority.issue("admin", user="ann", groups=("system:masters",))
     port = free_port()
     folder, trusted = f"--cert-dir={tmp_path / 'pki'}", f"--client-ca-file={authority.ca_file}"
     flags = parse([folder, trusted, "--bind-address=127.0.0.1", f"--secure-port={port}"], kube_apiserver.KNOWN)
@@ -84,7 +84,7 @@ async def test_serves_with_the_certificate_given_and_believes_the_clients_of_the
     tls = TlsSettings(ca_file=str(authority.ca_file), certificate_file=str(crt), key_file=str(key))
     async with Client.connect(Config(server=f"https://127.0.0.1:{port}", tls=tls)) as client:
         review = await client.create({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
-    assert review["status"]["userInfo"]["username"] == "somebody"
+    assert review["status"]["userInfo"]["username"] == "ann"
     assert "system:masters" in review["status"]["userInfo"]["groups"]
     stopping.set()
     await serving

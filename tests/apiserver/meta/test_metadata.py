@@ -17,7 +17,7 @@ def errors(metadata: dict[str, Any], **more: Any) -> list[str]:
     return [str(error) for error in validate.on_create({"namespace": "ns", **metadata}, **rules)]
 
 
-def test_a_plain_object_is_fine() -> None:
+def test_plain_metadata_is_valid() -> None:
     assert errors({"name": "a", "labels": {"a": "b"}, "finalizers": ["example.com/x"]}) == []
 
 
@@ -37,10 +37,10 @@ def test_a_plain_object_is_fine() -> None:
         ({"name": "a", "managedFields": [{"manager": "m"}]}, "metadata.managedFields[0].operation: Required value"),
     ],
 )
-def test_what_is_refused(metadata: dict[str, Any], start: str) -> None:
-    found = errors(metadata)
-    assert found
-    assert found[0].startswith(start)
+def test_invalid_metadata_is_refused(metadata: dict[str, Any], start: str) -> None:
+    messages = errors(metadata)
+    assert messages
+    assert messages[0].startswith(start)
 
 
 def test_custom_resources_may_have_plain_finalizers() -> None:
@@ -58,14 +58,14 @@ def test_generated_names_keep_their_base_and_fit(base: str) -> None:
     assert len(name) == min(len(base), 58) + 5
 
 
-def test_an_update_keeps_what_is_the_servers() -> None:
+def test_an_update_keeps_what_the_server_owns() -> None:
     old = {"uid": "u", "creationTimestamp": "t", "deletionTimestamp": "d", "deletionGracePeriodSeconds": 0}
     metadata: dict[str, Any] = {"creationTimestamp": "other", "deletionTimestamp": "other"}
     system.keep(metadata, old)
     assert metadata == old
 
 
-def test_namespaces_of_body_and_path() -> None:
+def test_the_namespace_of_a_body_must_match_the_path() -> None:
     metadata: dict[str, Any] = {}
     system.match_namespace(metadata, "a")
     assert metadata == {"namespace": "a"}

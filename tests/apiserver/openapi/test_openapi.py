@@ -51,13 +51,13 @@ async def test_the_hashes_in_the_data_are_those_of_the_documents() -> None:
         assert etag_of(builtin.document(name)) == etag, name
 
 
-async def test_the_index_leads_to_documents_that_may_be_kept(api: Api) -> None:
+async def test_the_index_leads_to_documents_that_may_be_cached(api: Api) -> None:
     index = await api.send("GET", "/openapi/v3")
     assert index.headers.get("content-type") == "text/plain; charset=utf-8"
     url = json.loads(index.body)["paths"]["apis/apps/v1"]["serverRelativeURL"]
-    found = await api.send("GET", url)
-    etag = found.headers.get("etag")
-    assert found.headers.get("cache-control") == "public, immutable"
+    answer = await api.send("GET", url)
+    etag = answer.headers.get("etag")
+    assert answer.headers.get("cache-control") == "public, immutable"
     assert url.endswith(f"?hash={etag.strip(chr(34))}")
     assert (await api.send("GET", url, if_none_match=etag)).status == 304
     moved = await api.send("GET", "/openapi/v3/apis/apps/v1?hash=OLD")
@@ -66,31 +66,31 @@ async def test_the_index_leads_to_documents_that_may_be_kept(api: Api) -> None:
     assert plain.headers.get("cache-control") == "no-cache, private"
 
 
-async def test_a_builtin_document(api: Api) -> None:
-    found = await v3(api, "apis/apps/v1")
-    schemas = found["components"]["schemas"]
+async def test_a_builtin_document_lists_its_own_group(api: Api) -> None:
+    document = await v3(api, "apis/apps/v1")
+    schemas = document["components"]["schemas"]
     assert schemas["io.k8s.api.apps.v1.Deployment"]["x-kubernetes-group-version-kind"] == [
         {"group": "apps", "kind": "Deployment", "version": "v1"}
     ]
-    told = schemas[f"{META}.DeleteOptions"]["x-kubernetes-group-version-kind"]
-    assert [kind["group"] for kind in told] == ["", "apps"]
-    assert "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale" in found["paths"]
-    for text in json.dumps(found["components"]).split('"$ref": "#/components/schemas/')[1:]:
+    kinds = schemas[f"{META}.DeleteOptions"]["x-kubernetes-group-version-kind"]
+    assert [kind["group"] for kind in kinds] == ["", "apps"]
+    assert "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale" in document["paths"]
+    for text in json.dumps(document["components"]).split('"$ref": "#/components/schemas/')[1:]:
         assert text.partition('"')[0] in schemas
 
 
-async def test_a_custom_document(api: Api) -> None:
+async def test_a_custom_document_has_the_schema_of_its_definition(api: Api) -> None:
     scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
     made = definition("cogs", "Cog", schema=SCHEMA, subresources={"status": {}, "scale": scale})
     await define(api, made)
-    found = await v3(api, "apis/example.com/v1")
+    document = await v3(api, "apis/example.com/v1")
     base = "/apis/example.com/v1/namespaces/{namespace}/cogs"
-    assert list(found["paths"]) == ["/apis/example.com/v1/cogs", base, f"{base}/{{name}}", f"{base}/{{name}}/scale",
+    assert list(document["paths"]) == ["/apis/example.com/v1/cogs", base, f"{base}/{{name}}", f"{base}/{{name}}/scale",
                                     f"{base}/{{name}}/status"]  # fmt: skip
-    get = found["paths"][f"{base}/{{name}}"]["get"]
+    get = document["paths"][f"{base}/{{name}}"]["get"]
     assert (get["operationId"], get["tags"]) == ("readExampleComV1NamespacedCog", ["exampleCom_v1"])
-    assert "io.k8s.api.autoscaling.v1.Scale" in found["components"]["schemas"]
-    model = found["components"]["schemas"]["com.example.v1.Cog"]
+    assert "io.k8s.api.autoscaling.v1.Scale" in document["components"]["schemas"]
+    model = document["components"]["schemas"]["com.example.v1.Cog"]
     assert model["properties"]["metadata"]["allOf"] == [{"$ref": f"#/components/schemas/{META}.ObjectMeta"}]
     spec = model["properties"]["spec"]["properties"]
     assert spec["port"]["anyOf"] == [{"type": "integer"}, {"type": "string"}]
@@ -98,14 +98,14 @@ async def test_a_custom_document(api: Api) -> None:
     assert spec["teeth"] == {"type": "integer", "default": 8}
 
 
-async def test_a_cluster_wide_kind_without_subresources(api: Api) -> None:
+async def test_a_cluster_wide_kind_without_subresources_has_two_paths(api: Api) -> None:
     await define(api, definition("bolts", "Bolt", scope="Cluster"))
-    found = await v3(api, "apis/example.com/v1")
-    assert list(found["paths"]) == ["/apis/example.com/v1/bolts", "/apis/example.com/v1/bolts/{name}"]
-    assert not [name for name in found["components"]["schemas"] if ".autoscaling." in name]
+    document = await v3(api, "apis/example.com/v1")
+    assert list(document["paths"]) == ["/apis/example.com/v1/bolts", "/apis/example.com/v1/bolts/{name}"]
+    assert not [name for name in document["components"]["schemas"] if ".autoscaling." in name]
 
 
-async def test_a_group_of_two_kinds_and_none(api: Api) -> None:
+async def test_the_document_of_a_group_follows_its_kinds(api: Api) -> None:
     await define(api, definition("cogs", "Cog"))
     await define(api, definition("bolts", "Bolt"))
     schemas = (await v3(api, "apis/example.com/v1"))["components"]["schemas"]
@@ -119,28 +119,28 @@ async def test_a_group_of_two_kinds_and_none(api: Api) -> None:
 async def test_v2_leaves_out_what_it_does_not_know(api: Api) -> None:
     await define(api, definition("cogs", "Cog", schema=SCHEMA))
     await define(api, definition("free", "Free"))
-    found = await api.call("GET", "/openapi/v2")
-    assert found["definitions"]["io.k8s.apimachinery.pkg.api.resource.Quantity"]["type"] == "string"
-    assert found["definitions"]["com.example.v1.Free"].keys() == {"type", "x-kubernetes-group-version-kind"}
-    spec = found["definitions"]["com.example.v1.Cog"]["properties"]["spec"]
+    document = await api.call("GET", "/openapi/v2")
+    assert document["definitions"]["io.k8s.apimachinery.pkg.api.resource.Quantity"]["type"] == "string"
+    assert document["definitions"]["com.example.v1.Free"].keys() == {"type", "x-kubernetes-group-version-kind"}
+    spec = document["definitions"]["com.example.v1.Cog"]["properties"]["spec"]
     assert spec["required"] == ["teeth"], "what may be null is not required"
     assert spec["properties"]["teeth"] == {"type": "integer"}
     assert spec["properties"]["mode"] == {}
     assert spec["properties"]["any"] == {"x-kubernetes-preserve-unknown-fields": True}
     assert spec["properties"]["one"] == {"type": "string"}
-    assert "/apis/example.com/v1/namespaces/{namespace}/cogs" in found["paths"]
+    assert "/apis/example.com/v1/namespaces/{namespace}/cogs" in document["paths"]
 
 
-async def test_v2_as_protobuf(api: Api) -> None:
-    found = await api.send("GET", "/openapi/v2", accept=gnostic.MEDIA_TYPE)
-    assert found.headers.get("content-type") == gnostic.CONTENT_TYPE
-    document = fields(found.body, 0, len(found.body))
+async def test_v2_is_served_as_protobuf(api: Api) -> None:
+    answer = await api.send("GET", "/openapi/v2", accept=gnostic.MEDIA_TYPE)
+    assert answer.headers.get("content-type") == gnostic.CONTENT_TYPE
+    document = fields(answer.body, 0, len(answer.body))
     assert document[1] == b"2.0"
     assert fields(document[2], 0, len(document[2])) == {1: b"Kubernetes", 2: MINOR_VERSION.encode()}
     assert (await api.send("GET", "/openapi/v2", accept="text/html")).status == 406
 
 
 @pytest.mark.parametrize("path", ["/openapi/v3/apis/nothing", "/openapi/v3/apis/apps/v1/", "/openapi/v3/"])
-async def test_unknown_documents(api: Api, path: str) -> None:
+async def test_unknown_documents_are_not_found(api: Api, path: str) -> None:
     answer = await api.send("GET", path)
     assert (answer.status, answer.body) == (404, b"")

@@ -23,7 +23,7 @@ def decoded(body: bytes) -> dict[str, Any]:
     return result
 
 
-def test_texts_maps_and_bytes() -> None:
+def test_strings_maps_and_bytes_are_read() -> None:
     entry = data(2, data(1, "key"), data(2, "value"))
     raw = data(3, data(1, "file"), data(2, b"\x00\xff"))
     assert decoded(envelope("v1", "ConfigMap", META, entry, raw)) == {
@@ -35,14 +35,14 @@ def test_texts_maps_and_bytes() -> None:
     }
 
 
-def test_times_and_zero_values() -> None:
+def test_times_and_zero_values_are_read() -> None:
     metadata = data(1, data(1, "x"), data(2, ""), data(8), data(9, number(1, -1)), number(10, 0))
-    found = decoded(envelope("v1", "Pod", metadata))["metadata"]
+    read = decoded(envelope("v1", "Pod", metadata))["metadata"]
     # generateName is empty and no pointer, so is creationTimestamp: left out. Of a pointer, zero is a value.
-    assert found == {"name": "x", "deletionTimestamp": "1969-12-31T23:59:59Z", "deletionGracePeriodSeconds": 0}
+    assert read == {"name": "x", "deletionTimestamp": "1969-12-31T23:59:59Z", "deletionGracePeriodSeconds": 0}
 
 
-def test_micro_times_and_negative_numbers() -> None:
+def test_micro_times_and_negative_numbers_are_read() -> None:
     spec = data(2, data(1, "me"), number(2, 15), data(4, number(1, 1), number(2, 2_000_999)), number(5, -3))
     lease = decoded(envelope("coordination.k8s.io/v1", "Lease", META, spec))
     assert lease["spec"] == {
@@ -53,7 +53,7 @@ def test_micro_times_and_negative_numbers() -> None:
     }
 
 
-def test_fields_of_embedded_structs_stand_in_the_one_around_them() -> None:
+def test_fields_of_embedded_structs_are_inlined() -> None:
     volume = data(1, data(1, "v"), data(2, data(2, data(1, ""))))  # name, volumeSource.emptyDir.medium
     container = data(2, data(1, "c"), data(2, "i"), data(8, data(1, data(1, "cpu"), data(2, data(1, "100m")))))
     pod = decoded(envelope("v1", "Pod", META, data(2, volume, container)))
@@ -61,20 +61,20 @@ def test_fields_of_embedded_structs_stand_in_the_one_around_them() -> None:
     assert pod["spec"]["containers"] == [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "100m"}}}]
 
 
-def test_numbers_or_texts() -> None:
+def test_a_number_or_string_is_read_as_either() -> None:
     ports = data(1, number(3, 80), data(4, number(1, 0), number(2, 8080)))
     named = data(1, number(3, 81), data(4, number(1, 1), data(3, "http")))
     service = decoded(envelope("v1", "Service", META, data(2, ports, named)))
     assert [port["targetPort"] for port in service["spec"]["ports"]] == [8080, "http"]
 
 
-def test_lists_that_are_messages() -> None:
+def test_a_list_that_is_a_message_is_read() -> None:
     extra = data(5, data(1, "scopes"), data(2, data(1, "a"), data(1, "b")))
     review = decoded(envelope("authorization.k8s.io/v1", "SubjectAccessReview", data(2, data(3, "jane"), extra)))
     assert review["spec"]["extra"] == {"scopes": ["a", "b"]}
 
 
-def test_schemas_with_their_choices() -> None:
+def test_a_schema_with_its_choices_is_read() -> None:
     item = data(1, data(5, "string"))
     properties = data(29, data(1, "list"), data(2, data(5, "array"), data(24, item)))
     free = data(30, number(1, 1))
@@ -82,8 +82,8 @@ def test_schemas_with_their_choices() -> None:
     default = data(8, data(1, '{"a":1}'))
     props = data(5, "object") + properties + free + limits + default
     version = data(7, data(1, "v1"), data(4, data(1, props)))
-    found = decoded(envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", data(2, version)))
-    assert found["spec"]["versions"][0]["schema"]["openAPIV3Schema"] == {
+    definition = decoded(envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", data(2, version)))
+    assert definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] == {
         "type": "object",
         "properties": {"list": {"type": "array", "items": {"type": "string"}}},
         "additionalProperties": True,
@@ -92,7 +92,7 @@ def test_schemas_with_their_choices() -> None:
     }
 
 
-def test_packed_numbers() -> None:
+def test_packed_numbers_are_read() -> None:
     one_by_one = number(4, 1) + number(4, 300)
     packed = data(4, b"\x01\xac\x02")
     spec = [data(2, data(14, part)) for part in (one_by_one, packed)]  # securityContext.supplementalGroups
@@ -112,16 +112,16 @@ def test_options_of_a_delete_are_the_same_in_every_group() -> None:
         }
 
 
-def test_fields_of_a_newer_client_are_passed_over() -> None:
+def test_fields_of_a_newer_client_are_skipped() -> None:
     assert decoded(envelope("v1", "ConfigMap", META, number(99, 1), data(98, "x")))["metadata"]["name"] == "web"
 
 
-def test_a_kind_that_is_not_known_keeps_its_name() -> None:
+def test_an_unknown_kind_keeps_its_name() -> None:
     assert decode(envelope("example.com/v1", "Thing", META)) == {"kind": "Thing", "apiVersion": "example.com/v1"}
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "message"),
     [
         (b"", "empty data"),
         (b"{}", "expected prefix [107 56 115 0]"),
@@ -132,15 +132,15 @@ def test_a_kind_that_is_not_known_keeps_its_name() -> None:
         (envelope("v1", "ConfigMap", b"\xff" * 11), "integer overflow"),
     ],
 )
-def test_what_is_no_protobuf_is_refused(body: bytes, words: str) -> None:
+def test_what_is_no_protobuf_is_refused(body: bytes, message: str) -> None:
     with pytest.raises(ProtobufError) as refused:
         decode(body)
-    assert words in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.spec("S-15")
 @pytest.mark.parametrize("levels", [200, 400, 5000])
-def test_deep_bodies_are_refused_and_not_a_danger(levels: int) -> None:
+def test_deep_bodies_are_refused(levels: int) -> None:
     props = data(5, "object")
     for _ in range(levels):
         props = data(29, data(1, "a"), data(2, props))  # properties
@@ -157,7 +157,7 @@ def test_random_bytes_are_read_or_refused(message: bytes) -> None:
 
 
 @given(st.binary(max_size=60), st.integers(0, 400))
-def test_damage_in_the_middle_is_read_or_refused(noise: bytes, place: int) -> None:
+def test_a_damaged_body_is_read_or_refused(noise: bytes, place: int) -> None:
     body = envelope("v1", "Service", META, data(2, data(1, number(3, 80), data(4, number(2, 8080)))))
     with contextlib.suppress(ProtobufError):
         assert "kind" in decode(body[:4] + (body[4:place] + noise + body[place:]))

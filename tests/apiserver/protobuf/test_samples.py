@@ -20,12 +20,12 @@ SAMPLES: dict[str, tuple[str, Any]] = json.loads(
 
 @pytest.mark.spec("S-03")
 @pytest.mark.parametrize("name", SAMPLES)
-def test_sample(name: str) -> None:
+def test_a_sample_is_decoded_as_its_json(name: str) -> None:
     body, expected = SAMPLES[name]
-    found = decode(base64.b64decode(body), Resource("", "v1", name.rpartition(".")[2], ""))
+    decoded = decode(base64.b64decode(body), Resource("", "v1", name.rpartition(".")[2], ""))
     if name.endswith(".WatchEvent"):  # it is never an object of its own, so its JSON names no kind
         expected |= {"kind": "WatchEvent", "apiVersion": "v1"}
-    assert found == expected
+    assert decoded == expected
 
 
 def test_all_samples_are_there() -> None:

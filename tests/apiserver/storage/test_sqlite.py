@@ -32,7 +32,7 @@ def history(store: Store, table: str) -> list[tuple[int, str, Any, Any]]:
 
 
 @pytest.mark.spec("S-14")
-async def test_state_and_history_after_a_restart(tmp_path: Path) -> None:
+async def test_state_and_history_survive_a_restart(tmp_path: Path) -> None:
     store = opened(tmp_path)
     table = store.table("a")
     for name in "xyz":
@@ -56,7 +56,7 @@ async def test_state_and_history_after_a_restart(tmp_path: Path) -> None:
     await again.close()
 
 
-async def test_watchers_hear_of_it_after_the_commit(tmp_path: Path) -> None:
+async def test_watchers_are_notified_after_the_commit(tmp_path: Path) -> None:
     store = opened(tmp_path)
     seen: list[Event] = []
     store.subscribe("a", seen.append)
@@ -69,7 +69,7 @@ async def test_watchers_hear_of_it_after_the_commit(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_compaction_is_kept_and_the_log_shrinks(tmp_path: Path) -> None:
+async def test_compaction_survives_a_restart_and_the_log_shrinks(tmp_path: Path) -> None:
     store = opened(tmp_path, HistoryLimits(events=5))
     table = store.table("a")
     for number in range(40):
@@ -97,7 +97,7 @@ async def test_a_second_server_on_the_same_folder_is_refused(tmp_path: Path) -> 
     await store.close()
 
 
-async def test_a_disk_that_fails_ends_all_promises(tmp_path: Path) -> None:
+async def test_writes_fail_after_the_disk_has_failed(tmp_path: Path) -> None:
     class BrokenDisk(SqliteJournal):
         def _execute(self, group: list[Any]) -> int:
             raise sqlite3.OperationalError("disk I/O error")

@@ -15,7 +15,7 @@ def obj(name: str, value: str = "") -> dict[str, Any]:
 
 
 @pytest.mark.spec("S-05")
-def test_one_revision_for_all_tables_strictly_rising() -> None:
+def test_the_revision_rises_with_every_write_of_any_table() -> None:
     store = Store()
     revisions = [
         store.put(store.table("a"), obj("x"), expected=0).revision,
@@ -36,7 +36,7 @@ def test_bytes_hold_the_revision_and_no_kind() -> None:
     }
 
 
-def test_guards() -> None:
+def test_a_write_is_guarded_by_the_expected_revision() -> None:
     store = Store()
     table = store.table("a")
     first = store.put(table, obj("x"), expected=0)
@@ -79,7 +79,7 @@ def test_the_history_is_bounded(limits: HistoryLimits) -> None:
     assert store.compacted == table.events[0].revision - 1
 
 
-def test_compaction_on_demand() -> None:
+def test_compaction_on_demand_drops_old_revisions() -> None:
     store = Store()
     table = store.table("a")
     for number in range(5):
@@ -91,7 +91,7 @@ def test_compaction_on_demand() -> None:
     assert store.compacted == store.revision
 
 
-async def test_waiting_for_a_revision_to_come() -> None:
+async def test_a_caller_can_wait_for_a_revision() -> None:
     store = Store()
     waiting = asyncio.create_task(store.reached(store.revision + 2))
     await asyncio.sleep(0)
@@ -102,7 +102,7 @@ async def test_waiting_for_a_revision_to_come() -> None:
     await waiting
 
 
-def test_subscribers_are_told_before_the_write_returns() -> None:
+def test_subscribers_are_notified_before_the_write_returns() -> None:
     store = Store()
     seen: list[Event] = []
     store.subscribe("a", seen.append)

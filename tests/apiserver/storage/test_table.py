@@ -30,7 +30,7 @@ def test_keys_are_in_the_order_of_whole_keys(pairs: list[tuple[str, str]], liste
         assert table.keys(f"{namespace}/") == sorted(f"{namespace}/{name}" for n, name in pairs if n == namespace)
 
 
-def test_keys_go_on_after_a_key() -> None:
+def test_keys_continue_after_a_key() -> None:
     store = Store()
     table = store.table("t")
     for name in "cab":
@@ -45,7 +45,7 @@ OPERATIONS = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(["put",
 
 @pytest.mark.spec("S-05")
 @given(OPERATIONS)
-def test_every_old_state_can_be_told(operations: list[tuple[str, str]]) -> None:
+def test_every_old_state_can_be_reconstructed(operations: list[tuple[str, str]]) -> None:
     store = Store()
     table = store.table("t")
     states = {store.revision: dict(table.records)}
@@ -56,8 +56,8 @@ def test_every_old_state_can_be_told(operations: list[tuple[str, str]]) -> None:
             store.remove(table, f"ns/{name}", expected=None)
         states[store.revision] = dict(table.records)
     for revision, state in states.items():
-        told = {**table.records, **table.undone(revision)}
-        assert {key: record for key, record in told.items() if record is not None} == state
+        old_state = {**table.records, **table.undone(revision)}
+        assert {key: record for key, record in old_state.items() if record is not None} == state
 
 
 class Seen:
@@ -68,7 +68,7 @@ class Seen:
         self.keys.append(event.key)
 
 
-def test_watchers_hear_of_their_scope_only() -> None:
+def test_watchers_are_notified_of_their_scope_only() -> None:
     store = Store()
     table = store.table("t")
     scopes = {"": Seen(), "a/": Seen(), "a/x": Seen()}

@@ -1,4 +1,4 @@
-"""Tables: every kind has the cells of its columns; how ages, labels and pods are told."""
+"""Tables: every kind has the cells of its columns; how ages, labels and pods are shown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spec("S-11")
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 ONE_MORE = {("networking.k8s.io", "IPAddress")}
 """The real server has a cell for which there is no column."""
-LISTED = sorted({(one.resource.group, one.resource.kind) for one in Registry.builtin() if "list" in one.verbs})
+LISTED = sorted({(s.resource.group, s.resource.kind) for s in Registry.builtin() if "list" in s.verbs})
 
 
 async def table(api: Api, path: str, **query: str) -> Any:
@@ -32,26 +32,26 @@ def test_cells_are_those_of_the_columns(kind: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("kind", LISTED, ids=lambda kind: f"{kind[0]}/{kind[1]}")
-def test_an_object_with_nothing_in_it_has_a_row(kind: tuple[str, str]) -> None:
+def test_an_empty_object_has_a_row(kind: tuple[str, str]) -> None:
     """A server is shown what is stored, which need not be complete."""
     bare: Any = {"metadata": {"name": "x"}, "spec": {"names": {}}}
     (row,) = tables._rows(kind, [bare], False)
     assert len(json.loads(json.dumps(row))["cells"]) >= 2
 
 
-async def test_a_list_and_an_object(api: Api) -> None:
+async def test_a_list_and_a_single_object_are_shown_as_tables(api: Api) -> None:
     await api.create("a", data={"x": "1", "y": "2"})
     listed = await table(api, CONFIG_MAPS)
     assert [column["name"] for column in listed["columnDefinitions"]] == ["Name", "Data", "Age"]
     assert [row["cells"][:2] for row in listed["rows"] if row["cells"][0] == "a"] == [["a", 2]]
-    one = await table(api, f"{CONFIG_MAPS}/a")
-    assert one["metadata"]["resourceVersion"] == one["rows"][0]["object"]["metadata"]["resourceVersion"]
+    single = await table(api, f"{CONFIG_MAPS}/a")
+    assert single["metadata"]["resourceVersion"] == single["rows"][0]["object"]["metadata"]["resourceVersion"]
     assert (await table(api, f"{CONFIG_MAPS}/a", includeObject="None"))["rows"][0]["object"] is None
     whole = await table(api, f"{CONFIG_MAPS}/a", includeObject="Object")
     assert whole["rows"][0]["object"]["data"] == {"x": "1", "y": "2"}
 
 
-async def test_a_kind_shown_in_another_version(api: Api) -> None:
+async def test_a_table_shows_a_kind_in_another_version(api: Api) -> None:
     """An autoscaler of v1 is shown with the metrics it has as v2."""
     path = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
@@ -72,15 +72,18 @@ async def test_the_default_storage_class_is_marked_in_lists(api: Api) -> None:
     assert (await table(api, f"{path}/a"))["rows"][0]["cells"][0] == "a"
 
 
-async def test_custom_columns(api: Api) -> None:
+async def test_a_custom_kind_has_the_columns_of_its_definition(api: Api) -> None:
     column = {"name": "Teeth", "type": "integer", "jsonPath": ".spec.teeth", "priority": 1}
     await define(api, definition("cogs", "Cog", additionalPrinterColumns=[column]))
     path = "/apis/example.com/v1/namespaces/default/cogs"
     body = {"apiVersion": "example.com/v1", "kind": "Cog", "metadata": {"name": "c"}, "spec": {"teeth": 8}}
     await api.call("POST", path, body)
-    found = await table(api, path)
-    assert [(one["name"], one["priority"]) for one in found["columnDefinitions"]] == [("Name", 0), ("Teeth", 1)]
-    assert found["rows"][0]["cells"] == ["c", 8]
+    shown = await table(api, path)
+    assert [(column["name"], column["priority"]) for column in shown["columnDefinitions"]] == [
+        ("Name", 0),
+        ("Teeth", 1),
+    ]
+    assert shown["rows"][0]["cells"] == ["c", 8]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +96,7 @@ async def test_custom_columns(api: Api) -> None:
         (260_000_000, "8y"),
     ],
 )  # fmt: skip
-def test_durations(seconds: int, text: str) -> None:
+def test_durations_are_shown_in_short(seconds: int, text: str) -> None:
     assert cells.duration(seconds) == text
 
 
@@ -113,20 +116,20 @@ def pod(phase: str = "Running", *, deleted: bool = False, **status: Any) -> dict
         (pod(conditions=[{"type": "PodScheduled", "reason": "SchedulingGated"}]), "SchedulingGated"),
     ],
 )
-def test_pods_that_end(shown: dict[str, Any], expected: str) -> None:
+def test_the_status_of_pods_that_end(shown: dict[str, Any], expected: str) -> None:
     assert pods.summary(shown).reason == expected
 
 
-def test_finished_pods_say_so() -> None:
+def test_the_row_of_a_finished_pod_has_a_condition() -> None:
     assert pods.conditions(pod()) == []
-    (found,) = pods.conditions(pod("Failed"))
-    assert (found["type"], found["reason"]) == ("Completed", "Failed")
+    (condition,) = pods.conditions(pod("Failed"))
+    assert (condition["type"], condition["reason"]) == ("Completed", "Failed")
 
 
-def test_the_last_restart_counts() -> None:
+def test_the_last_restart_of_all_containers_is_shown() -> None:
     def ended(at: str) -> dict[str, Any]:
         return {"restartCount": 2, "lastState": {"terminated": {"exitCode": 1, "finishedAt": at}}}
 
     statuses = [ended("2021-01-01T00:00:00Z"), ended("2020-01-01T00:00:00Z")]
-    found = pods.summary(pod(containerStatuses=statuses))
-    assert (found.restarts, found.restarted_at) == (4, "2021-01-01T00:00:00Z")
+    summary = pods.summary(pod(containerStatuses=statuses))
+    assert (summary.restarts, summary.restarted_at) == (4, "2021-01-01T00:00:00Z")
