@@ -1,7 +1,9 @@
-"""Errors about fields, worded as the Kubernetes API words them.
+"""Errors about fields, with the messages of the Kubernetes API.
 
 A validation yields `FieldError`s; the request path turns them into one 422 Status with a cause for each. The wording
 is part of the wire contract: people and tools match on it.
+
+Upstream: k8s.io/apimachinery/pkg/util/validation/field/errors.go.
 """
 
 from __future__ import annotations

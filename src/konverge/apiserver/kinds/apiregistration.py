@@ -45,7 +45,7 @@ def _prepare_create(obj: Obj, context: Context) -> None:
         obj["status"] = {"conditions": [{**condition, "reason": "Local", "message": detail}]}
 
 
-def _name(obj: Any, path: str, report: Report) -> bool:
+def _name(obj: Any, path: str, report: Report) -> bool:  # upstream: ValidateAPIService
     name, spec = obj["metadata"].get("name") or "", obj["spec"]
     expected = f"{spec.get('version') or ''}.{spec.get('group') or ''}"
     if not name or path_segment_errors(name) or name == expected:
@@ -53,7 +53,7 @@ def _name(obj: Any, path: str, report: Report) -> bool:
     return report.invalid("metadata.name", name, f'must be `spec.version+"."+spec.group`: "{expected}"')
 
 
-def _group(spec: Any, path: str, report: Report) -> bool:
+def _group(spec: Any, path: str, report: Report) -> bool:  # upstream: ValidateAPIService
     group = spec.get("group") or ""
     if group:
         return dns_subdomain(group, f"{path}.group", report)
@@ -61,7 +61,7 @@ def _group(spec: Any, path: str, report: Report) -> bool:
     return spec.get("version") == "v1" or report.required(f"{path}.group", detail)
 
 
-def _local(spec: Any, path: str, report: Report) -> bool:
+def _local(spec: Any, path: str, report: Report) -> bool:  # upstream: ValidateAPIService
     bundle, unsafe = spec.get("caBundle"), spec.get("insecureSkipTLSVerify")
     if bundle:
         size = len(bundle) * 3 // 4 - bundle.count("=")
@@ -70,7 +70,7 @@ def _local(spec: Any, path: str, report: Report) -> bool:
     return not unsafe or report.invalid(f"{path}.insecureSkipTLSVerify", unsafe, detail)
 
 
-def _service(spec: Any, path: str, report: Report) -> bool:
+def _service(spec: Any, path: str, report: Report) -> bool:  # upstream: ValidateAPIService
     service = spec.get("service")
     if service is None:
         return _local(spec, path, report)

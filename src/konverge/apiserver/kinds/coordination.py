@@ -63,7 +63,7 @@ def _version(text_of: str) -> tuple[int, ...] | None:
     return tuple(int(part) for part in match.groups()[:3]) if match else None
 
 
-def _semantic(value: Any, path: str, report: Report) -> bool:
+def _semantic(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateLeaseCandidateSpec
     return _version(value) is not None or report.invalid(path, value, "must be a valid semantic version")
 
 

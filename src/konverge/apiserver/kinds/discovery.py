@@ -109,7 +109,7 @@ def _hints(value: Any, path: str, report: Report) -> bool:  # upstream: validate
     return True
 
 
-def _unique_hint(value: Any, path: str, report: Report) -> bool:
+def _unique_hint(value: Any, path: str, report: Report) -> bool:  # upstream: validateHints
     distinct(value.get("name") or "", f"{path}.name", report)
     return True
 
@@ -123,7 +123,7 @@ _ENDPOINT = struct(  # upstream: validateEndpoints
 )
 
 
-def _port_name(value: Any, path: str, report: Report) -> bool:
+def _port_name(value: Any, path: str, report: Report) -> bool:  # upstream: validatePorts
     name = value.get("name") or ""
     if name:
         dns_label(name, f"{path}.name", report)

@@ -94,7 +94,7 @@ def _distinguisher(value: Any, path: str, report: Report) -> bool:  # upstream: 
     return value.get("type") in known or report.not_supported(f"{path}.type", shown, known)
 
 
-def _account_name(value: Any, path: str, report: Report) -> bool:
+def _account_name(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateServiceAccountSubject
     return value == "*" or dns_subdomain(value, path, report)
 
 
@@ -139,7 +139,7 @@ def _wild(name: str, noun: str, missing: str, rule: Rule | None = None) -> Rule:
     return check
 
 
-def _known_verbs(value: Any, path: str, report: Report) -> bool:
+def _known_verbs(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateFlowSchemaResourcePolicyRule
     return set(value) <= set(_VERBS) or report.not_supported(path, value, _VERBS)
 
 
@@ -347,7 +347,7 @@ _LEVEL: tuple[Rule | Any, ...] = (
 )
 
 
-def _distinct_type(value: Any, path: str, report: Report) -> bool:
+def _distinct_type(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateFlowSchemaStatus
     distinct(value.get("type") or "", f"{path}.type", report)
     return bool(value.get("type")) or report.required(f"{path}.type")
 

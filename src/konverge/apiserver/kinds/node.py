@@ -22,7 +22,7 @@ from konverge.apiserver.kinds.rules.names import dns_label, labels
 from konverge.apiserver.strategy import Strategy
 
 
-def _distinct_tolerations(value: Any, path: str, report: Report) -> bool:
+def _distinct_tolerations(value: Any, path: str, report: Report) -> bool:  # upstream: validateTolerations
     seen = set()
     for index, toleration in enumerate(value):
         key = tuple(toleration.get(name) or "" for name in ("key", "operator", "value", "effect"))

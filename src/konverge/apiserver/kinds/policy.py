@@ -24,7 +24,7 @@ from konverge.apiserver.kinds.rules.selectors import label_selector
 from konverge.apiserver.strategy import StatusRules, Strategy
 
 
-def _not_both(value: Any, path: str, report: Report) -> bool:
+def _not_both(value: Any, path: str, report: Report) -> bool:  # upstream: ValidatePodDisruptionBudgetSpec
     if value.get("minAvailable") is None or value.get("maxUnavailable") is None:
         return True
     shown = internal("policy.PodDisruptionBudgetSpec", value)

@@ -121,7 +121,7 @@ def _defaults_of(kind: str) -> Callable[[Obj], None]:
     return _default_binding if kind.endswith("Binding") else lambda obj: None
 
 
-def _prepare(obj: Obj, context: Context) -> None:
+def _prepare(obj: Obj, context: Context) -> None:  # upstream: strategy.PrepareForCreate
     if "rules" in obj:
         empty_is_null(obj, "rules")
 

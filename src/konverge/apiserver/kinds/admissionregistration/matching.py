@@ -51,8 +51,8 @@ def default_matching(resources: Obj | None) -> None:  # upstream: SetDefaults_Ma
     default_rules(each(resources, "excludeResourceRules"))
 
 
-def _wildcard_alone(noun: str) -> Rule:
-    """`*` stands for everything, so nothing stands beside it."""
+def _wildcard_alone(noun: str) -> Rule:  # upstream: hasWildcard
+    """`*` means everything, so that it must be the only item."""
 
     def check(value: Any, path: str, report: Report) -> bool:
         detail = f"if '*' is present, must not specify other {noun}"

@@ -92,7 +92,7 @@ def _api_version(value: Any, path: str, report: Report) -> bool:  # upstream: pa
     return not errors or report.invalid(path, version, ",".join(errors))
 
 
-def _kind(value: Any, path: str, report: Report) -> bool:
+def _kind(value: Any, path: str, report: Report) -> bool:  # upstream: validateParamKind
     errors = dns_1035_errors(value.lower())
     detail = f"may have mixed case, but should otherwise match: {','.join(errors)}"
     return not errors or report.invalid(path, value, detail)
@@ -296,6 +296,7 @@ def _actions(value: Any, path: str, report: Report) -> bool:  # upstream: valida
     return not {"Deny", "Warn"} <= set(value) or report.invalid(path, value, detail)
 
 
+# upstream: validateMutatingAdmissionPolicyBindingSpec
 def _mutable_matches(spec: Any, path: str, report: Report) -> bool:
     return only_mutable_operations(spec.get("matchResources"), f"{path}.matchResources", report)
 

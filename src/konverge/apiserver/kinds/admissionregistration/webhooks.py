@@ -229,6 +229,7 @@ def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:
             yield from _without_effect(rule, f"webhooks[{i}].rules[{j}]")
 
 
+# upstream: WarningsForValidatingWebhookRules, WarningsForMutatingWebhookRules
 def _without_effect(rule: Obj, path: str) -> Iterable[str]:
     """Reviews and the like are never sent to webhooks: a rule that names them is a mistake."""
     groups, resources = rule.get("apiGroups") or (), rule.get("resources") or ()

@@ -61,7 +61,7 @@ def _default_replica_set(obj: Obj) -> None:  # upstream: SetDefaults_ReplicaSet
     default_pod_template(section_of(spec, "template"))
 
 
-def _some_movement(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateRollingUpdateDeployment
+def _not_both_zero(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateRollingUpdateDeployment
     unavailable = value.get("maxUnavailable")
     moves = count_of(unavailable) or count_of(value.get("maxSurge"))
     return bool(moves) or report.invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
@@ -69,7 +69,7 @@ def _some_movement(value: Any, path: str, report: Report) -> bool:  # upstream: 
 
 _ROLLING_UPDATE = struct(  # upstream: ValidateRollingUpdateDeployment
     same_rule(("maxUnavailable", "maxSurge"), count_or_percent),
-    _some_movement,
+    _not_both_zero,
     field("maxUnavailable", within_hundred_percent),
 )
 
@@ -94,7 +94,7 @@ def _deadline(value: Any, path: str, report: Report) -> bool:  # upstream: Valid
 
 
 selector_kept = kept("spec.selector", "*meta.LabelSelector")
-"""A workload never changes what it owns."""
+"""A workload keeps its selector, so that it keeps its pods."""
 
 _TEMPLATE = selected_template(  # upstream: ValidatePodTemplateSpecForReplicaSet
     required_selector("deployment", bad="invalid label selector"), always_restarting("ReplicaSet")

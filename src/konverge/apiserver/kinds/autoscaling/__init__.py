@@ -78,7 +78,7 @@ def _target(value: Any, path: str, report: Report) -> bool:  # upstream: Validat
     return reference(target, f"{path}.scaleTargetRef", report, version_checked=checked, group_required=grouped)
 
 
-def _at_most(maximum: int, low: int, detail: str) -> Any:
+def _at_most(maximum: int, low: int, detail: str) -> Any:  # upstream: validateScalingRules, validateScalingPolicy
     """Two errors of their own: too small, too large."""
 
     def check(value: Any, path: str, report: Report) -> bool:
@@ -110,7 +110,7 @@ def _scale_to_zero(value: Any, path: str, report: Report) -> bool:  # upstream: 
     return scalable or report.forbidden(f"{path}.metrics", detail)
 
 
-def _max_not_below_min(value: Any, path: str, report: Report) -> bool:
+def _max_not_below_min(value: Any, path: str, report: Report) -> bool:  # upstream: validateHorizontalPodAutoscalerSpec
     maximum, minimum = value.get("maxReplicas") or 0, value.get("minReplicas")
     fits = minimum is None or maximum >= minimum
     return fits or report.invalid(f"{path}.maxReplicas", maximum, "must be greater than or equal to `minReplicas`")
@@ -135,6 +135,7 @@ def _create(obj: Obj, context: Context) -> list[FieldError]:
     return report.errors
 
 
+# upstream: validationOptionsForHorizontalPodAutoscaler
 def _update(obj: Obj, old: Obj, context: Context) -> list[FieldError]:
     spec = old["spec"]
     target = spec.get("scaleTargetRef") or {}

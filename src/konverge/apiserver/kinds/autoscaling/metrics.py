@@ -58,7 +58,7 @@ _TYPES = tuple(sorted(MEMBERS))
 _TARGETS = ("Utilization", "Value", "AverageValue")
 
 
-def _positive(value: Any, path: str, report: Report) -> bool:
+def _positive(value: Any, path: str, report: Report) -> bool:  # upstream: validateMetricTarget
     return amount(value) > 0 or report.invalid(path, shown(value), "must be positive")
 
 

@@ -129,6 +129,7 @@ def _newer(metric: Obj, fields: _Fields) -> Obj:
     return made
 
 
+# upstream: Convert_v1_ResourceMetricSource_To_autoscaling_ResourceMetricSource (and of the other sources)
 def _add_target_type(source: Obj, kind: str) -> None:
     """v1 does not say what kind of target it means: it follows from what is set."""
     target = source.setdefault("target", {})

@@ -82,7 +82,7 @@ def _new_schedule(obj: Any, path: str, report: Report) -> bool:
     return _schedule(obj["spec"], False, report)
 
 
-def _kept_schedule(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def _kept_schedule(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateCronJobUpdate
     return _schedule(new["spec"], "TZ" in (old["spec"].get("schedule") or ""), report)
 
 
@@ -97,7 +97,7 @@ def _new_zone(obj: Any, path: str, report: Report) -> bool:
     return _zone(obj["spec"], report)
 
 
-def _changed_zone(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def _changed_zone(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: ValidateCronJobUpdate
     return new["spec"].get("timeZone") == old["spec"].get("timeZone") or _zone(new["spec"], report)
 
 

@@ -145,12 +145,12 @@ def _scope(spec: Obj) -> JobScope:
     )
 
 
-def _failed_indexes_need_limit(spec: Any, path: str, report: Report) -> bool:
+def _failed_indexes_need_limit(spec: Any, path: str, report: Report) -> bool:  # upstream: validateJobSpec
     missing = spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None
     return not missing or report.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
 
 
-def _managed_by(value: Any, path: str, report: Report) -> bool:
+def _managed_by(value: Any, path: str, report: Report) -> bool:  # upstream: validateJobSpec
     domain_path(value, path, report)
     return len(value) <= 63 or report.too_long(path, 63)
 
@@ -234,7 +234,7 @@ _BODY = struct(  # upstream: validateJobSpec
 )
 
 
-def job_body(spec: Any, path: str, report: Report) -> bool:
+def job_body(spec: Any, path: str, report: Report) -> bool:  # upstream: validateJobSpec
     """The spec of a Job or of the template of one, without its selector."""
     around, report.scope = report.scope, _scope(spec)
     _BODY(spec, path, report)

@@ -115,7 +115,7 @@ def _success_rule(value: Any, path: str, report: Report) -> bool:  # upstream: v
     return True
 
 
-def _indexes(value: str, path: str, report: Report) -> int:
+def _indexes(value: str, path: str, report: Report) -> int:  # upstream: validateSuccessPolicyRule
     if len(value) > _LONGEST_INDEXES:
         report.too_long(path, _LONGEST_INDEXES)
     try:

@@ -31,7 +31,7 @@ class _Bad(ValueError):
     """A schedule that cannot be parsed; the text is the message."""
 
 
-def schedule_error(text: str) -> str:
+def schedule_error(text: str) -> str:  # upstream: ParseStandard
     """What is wrong with a schedule, or an empty text."""
     try:
         _parse(text)
@@ -40,7 +40,7 @@ def schedule_error(text: str) -> str:
     return ""
 
 
-def _parse(text: str) -> None:
+def _parse(text: str) -> None:  # upstream: Parse
     if not text:
         raise _Bad("empty spec string")
     if text.startswith(("TZ=", "CRON_TZ=")):
@@ -61,7 +61,7 @@ def _parse(text: str) -> None:
             _range(expression, low, high, names)
 
 
-def _descriptor(text: str) -> None:
+def _descriptor(text: str) -> None:  # upstream: parseDescriptor
     if text in _DESCRIPTORS:
         return
     every = text.removeprefix("@every ")
@@ -73,7 +73,7 @@ def _descriptor(text: str) -> None:
         raise _Bad(f"failed to parse duration {text}: {error}") from None
 
 
-def _range(expression: str, low: int, high: int, names: dict[str, int]) -> None:
+def _range(expression: str, low: int, high: int, names: dict[str, int]) -> None:  # upstream: getRange
     """One `a-b/n` of a field."""
     bounds, *steps = expression.split("/")
     first, *rest = bounds.split("-")
@@ -100,7 +100,7 @@ def _range(expression: str, low: int, high: int, names: dict[str, int]) -> None:
         raise _Bad(f"step of range should be a positive number: {expression}")
 
 
-def _number(text: str, names: dict[str, int]) -> int:
+def _number(text: str, names: dict[str, int]) -> int:  # upstream: parseIntOrName
     if text.lower() in names:
         return names[text.lower()]
     try:

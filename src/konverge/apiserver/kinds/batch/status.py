@@ -1,7 +1,7 @@
 """The status of a Job.
 
 Since anyone may run a Job controller (`managedBy`), the server keeps the status consistent. Most rules only hold for
-what an update changes, so that a status which is already odd can still be written: a rule is a row of
+what an update changes, so that a status which already breaks one can still be written: a rule is a row of
 (what must have changed, what is wrong, where, with what message).
 
 Upstream: pkg/apis/batch/validation.
@@ -20,7 +20,7 @@ from konverge.apiserver.kinds.rules.numbers import not_negative
 from konverge.apiserver.strategy import Obj
 
 
-def _uncounted(value: Any, path: str, report: Report) -> bool:
+def _uncounted(value: Any, path: str, report: Report) -> bool:  # upstream: validateJobStatus
     """Pods that have ended but are not counted yet: each once."""
     seen: set[str] = set()
     for name in ("succeeded", "failed"):
@@ -105,7 +105,7 @@ def _index_row(name: str, applies: Callable[[_Change], bool]) -> _Row:
     )
 
 
-def _overlap(change: _Change) -> int | None:
+def _overlap(change: _Change) -> int | None:  # upstream: validateFailedIndexesNotOverlapCompleted
     completed, failed = change.new.get("completedIndexes") or "", change.new.get("failedIndexes") or ""
     return overlap(completed, failed, change.spec.get("completions") or 0)
 

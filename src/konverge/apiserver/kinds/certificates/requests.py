@@ -164,7 +164,7 @@ def _signed_with_sha1(request: Any) -> bool:
     return True
 
 
-def _request(spec: Any, path: str, report: Report) -> bool:
+def _request(spec: Any, path: str, report: Report) -> bool:  # upstream: validateCertificateSigningRequest
     value = spec.get("request") or ""
     error = _request_error(_decoded(value))
     return not error or report.invalid(f"{path}.request", spec.get("request"), error)
@@ -209,7 +209,7 @@ def _condition(value: Any, path: str, report: Report) -> bool:  # upstream: vali
 _EITHER = [f'conditions[{{"type": "{kind}"}}]' for kind in _DECISIONS]
 
 
-def _one_decision(new: Obj, old: Obj, path: str, report: Report) -> bool:
+def _one_decision(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream: validateConditions
     """Approved or Denied; reported last, as the generated rules of the real server are."""
     if not all(_of_type(new, kind) for kind in _DECISIONS) or all(_of_type(old, kind) for kind in _DECISIONS):
         return True
@@ -236,6 +236,7 @@ def _certificate_error(pem: bytes) -> str:  # upstream: validateCertificate
     return ""
 
 
+# upstream: validateCertificateSigningRequest
 def _new_certificate(new: Obj, old: Obj, path: str, report: Report) -> bool:
     certificate = (new.get("status") or {}).get("certificate") or ""
     if not certificate or certificate == ((old.get("status") or {}).get("certificate") or ""):

@@ -37,7 +37,7 @@ _MUST_EXIST = (
 HARD = resource_amounts(quota_resource_name)
 
 
-def _defaults(quota: Obj) -> None:
+def _defaults(quota: Obj) -> None:  # upstream: SetDefaults_ResourceList
     default_resource_list(section_of(quota, "spec").get("hard"))
     status = section_of(quota, "status")
     default_resource_list(status.get("hard"))

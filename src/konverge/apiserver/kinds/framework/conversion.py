@@ -4,10 +4,10 @@ Most kinds are stored as they are served. Two are not: a HorizontalPodAutoscaler
 autoscaling/v2 and stored as v2; an Event is served as v1 and events.k8s.io/v1 and stored as v1. The forms share one
 storage table, so a write through one is seen through the other.
 
-The request path asks `conversion(group, version, kind)` when it builds a served resource. With a `Conversion` it
+The request path calls `conversion(group, version, kind)` when it builds a served resource. With a `Conversion` it
 
 1. decodes the body in the served version, calls `defaults` on it, and `to_storage` before the kind's strategy sees it
-   (the strategy, and so the path in every error, speaks of the stored form);
+   (the strategy sees the stored form, and so do the paths in errors);
 2. calls `from_storage` on whatever it answers: objects, list items, watch events;
 3. computes patches and managedFields on the served form, as the real server does;
 4. stores under `table` and names `reported_group` in 422 answers.
@@ -38,7 +38,7 @@ class Conversion(msgspec.Struct, frozen=True, kw_only=True):
     to_storage: Callable[[Obj], Obj]
     from_storage: Callable[[Obj], Obj]
     reported_group: str
-    """The group that refusals name: the real server validates the stored kind and says so."""
+    """The group that refusals name: the real server validates the stored kind."""
     field_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Field selectors of this form that have another name in the stored form."""
 

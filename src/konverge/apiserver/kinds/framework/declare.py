@@ -1,7 +1,7 @@
 """The vocabulary in which kinds are declared.
 
 A *rule* looks at one value and reports what is wrong with it: `rule(value, path, report) -> bool`. It returns False
-to end the chain it stands in ("required, then a DNS label, then unique" must report one of the three), True to go on.
+to end its chain ("required, then a DNS label, then unique" must report one of the three), True to go on.
 Rules are closures, built once when a kind's module is imported; checking a valid object is a walk over its present
 fields without any allocation but paths.
 
@@ -18,8 +18,8 @@ fields without any allocation but paths.
     validate = creation(section("spec", field("containers", required, items(CONTAINER))))
 
 The parts of a struct are checked in the order in which they are written: the order of the messages is part of the
-wire contract. A field that is absent (missing, null or an empty string, as Go cannot tell them apart) is skipped,
-unless its first rule wants to see that: `required` and what is made by `even_absent`.
+wire contract. A field that is absent (missing, null or an empty string, which are the same in Go) is skipped,
+unless its first rule sees absent fields: `required` and what `even_absent` marks.
 
 Updates are checked by *transitions*: `transition(new, old, path, report)`, see `unchanged` and `update`.
 """
@@ -39,7 +39,7 @@ from konverge.apiserver.strategy import Context, Obj
 class Report:
     """Collects the errors of one validation. Every method returns False, so that a rule can end with it.
 
-    `scope` belongs to the kind: what its rules need to know of the object around them (the volumes of a pod).
+    `scope` belongs to the kind: what its rules need of the object around them (the volumes of a pod).
     """
 
     __slots__ = ("context", "errors", "scope", "seen")
@@ -97,7 +97,7 @@ _SEES_ABSENT: set[Rule] = set()
 
 
 def even_absent(rule: Rule) -> Rule:
-    """Marks a rule that must be asked about an absent field as well (as the first of its chain)."""
+    """Marks a rule that sees absent fields too (as the first of its chain)."""
     _SEES_ABSENT.add(rule)
     return rule
 
@@ -360,7 +360,7 @@ def update(*steps: Transition) -> Callable[[Obj, Obj, Context], list[FieldError]
 
 
 def as_created(*parts: Part) -> Transition:
-    """The rules of a creation, asked of the new state of an update."""
+    """The rules of a creation, for the new state of an update."""
     rule = struct(*parts)
 
     def check(new: Obj, old: Obj, path: str, report: Report) -> bool:

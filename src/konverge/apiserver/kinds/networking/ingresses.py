@@ -103,7 +103,7 @@ def _rule_host(value: Any, path: str, report: Report) -> bool:  # upstream: vali
     return _host(value, path, report)
 
 
-def _has_backend(value: Any, path: str, report: Report) -> bool:
+def _has_backend(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateIngressSpec
     backend = value.get("rules") or value.get("defaultBackend") is not None
     return bool(backend) or report.invalid(path, None, "either `defaultBackend` or `rules` must be specified")
 

@@ -1,6 +1,6 @@
 """The formats of texts that Kubernetes declares by tags (`+k8s:format=k8s-short-name`, …).
 
-They differ from those of hand-written rules (`names`) in their words: lengths are counted in bytes, and of a name in
+They differ from those of hand-written rules (`names`) in their messages: lengths are counted in bytes, and of a name in
 parts the message says in which part the error is. Upstream: k8s.io/apimachinery/pkg/api/validate/strfmt.go.
 """
 

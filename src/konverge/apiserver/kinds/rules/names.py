@@ -129,13 +129,13 @@ def domain_name(value: Any, path: str, report: Report) -> bool:  # upstream: IsF
     return True
 
 
-def _segments(value: Any, path: str, report: Report, least: int, word: str) -> bool:
+def _segments(value: Any, path: str, report: Report, least: int, spelled: str) -> bool:
     if not value:
         return report.required(path)
     errors = dns_subdomain_errors(value)
     if errors:
         return report.invalid(path, value, ",".join(errors))
-    detail = f"should be a domain with at least {word} segments separated by dots"
+    detail = f"should be a domain with at least {spelled} segments separated by dots"
     return len(value.split(".")) >= least or report.invalid(path, value, detail)
 
 

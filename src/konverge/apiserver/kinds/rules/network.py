@@ -115,7 +115,7 @@ def interface_address(value: Any, path: str, report: Report) -> bool:
 
 
 def ip_warnings(path: str, value: str) -> list[str]:  # upstream: GetWarningsForIP
-    """What the API says about an accepted but odd IP."""
+    """Warnings about an accepted IP that is not in canonical form."""
     address = parse_ip(value)
     if address is None:
         return []
@@ -127,7 +127,7 @@ def ip_warnings(path: str, value: str) -> list[str]:  # upstream: GetWarningsFor
 
 
 def cidr_warnings(path: str, value: str) -> list[str]:  # upstream: GetWarningsForCIDR
-    """What the API says about an accepted but odd CIDR."""
+    """Warnings about an accepted CIDR that is not in canonical form."""
     parsed = parse_cidr(value)
     if parsed is None:
         return []

@@ -52,7 +52,7 @@ def _metadata(value: Any, path: str, report: Report) -> bool:  # upstream: valid
     return size <= _METADATA_SIZE or report.too_long(path, _METADATA_SIZE)
 
 
-def _volume_name(value: Any, path: str, report: Report) -> bool:
+def _volume_name(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateVolumeAttachment
     name = value.get("persistentVolumeName")
     return name is None or dns_subdomain(name, f"{path}.persistentVolumeName", report)
 

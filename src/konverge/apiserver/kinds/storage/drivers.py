@@ -134,7 +134,7 @@ CSI_DRIVER = Strategy(  # upstream: csiDriverStrategy
 )
 
 
-def _no_empty_lists(obj: Obj) -> None:
+def _no_empty_lists(obj: Obj) -> None:  # upstream: csiNodeStrategy.PrepareForCreate
     spec = section_of(obj, "spec")
     empty_is_null(spec, "drivers")
     for entry in each(spec, "drivers"):
@@ -177,7 +177,7 @@ def _topology_keys(value: Any, path: str, report: Report) -> bool:  # upstream: 
     return True
 
 
-def _distinct_driver(value: Any, path: str, report: Report) -> bool:
+def _distinct_driver(value: Any, path: str, report: Report) -> bool:  # upstream: validateCSINodeDrivers
     distinct(value.get("name") or "", f"{path}.name", report)
     return True
 

@@ -95,7 +95,7 @@ def _app_armor(key: str, profile: str, spec: dict[str, Any], path: str, report: 
 
 # upstream: validateSeccompAnnotationsAndFields, validateAppArmorAnnotationsAndFieldsMatchOnCreate
 def annotations_match_fields(metadata: dict[str, Any], spec: dict[str, Any], path: str, report: Report) -> bool:
-    """Where an old annotation and its new field both speak, they say the same."""
+    """An old annotation and the field that replaced it must agree where both are set."""
     annotations = metadata.get("annotations")
     if not annotations:
         return True

@@ -268,7 +268,7 @@ def ephemeral_containers(value: Any, path: str, report: Report) -> bool:  # upst
     for index, container in enumerate(value):
         place, name = f"{path}[{index}]", container.get("name") or ""
         _COMMON(container, place, report)
-        untrimmed_image(container, place, report)
+        trimmed_image(container, place, report)
         if name in names:
             report.duplicate(f"{place}.name", name)
         names.add(name)
@@ -290,8 +290,8 @@ def _ephemeral_limits(container: Any, path: str, report: Report) -> None:  # ups
                 report.forbidden(f"{path}.volumeMounts[{index}].{name}", _NOT_FOR_EPHEMERAL)
 
 
-def untrimmed_image(container: Any, path: str, report: Report) -> bool:  # upstream: validateContainerOnlyForPod
-    """Asked of pods only: templates have always been let through."""
+def trimmed_image(container: Any, path: str, report: Report) -> bool:  # upstream: validateContainerOnlyForPod
+    """For pods only: templates are not checked."""
     image = container.get("image") or ""
     detail = "must not have leading or trailing whitespace"
     return image == image.strip() or report.invalid(f"{path}.image", image, detail)

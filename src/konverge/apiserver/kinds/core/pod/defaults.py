@@ -100,7 +100,7 @@ def _default_projected(source: Obj) -> None:
             token["expirationSeconds"] = 3600
 
 
-def _default_ephemeral(source: Obj) -> None:
+def _default_ephemeral(source: Obj) -> None:  # upstream: SetDefaults_PersistentVolumeClaimSpec
     template = source.get("volumeClaimTemplate")
     if template is not None:
         section_of(template, "metadata")
@@ -115,8 +115,8 @@ def _filling(values: Obj) -> Callable[[Obj], None]:
     return lambda source: fill(source, values)
 
 
-def _default_azure_disk(source: Obj) -> None:
-    """Pointers all: an empty text is a value."""
+def _default_azure_disk(source: Obj) -> None:  # upstream: +default tags of AzureDiskVolumeSource
+    """All are pointers: an empty text is a value."""
     for name, value in _AZURE_DISK.items():
         if source.get(name) is None:
             source[name] = value
@@ -124,7 +124,7 @@ def _default_azure_disk(source: Obj) -> None:
 
 _AZURE_DISK = {"cachingMode": "ReadWrite", "fsType": "ext4", "readOnly": False, "kind": "Shared"}
 
-# upstream: SetDefaults_SecretVolumeSource (and the others by source)
+# upstream: SetDefaults_SecretVolumeSource and others; iscsi, rbd, scaleIO and azureDisk by +default tags
 VOLUME_SOURCES: dict[str, Callable[[Obj], None]] = {
     "hostPath": _default_host_path,
     "secret": _filling({"defaultMode": 0o644}),
@@ -138,7 +138,7 @@ VOLUME_SOURCES: dict[str, Callable[[Obj], None]] = {
     "ephemeral": _default_ephemeral,
     "image": _default_image,
 }
-"""Defaults by kind of volume; a PersistentVolume takes those that it knows."""
+"""Defaults by kind of volume; a PersistentVolume uses those of the sources that it can have."""
 
 
 def _default_volume(volume: Obj) -> None:  # upstream: SetDefaults_Volume
@@ -269,7 +269,7 @@ def drop_gated(spec: Obj) -> None:  # upstream: DropDisabledTemplateFields (pkg/
             _drop_from_container(container)
 
 
-def _drop_from_volume(volume: Obj) -> None:
+def _drop_from_volume(volume: Obj) -> None:  # upstream: dropDisabledFields (pkg/api/pod)
     if volume.get("emptyDir"):
         volume["emptyDir"].pop("mode", None)
     for name in _OF_FILES:

@@ -108,6 +108,7 @@ RESOURCE_IN_VOLUME = _resource_reference(needs_container=True)
 RESOURCE_IN_ENV = _resource_reference(needs_container=False)
 
 
+# upstream: validateConfigMapKeySelector, validateSecretKeySelector
 @even_absent
 def _object_name(value: Any, path: str, report: Report) -> bool:
     """The name of a referenced object; an empty one is a bad name, not a missing one."""

@@ -47,14 +47,14 @@ def volume_mounts(container: Any, path: str, report: Report) -> bool:  # upstrea
     return True
 
 
-def _mount_name(name: str, place: str, report: Report) -> None:
+def _mount_name(name: str, place: str, report: Report) -> None:  # upstream: ValidateVolumeMounts
     if not name:
         report.required(f"{place}.name")
     if name not in report.scope.volumes:
         report.not_found(f"{place}.name", name)
 
 
-def _sub_paths(mount: Any, place: str, report: Report) -> None:
+def _sub_paths(mount: Any, place: str, report: Report) -> None:  # upstream: ValidateVolumeMounts
     for name in ("subPath", "subPathExpr"):
         if mount.get(name):
             descending(mount[name], f"{place}.{name}", report)

@@ -117,7 +117,7 @@ def overhead(value: Any, path: str, report: Report) -> bool:  # upstream: valida
 Amounts = dict[str, str]
 
 
-def _is_pod_level(name: str) -> bool:
+def _is_pod_level(name: str) -> bool:  # upstream: IsSupportedPodLevelResource (component-helpers/resource)
     return name in ("cpu", "memory") or is_huge_page(name)
 
 
@@ -145,7 +145,7 @@ def total_of_containers(spec: dict[str, Any], which: str) -> Amounts:
 
 
 def default_pod_level(spec: dict[str, Any]) -> None:  # upstream: DefaultPodLevelResources (pkg/api/pod)
-    """A pod that says something of its resources gets the rest from its containers, or from its limits."""
+    """A pod with resources of its own gets the missing ones from its containers, or from its limits."""
     resources = spec.get("resources")
     if not resources or not (resources.get("limits") or resources.get("requests")):
         return

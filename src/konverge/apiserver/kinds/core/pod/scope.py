@@ -1,4 +1,4 @@
-"""What the rules of a pod's parts need to know of the pod around them (`Report.scope`)."""
+"""What the rules of a pod's parts need of the pod around them (`Report.scope`)."""
 
 from __future__ import annotations
 

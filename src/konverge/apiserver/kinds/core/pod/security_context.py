@@ -44,7 +44,7 @@ def app_armor_profile(value: Any, path: str, report: Report) -> bool:  # upstrea
     return report.not_supported(f"{path}.type", kind, _PROFILE_TYPES)
 
 
-def _app_armor_file(value: str | None, path: str, report: Report) -> bool:
+def _app_armor_file(value: str | None, path: str, report: Report) -> bool:  # upstream: ValidateAppArmorProfileField
     if value is None:
         return report.required(path, "must be set when AppArmor type is Localhost")
     if value != value.strip():

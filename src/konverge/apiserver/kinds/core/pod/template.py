@@ -42,7 +42,7 @@ SURPRISING_NAME = (
 
 
 def name_warnings(obj: Obj) -> list[str]:  # upstream: deploymentStrategy.WarningsOnCreate (and others)
-    """Pods are named after the object: a name that is no DNS label makes odd hostnames."""
+    """Pods are named after the object: a name that is no DNS label is no hostname."""
     errors = dns_label_errors(obj["metadata"].get("name") or "")
     return [f"{SURPRISING_NAME}[{' '.join(errors)}]"] if errors else []
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from konverge.apiserver.go.structs import difference, internal
 from konverge.apiserver.kinds.core.pod.annotations import MIRROR, annotation_changes, pod_annotations
-from konverge.apiserver.kinds.core.pod.containers import untrimmed_image
+from konverge.apiserver.kinds.core.pod.containers import trimmed_image
 from konverge.apiserver.kinds.core.pod.scheduling import TOLERATIONS
 from konverge.apiserver.kinds.core.pod.spec import check_pod_spec
 from konverge.apiserver.kinds.framework.declare import Report, same
@@ -37,7 +37,7 @@ def check_pod(pod: Obj, report: Report) -> None:  # upstream: validatePodMetadat
         not_negative(spec["terminationGracePeriodSeconds"], "spec.terminationGracePeriodSeconds", report)
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind) or ()):
-            untrimmed_image(container, f"spec.{kind}[{index}]", report)
+            trimmed_image(container, f"spec.{kind}[{index}]", report)
 
 
 def _no_tokens(spec: Spec, report: Report) -> None:  # upstream: validatePodMetadataAndSpec
@@ -76,7 +76,7 @@ def _same_containers(new: Spec, old: Spec, kind: str, report: Report) -> bool:  
     for index, container in enumerate(now):
         if not container.get("image"):
             report.required(f"spec.{kind}[{index}].image")
-        untrimmed_image(container, f"spec.{kind}[{index}]", report)
+        trimmed_image(container, f"spec.{kind}[{index}]", report)
     return True
 
 
@@ -134,7 +134,7 @@ def _immutable_rest(new: Spec, old: Spec, report: Report) -> None:  # upstream: 
 
 
 def _gated(munged: Spec, old: Spec, report: Report) -> None:  # upstream: validateNodeSelectorMutation
-    """A pod that is not yet to be scheduled may still narrow down where it goes."""
+    """A pod with scheduling gates may still narrow down its nodes."""
     before, now = old.get("nodeSelector") or {}, munged.get("nodeSelector") or {}
     if any(now.get(key) != value for key, value in before.items()):
         detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"

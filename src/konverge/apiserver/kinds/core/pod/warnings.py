@@ -140,7 +140,7 @@ def _go_port(port: Spec) -> str:
     )
 
 
-def _clash(port: Spec, other: Spec) -> str:
+def _clash(port: Spec, other: Spec) -> str:  # upstream: warningsForPodSpecAndMeta
     host, outside = port.get("hostIP") or "", port.get("hostPort") or 0
     other_host, other_outside = other.get("hostIP") or "", other.get("hostPort") or 0
     if host == other_host and outside == other_outside:

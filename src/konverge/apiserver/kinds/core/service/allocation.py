@@ -1,6 +1,6 @@
-"""Cluster IPs and node ports: which are taken, and by whom.
+"""Cluster IPs and node ports: which are allocated, and to which Service.
 
-What is taken is what the stored Services have. `Allocators` keeps an index of that, so that a create need not read
+The stored Services hold them. `Allocators` keeps an index of that, so that a create need not read
 them all: a claim names its Service, and counts only as long as that Service is stored with the value. So a claim of a
 request that failed later is void by itself, and nothing has to be given back in time.
 

@@ -174,7 +174,7 @@ def _families_of_addresses(spec: Spec, report: Report) -> None:  # upstream: ini
 
 
 def _families_without_addresses(spec: Spec) -> None:  # upstream: initIPFamilyFields
-    """A headless service without a selector says what it is; the cluster need not provide it."""
+    """A headless service without a selector keeps its families, even those that the cluster does not have."""
     families = list(spec.get("ipFamilies") or ["IPv4"])
     if len(families) < 2 and spec["ipFamilyPolicy"] != "SingleStack":
         families.append("IPv6" if families[0] == "IPv4" else "IPv4")

@@ -55,7 +55,7 @@ _NAA = re.compile(r"^naa.[A-Za-z0-9]{32}$")
 
 
 def needs(*names: str) -> tuple[Field, ...]:
-    """Fields that must be set, and of which nothing more is asked."""
+    """Fields that must be set, without further rules."""
     return tuple(field(name, required) for name in names)
 
 
@@ -73,7 +73,7 @@ def _host_path(value: Any, path: str, report: Report) -> bool:  # upstream: vali
     return kind in HOST_PATH_TYPES or report.not_supported(f"{path}.type", kind, HOST_PATH_TYPES)
 
 
-def _iscsi_name(value: str, path: str, report: Report, detail: str) -> None:
+def _iscsi_name(value: str, path: str, report: Report, detail: str) -> None:  # upstream: validateISCSIVolumeSource
     known = value.startswith(("iqn", "eui", "naa"))
     if not known:
         report.invalid(path, value, detail)
