@@ -13,8 +13,7 @@ from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.kinds.core_v1 import Event, Node, Pod
 from konverge.sim import run
 from konverge.sim.clock import RealTime
-from konverge.sim.cluster import Cluster
-from konverge.sim.settling import Unsettled
+from konverge.sim.cluster import Cluster, Unsettled
 from tests.sim.conftest import SPACE, condition, pod, shown
 
 

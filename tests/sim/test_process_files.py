@@ -19,8 +19,7 @@ from konverge.sim.processes import ProcessRule, RuleError, disk, environment, ho
 from konverge.sim.processes.contents import File, MountError
 from konverge.sim.processes.downward import Self
 from konverge.sim.processes.environment import ConfigError, container_env, service_env
-from konverge.sim.processes.logfile import LINE, LogFile, entries
-from konverge.sim.processes.logs import LogOptions, producer
+from konverge.sim.processes.logfile import LINE, LogFile, LogOptions, entries, producer
 from konverge.sim.processes.process import StartError, resolved
 from konverge.sim.processes.rules import find, load
 

@@ -6,13 +6,17 @@
 
 All parts speak to the API server through clients, as they would anywhere; only the sockets are left out. On a
 `VirtualLoop` (`konverge.sim.run`) time is simulated too, and one seed gives one history.
+
+`settle` waits for rest, which is about the store: Leases are renewed for ever and Events only inform, so they do not
+count.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AsyncExitStack
+from math import inf
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -20,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 from konverge.apiserver import ApiServer
 from konverge.apiserver.certificates import Certificates
 from konverge.apiserver.config import Config
+from konverge.apiserver.storage import Store
 from konverge.client import Client, Static
 from konverge.objects.kinds.core_v1 import Node, Pod
 from konverge.runtime import Manager
@@ -33,7 +38,6 @@ from konverge.sim.loop import VirtualLoop
 from konverge.sim.network import PODS, Addresses
 from konverge.sim.observations import Observations
 from konverge.sim.parts import Parts, unheard
-from konverge.sim.settling import settle
 from konverge.sim.stepping import Observed, Step, noting, stateful_set_pods
 from konverge.sim.supervisor import MANAGER, Supervised, running
 from konverge.wire.message import Transport
@@ -42,6 +46,42 @@ from konverge.workqueue import WorkQueue
 if TYPE_CHECKING:
     from konverge.sim.processes import ProcessRule
     from konverge.sim.processes.runtime import Processes
+
+
+RESTLESS = frozenset(("coordination.k8s.io/leases", "/events", "events.k8s.io/events"))
+POLL = 0.01
+
+
+class Unsettled(AssertionError):
+    """The cluster did not come to rest in time."""
+
+
+def last_change(store: Store) -> int:
+    """The revision of the last change that counts."""
+    return max((table.revision for name, table in store.tables.items() if name not in RESTLESS), default=0)
+
+
+async def settle(store: Callable[[], Store], busy: Callable[[], str], *, quiet: float, limit: float) -> None:
+    """Until nothing has changed for `quiet` seconds. Raises Unsettled after `limit` seconds."""
+    loop = asyncio.get_running_loop()
+    began = since = loop.time()
+    seen = last_change(store())
+    while True:
+        due = await loop.idle() if isinstance(loop, VirtualLoop) else await _poll(loop, busy)
+        now, revision = loop.time(), last_change(store())
+        if revision != seen or due <= now:
+            seen, since = revision, now
+        if due > since + quiet:
+            return
+        if now - began > limit:
+            raise Unsettled(f"something still changes after {limit:g} s: {busy() or 'the store does'}")
+        await asyncio.sleep(max(min(due, since + quiet + POLL) - now, 0) if due < inf else POLL)
+
+
+async def _poll(loop: asyncio.AbstractEventLoop, busy: Callable[[], str]) -> float:
+    """On a real loop the next timer is not known: it may always be the next look. Work under way counts as change."""
+    await asyncio.sleep(0)
+    return loop.time() if busy() else loop.time() + POLL
 
 
 class Cluster:

@@ -13,18 +13,45 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from konverge import kube
-from konverge.client import Client, ServerWarning
-from konverge.objects.kinds.core_v1 import Node
+from konverge.client import Client, MergePatch, ServerWarning
+from konverge.objects.kinds.core_v1 import Node, Service
 from konverge.observe.events import EventRecorder
-from konverge.runtime import Controller
+from konverge.runtime import Context, Controller, Result
 from konverge.sim.kubelet.agent import Kubelet
-from konverge.sim.load_balancers import Balancers
+from konverge.sim.network import BALANCERS, Addresses
 from konverge.sim.nodes import Nodes
 from konverge.sim.nodes import make as make_nodes
 from konverge.sim.observations import Observations
 from konverge.sim.scheduler import Scheduler
 from konverge.sim.supervisor import Supervised, running
 from konverge.sim.volumes import Volumes, create_classes
+
+
+class Balancers:
+    """The part of a cloud that Services know."""
+
+    def __init__(self) -> None:
+        self.addresses = Addresses(BALANCERS)
+
+    def controllers(self) -> list[Controller[Any]]:
+        return [Controller(Service, self.reconcile, name="load-balancers")]
+
+    async def reconcile(self, ctx: Context[Service]) -> Result | None:
+        service = ctx.obj
+        present = [entry.ip for entry in service.status.load_balancer.ingress] if service.status.load_balancer else []
+        wanted: list[str] = []
+        if service.spec.type == "LoadBalancer" and not service.spec.load_balancer_class and not ctx.deleting:
+            if present and present[0]:
+                self.addresses.keep(service.metadata.uid, present[0])
+            wanted = [service.spec.load_balancer_ip or self.addresses.of(service.metadata.uid)]
+        else:
+            self.addresses.release(service.metadata.uid)
+        if present != wanted:
+            ingress = [{"ip": ip, "ipMode": "VIP"} for ip in wanted] or None
+            body = MergePatch({"status": {"loadBalancer": {"ingress": ingress}}})
+            meta = service.metadata
+            await ctx.client.patch(Service, meta.name, body, meta.namespace, subresource="status")
+        return None
 
 
 class Parts:

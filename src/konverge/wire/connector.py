@@ -71,8 +71,7 @@ class Connector:
 
     async def _open_through(self, proxy: Proxy, connection: Connection) -> None:
         """Talk to the proxy first, then hand the connection over."""
-        from konverge.wire.proxy_handshake import ProxyHandshake, ask_for_tunnel  # needed by few
-        from konverge.wire.socks import ask_for_connection
+        from konverge.wire.proxy_handshake import ProxyHandshake, ask_for_connection, ask_for_tunnel  # needed by few
 
         transport, handshake = await self._reach(proxy, ProxyHandshake)
         try:

@@ -18,7 +18,7 @@ from konverge.operators.wukong.reconciler import WukongReconciler
 from konverge.operators.wukong.resource import Wukong
 from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.status import NetworkStatus, VolumeStatus, WukongStatus
-from konverge.operators.wukong.steps.foreign import PARTS, with_foreign
+from konverge.operators.wukong.steps.machine import PARTS, with_foreign
 from konverge.operators.wukong.steps.observe import _interfaces, _power, observe
 from konverge.operators.wukong.steps.state import ReconcileState
 from konverge.runtime import Result

@@ -9,9 +9,9 @@ import pytest
 
 from konverge.client import Forbidden, Invalid, MergePatch
 from konverge.sim.kubevirt.admission import PROTECTED
+from konverge.sim.kubevirt.admission import problems as volume_problems
 from konverge.sim.kubevirt.machine_rules import MACHINE_TYPE, fill_in
 from konverge.sim.kubevirt.machine_rules import problems as machine_problems
-from konverge.sim.kubevirt.volume_rules import problems as volume_problems
 from tests.sim.kubevirt.conftest import DV, SPACE, VM, VMI, VMIM, Obj, claim, condition, data_volume, machine, playing
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("S-22")]

@@ -9,7 +9,7 @@ import pytest
 from konverge.client import MergePatch
 from konverge.objects.resource import Resource
 from konverge.sim.kubevirt.faults import ANNOTATION
-from konverge.sim.kubevirt.node_state import applied, first_state, problem
+from konverge.sim.kubevirt.nodenetworks import applied, first_state, problem
 from tests.sim.kubevirt.conftest import Obj, Play, condition, playing
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("S-22")]

@@ -1,15 +1,21 @@
-"""The operator: two controllers, what leads to a reconcile of each, and what the command line needs to know."""
+"""The operator: two controllers, what leads to a reconcile of each, and what the command line needs to know.
+
+Objects that a Wukong refers to by name are indexed, so that their change leads to a reconcile.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from konverge.objects import Object
+import msgspec
+
+from konverge.cache.record import Meta, Record
+from konverge.objects import Object, from_dict, from_json
 from konverge.objects.kinds.core_v1 import Node, PersistentVolumeClaim, Secret, Service
 from konverge.objects.kinds.storage_v1 import StorageClass
 from konverge.operators.catalog import Operator
-from konverge.operators.wukong import names
+from konverge.operators.wukong import effective_spec, names
 from konverge.operators.wukong.kinds import (
     DataVolume,
     NetworkAttachmentDefinition,
@@ -22,9 +28,9 @@ from konverge.operators.wukong.kinds import (
 )
 from konverge.operators.wukong.options import Options, from_environment, to_environment
 from konverge.operators.wukong.reconciler import WukongReconciler
-from konverge.operators.wukong.references import REFERS, referred_by, refers_to
 from konverge.operators.wukong.resource import AnyWukong, Wukong, WukongSnapshot
 from konverge.operators.wukong.snapshots import SnapshotReconciler
+from konverge.operators.wukong.spec import WukongSpec
 from konverge.operators.wukong.steps.nodes import BRIDGES, bridges_of
 from konverge.operators.wukong.steps.pause import CALLS
 from konverge.operators.wukong.steps.restart import MACHINES
@@ -39,6 +45,44 @@ from konverge.runtime import (
     labels_changed,
 )
 from konverge.runtime.context import Caches
+
+REFERS = "refers"
+"""The index of Wukongs by what they refer to: `Secret ns/name`."""
+
+
+def refers_to(record: Record, meta: Meta) -> Iterable[str]:
+    """Everything that a Wukong names, or that is named after it without being owned."""
+    obj = from_json(AnyWukong, record.raw)
+    try:
+        wukong = Wukong(metadata=obj.metadata, spec=from_dict(WukongSpec, obj.spec))
+    except msgspec.ValidationError:
+        return ()
+    return [f"{kind} {where or meta.namespace}/{name}" for kind, where, name in _named(wukong)]
+
+
+def _named(wukong: Wukong) -> Iterable[tuple[str, str, str]]:
+    spec = wukong.spec
+    for disk in spec.disks:
+        claim = effective_spec.claim_name(wukong, disk)
+        yield "PersistentVolumeClaim", "", claim
+        if effective_spec.source_of(spec, disk) is not None:
+            yield "DataVolume", "", claim
+    for network in spec.networks:
+        namespace, _, name = effective_spec.attachment_name(wukong, network).rpartition("/")
+        if name:
+            yield "NetworkAttachmentDefinition", namespace, name
+    for secret in sorted(effective_spec.secrets_read(spec) | effective_spec.secrets_mounted(spec)):
+        yield "Secret", "", secret
+    if spec.restore_from_snapshot:
+        yield "WukongSnapshot", "", spec.restore_from_snapshot
+
+
+def referred_by(obj: Object, caches: Caches) -> Iterable[Request]:
+    """The Wukongs that refer to an object."""
+    lister, meta = caches.lister(AnyWukong), obj.metadata
+    value = f"{type(obj).resource.kind} {meta.namespace}/{meta.name}"
+    return () if lister is None else lister.informer.keys_by_index(REFERS, value)
+
 
 FOREIGN: tuple[type[Object], ...] = (
     VirtualMachine,

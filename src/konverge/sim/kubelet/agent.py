@@ -23,10 +23,26 @@ from konverge.runtime import Context, Controller, Request, Result, Source, Watch
 from konverge.runtime.context import Recorder
 from konverge.sim.kubelet import status
 from konverge.sim.kubelet.behaviour import ADDRESS, RUNS, Behaviour, BehaviourError, Rule, behaviours
-from konverge.sim.kubelet.directing import Director
 from konverge.sim.kubelet.machine import PodMachine, recover
 from konverge.sim.kubelet.sessions import Sessions
 from konverge.sim.network import PODS, Addresses
+
+
+class Director(Protocol):
+    """A simulated program that decides while it runs what becomes of its containers, in place of a script.
+
+    `Kubelet.directors` lists those at work; `Kubelet.look_again` has one called between two events.
+    """
+
+    def direct(self, pod: Pod, scripts: dict[str, Behaviour]) -> dict[str, Behaviour]:
+        """The scripts that the pod's containers follow from now on."""
+
+    def lived(self, machine: PodMachine, address: str) -> None:
+        """The pod has come so far; `address` is its IP."""
+
+    def forgotten(self, uid: str) -> None:
+        """The pod is gone."""
+
 
 MANAGER = "kubelet"
 

@@ -2,6 +2,8 @@
 
 Each part has definitions, and most have controllers; a part that is left out is not there at all, and can be installed
 later, as on a cluster whose administrator does one thing after the other.
+
+Claims can lose their volume on purpose: it is deleted behind the controllers' back.
 """
 
 from __future__ import annotations
@@ -12,13 +14,13 @@ from contextlib import AsyncExitStack, aclosing, suppress
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from konverge.client import AlreadyExists, Client
+from konverge.client import AlreadyExists, Client, MergePatch, NotFound
 from konverge.objects.kinds.apiextensions_v1 import CustomResourceDefinition
-from konverge.objects.kinds.core_v1 import Namespace
+from konverge.objects.kinds.core_v1 import Namespace, PersistentVolume, PersistentVolumeClaim
 from konverge.objects.meta import ObjectMeta
-from konverge.runtime import Controller, Manager, Settings
+from konverge.runtime import Context, Controller, Manager, Result, Settings
 from konverge.sim.cluster import Cluster
-from konverge.sim.kubevirt import losses
+from konverge.sim.kubevirt import faults
 from konverge.sim.kubevirt.admission import admitting
 from konverge.sim.kubevirt.crds import PARTS, definitions
 from konverge.sim.kubevirt.datavolumes import DataVolumes
@@ -31,6 +33,24 @@ from konverge.sim.kubevirt.restores import Restores
 from konverge.sim.kubevirt.snapshots import Snapshots
 from konverge.sim.kubevirt.subresources import serving
 from konverge.sim.kubevirt.timings import Pace, Timings
+
+
+async def lose(ctx: Context[PersistentVolumeClaim]) -> Result | None:
+    name = ctx.obj.spec.volume_name
+    if ctx.deleting or not name or ctx.obj.status.phase != "Bound" or "lost" not in await faults.of(ctx, "pvc"):
+        return None
+    try:
+        await ctx.client.delete(PersistentVolume, name)
+        await ctx.client.patch(PersistentVolume, name, MergePatch({"metadata": {"finalizers": None}}))
+    except NotFound:
+        return None
+    return None
+
+
+def controllers() -> list[Controller[Any]]:
+    watches = [faults.switches(PersistentVolumeClaim)]
+    return [Controller(PersistentVolumeClaim, lose, name="volume-losses", watches=watches)]
+
 
 NAMESPACE = "kubevirt"
 _MANAGER = "simulated-kubevirt"
@@ -105,7 +125,7 @@ class SimulatedKubeVirt:
         match part:
             case "kubevirt":
                 kinds = [Machine(self.pace, self.timings) for Machine in (Machines, Instances, Migrations)]
-                return [controller for kind in kinds for controller in kind.controllers()] + losses.controllers()
+                return [controller for kind in kinds for controller in kind.controllers()] + controllers()
             case "cdi":
                 return DataVolumes(self.pace, self.timings, populator=self._populator).controllers()
             case "nmstate":

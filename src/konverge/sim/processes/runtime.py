@@ -29,15 +29,22 @@ from konverge.sim.kubelet.logs import refuse
 from konverge.sim.kubelet.machine import PodMachine
 from konverge.sim.kubelet.sessions import ExecOptions, Talk
 from konverge.sim.loop import VirtualLoop
-from konverge.sim.processes import access, disk, hosts, logs, mounts, plan, remote
+from konverge.sim.processes import (
+    access,
+    disk,
+    hosts,
+    logfile,
+    mounts,
+    plan,
+    remote,
+)
 from konverge.sim.processes.downward import Self
 from konverge.sim.processes.environment import ConfigError, container_env, service_env
-from konverge.sim.processes.lookup import Lookup
 from konverge.sim.processes.process import Spawner
 from konverge.sim.processes.rules import ProcessRule, find
 from konverge.sim.processes.runner import Kubelet, PodRunner
 from konverge.sim.processes.running import Run
-from konverge.sim.processes.volumes import PodVolumes, folder_name, refers_to
+from konverge.sim.processes.volumes import Lookup, PodVolumes, folder_name, refers_to
 from konverge.wire.message import Producer
 
 STOP_TIME = 10.0
@@ -197,10 +204,10 @@ class Processes:
         live = runner.machine.live.get(container) if runner is not None else None
         if runner is None or live is None:
             return None
-        options = logs.read_options(query)
+        options = logfile.read_options(query)
         refuse(live, runner.pod.metadata.name, options.previous)
         number = live.runs - 1 if options.previous and live.mode is not Mode.WAITING else live.runs
-        return logs.producer(runner.log(container, number), options)
+        return logfile.producer(runner.log(container, number), options)
 
     def exec(self, uid: str, container: str, options: ExecOptions) -> Talk | None:
         run = self._running(uid, container)

@@ -17,7 +17,7 @@ from konverge.observe.events import EventRecorder
 from konverge.runtime import Request
 from konverge.sim.scheduler import filters
 from konverge.sim.scheduler.claims import SELECTED_NODE, Claims, Volumes
-from konverge.sim.scheduler.preemption import Sacrifice, making_room, sacrifice
+from konverge.sim.scheduler.filters import Sacrifice, making_room, sacrifice
 from konverge.sim.scheduler.spreading import Neighbours
 from konverge.sim.scheduler.state import TERMINAL, ClusterState, NodeInfo, PodInfo, describe
 from konverge.workqueue import WorkQueue

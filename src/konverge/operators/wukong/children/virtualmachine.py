@@ -3,6 +3,8 @@
 Processors are counted in sockets, since only these can be added to a running machine. Volumes are claims, not
 DataVolumes: a restore puts the data back into them. What KubeVirt and others fill in (the board, the architecture, a
 plugged-in volume) is not in it, so an apply leaves it alone.
+
+The Services of `spec.expose` reach the machine by the label that its pod has.
 """
 
 from __future__ import annotations
@@ -13,6 +15,9 @@ from konverge.objects.kinds.core_v1 import (
     LocalObjectReference,
     PodAffinityTerm,
     PodAntiAffinity,
+    Service,
+    ServicePort,
+    ServiceSpec,
     WeightedPodAffinityTerm,
 )
 from konverge.operators.wukong import names
@@ -35,6 +40,24 @@ from konverge.operators.wukong.kinds.domain import Present
 from konverge.operators.wukong.kinds.machines import InstanceSpec, InstanceTemplate, TemplateMeta, VirtualMachine
 from konverge.operators.wukong.resource import Wukong
 from konverge.operators.wukong.spec import Matcher, WukongSpec
+from konverge.operators.wukong.spec_guest import Expose
+
+
+def services_for(wukong: Wukong) -> list[Service]:
+    return [service_for(wukong, exposed) for exposed in wukong.spec.expose]
+
+
+def service_for(wukong: Wukong, expose: Expose) -> Service:
+    port = ServicePort(
+        name=expose.name,
+        port=expose.port,
+        target_port=expose.target_port or expose.port,
+        protocol=expose.protocol,
+    )
+    return Service(
+        metadata=metadata(wukong, names.service(wukong.metadata.name, expose.name)),
+        spec=ServiceSpec(type=expose.type, selector={names.LABEL: wukong.metadata.name}, ports=[port]),
+    )
 
 
 def virtual_machine_for(wukong: Wukong, *, strategy: str | None = None) -> VirtualMachine:
