@@ -37,10 +37,10 @@ class Api:
     async def call(self, method: str, path: str, body: Any = None, *, expect: int = 0, **more: Any) -> Any:
         """The decoded answer; its status must be the expected one (any success without)."""
         response = await self.send(method, path, body, **more)
-        found = json.loads(response.body)
+        answer = json.loads(response.body)
         good = response.status == expect if expect else response.status < 300
-        assert good, f"{method} {path} answered {response.status}: {found}"
-        return found
+        assert good, f"{method} {path} answered {response.status}: {answer}"
+        return answer
 
     async def create(self, name: str, path: str = CONFIG_MAPS, **parts: Any) -> Any:
         labels = parts.pop("labels", None)

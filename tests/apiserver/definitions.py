@@ -11,7 +11,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def definition(plural: str, kind: str, *, group: str = "example.com", scope: str = "Namespaced", **version: Any) -> Any:
-    """One version `v1`, with everything in it unless told otherwise."""
+    """One version `v1`, which takes any object unless `schema` says otherwise."""
     schema = version.pop("schema", {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
     more = version.pop("more", [])
     first = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}, **version}
@@ -29,9 +29,9 @@ async def define(api: Api, made: Any) -> None:
             await asyncio.sleep(0)
 
 
-def _established(found: Any) -> bool:
-    conditions = found.get("status", {}).get("conditions") or ()
-    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+def _established(made: Any) -> bool:
+    conditions = made.get("status", {}).get("conditions") or ()
+    return any((condition["type"], condition["status"]) == ("Established", "True") for condition in conditions)
 
 
 async def undefine(api: Api, name: str) -> None:

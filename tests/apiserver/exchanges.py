@@ -1,7 +1,7 @@
 """Exchanges recorded from a real kube-apiserver, replayed on the embedded one.
 
 A case is a list of steps (method, path, body, headers); its answers are kept in a compressed file beside it. What
-differs from server to server (identities, versions, times, generated names) is masked on both sides. Record anew with
+differs from server to server (identities, versions, times, generated names) is masked on both sides. Record again with
 
     python -m tests.apiserver.exchanges tests.apiserver.admission.cases_quota <kubeconfig of a fresh kube-apiserver>
 """
@@ -77,16 +77,16 @@ def recording(module: str) -> Path:
 
 
 def recorded(module: str) -> list[Any]:
-    found: list[Any] = json.loads(gzip.decompress(recording(module).read_bytes()))
-    return found
+    answers: list[Any] = json.loads(gzip.decompress(recording(module).read_bytes()))
+    return answers
 
 
 async def replay(module: str, ask: Ask) -> list[str]:
-    """What the answers of a server differ in from the recorded ones."""
+    """The differences between the answers of a server and the recorded ones."""
     steps: list[Step] = import_module(module).STEPS
     answers = recorded(module)
     assert len(steps) == len(answers), "the case has changed since it was recorded"
-    found: list[str] = []
+    differences: list[str] = []
     tokens: dict[str, str] = {}
     for step, wanted in zip(steps, answers, strict=True):
         answer = await ask(step, tokens)
@@ -94,8 +94,12 @@ async def replay(module: str, ask: Ask) -> list[str]:
             tokens[step.keep] = answer[2]["status"]["token"]
         got = masked(list(answer))
         if got != wanted:
-            found += [f"{step.method} {step.path} {json.dumps(step.body)}", f"  wanted {wanted}", f"  got    {got}"]
-    return found
+            differences += [
+                f"{step.method} {step.path} {json.dumps(step.body)}",
+                f"  wanted {wanted}",
+                f"  got    {got}",
+            ]
+    return differences
 
 
 # --- recording
@@ -143,8 +147,8 @@ def headers_of(step: Step, tokens: dict[str, str]) -> Iterable[tuple[str, str]]:
     if step.token:
         yield "authorization", f"Bearer {tokens.get(step.token, step.token)}"
     for name, value in step.headers.items():
-        for one in value if isinstance(value, list) else [value]:
-            yield name, one
+        for text in value if isinstance(value, list) else [value]:
+            yield name, text
 
 
 def body_of(step: Step) -> bytes:

@@ -32,19 +32,19 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.limit(240)
 @pytest.mark.spec("S-02", "S-03", "S-04", "S-05", "S-06", "S-07", "S-08", "S-09", "S-10", "S-11")
-def test_corpus(kubeconfig: Path, tmp_path: Path) -> None:
+def test_the_recorded_corpus_is_answered_alike(kubeconfig: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     command = [sys.executable, str(CORPUS / "replay.py"), "check", "--kubeconfig", str(kubeconfig), "-j", "16"]
     command += ["--limit", "60"]  # a busy machine is no difference
     folders = [str(CORPUS / "own"), str(CORPUS / "public/scenarios")]  # the long ones begin first
     done = subprocess.run([*command, "--json", str(report), *folders], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    found = json.loads(report.read_text())
-    areas = {area: f"{count['passed']}/{count['total']}" for area, count in found["areas"].items()}
-    assert found["percent"] >= LEAST_PERCENT, areas
+    summary = json.loads(report.read_text())
+    areas = {area: f"{count['passed']}/{count['total']}" for area, count in summary["areas"].items()}
+    assert summary["percent"] >= LEAST_PERCENT, areas
     weak = {
         area
-        for area, count in found["areas"].items()
+        for area, count in summary["areas"].items()
         if count["passed"] * 100 < count["total"] * LEAST_PERCENT_OF_AN_AREA
     }
     assert not weak, areas

@@ -1,4 +1,4 @@
-"""Events go after an hour; whatever writes them again gives them another one."""
+"""Events expire after an hour; every write gives them another one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def names(api: Api) -> list[str]:
 
 @pytest.mark.virtual
 @pytest.mark.spec("S-09")
-async def test_an_hour_after_the_last_write(api: Api) -> None:
+async def test_events_expire_an_hour_after_their_last_write(api: Api) -> None:
     await create(api, "a")
     await create(api, "b")
     await asyncio.sleep(1800)

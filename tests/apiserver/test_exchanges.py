@@ -26,16 +26,16 @@ async def _replayed(api: Api, module: str) -> list[str]:
 
 
 @pytest.mark.spec("S-12")
-async def test_access(api: Api) -> None:
+async def test_access_is_decided_as_by_the_real_server(api: Api) -> None:
     assert await _replayed(api, "auth.cases_access") == []
 
 
 @pytest.mark.spec("S-13")
 @pytest.mark.parametrize("case", ["security", "quota", "pods", "classes"])
-async def test_admission(api: Api, case: str) -> None:
+async def test_admission_answers_as_the_real_server(api: Api, case: str) -> None:
     assert await _replayed(api, f"admission.cases_{case}") == []
 
 
 @pytest.mark.spec("S-09", "S-04")
-async def test_rules_of_resource_kinds(api: Api) -> None:
+async def test_resource_kinds_are_validated_as_by_the_real_server(api: Api) -> None:
     assert await _replayed(api, "kinds.cases_resource") == []

@@ -12,8 +12,8 @@ FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"
 
 async def condition(api: Api, path: str) -> dict[str, Any]:
     await asyncio.sleep(0)
-    found = await api.call("GET", path)
-    (only,) = found["status"]["conditions"]
+    obj = await api.call("GET", path)
+    (only,) = obj["status"]["conditions"]
     return {key: value for key, value in only.items() if key != "lastTransitionTime"}
 
 
@@ -23,14 +23,14 @@ async def test_a_flow_schema_knows_whether_its_level_exists(api: Api) -> None:
     assert (await condition(api, f"{FLOW}/flowschemas/s"))["status"] == "True"
     level = {"type": "Limited", "limited": {"nominalConcurrencyShares": 1, "limitResponse": {"type": "Reject"}}}
     await api.call("POST", f"{FLOW}/prioritylevelconfigurations", {"metadata": {"name": "mine"}, "spec": level})
-    found = await condition(api, f"{FLOW}/flowschemas/s")
-    assert (found["type"], found["status"], found["reason"]) == ("Dangling", "False", "Found")
+    dangling = await condition(api, f"{FLOW}/flowschemas/s")
+    assert (dangling["type"], dangling["status"], dangling["reason"]) == ("Dangling", "False", "Found")
     before = api.server.store.revision
     await asyncio.sleep(0)
     assert api.server.store.revision == before  # settled
 
 
-async def test_an_api_service_of_nobody_is_not_available(api: Api) -> None:
+async def test_an_api_service_without_a_service_is_not_available(api: Api) -> None:
     path = "/apis/apiregistration.k8s.io/v1/apiservices"
     spec = {
         "group": "x.example.com",
@@ -41,5 +41,5 @@ async def test_an_api_service_of_nobody_is_not_available(api: Api) -> None:
         "insecureSkipTLSVerify": True,
     }
     await api.call("POST", path, {"metadata": {"name": "v1.x.example.com"}, "spec": spec})
-    found = await condition(api, f"{path}/v1.x.example.com")
-    assert found["reason"] == "ServiceNotFound"
+    available = await condition(api, f"{path}/v1.x.example.com")
+    assert available["reason"] == "ServiceNotFound"

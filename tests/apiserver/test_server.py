@@ -1,8 +1,7 @@
-"""The life of a server: sockets, TLS, data on disk, quick starts."""
+"""A server on sockets, with TLS, and with data on disk."""
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from pathlib import Path
 
@@ -12,10 +11,11 @@ from konverge.apiserver import ApiServer
 from konverge.wire import ConnectionPool, TlsOptions
 from konverge.wire.message import Headers, Request
 from tests.apiserver.api import CONFIG_MAPS, Api
+from tests.apiserver.definitions import define, definition
 
 
 @pytest.mark.spec("S-01")
-async def test_on_a_socket() -> None:
+async def test_a_server_answers_on_a_socket() -> None:
     async with ApiServer() as server:
         url = await server.listen()
         pool = ConnectionPool(url)
@@ -26,7 +26,7 @@ async def test_on_a_socket() -> None:
 
 
 @pytest.mark.spec("S-01", "S-12")
-async def test_tls_with_a_client_certificate(tmp_path: Path) -> None:
+async def test_a_client_certificate_identifies_the_administrator(tmp_path: Path) -> None:
     async with ApiServer(data_dir=tmp_path) as server:
         certificates = server.certificates("127.0.0.1")
         assert server.certificates("127.0.0.1") == certificates
@@ -64,20 +64,10 @@ async def test_state_survives_a_restart(tmp_path: Path) -> None:
 
 @pytest.mark.spec("S-14")
 async def test_custom_kinds_are_served_again_after_a_restart(tmp_path: Path) -> None:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"plural": "things", "kind": "Thing"}
-    definition = {
-        "metadata": {"name": "things.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
-    }
     things = "/apis/example.com/v1/namespaces/default/things"
     async with ApiServer(data_dir=tmp_path) as server:
         api = Api(server)
-        served = asyncio.Event()
-        server.definitions.on_change.append(served.set)
-        await api.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
-        await served.wait()
+        await define(api, definition("things", "Thing"))
         made = await api.call(
             "POST", things, {"kind": "Thing", "apiVersion": "example.com/v1", "metadata": {"name": "t"}}
         )

@@ -18,38 +18,38 @@ HOSTS = ("127.0.0.1", "::1", "host.example")
 
 
 @pytest.mark.spec("S-12")
-def test_chain_names_and_purposes() -> None:
-    found = make(HOSTS)
+def test_certificates_have_their_chain_names_and_purposes() -> None:
+    made = make(HOSTS)
     authority, server, admin = (
-        reading.load_pem_x509_certificate(one) for one in (found.authority, found.server, found.admin)
+        reading.load_pem_x509_certificate(pem) for pem in (made.authority, made.server, made.admin)
     )
-    for one in (authority, server, admin):
-        one.verify_directly_issued_by(authority)
+    for certificate in (authority, server, admin):
+        certificate.verify_directly_issued_by(authority)
     names = server.extensions.get_extension_for_class(reading.SubjectAlternativeName).value
-    assert {str(one.value) for one in names} >= {*HOSTS, "localhost", "kubernetes.default.svc"}
+    assert {str(name.value) for name in names} >= {*HOSTS, "localhost", "kubernetes.default.svc"}
     assert admin.subject.rfc4514_string() == "CN=kubernetes-admin,O=system:masters"
     assert authority.extensions.get_extension_for_class(reading.BasicConstraints).value.ca
     assert not server.extensions.get_extension_for_class(reading.BasicConstraints).value.ca
-    purposes = [one.extensions.get_extension_for_class(reading.ExtendedKeyUsage).value for one in (server, admin)]
-    assert [[purpose.dotted_string for purpose in one] for one in purposes] == [
+    usages = [leaf.extensions.get_extension_for_class(reading.ExtendedKeyUsage).value for leaf in (server, admin)]
+    assert [[purpose.dotted_string for purpose in usage] for usage in usages] == [
         ["1.3.6.1.5.5.7.3.1"],
         ["1.3.6.1.5.5.7.3.2"],
     ]
 
 
 def test_keys_belong_to_their_certificates() -> None:
-    found = make(HOSTS)
-    pairs = ((found.authority, found.authority_key), (found.server, found.server_key), (found.admin, found.admin_key))
+    made = make(HOSTS)
+    pairs = ((made.authority, made.authority_key), (made.server, made.server_key), (made.admin, made.admin_key))
     for certificate, key in pairs:
         public = reading.load_pem_x509_certificate(certificate).public_key()
         assert load_pem_private_key(key, None).public_key() == public
 
 
-def test_a_handshake_with_both_certificates_by_the_letter_of_the_rfc() -> None:
-    """Strictly, as Python 3.13's default context checks: aiohttp's and httpx's users come with that."""
-    found = make(HOSTS)
-    server = server_context(found.server, found.server_key, client_ca=found.authority)
-    options = TlsOptions(ca_data=found.authority, certificate_data=found.admin, key_data=found.admin_key)
+def test_both_certificates_pass_a_strict_handshake() -> None:
+    """As strictly as Python 3.13's default context, which users of aiohttp and httpx have."""
+    made = make(HOSTS)
+    server = server_context(made.server, made.server_key, client_ca=made.authority)
+    options = TlsOptions(ca_data=made.authority, certificate_data=made.admin, key_data=made.admin_key)
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     ours = server.wrap_bio(to_server, to_client, server_side=True)
     strict = options.context()
@@ -58,14 +58,14 @@ def test_a_handshake_with_both_certificates_by_the_letter_of_the_rfc() -> None:
     theirs = strict.wrap_bio(to_client, to_server, server_hostname="host.example")
     waiting = [ours, theirs]
     for _ in range(6):
-        waiting = [side for side in waiting if not _shaken(side)]
+        waiting = [side for side in waiting if not _handshake_done(side)]
     assert not waiting
     seen = ours.getpeercert()
     assert seen is not None
     assert (("commonName", "kubernetes-admin"),) in seen["subject"]
 
 
-def _shaken(side: ssl.SSLObject) -> bool:
+def _handshake_done(side: ssl.SSLObject) -> bool:
     try:
         side.do_handshake()
     except ssl.SSLWantReadError:
@@ -76,6 +76,6 @@ def _shaken(side: ssl.SSLObject) -> bool:
 def test_times_past_2049_are_written_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     later = datetime(2045, 6, 1, tzinfo=UTC)
     monkeypatch.setattr(clock, "utc_now", lambda: later)
-    found = reading.load_pem_x509_certificate(x509.authority("late").pem[0])
-    assert found.not_valid_after_utc == later + timedelta(days=3650)
-    assert found.not_valid_before_utc == later - timedelta(days=1)
+    late = reading.load_pem_x509_certificate(x509.authority("late").pem[0])
+    assert late.not_valid_after_utc == later + timedelta(days=3650)
+    assert late.not_valid_before_utc == later - timedelta(days=1)

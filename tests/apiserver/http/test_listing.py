@@ -42,7 +42,7 @@ async def test_remaining_items_are_counted_without_selectors_only(api: Api) -> N
 
 
 @pytest.mark.spec("S-05", "S-04")
-async def test_410_after_compaction(api: Api) -> None:
+async def test_a_list_of_a_compacted_revision_is_gone(api: Api) -> None:
     for number in range(4):
         await api.create(f"c{number}")
     first = await api.call("GET", CONFIG_MAPS, query={"limit": 2})
@@ -61,7 +61,7 @@ async def test_410_after_compaction(api: Api) -> None:
     await api.call("GET", CONFIG_MAPS, query={"resourceVersion": version, "resourceVersionMatch": "NotOlderThan"})
 
 
-async def test_history_is_bounded_by_itself() -> None:
+async def test_old_revisions_expire_when_the_history_is_full() -> None:
     async with ApiServer(config=Config(history=HistoryLimits(events=20))) as server:
         api = Api(server)
         first = await api.create("a")
@@ -73,14 +73,14 @@ async def test_history_is_bounded_by_itself() -> None:
 
 @pytest.mark.virtual
 @pytest.mark.spec("S-05")
-async def test_a_version_to_come_is_waited_for_then_refused(api: Api) -> None:
+async def test_a_list_waits_for_a_future_version_and_then_fails(api: Api) -> None:
     query = {"resourceVersion": str(api.server.store.revision + 1)}
     refused = await api.call("GET", CONFIG_MAPS, query=query, expect=504)
     assert refused["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
     assert refused["details"]["retryAfterSeconds"] == 1
 
 
-async def test_field_selectors_of_a_kind(api: Api) -> None:
+async def test_a_list_can_select_by_the_fields_of_its_kind(api: Api) -> None:
     await api.call("POST", "/api/v1/nodes", {"metadata": {"name": "n1"}, "spec": {"unschedulable": True}})
     await api.call("POST", "/api/v1/nodes", {"metadata": {"name": "n2"}})
     listed = await api.call("GET", "/api/v1/nodes", query={"fieldSelector": "spec.unschedulable=true"})

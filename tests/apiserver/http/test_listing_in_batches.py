@@ -1,6 +1,6 @@
-"""Work on many objects is done in many turns of the loop: whoever asks for one object is not kept waiting.
+"""Work on many objects is done in many turns of the loop, so that other requests do not wait for it.
 
-Counted in turns and not in time, so that a slow machine changes nothing.
+The tests count turns and not time, so that a slow machine changes nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ async def full() -> AsyncIterator[Api]:
 
 
 async def counted(work: Coroutine[Any, Any, Any]) -> tuple[int, Any]:
-    """How often others had their turn meanwhile, and what came out."""
+    """How often other tasks had their turn meanwhile, and the result."""
     count, ended = 0, False
 
     async def others() -> None:
@@ -51,10 +51,10 @@ async def counted(work: Coroutine[Any, Any, Any]) -> tuple[int, Any]:
             count += 1
 
     beside = asyncio.create_task(others())
-    found = await work
+    result = await work
     ended = True
     await beside
-    return count, found
+    return count, result
 
 
 async def drained(api: Api, path: str, **headers: str) -> bytes:
@@ -73,15 +73,15 @@ async def drained(api: Api, path: str, **headers: str) -> bytes:
         ("", META.format(form="PartialObjectMetadataList")),
     ],
 )
-async def test_lists(full: Api, query: str, accept: str) -> None:
+async def test_a_list_is_made_in_many_turns(full: Api, query: str, accept: str) -> None:
     count, body = await counted(drained(full, CONFIG_MAPS + query, accept=accept))
     assert count >= OBJECTS // BATCH - 1
-    found = json.loads(body)
-    assert len(found.get("items", found.get("rows"))) == (0 if "nothing" in query else OBJECTS)
+    listed = json.loads(body)
+    assert len(listed.get("items", listed.get("rows"))) == (0 if "nothing" in query else OBJECTS)
 
 
 @pytest.mark.spec("S-15")
-async def test_initial_state_and_missed_events_of_a_watch(full: Api) -> None:
+async def test_a_watch_sends_its_state_and_missed_events_in_many_turns(full: Api) -> None:
     version = full.server.store.revision
     for query in (
         {},

@@ -10,14 +10,14 @@ import pytest
 from konverge.apiserver.http.pipeline import within
 
 
-async def test_work_that_does_not_wait() -> None:
+async def test_work_that_does_not_wait_has_no_limit() -> None:
     async def work() -> int:
         return 7
 
     assert await within(0, work()) == 7
 
 
-async def test_its_errors_come_through() -> None:
+async def test_errors_of_limited_work_come_through() -> None:
     async def work(waits: bool) -> None:
         if waits:
             await asyncio.sleep(0)
@@ -28,7 +28,7 @@ async def test_its_errors_come_through() -> None:
             await within(5, work(waits))
 
 
-async def test_work_that_waits_for_several_things() -> None:
+async def test_limited_work_can_wait_several_times() -> None:
     loop = asyncio.get_running_loop()
     later = loop.create_future()
 
@@ -47,7 +47,7 @@ async def test_work_that_waits_for_several_things() -> None:
     assert await within(5, work()) == ["a", "b"]
 
 
-async def test_too_long() -> None:
+async def test_work_that_waits_too_long_is_ended() -> None:
     cleaned: list[str] = []
 
     async def work() -> None:
@@ -61,7 +61,7 @@ async def test_too_long() -> None:
     assert cleaned == ["yes"]
 
 
-async def test_cancelled_from_outside() -> None:
+async def test_limited_work_can_be_cancelled() -> None:
     begun = asyncio.Event()
     cleaned: list[str] = []
 

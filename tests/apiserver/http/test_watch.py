@@ -14,7 +14,7 @@ from tests.apiserver.api import CONFIG_MAPS, Api
 
 
 @pytest.mark.spec("S-06")
-async def test_state_then_changes(api: Api) -> None:
+async def test_a_watch_sends_the_state_and_then_changes(api: Api) -> None:
     await api.create("b")
     await api.create("a")
     async with api.watch() as watch:
@@ -30,7 +30,7 @@ async def test_state_then_changes(api: Api) -> None:
 
 
 @pytest.mark.spec("S-06")
-async def test_resuming_loses_and_doubles_nothing(api: Api) -> None:
+async def test_a_resumed_watch_loses_and_repeats_no_event(api: Api) -> None:
     first = await api.create("a")
     for number in range(5):
         await api.patch(f"{CONFIG_MAPS}/a", {"data": {"n": str(number)}})
@@ -41,7 +41,7 @@ async def test_resuming_loses_and_doubles_nothing(api: Api) -> None:
     assert [obj["data"]["n"] for obj in seen] == ["0", "1", "2", "3", "4"]
 
 
-async def test_a_watch_from_a_version_to_come_begins_there(api: Api) -> None:
+async def test_a_watch_from_a_future_version_begins_there(api: Api) -> None:
     async with api.watch(resourceVersion=str(api.server.store.revision + 2)) as watch:
         for name in "abc":
             await api.create(name)
@@ -49,7 +49,7 @@ async def test_a_watch_from_a_version_to_come_begins_there(api: Api) -> None:
 
 
 @pytest.mark.spec("S-06")
-async def test_objects_that_move_in_and_out_of_a_selector(api: Api) -> None:
+async def test_a_watch_follows_objects_into_and_out_of_its_selector(api: Api) -> None:
     async with api.watch(labelSelector="on=yes", resourceVersion=str(api.server.store.revision)) as watch:
         await api.create("a")
         await api.patch(f"{CONFIG_MAPS}/a", {"metadata": {"labels": {"on": "yes"}}})
@@ -77,7 +77,7 @@ async def test_initial_events_end_with_a_bookmark(api: Api) -> None:
 
 @pytest.mark.virtual
 @pytest.mark.spec("S-06")
-async def test_bookmarks_each_minute_and_before_the_end(api: Api) -> None:
+async def test_bookmarks_come_each_minute_and_before_the_end(api: Api) -> None:
     async with api.watch(allowWatchBookmarks="true", timeoutSeconds="130") as watch:
         events = await watch.rest(within=150)
     first, *later = events
@@ -87,13 +87,13 @@ async def test_bookmarks_each_minute_and_before_the_end(api: Api) -> None:
 
 
 @pytest.mark.virtual
-async def test_a_watch_ends_after_its_time(api: Api) -> None:
+async def test_a_watch_ends_after_its_timeout(api: Api) -> None:
     async with api.watch(timeoutSeconds="5") as watch:
         assert await watch.rest(within=6) == []
 
 
 @pytest.mark.spec("S-06", "S-04")
-async def test_a_version_too_old_ends_in_an_error_event(api: Api) -> None:
+async def test_a_watch_from_an_old_version_ends_with_an_error_event(api: Api) -> None:
     first = await api.create("a")
     await api.patch(f"{CONFIG_MAPS}/a", {"data": {"x": "1"}})
     api.server.store.compact(api.server.store.revision)
@@ -105,7 +105,7 @@ async def test_a_version_too_old_ends_in_an_error_event(api: Api) -> None:
 
 
 class StuckSink:
-    """A reader who never reads."""
+    """The sink of a client that never reads."""
 
     def __init__(self) -> None:
         self.buffered = 0
@@ -119,7 +119,7 @@ class StuckSink:
 
 
 @pytest.mark.spec("S-06", "S-15")
-async def test_a_slow_watcher_is_ended_and_the_others_go_on() -> None:
+async def test_the_watch_of_a_slow_reader_is_ended_alone() -> None:
     async with ApiServer(config=Config(watch=WatchLimits(buffered=10_000))) as server:
         api = Api(server)
         query = {"watch": "1", "resourceVersion": str(server.store.revision)}
@@ -138,7 +138,7 @@ async def test_a_slow_watcher_is_ended_and_the_others_go_on() -> None:
 
 
 @pytest.mark.spec("S-06")
-async def test_the_state_of_many_objects_while_others_write(api: Api) -> None:
+async def test_changes_during_the_initial_state_come_after_it(api: Api) -> None:
     """The initial state is sent in pieces; what changes meanwhile comes after it, once."""
     big = "x" * 20_000
     for number in range(20):
@@ -157,7 +157,7 @@ async def test_the_state_of_many_objects_while_others_write(api: Api) -> None:
     assert set(state.values()) == {"ADDED"}
 
 
-async def test_one_encoding_for_many_watchers(api: Api) -> None:
+async def test_an_event_is_encoded_once_for_all_watchers(api: Api) -> None:
     chunks: list[list[bytes]] = []
 
     class Sink:

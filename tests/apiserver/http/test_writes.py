@@ -35,7 +35,7 @@ async def test_a_write_that_changes_nothing_changes_no_version(api: Api) -> None
 
 
 @pytest.mark.spec("S-05", "S-04")
-async def test_optimistic_locking(api: Api) -> None:
+async def test_a_write_of_an_old_version_conflicts(api: Api) -> None:
     created = await api.create("a")
     await api.patch(f"{CONFIG_MAPS}/a", {"data": {"x": "1"}})
     refused = await api.call("PUT", f"{CONFIG_MAPS}/a", created, expect=409)
@@ -66,7 +66,7 @@ async def test_dry_runs_leave_no_trace(api: Api) -> None:
 
 
 @pytest.mark.spec("S-10")
-async def test_generated_names(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_generated_names_are_unique(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     made = await api.call("POST", CONFIG_MAPS, {"metadata": {"generateName": "x-"}})
     assert made["metadata"]["name"].startswith("x-")
     assert len(made["metadata"]["name"]) == 7
@@ -98,7 +98,7 @@ async def test_generation_counts_changes_of_the_spec(api: Api) -> None:
 
 
 @pytest.mark.spec("S-10")
-async def test_the_last_finalizer_takes_the_object_with_it(api: Api) -> None:
+async def test_an_object_is_gone_with_its_last_finalizer(api: Api) -> None:
     await api.create("a", metadata={"finalizers": ["example.com/one", "example.com/two"]})
     path = f"{CONFIG_MAPS}/a"
     held = await api.call("DELETE", path)
@@ -117,7 +117,7 @@ async def test_the_last_finalizer_takes_the_object_with_it(api: Api) -> None:
 
 
 @pytest.mark.spec("S-10", "S-04")
-async def test_preconditions_of_a_delete(api: Api) -> None:
+async def test_a_delete_checks_its_preconditions(api: Api) -> None:
     made = await api.create("a")
     path = f"{CONFIG_MAPS}/a"
     await api.call("DELETE", path, {"preconditions": {"uid": "other"}}, expect=409)
@@ -128,7 +128,7 @@ async def test_preconditions_of_a_delete(api: Api) -> None:
 
 
 @pytest.mark.spec("S-03")
-async def test_bound_pods_leave_gracefully(api: Api) -> None:
+async def test_bound_pods_are_deleted_gracefully(api: Api) -> None:
     await api.call("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
     spec = {"containers": [{"name": "c", "image": "i"}]}
     await api.call("POST", PODS, {"metadata": {"name": "p"}, "spec": spec})
@@ -190,7 +190,7 @@ async def test_scale_is_a_view_of_the_object(api: Api) -> None:
 
 
 @pytest.mark.spec("S-13")
-async def test_namespaces_must_exist_and_be_alive(api: Api) -> None:
+async def test_a_namespace_must_exist_and_not_be_terminating(api: Api) -> None:
     missing = "/api/v1/namespaces/none/configmaps"
     refused = await api.call("POST", missing, {"metadata": {"name": "a"}}, expect=404)
     assert refused["message"] == 'namespaces "none" not found'
@@ -218,7 +218,7 @@ class SlowAdmission:
     async def validate(self, request: AdmissionRequest) -> None: ...
 
 
-async def test_a_patch_starts_again_when_another_write_came_between(api: Api) -> None:
+async def test_a_patch_is_applied_again_after_another_write(api: Api) -> None:
     await api.create("a", data={"x": "1"})
     slow = api.server.admission = SlowAdmission()
     patching = asyncio.create_task(api.patch(f"{CONFIG_MAPS}/a", {"data": {"slow": "yes"}}))

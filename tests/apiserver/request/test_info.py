@@ -1,4 +1,4 @@
-"""What paths mean."""
+"""What a request is about, from its method and path."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ CASES = [
 
 
 @pytest.mark.parametrize(("method", "target", "wanted"), CASES)
-def test_resources(method: str, target: str, wanted: tuple[str, ...]) -> None:
+def test_paths_of_resources_are_parsed(method: str, target: str, wanted: tuple[str, ...]) -> None:
     info = request_info(method, *split_target(target))
     assert info.is_resource
     assert (info.verb, info.namespace, info.plural, info.name, info.subresource, info.group) == wanted
 
 
 @pytest.mark.parametrize("path", ["/", "/version", "/api", "/api/v1", "/apis/apps", "/apis/apps/v1", "//api/v1/pods"])
-def test_other_paths(path: str) -> None:
+def test_other_paths_are_not_about_resources(path: str) -> None:
     info = request_info("GET", *split_target(path))
     assert not info.is_resource
     assert info.verb == "get"
 
 
 @given(st.text(alphabet="a%=&+;20bé", max_size=14))
-def test_queries_are_read_as_forms_are(raw: str) -> None:
+def test_queries_are_parsed_as_form_data(raw: str) -> None:
     wanted: dict[str, list[str]] = {}
     for key, value in parse_qsl(raw, keep_blank_values=True):
         wanted.setdefault(key, []).append(value)

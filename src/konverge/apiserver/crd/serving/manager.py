@@ -9,7 +9,7 @@ upstream these are controllers that act after the response. Upstream: crdHandler
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -42,8 +42,6 @@ class Manager:
         """What was compiled for a definition, to see whether a write changes any of it."""
         self._pending: set[str] = set()
         self._watched: set[str] = set()
-        self.on_change: list[Callable[[], None]] = []
-        """Called when served kinds have changed: caches of discovery and OpenAPI are cleared."""
 
     def start(self) -> None:
         """Serve the stored definitions, and follow their changes."""
@@ -109,18 +107,12 @@ class Manager:
             self._registry.remove(group, served.resource.version, served.resource.plural)
         for served in sorted(members, key=lambda served: naming.version_rank(served.resource.version)):
             self._registry.add(served)
-        self._notify()
 
     def _forget(self, name: str) -> None:
         for custom in self._served.pop(name, ()):
             resource = custom.served.resource
             self._registry.remove(resource.group, resource.version, resource.plural)
         self._shapes.pop(name, None)
-        self._notify()
-
-    def _notify(self) -> None:
-        for callback in self.on_change:
-            callback()
 
     def _restate(self, made: list[CustomServed], definition: Obj) -> None:
         """Encode the stored objects again under a changed schema, once, so that reads cost nothing more."""

@@ -1,4 +1,4 @@
-"""Forms of requests and answers: media types, partial objects, compression, limits, odd bodies."""
+"""The form of answers: media types, metadata alone, compression, headers; and bodies that cannot be read."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
 @pytest.mark.spec("S-11")
-async def test_metadata_alone(api: Api) -> None:
+async def test_a_client_can_ask_for_metadata_alone(api: Api) -> None:
     made = await api.create("a", data={"x": "1"})
-    found = await api.call("GET", f"{CONFIG_MAPS}/a", accept=PARTIAL)
-    assert found["kind"] == "PartialObjectMetadata"
-    assert found["metadata"] == made["metadata"]
-    assert "data" not in found
+    partial = await api.call("GET", f"{CONFIG_MAPS}/a", accept=PARTIAL)
+    assert partial["kind"] == "PartialObjectMetadata"
+    assert partial["metadata"] == made["metadata"]
+    assert "data" not in partial
     listed = await api.call("GET", CONFIG_MAPS, accept=PARTIAL.replace("Metadata;", "MetadataList;"))
     assert listed["kind"] == "PartialObjectMetadataList"
     assert [item["metadata"]["name"] for item in listed["items"]] == ["a"]
 
 
-async def test_yaml_both_ways(api: Api) -> None:
+async def test_bodies_and_answers_may_be_yaml(api: Api) -> None:
     body = b"metadata:\n  name: a\ndata:\n  a: 'text'\n"
     response = await api.send("POST", CONFIG_MAPS, body, content_type="application/yaml", accept="application/yaml")
     assert response.status == 201
@@ -47,7 +47,7 @@ async def test_people_get_indented_json(api: Api) -> None:
 
 @pytest.mark.spec("S-04")
 @pytest.mark.parametrize("accept", ["text/html", "application/json;as=Nothing;g=meta.k8s.io;v=v1"])
-async def test_406(api: Api, accept: str) -> None:
+async def test_an_unknown_form_is_not_acceptable(api: Api, accept: str) -> None:
     refused = await api.call("GET", CONFIG_MAPS, accept=accept, expect=406)
     assert refused["reason"] == "NotAcceptable"
 
@@ -57,42 +57,42 @@ async def test_protobuf_is_answered_in_json(api: Api) -> None:
     assert response.headers.get("content-type") == "application/json"
 
 
-async def asked_from_afar(api: Api, path: str, **headers: str) -> Response:
+async def sent_from_another_machine(api: Api, path: str, **headers: str) -> Response:
     request = api.request("GET", path, **headers)
     request.peer = Peer("192.0.2.7:4711")
     return await api.server.transport.send(request)
 
 
-async def test_large_answers_are_compressed_for_those_who_ask(api: Api) -> None:
+async def test_large_answers_are_compressed_for_clients_that_ask(api: Api) -> None:
     await api.create("big", data={"x": "y" * 200_000})
-    response = await asked_from_afar(api, f"{CONFIG_MAPS}/big", accept_encoding="gzip")
+    response = await sent_from_another_machine(api, f"{CONFIG_MAPS}/big", accept_encoding="gzip")
     assert response.headers.get("content-encoding") == "gzip"
     assert json.loads(gzip.decompress(response.body))["metadata"]["name"] == "big"
-    response = await asked_from_afar(api, f"{CONFIG_MAPS}/big")
+    response = await sent_from_another_machine(api, f"{CONFIG_MAPS}/big")
     assert "content-encoding" not in response.headers
     await api.create("small")
-    response = await asked_from_afar(api, f"{CONFIG_MAPS}/small", accept_encoding="gzip")
+    response = await sent_from_another_machine(api, f"{CONFIG_MAPS}/small", accept_encoding="gzip")
     assert "content-encoding" not in response.headers
 
 
-async def test_nothing_is_compressed_on_the_same_machine(api: Api) -> None:
+async def test_answers_are_not_compressed_on_the_same_machine(api: Api) -> None:
     await api.create("big", data={"x": "y" * 200_000})
     response = await api.send("GET", f"{CONFIG_MAPS}/big", accept_encoding="gzip")
     assert "content-encoding" not in response.headers
 
 
 @pytest.mark.parametrize("accept_encoding", ["", "gzip"])
-async def test_long_lists_come_in_pieces(api: Api, accept_encoding: str) -> None:
+async def test_long_lists_are_sent_in_pieces(api: Api, accept_encoding: str) -> None:
     names = [f"big-{number}" for number in range(8)]
     for name in names:
         await api.create(name, data={"x": "y" * 100_000})
-    response = await asked_from_afar(api, CONFIG_MAPS, accept_encoding=accept_encoding)
+    response = await sent_from_another_machine(api, CONFIG_MAPS, accept_encoding=accept_encoding)
     assert response.headers.get("content-encoding") == accept_encoding
     body = gzip.decompress(response.body) if accept_encoding else response.body
     assert [item["metadata"]["name"] for item in json.loads(body)["items"]][-8:] == names
 
 
-async def test_headers_of_every_answer(api: Api) -> None:
+async def test_every_answer_has_an_audit_id_and_flow_headers(api: Api) -> None:
     seen = set()
     for _ in range(2):
         response = await api.send("GET", CONFIG_MAPS)
@@ -132,13 +132,13 @@ async def test_warnings_are_headers(api: Api) -> None:
     ],
     ids=["too large", "deep", "deeper", "cut off", "no text", "wrong kind of kind", "wrong metadata", "a string"],
 )
-async def test_bodies_that_cannot_be_read(api: Api, body: bytes, code: int) -> None:
+async def test_bodies_that_cannot_be_read_are_refused(api: Api, body: bytes, code: int) -> None:
     refused = await api.call("POST", CONFIG_MAPS, body, expect=code)
     assert refused["kind"] == "Status"
 
 
 @pytest.mark.spec("S-12")
-async def test_strangers_see_health_and_version_only(api: Api) -> None:
+async def test_anonymous_users_see_health_and_version_only(api: Api) -> None:
     for path, code in (("/version", 200), ("/healthz", 200), (CONFIG_MAPS, 403), ("/metrics", 403)):
         response = await api.send("GET", path, authorization="")
         assert response.status == code, path
