@@ -38,8 +38,7 @@ class CertificateApproval(_SignerCheck):
         return self._check if kind.writes(_GROUP, _REQUESTS, "UPDATE", subresource="approval") else None
 
     def _check(self, request: AdmissionRequest) -> None:
-        assert request.old is not None
-        self._require(request, "approve", request.old["spec"].get("signerName", ""), "approve requests with")
+        self._require(request, "approve", request.before["spec"].get("signerName", ""), "approve requests with")
 
 
 class CertificateSigning(_SignerCheck):
@@ -47,11 +46,9 @@ class CertificateSigning(_SignerCheck):
         return self._check if kind.writes(_GROUP, _REQUESTS, "UPDATE", subresource="status") else None
 
     def _check(self, request: AdmissionRequest) -> None:
-        assert request.obj is not None
-        assert request.old is not None
-        new, old = request.obj.get("status") or {}, request.old.get("status") or {}
+        new, old = request.new.get("status") or {}, request.before.get("status") or {}
         if any((new.get(part) or None) != (old.get(part) or None) for part in ("certificate", "conditions")):
-            self._require(request, "sign", request.old["spec"].get("signerName", ""), "sign requests with")
+            self._require(request, "sign", request.before["spec"].get("signerName", ""), "sign requests with")
 
 
 class ClusterTrustBundleAttest(_SignerCheck):
@@ -59,8 +56,7 @@ class ClusterTrustBundleAttest(_SignerCheck):
         return self._check if kind.writes(_GROUP, "clustertrustbundles", "CREATE", "UPDATE") else None
 
     def _check(self, request: AdmissionRequest) -> None:
-        assert request.obj is not None
-        signer = spec_of(request.obj).get("signerName") or ""
+        signer = spec_of(request.new).get("signerName") or ""
         if signer:
             self._require(request, "attest", signer, "attest for")
 
@@ -73,8 +69,7 @@ class CertificateSubjectRestriction(Validating):
 
 
 def _check_subject(request: AdmissionRequest) -> None:
-    assert request.obj is not None
-    spec = spec_of(request.obj)
+    spec = spec_of(request.new)
     if spec.get("signerName") == _CLIENT_SIGNER and MASTERS in _organizations(spec.get("request") or ""):
         raise refusal(request, f"use of {_CLIENT_SIGNER} signer with system:masters group is not allowed")
 

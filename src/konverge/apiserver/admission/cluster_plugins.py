@@ -71,8 +71,7 @@ class TaintNodesByCondition(Mutating):
 
 
 def _taint(request: AdmissionRequest) -> None:
-    assert request.obj is not None
-    spec = spec_of(request.obj)
+    spec = spec_of(request.new)
     taints = spec.get("taints") or []
     if all((taint.get("key"), taint.get("effect")) != (NOT_READY, "NoSchedule") for taint in taints):
         spec["taints"] = [*taints, {"key": NOT_READY, "effect": "NoSchedule"}]
@@ -86,9 +85,8 @@ class DefaultIngressClass(Mutating):
 
 
 def _set_ingress_class(request: AdmissionRequest) -> None:
-    assert request.obj is not None
     classes = request.call.scan(_NETWORKING, "ingressclasses")
-    _set_class(request.obj, "ingressClassName", _INGRESS_ANNOTATION, classes, _DEFAULT_INGRESS_CLASS)
+    _set_class(request.new, "ingressClassName", _INGRESS_ANNOTATION, classes, _DEFAULT_INGRESS_CLASS)
 
 
 class DefaultStorageClass(Mutating):
@@ -99,9 +97,8 @@ class DefaultStorageClass(Mutating):
 
 
 def _set_storage_class(request: AdmissionRequest) -> None:
-    assert request.obj is not None
     classes = request.call.scan(_STORAGE, "storageclasses")
-    _set_class(request.obj, "storageClassName", _CLASS_ANNOTATION, classes, _DEFAULT_STORAGE_CLASS)
+    _set_class(request.new, "storageClassName", _CLASS_ANNOTATION, classes, _DEFAULT_STORAGE_CLASS)
 
 
 def _set_class(obj: Obj, field: str, annotation: str, classes: Iterable[Obj], default_marks: Iterable[str]) -> None:
@@ -128,8 +125,7 @@ class StorageObjectInUseProtection(Mutating):
             return None
 
         def protect(request: AdmissionRequest) -> None:
-            assert request.obj is not None
-            metadata = request.obj["metadata"]
+            metadata = request.new["metadata"]
             finalizers = metadata.get("finalizers") or []
             if finalizer not in finalizers:
                 metadata["finalizers"] = [*finalizers, finalizer]
@@ -145,14 +141,12 @@ class PersistentVolumeClaimResize(Validating):
 
 
 def _check_growth(request: AdmissionRequest) -> None:
-    assert request.obj is not None
-    assert request.old is not None
-    if _size(request.obj) <= _size(request.old):
+    if _size(request.new) <= _size(request.before):
         return
-    if (request.old.get("status") or {}).get("phase") != "Bound":
+    if (request.before.get("status") or {}).get("phase") != "Bound":
         raise refusal(request, "Only bound persistent volume claims can be expanded")
-    name = _class_of(request.obj)
-    same = bool(name) and name == _class_of(request.old)
+    name = _class_of(request.new)
+    same = bool(name) and name == _class_of(request.before)
     storage_class = request.call.lookup(_STORAGE, "storageclasses", "", name) if same else None
     if storage_class is None or not storage_class.get("allowVolumeExpansion"):
         why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must "

@@ -73,8 +73,7 @@ class Grants(Mutating):
     def _check_held(self, request: AdmissionRequest, rules: list[Rule]) -> None:
         problem = self._problem(request.user, request.namespace, rules)
         if problem:
-            assert request.obj is not None
-            name = request.obj["metadata"].get("name", "")
+            name = request.new["metadata"].get("name", "")
             raise status.forbidden(GROUP, request.served.resource.plural, name, problem)
 
     def _problem(self, user: User, namespace: str, rules: list[Rule]) -> str:

@@ -48,7 +48,6 @@ def _limits(request: AdmissionRequest) -> Iterator[list[Obj]]:
 
 def _default(request: AdmissionRequest) -> None:
     """Upstream: PodMutateLimitFunc, defaultContainerResourceRequirements."""
-    assert request.obj is not None
     for limits in _limits(request):
         requests: Obj = {}
         bounds: Obj = {}
@@ -56,7 +55,7 @@ def _default(request: AdmissionRequest) -> None:
             if limit.get("type") == "Container":
                 requests |= limit.get("defaultRequest") or {}
                 bounds |= limit.get("default") or {}
-        _fill(request.obj, requests, bounds)
+        _fill(request.new, requests, bounds)
 
 
 def _fill(pod: Obj, requests: Obj, limits: Obj) -> None:
@@ -84,8 +83,7 @@ def _fill(pod: Obj, requests: Obj, limits: Obj) -> None:
 
 def _check_pod(request: AdmissionRequest) -> None:
     """Upstream: PodValidateLimitFunc."""
-    assert request.obj is not None
-    spec = spec_of(request.obj)
+    spec = spec_of(request.new)
     for limits in _limits(request):
         problems: list[str] = []
         for limit in limits:
@@ -103,8 +101,7 @@ def _check_pod(request: AdmissionRequest) -> None:
 
 def _check_claim(request: AdmissionRequest) -> None:
     """Upstream: PersistentVolumeClaimValidateLimitFunc."""
-    assert request.obj is not None
-    requests = amounts((spec_of(request.obj).get("resources") or {}).get("requests"))
+    requests = amounts((spec_of(request.new).get("resources") or {}).get("requests"))
     for limits in _limits(request):
         problems: list[str] = []
         for limit in limits:

@@ -88,8 +88,7 @@ def _node_of_pod(request: AdmissionRequest, name: str) -> str:
 
 def _mirror_pod(request: AdmissionRequest, node: str) -> None:
     """Upstream: admitPodCreate."""
-    assert request.obj is not None
-    pod, shown = request.obj, quote(node)
+    pod, shown = request.new, quote(node)
     if MIRROR not in (pod["metadata"].get("annotations") or {}):
         raise refusal(
             request, f"pod does not have {quote(MIRROR)} annotation, node {shown} can only create mirror pods"
@@ -144,9 +143,7 @@ def _pod_status(request: AdmissionRequest, node: str) -> None:
     """Upstream: admitPodStatus."""
     if request.operation != "UPDATE":
         raise refusal(request, f"unexpected operation {quote(request.operation)}")
-    assert request.obj is not None
-    assert request.old is not None
-    new, old, shown = request.obj, request.old, quote(node)
+    new, old, shown = request.new, request.before, quote(node)
     if (old["spec"].get("nodeName") or "") != node:
         why = "can only update pod status for pods with spec.nodeName set to itself"
         raise refusal(request, f"node {shown} {why}")
@@ -246,8 +243,7 @@ def _token(request: AdmissionRequest, node: str) -> None:
     """Upstream: admitServiceAccount."""
     if request.operation != "CREATE" or request.subresource != "token":
         return
-    assert request.obj is not None
-    reference = (request.obj.get("spec") or {}).get("boundObjectRef") or {}
+    reference = (request.new.get("spec") or {}).get("boundObjectRef") or {}
     if (reference.get("apiVersion"), reference.get("kind")) != ("v1", "Pod") or not reference.get("name"):
         raise refusal(request, "node requested token not bound to a pod")
     if not reference.get("uid"):

@@ -29,8 +29,7 @@ class DefaultTolerationSeconds(Mutating):
 
 
 def _tolerate(request: AdmissionRequest) -> None:
-    assert request.obj is not None
-    spec = spec_of(request.obj)
+    spec = spec_of(request.new)
     tolerations = spec.get("tolerations") or []
     missing = [key for key in (NOT_READY, _UNREACHABLE) if not _tolerates(tolerations, key)]
     if missing:
@@ -58,26 +57,23 @@ class PodTopologyLabels(Mutating):
 
 
 def _label_pod(request: AdmissionRequest) -> None:
-    assert request.obj is not None
-    _copy_labels(request, request.obj["spec"].get("nodeName"))
+    _copy_labels(request, request.new["spec"].get("nodeName"))
 
 
 def _label_binding(request: AdmissionRequest) -> None:
-    assert request.obj is not None
-    target = request.obj.get("target") or {}
+    target = request.new.get("target") or {}
     if target.get("kind") == "Node":
         _copy_labels(request, target.get("name"))
 
 
 def _copy_labels(request: AdmissionRequest, node_name: str | None) -> None:
-    assert request.obj is not None
     node = request.call.lookup("", "nodes", "", node_name) if node_name else None
     if node is None:
         return
     labels = node["metadata"].get("labels") or {}
     topology = {label: labels[label] for label in _TOPOLOGY_LABELS if label in labels}
     if topology:
-        metadata = request.obj["metadata"]
+        metadata = request.new["metadata"]
         metadata["labels"] = {**(metadata.get("labels") or {}), **topology}
 
 
@@ -98,17 +94,14 @@ class Priority:
 
 def _keep_priority(request: AdmissionRequest) -> None:
     """A client that does not know the fields may leave them out of an update."""
-    assert request.obj is not None
-    assert request.old is not None
     for field in ("priority", "preemptionPolicy"):
-        if request.obj["spec"].get(field) is None and request.old["spec"].get(field) is not None:
-            request.obj["spec"][field] = request.old["spec"][field]
+        if request.new["spec"].get(field) is None and request.before["spec"].get(field) is not None:
+            request.new["spec"][field] = request.before["spec"][field]
 
 
 def _set_priority(request: AdmissionRequest) -> None:
     """Upstream: admitPod, establishPriority."""
-    assert request.obj is not None
-    spec = spec_of(request.obj)
+    spec = spec_of(request.new)
     name = spec.get("priorityClassName")
     if name:
         priority_class = request.call.lookup(_SCHEDULING, "priorityclasses", "", name)
@@ -142,12 +135,11 @@ def _default_class(context: Context) -> Obj | None:
 
 def _check_only_default(request: AdmissionRequest) -> None:
     """Upstream: validatePriorityClass."""
-    assert request.obj is not None
-    default = _default_class(request.call) if request.obj.get("globalDefault") else None
+    default = _default_class(request.call) if request.new.get("globalDefault") else None
     if default is None:
         return
     name = default["metadata"]["name"]
-    if request.operation == "CREATE" or name != request.obj["metadata"]["name"]:
+    if request.operation == "CREATE" or name != request.new["metadata"]["name"]:
         raise refusal(request, f"PriorityClass {name} is already marked as default. Only one default can exist")
 
 
@@ -174,8 +166,7 @@ def _runtime_class(request: AdmissionRequest, spec: Obj) -> Obj:
 
 def _apply_runtime_class(request: AdmissionRequest) -> None:
     """Upstream: setOverhead, setScheduling."""
-    assert request.obj is not None
-    spec = spec_of(request.obj)
+    spec = spec_of(request.new)
     runtime_class = _runtime_class(request, spec)
     overhead = (runtime_class.get("overhead") or {}).get("podFixed")
     if overhead is not None:
@@ -203,8 +194,7 @@ def _set_scheduling(request: AdmissionRequest, spec: Obj, scheduling: Obj) -> No
 
 def _check_overhead(request: AdmissionRequest) -> None:
     """Upstream: validateOverhead."""
-    assert request.obj is not None
-    spec = spec_of(request.obj)
+    spec = spec_of(request.new)
     overhead = (_runtime_class(request, spec).get("overhead") or {}).get("podFixed")
     if overhead is None:
         if spec.get("overhead") is not None:
@@ -222,10 +212,8 @@ class PodResizeValidator(Validating):
 
 def _check_resize(request: AdmissionRequest) -> None:
     """Upstream: validatePodResize."""
-    assert request.obj is not None
-    assert request.old is not None
-    name = request.obj["spec"].get("nodeName")
-    if not name or request.obj["metadata"].get("generation") == request.old["metadata"].get("generation"):
+    name = request.new["spec"].get("nodeName")
+    if not name or request.new["metadata"].get("generation") == request.before["metadata"].get("generation"):
         return
     node = request.call.lookup("", "nodes", "", name)
     if node is None:
@@ -234,7 +222,7 @@ def _check_resize(request: AdmissionRequest) -> None:
     if system != "linux":
         why = f"pod resize is only supported on linux nodes, node {quote(name)} is {quote(system)}"
         raise refusal(request, why, cause={"reason": "UnsupportedPlatform"})
-    problems = _over_allocatable(request.obj["spec"], (node.get("status") or {}).get("allocatable") or {})
+    problems = _over_allocatable(request.new["spec"], (node.get("status") or {}).get("allocatable") or {})
     if problems:
         why = f"node didn't have enough allocatable resources: {'; '.join(problems)}"
         raise refusal(request, why, cause={"reason": "NodeCapacity"})

@@ -164,15 +164,14 @@ def _policy(request: AdmissionRequest) -> Policy | None:
 
 def _check_pod(request: AdmissionRequest) -> None:
     """Upstream: ValidatePod, EvaluatePod."""
-    assert request.obj is not None
     policy = _policy(request)
-    if policy is None or (request.old is not None and not _is_significant(request.obj, request.old)):
+    if policy is None or (request.old is not None and not _is_significant(request.new, request.old)):
         return
-    findings = _findings(policy.enforce, request.obj["metadata"], request.obj.get("spec") or {})
+    findings = _findings(policy.enforce, request.new["metadata"], request.new.get("spec") or {})
     if findings:
         why = f"violates PodSecurity {quote(str(policy.enforce))}: {_detailed(findings)}"
         raise status.forbidden("", "pods", request.name, why)
-    _warn(request, policy, request.obj)
+    _warn(request, policy, request.new)
 
 
 def _warn(request: AdmissionRequest, policy: Policy, pod: Obj) -> None:
@@ -198,8 +197,7 @@ def _is_significant(pod: Obj, old: Obj) -> bool:
 
 def _check_namespace(request: AdmissionRequest) -> None:
     """Labels that cannot be read are refused; existing pods are warned of. Upstream: ValidateNamespace."""
-    assert request.obj is not None
-    policy, errors = _policy_of(request.obj["metadata"].get("labels"))
+    policy, errors = _policy_of(request.new["metadata"].get("labels"))
     if request.old is None:
         if errors:
             raise status.invalid("", "Namespace", request.name, errors)

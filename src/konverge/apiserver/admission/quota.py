@@ -58,14 +58,13 @@ class ResourceQuota(Validating):
 
 def _check(request: AdmissionRequest, evaluator: Evaluator) -> None:
     """Upstream: CheckRequest (controller.go)."""
-    assert request.obj is not None
     if not evaluator.concerns(request):
         return
     quotas = request.call.scan("", "resourcequotas", request.namespace)
-    matching = [quota for quota in quotas if _matches(quota, evaluator, request.obj)]
+    matching = [quota for quota in quotas if _matches(quota, evaluator, request.new)]
     for quota in matching:
         _check_known(request, quota, evaluator)
-    used = evaluator.usage(request.obj)
+    used = evaluator.usage(request.new)
     negative = sorted(name for name, value in used.items() if value < _ZERO)
     if negative:
         raise refusal(request, f"quota usage is negative for resource(s): {','.join(negative)}")
@@ -91,10 +90,9 @@ def _matches(quota: Obj, evaluator: Evaluator, obj: Obj) -> bool:
 
 def _check_known(request: AdmissionRequest, quota: Obj, evaluator: Evaluator) -> None:
     """The object must say what it uses, and the quota what is used already."""
-    assert request.obj is not None
     name = quota["metadata"]["name"]
     restricted = [resource for resource in _hard(quota) if evaluator.counts(resource)]
-    problem = evaluator.missing(restricted, request.obj)
+    problem = evaluator.missing(restricted, request.new)
     if problem:
         raise refusal(request, f"failed quota: {name}: {problem}")
     if not set(restricted) <= _used(quota).keys():

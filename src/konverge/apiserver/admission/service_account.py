@@ -37,8 +37,7 @@ class ServiceAccount:
 
 
 def _admit(request: AdmissionRequest) -> Awaitable[None] | None:
-    assert request.obj is not None
-    pod = request.obj
+    pod = request.new
     spec = spec_of(pod)
     if MIRROR in (pod["metadata"].get("annotations") or {}):
         _validate(request)
@@ -81,8 +80,7 @@ async def _wait_for_default(request: AdmissionRequest) -> None:
     account = request.call.lookup("", "serviceaccounts", request.namespace, DEFAULT)
     if account is None:
         raise _missing(request, DEFAULT)
-    assert request.obj is not None
-    _equip(request.obj, account)
+    _equip(request.new, account)
     _validate(request)
 
 
@@ -136,8 +134,7 @@ def _token_volume() -> Obj:
 
 
 def _validate(request: AdmissionRequest) -> None:
-    assert request.obj is not None
-    pod = request.obj
+    pod = request.new
     name = pod["spec"].get("serviceAccountName")
     if MIRROR in (pod["metadata"].get("annotations") or {}):
         _check_mirror(request, pod["spec"])
@@ -218,8 +215,7 @@ def _check_environment(
 
 def _check_ephemeral(request: AdmissionRequest) -> None:
     """Upstream: limitEphemeralContainerSecretReferences."""
-    assert request.obj is not None
-    spec = request.obj["spec"]
+    spec = request.new["spec"]
     name = spec.get("serviceAccountName")
     account = request.call.lookup("", "serviceaccounts", request.namespace, name) if name else None
     if account is None:

@@ -1,1 +1,1 @@
-"""Who somebody is, and what they may do."""
+"""Authentication and authorization: who a user is, and what the user may do."""

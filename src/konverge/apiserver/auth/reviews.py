@@ -47,11 +47,10 @@ async def _received(call: Call, check: Check | None = None) -> Obj:
     call.operation, call.dry_run = "CREATE", options.dry_run
     request = writes.admission_request(call, served, review, None, options.body(), metadata.get("name") or "")
     await call.server.admission.admit(request)
-    assert request.obj is not None
     if check is not None:
-        check(request.obj)
+        check(request.new)
     await call.server.admission.validate(request)
-    return request.obj
+    return request.new
 
 
 async def self_subject(call: Call) -> Response:

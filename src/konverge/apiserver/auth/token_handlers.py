@@ -51,15 +51,14 @@ async def create_token(call: Call) -> Response:
     call.operation, call.dry_run = "CREATE", options.dry_run
     request = writes.admission_request(call, call.resource, asked, None, options.body(), call.info.name)
     await call.server.admission.admit(request)
-    assert request.obj is not None
-    attestations = request.obj["spec"].get("attestations")
-    account = _complete(call, request.obj)
-    errors = list(_errors(request.obj["spec"], attestations))
+    attestations = request.new["spec"].get("attestations")
+    account = _complete(call, request.new)
+    errors = list(_errors(request.new["spec"], attestations))
     if errors:
         raise status.invalid(_GROUP, _KIND, "", errors)
     await call.server.admission.validate(request)
     await call.server.gate.accounts.prepare()
-    return respond.answer(call, 201, _answered(call, request.obj, account))
+    return respond.answer(call, 201, _answered(call, request.new, account))
 
 
 def _complete(call: Call, asked: Obj) -> Obj:

@@ -45,6 +45,18 @@ class AdmissionRequest(msgspec.Struct):
     _reinvocation: Reinvocation | None = None
 
     @property
+    def new(self) -> Obj:
+        """The object of a create or an update, for plugins of these operations."""
+        assert self.obj is not None
+        return self.obj
+
+    @property
+    def before(self) -> Obj:
+        """The stored object of an update, for plugins of this operation."""
+        assert self.old is not None
+        return self.old
+
+    @property
     def reinvocation(self) -> Reinvocation:
         """Created when a webhook asks for it: hardly any write meets one."""
         if self._reinvocation is None:
