@@ -1,4 +1,7 @@
-"""The cost of calls: what the language says, and what Kubernetes says about its own libraries."""
+"""The estimated cost of calls: functions of the language, and of the libraries that Kubernetes adds.
+
+Upstream: functionCost (cel-go checker/cost.go) and CostEstimator (apiserver/pkg/cel/library/cost.go).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,16 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from konverge.apiserver.cel.cost_ranges import MAX, ONE, REGEX_FACTOR, STRING_FACTOR, ZERO, Estimate, exactly
+from konverge.apiserver.cel.cost_ranges import (
+    AUTHORIZER_CHECK,
+    MAX,
+    ONE,
+    REGEX_FACTOR,
+    STRING_FACTOR,
+    ZERO,
+    Estimate,
+    exactly,
+)
 from konverge.apiserver.cel.nodes import Literal
 
 if TYPE_CHECKING:
@@ -31,18 +43,20 @@ _CONSTANT = frozenset(
 _LIST_SCANS = frozenset(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes"))
 _ADDRESS = Estimate(4, 16)
 _FORMAT_PATTERN = 128
+"""The greatest length of the pattern of a named format. Upstream: MaxNameFormatRegexSize
+(apiserver/pkg/cel/limits.go)."""
 
 Costs = Callable[[str, "Operand | None", "list[Operand]"], CallCost | None]
 
 
 def kubernetes_cost(function: str, overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
-    """The cost of a library function; None if the language's own estimate holds."""
+    """The cost of a library function; None where cel-go's own estimate applies. Upstream: EstimateCallCost."""
     if function in _CONSTANT:
         return CallCost(ONE)
     if function == "_==_":
         return _equality(args)
-    found = _COSTS.get(function)
-    return found(overload, target, args) if found is not None else None
+    estimator = _COSTS.get(function)
+    return estimator(overload, target, args) if estimator is not None else None
 
 
 def _scan(factor: float) -> Costs:
@@ -155,7 +169,7 @@ def _validate(overload: str, target: Operand | None, args: list[Operand]) -> Cal
 
 
 def _check(overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
-    return CallCost(exactly(350_000))
+    return CallCost(exactly(AUTHORIZER_CHECK))
 
 
 def _selector(overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
@@ -165,16 +179,16 @@ def _selector(overload: str, target: Operand | None, args: list[Operand]) -> Cal
 
 
 def _equality(args: list[Operand]) -> CallCost | None:
-    found = args[0].type
-    if found is None or found != args[1].type or not found.name:
+    operand_type = args[0].type
+    if operand_type is None or operand_type != args[1].type or not operand_type.name:
         return None
-    if found.name in ("net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver"):
+    if operand_type.name in ("net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver"):
         return CallCost(ONE)
-    if found.name.startswith("kubernetes.authorization."):
+    if operand_type.name.startswith("kubernetes.authorization."):
         return CallCost(ONE)
-    if found.name == "kubernetes.NamedFormat":
+    if operand_type.name == "kubernetes.NamedFormat":
         return CallCost(Estimate(1, 64).scaled(STRING_FACTOR))
-    if found.name == "kubernetes.URL":
+    if operand_type.name == "kubernetes.URL":
         size = args[1].size or ONE
         return CallCost(Estimate(1, size.high).scaled(STRING_FACTOR))
     return None
@@ -206,12 +220,12 @@ _TEXT_COMPARISONS = frozenset(
 
 
 def standard_cost(overload: str, target: Operand | None, args: list[Operand]) -> CallCost:
-    """What the language says about its own functions, without the cost of the arguments."""
+    """The cost of a function of the language, without that of its arguments. Upstream: functionCost."""
     if overload in ("equals", "not_equals") or overload in _TEXT_COMPARISONS:
         most = min(args[0].size_or_unknown().high, args[1].size_or_unknown().high)
         return CallCost(Estimate(1 if most else 0, most).scaled(STRING_FACTOR))
-    found = _STANDARD.get(overload)
-    return found(target, args) if found is not None else CallCost(ONE)
+    estimator = _STANDARD.get(overload)
+    return estimator(target, args) if estimator is not None else CallCost(ONE)
 
 
 def _concatenation(target: Operand | None, args: list[Operand]) -> CallCost:
@@ -272,4 +286,65 @@ _STANDARD: dict[str, Callable[[Operand | None, list[Operand]], CallCost]] = {
     "bytes_to_string": _to_string,
     "strings_quote": _quoted,
     "string_format": _formatted,
+}
+
+
+# --- lists and sets (upstream: cel-go ext/lists.go, ext/sets.go): allocation, and comparisons of all pairs of items
+
+
+def list_cost(overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
+    """The cost of a function of the list and set libraries; None for any other overload."""
+    if overload.startswith("list_sets_"):
+        factor = 2 if overload == "list_sets_equivalent_list" else 1
+        return CallCost(args[0].estimate().times(args[1].estimate()).scaled(factor).plus(ONE))
+    if overload.endswith(("_sort", "_sortByAssociatedKeys")):
+        texts = "_string_" in overload or "_bytes_" in overload
+        size = (args[0] if args else target).estimate()  # type: ignore[union-attr]
+        return _allocating(size.times(size), 2.0 + (STRING_FACTOR if texts else 0))
+    estimator = _LIST_COSTS.get(overload)
+    return estimator(target, args) if estimator is not None else None
+
+
+def _allocating(size: Estimate, factor: float = 1.0) -> CallCost:
+    return CallCost(size.scaled(factor).plus(exactly(11)), size)
+
+
+def _literal_number(operand: Operand, default: int) -> int:
+    value = operand.node.value if isinstance(operand.node, Literal) else None
+    return max(value, 0) if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def _list_slice(target: Operand | None, args: list[Operand]) -> CallCost:
+    assert target is not None
+    start, end = _literal_number(args[0], 0), _literal_number(args[1], target.estimate().high)
+    return _allocating(exactly((end - start) % 2**64))
+
+
+def _list_range(target: Operand | None, args: list[Operand]) -> CallCost:
+    return _allocating(exactly(_literal_number(args[0], MAX)))
+
+
+def _list_reverse(target: Operand | None, args: list[Operand]) -> CallCost:
+    assert target is not None
+    return _allocating(target.estimate())
+
+
+def _list_flatten(target: Operand | None, args: list[Operand]) -> CallCost:
+    assert target is not None
+    return _allocating(target.estimate(), float(_literal_number(args[0], MAX) if args else 1))
+
+
+def _list_distinct(target: Operand | None, args: list[Operand]) -> CallCost:
+    assert target is not None
+    size = target.estimate()
+    return _allocating(size.times(size), 2.0)
+
+
+_LIST_COSTS: dict[str, Callable[[Operand | None, list[Operand]], CallCost]] = {
+    "list_slice": _list_slice,
+    "lists_range": _list_range,
+    "list_reverse": _list_reverse,
+    "list_flatten": _list_flatten,
+    "list_flatten_int": _list_flatten,
+    "list_distinct": _list_distinct,
 }

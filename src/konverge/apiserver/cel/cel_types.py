@@ -2,6 +2,7 @@
 
 A type is a kind and parameters: `list(int)`, `map(string, dyn)`, `optional_type(string)`. Objects with a schema are of
 kind `struct`, with a name and declared fields. Type variables (`T`) are bound during a check in a substitution.
+Upstream: cel-go checker/types.go.
 """
 
 from __future__ import annotations
@@ -58,13 +59,13 @@ def param(name: str) -> Type:
     return Type("param", (), name)
 
 
-def is_optional(found: Type) -> bool:
-    return found.kind == "opaque" and found.name == "optional_type"
+def is_optional(type_: Type) -> bool:
+    return type_.kind == "opaque" and type_.name == "optional_type"
 
 
-def unwrap(found: Type) -> tuple[Type, bool]:
+def unwrap(type_: Type) -> tuple[Type, bool]:
     """The type inside an optional, and whether it was one."""
-    return (found.params[0], True) if is_optional(found) else (found, False)
+    return (type_.params[0], True) if is_optional(type_) else (type_, False)
 
 
 _ANYTHING = ("dyn", "error")
@@ -72,7 +73,7 @@ _NULLABLE = ("opaque", "struct", "duration", "timestamp", "null")
 
 
 class Bindings:
-    """What type variables stand for. Cheap to copy: a failed attempt leaves no trace."""
+    """The types that type variables are bound to. Cheap to copy, so that a failed attempt changes nothing."""
 
     __slots__ = ("_bound",)
 
@@ -82,59 +83,59 @@ class Bindings:
     def copy(self) -> Bindings:
         return Bindings(dict(self._bound))
 
-    def substitute(self, found: Type, *, free_is_dyn: bool = False) -> Type:
-        bound = self._bound.get(found) if found.kind == "param" else None
+    def substitute(self, type_: Type, *, free_is_dyn: bool = False) -> Type:
+        bound = self._bound.get(type_) if type_.kind == "param" else None
         if bound is not None:
             return self.substitute(bound, free_is_dyn=free_is_dyn)
-        if found.kind == "param":
-            return DYN if free_is_dyn else found
-        if not found.params:
-            return found
-        params = tuple(self.substitute(inner, free_is_dyn=free_is_dyn) for inner in found.params)
+        if type_.kind == "param":
+            return DYN if free_is_dyn else type_
+        if not type_.params:
+            return type_
+        params = tuple(self.substitute(inner, free_is_dyn=free_is_dyn) for inner in type_.params)
         # By identity: comparing whole types at each of their levels makes a deep one cost the cube of its depth.
-        same = all(new is old for new, old in zip(params, found.params, strict=True))
-        return found if same else Type(found.kind, params, found.name, found.fields)
+        same = all(new is old for new, old in zip(params, type_.params, strict=True))
+        return type_ if same else Type(type_.kind, params, type_.name, type_.fields)
 
-    def assignable(self, one: Type, other: Type) -> bool:
-        if other.kind == "param":
-            valid, has = self._fits(one, other)
+    def assignable(self, left: Type, right: Type) -> bool:
+        if right.kind == "param":
+            valid, has = self._fits(left, right)
             if valid or has:
                 return valid
-        if one.kind == "param":
-            return self._fits(other, one)[0]
-        if one.kind in _ANYTHING or other.kind in _ANYTHING:
+        if left.kind == "param":
+            return self._fits(right, left)[0]
+        if left.kind in _ANYTHING or right.kind in _ANYTHING:
             return True
-        if one.kind == "null":
-            return other.kind in _NULLABLE
-        if other.kind == "null":
-            return one.kind in _NULLABLE
-        if one.kind == "type":
-            return other.kind == "type"
-        if one.kind != other.kind or one.name != other.name or len(one.params) != len(other.params):
+        if left.kind == "null":
+            return right.kind in _NULLABLE
+        if right.kind == "null":
+            return left.kind in _NULLABLE
+        if left.kind == "type":
+            return right.kind == "type"
+        if left.kind != right.kind or left.name != right.name or len(left.params) != len(right.params):
             return False
-        return self.assignable_all(one.params, other.params)
+        return self.assignable_all(left.params, right.params)
 
-    def assignable_all(self, ones: tuple[Type, ...], others: tuple[Type, ...]) -> bool:
-        return len(ones) == len(others) and all(
-            self.assignable(one, other) for one, other in zip(ones, others, strict=True)
+    def assignable_all(self, lefts: tuple[Type, ...], rights: tuple[Type, ...]) -> bool:
+        return len(lefts) == len(rights) and all(
+            self.assignable(left, right) for left, right in zip(lefts, rights, strict=True)
         )
 
-    def _fits(self, one: Type, variable: Type) -> tuple[bool, bool]:
-        """(whether the variable may stand for the type, whether it is bound)."""
-        if one == variable:
+    def _fits(self, type_: Type, variable: Type) -> tuple[bool, bool]:
+        """(whether the variable may be bound to the type, whether it is bound). Upstream: isValidTypeSubstitution."""
+        if type_ == variable:
             return True, True
         bound = self._bound.get(variable)
         if bound is not None:
-            if one == bound:
+            if type_ == bound:
                 return True, True
-            if self.assignable(one, bound):
-                general = most_general(one, bound)
+            if self.assignable(type_, bound):
+                general = most_general(type_, bound)
                 if self._absent(variable, general):
                     self._bound[variable] = general
                 return True, True
             return False, True
-        if self._absent(variable, one):
-            self._bound[variable] = one
+        if self._absent(variable, type_):
+            self._bound[variable] = type_
             return True, False
         return False, False
 
@@ -147,21 +148,21 @@ class Bindings:
         return all(self._absent(variable, inner) for inner in within.params)
 
 
-def most_general(one: Type, other: Type) -> Type:
-    return one if _less_specific(one, other) else other
+def most_general(left: Type, right: Type) -> Type:
+    return left if _less_specific(left, right) else right
 
 
-def _less_specific(one: Type, other: Type) -> bool:
-    if one.kind in ("dyn", "param"):
+def _less_specific(left: Type, right: Type) -> bool:
+    if left.kind in ("dyn", "param"):
         return True
-    if other.kind in ("dyn", "param") or one.kind != other.kind:
+    if right.kind in ("dyn", "param") or left.kind != right.kind:
         return False
-    if one.kind == "type":
+    if left.kind == "type":
         return True
-    if one.kind in ("opaque", "list", "map"):
+    if left.kind in ("opaque", "list", "map"):
         return (
-            one.name == other.name
-            and len(one.params) == len(other.params)
-            and all(_less_specific(a, b) for a, b in zip(one.params, other.params, strict=True))
+            left.name == right.name
+            and len(left.params) == len(right.params)
+            and all(_less_specific(a, b) for a, b in zip(left.params, right.params, strict=True))
         )
-    return one == other
+    return left == right

@@ -1,7 +1,7 @@
 """Type checking: every node gets its type, every call the overloads that may apply.
 
-The rules and the words are those of cel-go: what compiles on a real API server compiles here, and what does not is
-refused with the same message at the same place.
+What compiles upstream compiles here, and what does not is refused with the same message at the same position.
+Upstream: cel-go checker/checker.go.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _TYPE_NAMES = {name: Type(name) for name in ("bool", "int", "uint", "double", "s
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The variables of an expression, and the structs that it may make (`Object{…}`)."""
+    """The variables of an expression, and the structs that it may construct (`Object{…}`)."""
 
     variables: Mapping[str, Type]
     structs: Mapping[str, Type] = field(default_factory=dict)
@@ -89,14 +89,14 @@ class _Checker:
         self.used: set[str] = set()
         self._settled: set[int] = set()
 
-    # --- small things
+    # --- helpers
 
     def _problem(self, offset: int, message: str) -> None:
         self.problems.append(Problem(offset, message))
 
-    def _assignable(self, one: Type, other: Type) -> bool:
+    def _assignable(self, left: Type, right: Type) -> bool:
         attempt = self._bindings.copy()
-        if attempt.assignable(one, other):
+        if attempt.assignable(left, right):
             self._bindings = attempt
             return True
         return False
@@ -105,8 +105,8 @@ class _Checker:
         self._fresh += 1
         return t.param(f"_var{self._fresh - 1}")
 
-    def _now(self, found: Type) -> Type:
-        return self._bindings.substitute(found)
+    def _now(self, type_: Type) -> Type:
+        return self._bindings.substitute(type_)
 
     def _lookup(self, name: str) -> Type | None:
         bare = name.removeprefix(".")
@@ -114,19 +114,19 @@ class _Checker:
             for scope in reversed(self._scopes):
                 if name in scope:
                     return scope[name]
-        found = self._environment.variables.get(bare)
-        if found is not None:
+        variable = self._environment.variables.get(bare)
+        if variable is not None:
             self.used.add(bare)
-            return found
+            return variable
         known = _TYPE_NAMES.get(bare) or self._environment.structs.get(bare)
         return t.type_of(known) if known is not None else None
 
     # --- nodes
 
     def check(self, node: Node) -> Type:
-        found = self._check(node)
-        node.type = found
-        return found
+        type_ = self._check(node)
+        node.type = type_
+        return type_
 
     def _check(self, node: Node) -> Type:
         match node:
@@ -150,11 +150,11 @@ class _Checker:
         return t.ERROR
 
     def _ident(self, node: Ident) -> Type:
-        found = self._lookup(node.name)
-        if found is None:
+        type_ = self._lookup(node.name)
+        if type_ is None:
             self._undeclared(node.offset, node.name)
             return t.ERROR
-        return found
+        return type_
 
     def _undeclared(self, offset: int, name: str) -> None:
         self._problem(offset, f"undeclared reference to '{name}' (in container '')")
@@ -162,10 +162,10 @@ class _Checker:
     def _select(self, node: Select) -> Type:
         qualified = _qualified(node) if not node.test else None
         if qualified is not None and not self._is_local(qualified.partition(".")[0]):
-            found = self._lookup(qualified) if "." in qualified else None
-            if found is not None:
+            variable = self._lookup(qualified) if "." in qualified else None
+            if variable is not None:
                 node.ident = qualified
-                return found
+                return variable
         result = self._field(node.offset, node.operand, node.field, optional=False)
         return t.BOOL if node.test else self._now(result)
 
@@ -178,11 +178,11 @@ class _Checker:
         if target.kind == "map":
             result = target.params[1]
         elif target.kind == "struct" and target.fields is not None:
-            found = target.fields.get(name)
-            if found is None:
+            declared = target.fields.get(name)
+            if declared is None:
                 self._problem(offset, f"undefined field '{name}'")
             else:
-                result = found
+                result = declared
         elif target.kind == "struct":
             self._problem(offset, f"unexpected failed resolution of '{target.name}'")
         elif target.kind == "param":
@@ -198,10 +198,10 @@ class _Checker:
         if node.function == "_?._":
             name = node.args[1]
             assert isinstance(name, Literal)
-            found = self._now(self._field(node.offset, node.args[0], name.value, optional=True))
+            selected = self._now(self._field(node.offset, node.args[0], name.value, optional=True))
             name.type = t.STRING
             node.overloads = ["select_optional_field"]
-            return found
+            return selected
         for arg in node.args:
             self.check(arg)
         if node.target is not None:
@@ -218,6 +218,7 @@ class _Checker:
         return self._resolve(node, declared)
 
     def _resolve(self, node: Call, declared: list[Overload]) -> Type:
+        """Upstream: resolveOverload."""
         if node.function in ("_&&_", "_||_"):
             return self._logical(node)
         given = tuple(arg.type or t.ERROR for arg in ([node.target] if node.target is not None else []) + node.args)
@@ -237,14 +238,14 @@ class _Checker:
             elif result.kind != "dyn" and found != result:
                 result = t.DYN
         if result is None:
-            shown = [self._bindings.substitute(one, free_is_dyn=True) for one in given]
+            shown = [self._bindings.substitute(type_, free_is_dyn=True) for type_ in given]
             signature = _signature(shown, member=node.target is not None)
             self._problem(node.offset, f"found no matching overload for '{node.function}' applied to '{signature}'")
             return t.ERROR
         return result
 
     def _instance(self, overload: Overload) -> tuple[tuple[Type, ...], Type]:
-        """The overload with type variables of its own."""
+        """The overload with fresh type variables."""
         if not overload.variables:
             return overload.args, overload.result
         fresh = Bindings({variable: self._variable() for variable in overload.variables})
@@ -260,17 +261,17 @@ class _Checker:
                 good = False
         return t.BOOL if good else t.ERROR
 
-    def _join(self, before: Type | None, found: Type) -> Type:
-        """The common type of the elements of a literal; that they have one is checked later (`literal_rules`)."""
+    def _join(self, before: Type | None, type_: Type) -> Type:
+        """The common type of the elements of a literal; that they have one is checked later (`literal_validation`)."""
         if before is None:
-            return found
-        return t.most_general(before, found) if self._assignable(before, found) else t.DYN
+            return type_
+        return t.most_general(before, type_) if self._assignable(before, type_) else t.DYN
 
     def _element(self, node: Node, *, optional: bool) -> Type:
-        found = self.check(node)
+        type_ = self.check(node)
         if not optional:
-            return found
-        inner, was_optional = t.unwrap(found)
+            return type_
+        inner, was_optional = t.unwrap(type_)
         if not was_optional and inner.kind != "dyn":
             self._problem(node.offset, f"expected type '{t.optional_of(inner)}' but found '{inner}'")
         return inner
@@ -292,21 +293,22 @@ class _Checker:
         return t.map_of(keys, values)
 
     def _struct(self, node: StructExpr) -> Type:
-        found = self._environment.structs.get(node.name)
-        if found is None:
+        struct = self._environment.structs.get(node.name)
+        if struct is None:
             self._undeclared(node.offset, node.name)
             return t.ERROR
-        for one in node.fields:
-            given = self._element(one.value, optional=one.optional)
-            declared = (found.fields or {}).get(one.name)
+        for init in node.fields:
+            given = self._element(init.value, optional=init.optional)
+            declared = (struct.fields or {}).get(init.name)
             if declared is None:
-                self._problem(one.offset, f"undefined field '{one.name}'")
+                self._problem(init.offset, f"undefined field '{init.name}'")
             elif not self._assignable(declared, given):
-                words = f"expected type of field '{one.name}' is '{declared}' but provided type is '{given}'"
-                self._problem(one.offset, words)
-        return found
+                message = f"expected type of field '{init.name}' is '{declared}' but provided type is '{given}'"
+                self._problem(init.offset, message)
+        return struct
 
     def _fold(self, node: Fold) -> Type:
+        """Upstream: checkComprehension."""
         self.check(node.range)
         accu = self.check(node.init)
         assert node.range.type is not None
@@ -322,9 +324,9 @@ class _Checker:
         return self._now(result)
 
     def _assert(self, node: Node, wanted: Type) -> None:
-        found = self.check(node)
-        if not self._assignable(wanted, found):
-            self._problem(node.offset, f"expected type '{wanted}' but found '{found}'")
+        type_ = self.check(node)
+        if not self._assignable(wanted, type_):
+            self._problem(node.offset, f"expected type '{wanted}' but found '{type_}'")
 
     def _iterated(self, node: Fold, over: Type) -> tuple[Type, Type]:
         """The types of the loop's variables."""
@@ -335,14 +337,14 @@ class _Checker:
         if over.kind in ("dyn", "error", "param"):
             self._assignable(t.DYN, over)
             return t.DYN, t.DYN
-        words = f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)"
-        self._problem(node.range.offset, words)
+        message = f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)"
+        self._problem(node.range.offset, message)
         return t.ERROR, t.ERROR
 
-    # --- the end
+    # --- after the check
 
     def settle(self, node: Node) -> None:
-        """Replace type variables by what they were found to be; those left over are dyn."""
+        """Replace type variables by their types; those without one are dyn."""
         if id(node) in self._settled:
             return
         self._settled.add(id(node))

@@ -1,6 +1,7 @@
-"""Loops: `all`, `exists`, `map` and the others, each as the loop that it is.
+"""The loops of `all`, `exists`, `map` and the other macros.
 
-Like `&&`, `all` forgives an error if another element decides the answer; like `||`, so does `exists`.
+Like `&&`, `all` ignores an error if another element decides the result; like `||`, so does `exists`. Upstream: evalFold
+(cel-go interpreter/interpretable.go).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from konverge.apiserver.cel.planner import Planner
 
 _PER_ITEM = 4
-"""What a round costs besides its body, roughly: the variable, the condition, the accumulator."""
+"""What an iteration costs besides its body: about the variable, the condition and the accumulator."""
 
 
 def plan(planner: Planner, node: Fold) -> Evaluate:
@@ -54,25 +55,25 @@ Steps = Callable[[list[Any]], Iterable[None]]
 
 
 def _steps(over: Evaluate, places: list[int]) -> Steps:
-    """Sets the loop's variables for one round after the other."""
+    """Sets the loop's variables, iteration by iteration."""
     first = places[0]
     second = places[1] if len(places) > 1 else 0
 
     def each(frame: list[Any]) -> Iterable[None]:
-        found = over(frame)
-        if isinstance(found, dict):
-            pairs: Iterable[tuple[Any, Any]] = found.items()
-        elif isinstance(found, list):
-            pairs = enumerate(found) if second else ((item, None) for item in found)
+        container = over(frame)
+        if isinstance(container, dict):
+            pairs: Iterable[tuple[Any, Any]] = container.items()
+        elif isinstance(container, list):
+            pairs = enumerate(container) if second else ((item, None) for item in container)
         else:
             raise no_overload()
-        for one, other in pairs:
+        for first_value, second_value in pairs:
             frame[0] -= _PER_ITEM
             if frame[0] < 0:
                 raise CostExceeded
-            frame[first] = one
+            frame[first] = first_value
             if second:
-                frame[second] = other
+                frame[second] = second_value
             yield
 
     return each
@@ -126,15 +127,15 @@ def _collect(steps: Steps, body: Evaluate, keep: Evaluate | None) -> Evaluate:
 
 def _collect_map(steps: Steps, body: Evaluate, keep: Evaluate | None, key: int, *, entries: bool) -> Evaluate:
     def evaluate(frame: list[Any]) -> dict[Any, Any]:
-        found: dict[Any, Any] = {}
+        collected: dict[Any, Any] = {}
         for _ in steps(frame):
             if keep is not None and not _holds(keep, frame):
                 continue
             made = body(frame)
             for name, value in made.items() if entries else ((frame[key], made),):
-                if name in found:
+                if name in collected:
                     raise EvalError(f"insert failed: key {name} already exists")
-                found[name] = value
-        return found
+                collected[name] = value
+        return collected
 
     return evaluate

@@ -1,8 +1,8 @@
-"""What an expression may cost at worst, before it is ever evaluated.
+"""The estimated cost of an expression, before it is evaluated.
 
 The API server refuses rules whose estimate is too high, so the estimate is part of its behaviour: this is the same
 calculation, node by node. Sizes of strings, lists and maps come from the schema (`Sizes`); what has no bound there is
-taken to be unbounded.
+unbounded. Upstream: coster (cel-go checker/cost.go).
 """
 
 from __future__ import annotations
@@ -11,19 +11,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from konverge.apiserver.cel.call_costs import CallCost, kubernetes_cost, standard_cost
+from konverge.apiserver.cel.call_costs import CallCost, kubernetes_cost, list_cost, standard_cost
 from konverge.apiserver.cel.cel_types import Type, is_optional
-from konverge.apiserver.cel.cost_ranges import ONE, UNKNOWN, ZERO, Estimate, exactly
-from konverge.apiserver.cel.list_costs import list_cost
+from konverge.apiserver.cel.cost_ranges import (
+    LIST_COST,
+    MAP_COST,
+    MAX,
+    ONE,
+    STRUCT_COST,
+    UNKNOWN,
+    ZERO,
+    Estimate,
+    exactly,
+)
 from konverge.apiserver.cel.nesting import room
 from konverge.apiserver.cel.nodes import Call, Fold, Ident, ListExpr, Literal, MapExpr, Node, Select, StructExpr
 
 Path = tuple[str, ...]
 Sizes = Callable[[Path], int | None]
-"""The greatest size of what a path leads to (`self`, `spec`, `@items`, …); None if the schema does not know."""
+"""The greatest size of the value at a path (`self`, `spec`, `@items`, …); None if the schema has no bound."""
 
 _SCALARS = ("bool", "double", "duration", "int", "timestamp", "uint")
-_MOST = 2**64 - 1
 
 
 @dataclass(slots=True)
@@ -40,7 +48,7 @@ class Entries:
 
 @dataclass(slots=True)
 class Operand:
-    """An argument as the cost of a call sees it."""
+    """An argument of a call whose cost is estimated. Upstream: AstNode."""
 
     node: Node
     path: Path
@@ -57,15 +65,15 @@ class Operand:
     def estimate(self) -> Estimate:
         if self.size is not None:
             return self.size
-        found = self.sizes(self.path) if self.path else None
-        return UNKNOWN if found is None else Estimate(0, found)
+        most = self.sizes(self.path) if self.path else None
+        return UNKNOWN if most is None else Estimate(0, most)
 
     def item_size(self) -> tuple[Type, Estimate] | None:
         """Type and size of a list's items."""
         if self.type is None or not self.type.params:
             return None
-        found = self.sizes((*self.path, "@items")) if self.path else None
-        return self.type.params[0], UNKNOWN if found is None else Estimate(0, found)
+        most = self.sizes((*self.path, "@items")) if self.path else None
+        return self.type.params[0], UNKNOWN if most is None else Estimate(0, most)
 
 
 @dataclass(slots=True)
@@ -97,12 +105,12 @@ class _Coster:
         return self.paths.get(id(node), ())
 
     def _size(self, node: Node) -> Estimate | None:
-        found = self.known.get(id(node))
-        if found is not None:
-            return found
-        found = _literal_size(node)
-        if found is not None:
-            return found
+        size = self.known.get(id(node))
+        if size is not None:
+            return size
+        size = _literal_size(node)
+        if size is not None:
+            return size
         path = self._path(node)
         most = self.sizes(path) if path else None
         if most is not None:
@@ -119,11 +127,11 @@ class _Coster:
         return self._size(node) or UNKNOWN
 
     def _entry_sizes(self, node: Node) -> Entries | None:
-        found = self.entries.get(id(node))
-        if found is None and isinstance(node, Ident):
+        sizes = self.entries.get(id(node))
+        if sizes is None and isinstance(node, Ident):
             local = self._local(node.name)
             return local.entries if local is not None else None
-        return found
+        return sizes
 
     # --- costs
 
@@ -144,7 +152,7 @@ class _Coster:
             case MapExpr():
                 return self._map(node)
             case StructExpr():
-                return self._sum([one.value for one in node.fields]).plus(exactly(40))
+                return self._sum([init.value for init in node.fields]).plus(exactly(STRUCT_COST))
             case Fold():
                 return self._bind(node) if node.macro == "bind" else self._fold(node)
         return ZERO
@@ -171,7 +179,7 @@ class _Coster:
         total = self._sum(node.items)
         value = _hull([self.size(item) for item in node.items])
         self.entries[id(node)] = Entries("list", ONE, value)
-        return total.plus(exactly(10))
+        return total.plus(exactly(LIST_COST))
 
     def _map(self, node: MapExpr) -> Estimate:
         total = ZERO
@@ -180,7 +188,7 @@ class _Coster:
         keys = _hull([self.size(entry.key) for entry in node.entries])
         values = _hull([self.size(entry.value) for entry in node.entries])
         self.entries[id(node)] = Entries("map", keys, values)
-        return total.plus(exactly(30))
+        return total.plus(exactly(MAP_COST))
 
     def _fold(self, node: Fold) -> Estimate:
         total = self.cost(node.range).plus(self.cost(node.init))
@@ -256,13 +264,13 @@ class _Coster:
         if node.target is not None:
             total = self.cost(node.target)
             target = self._operand(node.target)
-        cheapest = Estimate(_MOST, 0)
+        cheapest = Estimate(MAX, 0)
         result: Estimate | None = None
         for overload in node.overloads:
-            found = self._overload(node, overload, target, args, costs)
-            cheapest = cheapest.union(found.cost)
-            if found.size is not None:
-                result = found.size if result is None else result.union(found.size)
+            call_cost = self._overload(node, overload, target, args, costs)
+            cheapest = cheapest.union(call_cost.cost)
+            if call_cost.size is not None:
+                result = call_cost.size if result is None else result.union(call_cost.size)
             result = self._indexed(node, overload, result)
             if result is None:
                 result = self._size(node)
@@ -282,11 +290,11 @@ class _Coster:
         self, node: Call, overload: str, target: Operand | None, args: list[Operand], costs: list[Estimate]
     ) -> CallCost:
         given = ZERO
-        for one in costs:
-            given = given.plus(one)
-        found = list_cost(overload, target, args) or kubernetes_cost(node.function, overload, target, args)
-        if found is not None:
-            return CallCost(found.cost.plus(given), found.size)
+        for cost in costs:
+            given = given.plus(cost)
+        library = list_cost(overload, target, args) or kubernetes_cost(node.function, overload, target, args)
+        if library is not None:
+            return CallCost(library.cost.plus(given), library.size)
         if overload in ("logical_and", "logical_or"):
             return CallCost(Estimate(costs[0].low, costs[0].plus(costs[1]).high))
         if overload == "conditional":
@@ -298,8 +306,8 @@ class _Coster:
         standard = standard_cost(overload, target, args)
         return CallCost(standard.cost.plus(given), standard.size)
 
-    def _join_entries(self, node: Node, one: Node, other: Node) -> None:
-        first, second = self._entry_sizes(one), self._entry_sizes(other)
+    def _join_entries(self, node: Node, left: Node, right: Node) -> None:
+        first, second = self._entry_sizes(left), self._entry_sizes(right)
         if first is not None and second is not None:
             self.entries[id(node)] = first.union(second)
 
@@ -310,8 +318,8 @@ def _hull(sizes: list[Estimate]) -> Estimate:
     return Estimate(min(size.low for size in sizes), max(size.high for size in sizes))
 
 
-def _is_scalar(found: Type) -> bool:
-    return found.kind in _SCALARS or (is_optional(found) and _is_scalar(found.params[0]))
+def _is_scalar(type_: Type) -> bool:
+    return type_.kind in _SCALARS or (is_optional(type_) and _is_scalar(type_.params[0]))
 
 
 def _literal_size(node: Node) -> Estimate | None:
@@ -327,6 +335,6 @@ def _literal_size(node: Node) -> Estimate | None:
 
 
 def estimate(tree: Node, sizes: Sizes) -> Estimate:
-    """The cost of an expression, at least and at most."""
+    """The least and the greatest cost of an expression."""
     with room():
         return _Coster(sizes).cost(tree)

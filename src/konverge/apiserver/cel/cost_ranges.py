@@ -1,4 +1,7 @@
-"""Ranges of sizes and costs: from at least to at most, in 64 bits without overflow."""
+"""Ranges of sizes and costs, in 64 bits without overflow.
+
+Upstream: SizeEstimate and CostEstimate (cel-go checker/cost.go); the numbers are those of cel-go common/cost.go.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,8 @@ class Estimate(NamedTuple):
 
 
 def _scale(value: int, factor: float) -> int:
-    found = float(value) * factor
-    return MAX if found >= 2.0**64 else math.ceil(found)
+    scaled = float(value) * factor
+    return MAX if scaled >= 2.0**64 else math.ceil(scaled)
 
 
 def exactly(value: int) -> Estimate:
@@ -39,6 +42,12 @@ def exactly(value: int) -> Estimate:
 
 
 ZERO, ONE = exactly(0), exactly(1)
+AUTHORIZER_CHECK = 350_000
+"""Of authorizer…check(). Upstream: apiserver/pkg/cel/library/cost.go."""
 UNKNOWN = Estimate(0, MAX)
+LIST_COST, MAP_COST, STRUCT_COST = 10, 30, 40
+"""Of creating one. Upstream: ListCreateBaseCost, MapCreateBaseCost, StructCreateBaseCost."""
 STRING_FACTOR = 0.1
+"""Per character. Upstream: StringTraversalCostFactor."""
 REGEX_FACTOR = 0.25
+"""Per character of a pattern. Upstream: RegexStringLengthCostFactor."""

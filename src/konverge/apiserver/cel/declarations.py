@@ -1,7 +1,8 @@
-"""The functions of CEL as Kubernetes 1.37 knows them: names, overloads, types.
+"""The functions of CEL in Kubernetes 1.37: names, overloads, types.
 
-The declarations are data (`declared`): they decide which calls compile, with which result type, and what the error says
-otherwise. What the functions do is in `konverge.apiserver.cel.library`, by the same ids.
+The declarations are data (`overloads`): they decide which calls compile, with which result type, and what the error
+says otherwise. The implementations are in `konverge.apiserver.cel.library`, by the same ids. Upstream: cel-go
+common/stdlib/standard.go and ext/; MustBaseEnvSet (apiserver/pkg/cel/environment/base.go).
 """
 
 from __future__ import annotations
@@ -88,16 +89,16 @@ FORMATS = tuple(_FORMATS.split())
 @cache
 def functions() -> dict[str, list[Overload]]:
     """All functions, by name."""
-    found: dict[str, list[Overload]] = {}
+    overloads: dict[str, list[Overload]] = {}
     name = ""
     for line in TEXT.strip().split("\n"):
         if line.startswith("  "):
-            found.setdefault(name, []).append(_overload(line))
+            overloads.setdefault(name, []).append(_overload(line))
         else:
             name = line
     for name, lines in _generated():
-        found.setdefault(name, []).extend(_overload(line) for line in lines)
-    return found
+        overloads.setdefault(name, []).extend(_overload(line) for line in lines)
+    return overloads
 
 
 def _generated() -> list[tuple[str, list[str]]]:
@@ -107,23 +108,23 @@ def _generated() -> list[tuple[str, list[str]]]:
         lines = []
         for pair in _COMPARED.split():
             left, _, right = pair.partition("_")
-            shown = "_".join(_WIDTH.get(one, _LONG.get(one, one)) for one in (left, right) if one)
+            shown = "_".join(_WIDTH.get(kind, _LONG.get(kind, kind)) for kind in (left, right) if kind)
             lines.append(f"{word}_{shown} ({left}, {right or left}) bool")
         made.append((operator, lines))
-    for one in _ORDERED:
-        long, proto = _LONG.get(one, one), _PROTO.get(one, one)
-        made.append(("isSorted", [f"list_{long}_is_sorted_bool list({one}).() bool"]))
-        made.append(("max", [f"list_{long}_max_{long} list({one}).() {one}"]))
-        made.append(("min", [f"list_{long}_min_{long} list({one}).() {one}"]))
-        made.append(("sort", [f"list_{proto}_sort list({one}).() list({one})"]))
-        made.append(("@sortByAssociatedKeys", [f"list_{proto}_sortByAssociatedKeys list(T).(list({one})) list(T)"]))
+    for kind in _ORDERED:
+        long, proto = _LONG.get(kind, kind), _PROTO.get(kind, kind)
+        made.append(("isSorted", [f"list_{long}_is_sorted_bool list({kind}).() bool"]))
+        made.append(("max", [f"list_{long}_max_{long} list({kind}).() {kind}"]))
+        made.append(("min", [f"list_{long}_min_{long} list({kind}).() {kind}"]))
+        made.append(("sort", [f"list_{proto}_sort list({kind}).() list({kind})"]))
+        made.append(("@sortByAssociatedKeys", [f"list_{proto}_sortByAssociatedKeys list(T).(list({kind})) list(T)"]))
     for function, part in _TIME_PARTS.items():
         tz = "tz" if part == "seconds" else "with_tz"
         lines = [f"timestamp_to_{part} time.() int", f"timestamp_to_{part}_{tz} time.(string) int"]
         if part in ("hours", "milliseconds", "minutes", "seconds"):
             lines.append(f"duration_to_{part} span.() int")
         made.append((function, lines))
-    made.extend((f"format.{one}", [f"format.{one} () Format"]) for one in FORMATS)
+    made.extend((f"format.{kind}", [f"format.{kind} () Format"]) for kind in FORMATS)
     return made
 
 
@@ -136,19 +137,19 @@ def _overload(line: str) -> Overload:
     args = ([match[2]] if match[2] else []) + _split(match[3])
     types = tuple(_type(arg) for arg in args)
     result = _type(match[4])
-    variables = frozenset(one for found in (*types, result) for one in _variables(found))
+    variables = frozenset(variable for type_ in (*types, result) for variable in _variables(type_))
     return Overload(match[1], types, result, bool(match[2]), variables)
 
 
 def _split(text: str) -> list[str]:
-    found: list[str] = []
+    parts: list[str] = []
     depth = start = 0
     for index, char in enumerate(text + ","):
         depth += (char == "(") - (char == ")")
         if char == "," and depth == 0:
-            found.append(text[start:index].strip())
+            parts.append(text[start:index].strip())
             start = index + 1
-    return [part for part in found if part]
+    return [part for part in parts if part]
 
 
 def _type(text: str) -> Type:
@@ -161,7 +162,7 @@ def _type(text: str) -> Type:
     return Type(head, params)
 
 
-def _variables(found: Type) -> set[Type]:
-    if found.kind == "param":
-        return {found}
-    return {variable for inner in found.params for variable in _variables(inner)}
+def _variables(type_: Type) -> set[Type]:
+    if type_.kind == "param":
+        return {type_}
+    return {variable for inner in type_.params for variable in _variables(inner)}

@@ -1,4 +1,4 @@
-"""Finding an overload at run time, by the types of the arguments."""
+"""Choosing an overload at run time, by the types of the arguments. Upstream: cel-go interpreter/dispatcher.go."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _KINDS = {
 
 @lru_cache(maxsize=512)
 def dispatcher(function: str, *, member: bool) -> Callable[..., Any]:
-    """A function that looks at its arguments before it knows what to do. What it found it remembers by type."""
-    overloads = [one for one in functions()[function] if one.member == member]
+    """A function that chooses its overload by the types of its arguments, and keeps the choice for those types."""
+    overloads = [overload for overload in functions()[function] if overload.member == member]
     known: dict[tuple[type, ...], Callable[..., Any] | None] = {}
 
     def call(*args: Any) -> Any:
         key = tuple(map(type, args))
         if key not in known:
             known[key] = _find(overloads, args)
-        found = known[key]
-        if found is None:
+        implementation = known[key]
+        if implementation is None:
             raise EvalError(_refusal(function, args))
-        return found(*args)
+        return implementation(*args)
 
     return call
 

@@ -1,4 +1,7 @@
-"""`string.format`: the clauses of a format string, checked beforehand where it is a literal."""
+"""`string.format`: the clauses of a format string; a literal one is checked when the expression is compiled.
+
+Upstream: cel-go ext/formatting.go.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from konverge.apiserver.go.strconv import quote
 
 _PRECISION = re.compile(r"\.([0-9]*)")
 _MOST_DIGITS = 1000
+"""Of a precision: a limit of ours."""
 
 
 class ClauseError(ValueError):
@@ -90,7 +94,7 @@ _STRINGS = (
     "null",
     "dyn",
 )
-_S_WORDS = (
+_STRING_CLAUSE_ERROR = (
     "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and "
     "timestamps, was given {}"
 )
@@ -117,8 +121,8 @@ def check(call: Call, text: str, args: ListExpr) -> Iterator[Problem]:
         yield Problem(call.offset, message)
         return
     if count < len(args.items):
-        words = f"too many arguments supplied to string.format (expected {count}, got {len(args.items)})"
-        yield Problem(call.offset, words)
+        too_many = f"too many arguments supplied to string.format (expected {count}, got {len(args.items)})"
+        yield Problem(call.offset, too_many)
 
 
 def _argument(letter: str, node: Node) -> Problem | None:
@@ -126,12 +130,12 @@ def _argument(letter: str, node: Node) -> Problem | None:
         bad = _unprintable(node)
         if bad is None or bad.type is None:
             return None
-        return Problem(bad.offset, f"error during formatting: {_S_WORDS.format(_named(bad))}")
-    takes, words = _TAKES[letter]
+        return Problem(bad.offset, f"error during formatting: {_STRING_CLAUSE_ERROR.format(_named(bad))}")
+    takes, message = _TAKES[letter]
     assert node.type is not None
     if node.type.kind == "dyn" or node.type.kind in takes:
         return None
-    return Problem(node.offset, f"error during formatting: {words.format(_named(node))}")
+    return Problem(node.offset, f"error during formatting: {message.format(_named(node))}")
 
 
 def _named(node: Node) -> str:
@@ -148,30 +152,30 @@ def _unprintable(node: Node) -> Node | None:
         inner = node.items
     elif isinstance(node, MapExpr):
         inner = [part for entry in node.entries for part in (entry.key, entry.value)]
-    return next((bad for one in inner if (bad := _unprintable(one)) is not None), None)
+    return next((bad for child in inner if (bad := _unprintable(child)) is not None), None)
 
 
 def format_string(text: str, args: list[Any]) -> str:
-    """The format string with its arguments put in."""
-    found: list[str] = []
+    """The format string with its arguments."""
+    texts: list[str] = []
     count = 0
     try:
         for part in clauses(text):
             if isinstance(part, str):
-                found.append(part)
+                texts.append(part)
                 continue
             if count >= len(args):
                 raise ClauseError(f"index {count} out of range")
-            found.append(_FORMATTERS[part[0]](args[count], part[1]))
+            texts.append(_FORMATTERS[part[0]](args[count], part[1]))
             count += 1
     except ClauseError as error:
         raise EvalError(str(error)) from None
-    return "".join(found)
+    return "".join(texts)
 
 
 def _wrong(letter: str, value: Any) -> ClauseError:
-    words = _TAKES[letter][1] if letter != "s" else _S_WORDS
-    return ClauseError(f"error during formatting: {words.format(values.type_name(value))}")
+    message = _TAKES[letter][1] if letter != "s" else _STRING_CLAUSE_ERROR
+    return ClauseError(f"error during formatting: {message.format(values.type_name(value))}")
 
 
 def shown(value: Any, precision: int | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Tokens of CEL."""
+"""Tokens of CEL. Upstream: cel-go parser/gen/CEL.g4."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Token:
 
 def tokens(text: str) -> tuple[list[Token], list[Problem]]:
     """The tokens, ending with EOF, and the characters that are none."""
-    found: list[Token] = []
+    scanned: list[Token] = []
     problems: list[Problem] = []
     at = 0
     while True:
@@ -44,15 +44,15 @@ def tokens(text: str) -> tuple[list[Token], list[Problem]]:
         if match is not None:
             at = match.end()
         if at >= len(text):
-            found.append(Token(EOF, EOF, len(text)))
-            return found, problems
+            scanned.append(Token(EOF, EOF, len(text)))
+            return scanned, problems
         token = _next(text, at)
         if token is None:
             end = _unrecognised(text, at)
             problems.append(Problem(at, f"Syntax error: token recognition error at: '{text[at:end]}'"))
             at = end
         else:
-            found.append(token)
+            scanned.append(token)
             at += len(token.text)
 
 

@@ -1,4 +1,7 @@
-"""Rules about literals that the types do not tell: mixed lists, bad durations, bad patterns, bad format strings."""
+"""Validation of literals beyond their types: mixed lists, bad durations, bad patterns, bad format strings.
+
+Upstream: cel-go cel/validator.go.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +16,26 @@ from konverge.apiserver.go.regexp import RegexError, compile_pattern
 
 
 def check(tree: Node) -> list[Problem]:
-    found: list[Problem] = []
+    problems: list[Problem] = []
     seen: set[int] = set()
-    _walk(tree, found, seen, exempt=False)
-    return found
+    _walk(tree, problems, seen, exempt=False)
+    return problems
 
 
-def _walk(node: Node, found: list[Problem], seen: set[int], *, exempt: bool) -> None:
+def _walk(node: Node, problems: list[Problem], seen: set[int], *, exempt: bool) -> None:
     if id(node) in seen:
         return
     seen.add(id(node))
     match node:
         case ListExpr() if not exempt:
-            found += _list(node)
+            problems += _list(node)
         case MapExpr() if not exempt:
-            found += _map(node)
+            problems += _map(node)
         case Call():
-            found += _call(node)
+            problems += _call(node)
     inner = exempt or (isinstance(node, Call) and node.function == "format")
     for child in children(node):
-        _walk(child, found, seen, exempt=inner)
+        _walk(child, problems, seen, exempt=inner)
 
 
 def _type(node: Node, *, optional: bool = False) -> Type:

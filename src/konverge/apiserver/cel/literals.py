@@ -1,4 +1,4 @@
-"""Values of literals."""
+"""Values of literals. Upstream: cel-go parser/unescape.go."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ESCAPE = re.compile(r"\\([0-3][0-7]{2}|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9
 
 
 class LiteralError(ValueError):
-    """What is wrong with the literal."""
+    """The message is cel-go's."""
 
 
 class UInt(int):
@@ -51,13 +51,13 @@ def parse_bytes(text: str) -> bytes:
     raw, body = _strip(text[1:])
     if raw:
         return body.encode()
-    found = bytearray()
+    data = bytearray()
     position = 0
     for match in _ESCAPE.finditer(body):
-        found += body[position : match.start()].encode()
-        found += _byte_escape(match[1])
+        data += body[position : match.start()].encode()
+        data += _byte_escape(match[1])
         position = match.end()
-    return bytes(found + body[position:].encode())
+    return bytes(data + body[position:].encode())
 
 
 def _strip(text: str) -> tuple[bool, str]:

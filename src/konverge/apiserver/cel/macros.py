@@ -1,4 +1,7 @@
-"""Macros: calls that are rewritten while parsing."""
+"""Macros: calls that are rewritten while parsing.
+
+Upstream: cel-go parser/macro.go; ext/comprehensions.go, ext/lists.go and cel/library.go (optionals).
+"""
 
 from __future__ import annotations
 
@@ -50,18 +53,18 @@ def _simple(arg: Node, message: str) -> str:
 
 
 def _variables(args: list[Node], count: int) -> tuple[str, str]:
-    words = "argument must be a simple name"
+    message = "argument must be a simple name"
     if count == 1:
-        return _simple(args[0], words), ""
+        return _simple(args[0], message), ""
     for arg in args[:2]:
         if not isinstance(arg, Ident):
-            raise MacroError(arg.offset, words)
+            raise MacroError(arg.offset, message)
     first, second = args[0], args[1]
     assert isinstance(first, Ident)
     assert isinstance(second, Ident)
     if first.name == second.name:
         raise MacroError(second.offset, f"duplicate variable name: {first.name}")
-    return _simple(first, words), _simple(second, words)
+    return _simple(first, message), _simple(second, message)
 
 
 def _fold(
@@ -171,7 +174,7 @@ def _to_map(at: int, target: Node, variables: tuple[str, str], args: list[Node],
 
 
 def _bind(at: int, name: str, value: Node, body: Node) -> Fold:
-    """`body` with a local variable: a fold over nothing."""
+    """`body` with a local variable: a fold over an empty list."""
     return Fold(
         offset=at,
         range=ListExpr(offset=at, items=[]),
@@ -209,8 +212,8 @@ def _optional_map(flat: bool) -> Macro:
 
 def _sort_by(at: int, target: Node, args: list[Node]) -> Node:
     if isinstance(target, (Literal, MapExpr)):
-        words = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
-        raise MacroError(target.offset, words)
+        message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
+        raise MacroError(target.offset, message)
     keys = _map(at, Ident(offset=at, name=_SORT_INPUT), args)
     values = Ident(offset=at, name=_SORT_INPUT)
     call = Call(offset=at, function="@sortByAssociatedKeys", args=[keys], target=values)

@@ -1,7 +1,7 @@
-"""How deep expressions may be nested, and what makes that depth safe.
+"""How deep expressions may be nested, and room on the stack for that depth.
 
-The limits are those of the real server. An expression within them still needs more of Python's stack than a program
-has by default: a pair of parentheses alone passes through every rule of the grammar.
+An expression within the limits still needs more of Python's stack than a program has by default: a pair of parentheses
+alone passes through every rule of the grammar.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from contextlib import contextmanager
 from konverge.apiserver.cel.nodes import Call, Node, children
 
 LIMIT = 250
+"""Upstream: maxRecursionDepth (cel-go parser/parser.go)."""
 SHALLOW = 40
 """Trees up to this depth are evaluated within the ordinary stack."""
 _FRAMES = 6000
+"""Calls that the deepest expression takes: measured, with room to spare."""
 
 
 @contextmanager
 def room() -> Iterator[None]:
-    """Stack enough for everything within the limits."""
+    """Enough stack for every expression within the limits."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(before + _FRAMES)
     try:
@@ -30,7 +32,7 @@ def room() -> Iterator[None]:
 
 
 def nesting(tree: Node) -> int:
-    """How many nodes stand within each other, at most."""
+    """The depth of a tree."""
     deepest, level = 0, [tree]
     while level:
         deepest += 1
@@ -39,7 +41,10 @@ def nesting(tree: Node) -> int:
 
 
 def balanced(function: str, terms: list[Node], operators: list[int]) -> Node:
-    """Long chains become balanced trees, so that their depth stays small; the middle operator is the root."""
+    """Long chains become balanced trees, so that their depth stays small; the middle operator is the root.
+
+    Upstream: logicManager (cel-go parser/helper.go).
+    """
 
     def build(low: int, high: int) -> Node:
         middle = (low + high + 1) // 2

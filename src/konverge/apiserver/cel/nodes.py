@@ -1,8 +1,8 @@
-"""The syntax tree. Every node knows where it stands in the text; the checker adds its type and overloads.
+"""The syntax tree. Every node has its offset in the text; the checker adds its type and overloads.
 
 Macros are expanded while parsing, as the language defines them: `all`, `map` and the others become a `Fold`. The
-expansion is what is type checked and what its cost is estimated for; for evaluation a fold also remembers which macro
-it came from, because a loop that knows what it is doing is much faster than the general fold.
+expansion is type checked, and its cost is estimated; for evaluation a fold also keeps the macro that it came from,
+because a loop for one macro is much faster than the general fold. Upstream: cel-go common/ast.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Fold(Node):
 
 
 class Failed(Node):
-    """Stands where an error was found."""
+    """Takes the place of an expression with an error."""
 
 
 def children(node: Node) -> list[Node]:
@@ -114,8 +114,8 @@ def children(node: Node) -> list[Node]:
         case MapExpr():
             return [part for entry in node.entries for part in (entry.key, entry.value)]
         case StructExpr():
-            return [one.value for one in node.fields]
+            return [init.value for init in node.fields]
         case Fold():
-            extra = [one for one in (node.body, node.filter) if one is not None]
+            extra = [child for child in (node.body, node.filter) if child is not None]
             return [node.range, node.init, node.condition, node.step, node.result, *extra]
     return []

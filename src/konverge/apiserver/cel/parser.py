@@ -1,7 +1,7 @@
 """The grammar of CEL, by recursive descent.
 
-Syntax errors are worded as the generated parser of cel-go words them. That one repairs small slips (a token too many,
-one missing) and goes on; so does this one. Where it gives up on a rule, we stop at the first error.
+Syntax errors have the messages of cel-go's generated parser. That parser repairs small errors (a superfluous token, a
+missing one) and continues; so does this one. Upstream: cel-go parser/parser.go and parser/gen/CEL.g4.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from konverge.apiserver.cel.nodes import (
 from konverge.apiserver.cel.source import CompileError, Problem, Source
 
 _SIZE = 100_000
-_WORDS = (
+"""Upstream: expressionSizeCodePointLimit."""
+_RESERVED_NAMES = (
     "as break const continue else false for function if import in let loop package namespace null return true var "
     "void while"
 )
-_RESERVED = frozenset(_WORDS.split())
+_RESERVED = frozenset(_RESERVED_NAMES.split())
 _START = frozenset(
     ("'['", "'{'", "'('", "'.'", "'-'", "'!'", "'true'", "'false'", "'null'", "IDENTIFIER", "STRING", "BYTES")
 ) | {"NUM_FLOAT", "NUM_INT", "NUM_UINT"}
@@ -41,15 +42,15 @@ _RELATIONS = {"'<'": "_<_", "'<='": "_<=_", "'>='": "_>=_", "'>'": "_>_", "'=='"
 _SUMS = {"'+'": "_+_", "'-'": "_-_"}
 _PRODUCTS = {"'*'": "_*_", "'/'": "_/_", "'%'": "_%_"}
 _AFTER = frozenset((*_RELATIONS, *_SUMS, *_PRODUCTS, "'&&'", "'||'", "'?'", "'.'", "'['"))
-"""What may follow a complete operand."""
+"""Tokens that may follow a complete operand."""
 
 
 class _TooDeep(Exception):
-    """More expressions within each other than anyone can have meant."""
+    """The expression is nested too deeply."""
 
 
 class _GivenUp(Exception):
-    """The rest cannot be parsed; the problem is noted."""
+    """The rest cannot be parsed; the problem is recorded."""
 
 
 def parse(text: str, *, bindings: bool = False) -> tuple[Source, Node]:
@@ -78,7 +79,7 @@ class _Parser:
         self._recovering = False
         self._failed_at = -1
         self._closers: list[frozenset[str]] = [frozenset((EOF,))]
-        """What may come after the expression that is being parsed, innermost last."""
+        """Tokens that may follow the expression that is being parsed, innermost last."""
 
     def run(self) -> Node:
         try:
@@ -111,7 +112,7 @@ class _Parser:
         self.problems.append(Problem(offset, message))
 
     def _syntax(self, message: str) -> None:
-        """One slip is reported once: not again until a token has been matched."""
+        """Report an error once: not again until a token has been matched."""
         if not self._recovering:
             self._problem(self._token.offset, f"Syntax error: {message}")
         self._recovering = True
@@ -121,7 +122,7 @@ class _Parser:
         return _GivenUp()
 
     def _expect(self, kind: str, after: frozenset[str]) -> Token:
-        """This token must come now. `after` is what may stand behind it: then it may also just have been forgotten."""
+        """Match this token. It may be missing where one of `after`, which may follow it, comes next."""
         if self._token.kind == kind:
             return self._advance()
         if self._peek() == kind and self._token.kind != EOF:
@@ -134,7 +135,7 @@ class _Parser:
         raise self._give_up(frozenset((kind,)))
 
     def _start_of(self, allowed: frozenset[str]) -> None:
-        """One of these must begin here; a single token in the way is skipped."""
+        """The next token must be one of these; a single other token before it is skipped."""
         if self._token.kind in allowed:
             return
         if self._token.kind != EOF and self._peek() in allowed:
@@ -154,10 +155,10 @@ class _Parser:
     def _follow(self) -> frozenset[str]:
         return _AFTER | self._closers[-1]
 
-    # --- rules
+    # --- the grammar
 
     def _recovered(self, rule: Callable[[], Node]) -> Node:
-        """Where a rule gives up, what belongs to it is skipped, and parsing goes on behind it."""
+        """Where a rule of the grammar fails, its tokens are skipped, and parsing continues after them."""
         start = self._at
         try:
             return rule()
@@ -288,17 +289,17 @@ class _Parser:
         return Call(offset=opening.offset, function="_[?_]" if optional else "_[_]", args=[node, index])
 
     def _arguments(self) -> list[Node]:
-        """What stands between parentheses, the closing one included."""
+        """The arguments between parentheses; the closing one is consumed."""
         self._start_of(_START | {"')'"})
-        found: list[Node] = []
+        arguments: list[Node] = []
         while self._token.kind != "')'":
-            found.append(self._inside(frozenset(("')'", "','")), self._expression))
+            arguments.append(self._inside(frozenset(("')'", "','")), self._expression))
             if self._token.kind != "','":
                 break
             self._advance()
             self._start_of(_START)
         self._expect("')'", self._follow)
-        return found
+        return arguments
 
     def _call(self, opening: Token, name: str, target: Node | None, args: list[Node]) -> Node:
         try:
@@ -342,7 +343,7 @@ class _Parser:
         return Ident(offset=name.offset, name=dot + name.text)
 
     def _is_struct(self) -> bool:
-        """`a.b.C{`: a message, if the dotted names end in a brace."""
+        """`a.b.C{`: a message, if the dotted names are followed by a brace."""
         ahead = 0
         while self._peek(ahead) == "'.'" and self._peek(ahead + 1) == "IDENTIFIER":
             ahead += 2
@@ -370,7 +371,7 @@ class _Parser:
         return StructExpr(offset=opening.offset, name=name, fields=fields)
 
     def _comma(self, closer: str) -> bool:
-        """After an element: another one, or the end. A comma may stand before the end."""
+        """After an element: whether another follows. A comma may stand before the end."""
         if self._token.kind == "','":
             self._advance()
             return self._token.kind != closer and self._token.kind != "','"

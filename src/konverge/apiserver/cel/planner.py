@@ -1,8 +1,8 @@
 """From a checked tree to closures.
 
-A compiled expression is a function of one list: its first member is the work that may still be done, the others are
-variables at places known when the expression is compiled. Types are known too, so most operators need no look at
-their operands; only where something is `dyn` the overload is found at run time.
+A compiled expression is a function of one list: its first member is the cost that is left, the others are variables at
+positions known when the expression is compiled. Types are known too, so most operators need not test their operands;
+only where something is `dyn`, the overload is chosen at run time. Upstream: cel-go interpreter/planner.go.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from konverge.apiserver.cel.dispatch import dispatcher
 from konverge.apiserver.cel.library import implementations
 from konverge.apiserver.cel.library.standard import index_list, index_map
 from konverge.apiserver.cel.nodes import Call, Fold, Ident, ListExpr, Literal, MapExpr, Node, Select, StructExpr
-from konverge.apiserver.cel.runtime_cost import work_of
+from konverge.apiserver.cel.runtime_cost import cost_of
 from konverge.apiserver.cel.values import (
     NONE,
     CostExceeded,
@@ -34,7 +34,7 @@ _TYPE_NAMES = {"timestamp": "google.protobuf.Timestamp", "duration": "google.pro
 
 
 class Planner:
-    """Compiles one expression; `slots` are the places of its variables."""
+    """Compiles one expression; `slots` are the positions of its variables."""
 
     def __init__(self, variables: Mapping[str, Type]) -> None:
         self.slots = {name: index + 1 for index, name in enumerate(variables)}
@@ -42,7 +42,7 @@ class Planner:
         self._local: list[tuple[str, int]] = []
 
     def declare(self, name: str) -> int:
-        """A place for a variable of a loop."""
+        """A position for a variable of a loop."""
         place = self.size
         self.size += 1
         self._local.append((name, place))
@@ -100,45 +100,45 @@ class Planner:
         optional = node.optional
 
         def build(frame: list[Any]) -> list[Any]:
-            found: list[Any] = []
+            result: list[Any] = []
             for index, item in enumerate(items):
                 value = item(frame)
                 if index not in optional:
-                    found.append(value)
+                    result.append(value)
                 elif value.present:
-                    found.append(value.value())
-            return found
+                    result.append(value.value())
+            return result
 
         return build
 
     def _map(self, node: MapExpr) -> Evaluate:
-        entries = [(self.plan(one.key), self.plan(one.value), one.optional) for one in node.entries]
+        entries = [(self.plan(entry.key), self.plan(entry.value), entry.optional) for entry in node.entries]
 
         def build(frame: list[Any]) -> dict[Any, Any]:
-            found: dict[Any, Any] = {}
+            result: dict[Any, Any] = {}
             for key, value, optional in entries:
                 made = value(frame)
                 if not optional:
-                    found[key(frame)] = made
+                    result[key(frame)] = made
                 elif made.present:
-                    found[key(frame)] = made.value()
-            return found
+                    result[key(frame)] = made.value()
+            return result
 
         return build
 
     def _struct(self, node: StructExpr) -> Evaluate:
-        fields = [(one.name, self.plan(one.value), one.optional) for one in node.fields]
+        fields = [(init.name, self.plan(init.value), init.optional) for init in node.fields]
         name = node.name
 
         def build(frame: list[Any]) -> Any:
-            found: dict[str, Any] = {}
+            members: dict[str, Any] = {}
             for field, value, optional in fields:
                 made = value(frame)
                 if not optional:
-                    found[field] = made
+                    members[field] = made
                 elif made.present:
-                    found[field] = made.value()
-            return Struct(name, found)
+                    members[field] = made.value()
+            return Struct(name, members)
 
         return build
 
@@ -147,12 +147,12 @@ class Planner:
         if special is not None:
             return special(self, node)
         operands = ([node.target] if node.target is not None else []) + node.args
-        plans = [self.plan(one) for one in operands]
-        types = [one.type for one in operands]
+        plans = [self.plan(operand) for operand in operands]
+        types = [operand.type for operand in operands]
         function = _function(node, types)
-        return _apply(function, plans, work_of(node.function))
+        return _apply(function, plans, cost_of(node.function))
 
-    # --- what is no ordinary function
+    # --- operators that evaluate their operands themselves
 
     def _equality(self, node: Call) -> Evaluate:
         left, right = (self.plan(arg) for arg in node.args)
@@ -254,10 +254,10 @@ class Planner:
 
     def _or_value(self, node: Call) -> Evaluate:
         assert node.target is not None
-        found, other = self.plan(node.target), self.plan(node.args[0])
+        optional, other = self.plan(node.target), self.plan(node.args[0])
 
         def choose(frame: list[Any]) -> Any:
-            value = found(frame)
+            value = optional(frame)
             if not isinstance(value, Optional):
                 raise no_overload()
             if value.present:
@@ -282,7 +282,7 @@ _SPECIAL: dict[str, Callable[[Planner, Call], Evaluate]] = {
 
 
 class Struct(dict[str, Any]):
-    """A message made by an expression: `Object{…}`, `JSONPatch{…}`."""
+    """A message constructed by an expression: `Object{…}`, `JSONPatch{…}`."""
 
     def __init__(self, name: str, fields: dict[str, Any]) -> None:
         super().__init__(fields)
@@ -293,8 +293,8 @@ def _constant(value: Any) -> Evaluate:
     return lambda frame: value
 
 
-def _type_value(found: Type, name: str) -> TypeValue:
-    shown = found.name or _TYPE_NAMES.get(found.kind, found.kind)
+def _type_value(type_: Type, name: str) -> TypeValue:
+    shown = type_.name or _TYPE_NAMES.get(type_.kind, type_.kind)
     return TypeValue(shown if shown != "param" else name)
 
 
@@ -356,18 +356,18 @@ def _index_any(container: Any, index: Any) -> Any:
 
 
 def _function(node: Call, types: list[Type | None]) -> Callable[..., Any]:
-    if len(node.overloads) == 1 and not any(found is None or _is_open(found) for found in types):
+    if len(node.overloads) == 1 and not any(type_ is None or _is_open(type_) for type_ in types):
         return implementations()[node.overloads[0]]
     return dispatcher(node.function, member=node.target is not None)
 
 
-def _is_open(found: Type) -> bool:
-    return found.kind in ("dyn", "error")
+def _is_open(type_: Type) -> bool:
+    return type_.kind in ("dyn", "error")
 
 
-def _apply(function: Callable[..., Any], plans: list[Evaluate], work: Callable[..., int] | None) -> Evaluate:
-    if work is not None:
-        return _counted(function, plans, work)
+def _apply(function: Callable[..., Any], plans: list[Evaluate], cost: Callable[..., int] | None) -> Evaluate:
+    if cost is not None:
+        return _counted(function, plans, cost)
     if len(plans) == 1:
         only = plans[0]
         return lambda frame: function(only(frame))
@@ -377,12 +377,12 @@ def _apply(function: Callable[..., Any], plans: list[Evaluate], work: Callable[.
     return lambda frame: function(*[plan(frame) for plan in plans])
 
 
-def _counted(function: Callable[..., Any], plans: list[Evaluate], work: Callable[..., int]) -> Evaluate:
-    """A function whose work grows with its arguments."""
+def _counted(function: Callable[..., Any], plans: list[Evaluate], cost: Callable[..., int]) -> Evaluate:
+    """A function whose cost grows with its arguments."""
 
     def call(frame: list[Any]) -> Any:
         args = [plan(frame) for plan in plans]
-        frame[0] -= work(*args)
+        frame[0] -= cost(*args)
         if frame[0] < 0:
             raise CostExceeded
         return function(*args)

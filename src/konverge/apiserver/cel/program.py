@@ -3,8 +3,8 @@
     program = compile_expression("self.min <= self.max", Environment({"self": type_of_schema}))
     program.evaluate({"self": {...}})
 
-Compiling parses, checks types, estimates the cost and builds closures; a CompileError carries the text that the API
-server gives for the same mistake.
+Compiling parses, checks types and builds closures; a CompileError has the message that the API server gives for the
+same error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from konverge.apiserver.cel.values import EvalError
 from konverge.apiserver.go.regexp import RegexError, compile_pattern
 
 CALL_LIMIT = 1_000_000
-"""Units of work for one evaluation: a tenth of a second on the real server."""
+"""The cost of one evaluation: about a tenth of a second upstream. Upstream: PerCallLimit (apis/cel/config.go)."""
 
 
 class Program:
@@ -43,7 +43,7 @@ class Program:
         return self.checked.type
 
     def names(self) -> set[str]:
-        """The variables that it needs."""
+        """The variables that the expression uses."""
         return self.checked.used
 
     def uses(self, name: str) -> bool:
@@ -54,7 +54,7 @@ class Program:
         return self.measured(variables, limit)[0]
 
     def measured(self, variables: Mapping[str, Any], limit: int = CALL_LIMIT) -> tuple[Any, int]:
-        """The value and the work it took."""
+        """The value and its cost."""
         frame: list[Any] = [None] * self._size
         frame[0] = limit
         for name, value in variables.items():
@@ -84,7 +84,10 @@ _CONVERSIONS = frozenset(("bool", "bytes", "double", "duration", "int", "string"
 
 
 def _check_constants(node: Node, seen: set[int]) -> None:
-    """Conversions of constants are done beforehand, and constant patterns compiled."""
+    """Conversions of constants, and constant patterns, fail here and not in an evaluation.
+
+    Upstream: OptOptimize (cel-go cel/options.go).
+    """
     if id(node) in seen:
         return
     seen.add(id(node))

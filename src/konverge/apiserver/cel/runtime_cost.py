@@ -1,12 +1,17 @@
-"""How much work a call does, where that depends on the size of its arguments."""
+"""The cost of a call at run time, where it depends on the size of its arguments.
+
+Upstream: cel-go interpreter/runtimecost.go and CallCost (apiserver/pkg/cel/library/cost.go).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-_FACTOR = 10  # characters per unit of work
-_REGEX = 4  # characters of a pattern per unit
+from konverge.apiserver.cel.cost_ranges import AUTHORIZER_CHECK
+
+_FACTOR = 10  # characters per unit of cost: 1 / StringTraversalCostFactor
+_REGEX = 4  # characters of a pattern per unit of cost: 1 / RegexStringLengthCostFactor
 
 
 def _size(value: Any) -> int:
@@ -29,7 +34,7 @@ def _members(value: Any, *rest: Any) -> int:
     return _size(value) + 1
 
 
-_WORK: dict[str, Callable[..., int]] = {
+_COSTS: dict[str, Callable[..., int]] = {
     "contains": _search,
     "indexOf": _search,
     "lastIndexOf": _search,
@@ -45,18 +50,18 @@ _WORK: dict[str, Callable[..., int]] = {
     "max": _members,
     "sort": _members,
     "distinct": lambda items, *rest: _size(items) ** 2,
-    "sets.contains": lambda one, other: _size(one) * _size(other) + 1,
-    "sets.equivalent": lambda one, other: 2 * _size(one) * _size(other) + 1,
-    "sets.intersects": lambda one, other: _size(one) * _size(other) + 1,
+    "sets.contains": lambda items, other: _size(items) * _size(other) + 1,
+    "sets.equivalent": lambda items, other: 2 * _size(items) * _size(other) + 1,
+    "sets.intersects": lambda items, other: _size(items) * _size(other) + 1,
     "@in": lambda value, items: _size(items) + 1 if isinstance(items, list) else 1,
     "lowerAscii": _scan,
     "upperAscii": _scan,
     "trim": _scan,
     "url": _scan,
     "validate": lambda form, text: _size(text) // _FACTOR + 1,
-    "check": lambda check, verb: 350_000,
+    "check": lambda check, verb: AUTHORIZER_CHECK,
 }
 
 
-def work_of(function: str) -> Callable[..., int] | None:
-    return _WORK.get(function)
+def cost_of(function: str) -> Callable[..., int] | None:
+    return _COSTS.get(function)

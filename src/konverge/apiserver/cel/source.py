@@ -1,6 +1,6 @@
-"""The text of an expression, places in it, and errors that point at them.
+"""The text of an expression, positions in it, and errors that point at them.
 
-The form of an error is that of cel-go; the API server hands it to users as it is:
+The form of an error is that of cel-go (common/error.go), which the API server passes on:
 
     ERROR: <input>:1:5: undefined field 'b'
      | self.b == 1
@@ -13,6 +13,9 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 _LONGEST_LINE = 16384
+"""Upstream: maxSnippetLength."""
+_MOST_PROBLEMS = 100
+"""Upstream: maxErrorsToReport (common/errors.go)."""
 
 
 class Source:
@@ -31,19 +34,19 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One error. A negative offset means that it has no place."""
+    """One error. A negative offset means that it has no position."""
 
     offset: int
     message: str
 
 
 class CompileError(Exception):
-    """Everything that is wrong with an expression, in the order of the text."""
+    """All errors of an expression, in the order of the text."""
 
     def __init__(self, source: Source, problems: list[Problem]) -> None:
         self.source = source
         self.problems = sorted(problems, key=lambda problem: problem.offset)
-        super().__init__("\n".join(_display(source, problem) for problem in self.problems[:100]))
+        super().__init__("\n".join(_display(source, problem) for problem in self.problems[:_MOST_PROBLEMS]))
 
 
 def _display(source: Source, problem: Problem) -> str:

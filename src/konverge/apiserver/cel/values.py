@@ -1,7 +1,8 @@
 """Values at run time, their equality, and the errors of evaluation.
 
 Most values are Python's own: int, float, str, bytes, bool, None, list, dict. Lists from a schema that are sets or maps
-(`x-kubernetes-list-type`) are subclasses of list, since their equality and their sum ignore order.
+(`x-kubernetes-list-type`) are subclasses of list, since their equality and their sum ignore order. Upstream: cel-go
+common/types; unstructuredSetList and unstructuredMapList (apiserver/pkg/cel/common/valuesunstructured.go).
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from konverge.apiserver.cel.timestamps import Duration, Timestamp
 
 
 class EvalError(Exception):
-    """An expression that has no value; the text is what the API server reports."""
+    """An expression that has no value; the message is the one that the API server reports."""
 
 
 class CostExceeded(EvalError):
-    """The expression took too long, in units of work."""
+    """The expression cost more than its limit. Upstream: runtime cost tracker (interpreter/runtimecost.go)."""
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")
@@ -80,7 +81,7 @@ class SetList(list[Any]):
 
 
 class MapList(list[Any]):
-    """A list of objects that are told apart by some of their fields."""
+    """A list of objects that are identified by some of their fields."""
 
     def __init__(self, items: list[Any], keys: tuple[str, ...]) -> None:
         super().__init__(items)
@@ -111,47 +112,50 @@ _NAMES: dict[type, str] = {
 
 
 def type_name(value: Any) -> str:
-    found = _NAMES.get(type(value))
-    return found if found is not None else str(getattr(type(value), "cel_name", type(value).__name__))
+    name = _NAMES.get(type(value))
+    return name if name is not None else str(getattr(type(value), "cel_name", type(value).__name__))
 
 
-def equal(one: Any, other: Any) -> bool:
+def equal(left: Any, right: Any) -> bool:
     """Equality across types: numbers by their value, everything else only within its own type."""
-    kind, kind2 = type(one), type(other)
+    kind, kind2 = type(left), type(right)
     if kind in _NUMBERS:
-        return kind2 in _NUMBERS and bool(one == other)
-    if isinstance(one, list):
-        return isinstance(other, list) and _lists_equal(one, other)
+        return kind2 in _NUMBERS and bool(left == right)
+    if isinstance(left, list):
+        return isinstance(right, list) and _lists_equal(left, right)
     if kind is dict:
-        if kind2 is not dict or len(one) != len(other):
+        if kind2 is not dict or len(left) != len(right):
             return False
-        return all(key in other and equal(value, other[key]) for key, value in one.items())
-    return kind is kind2 and bool(one == other)
+        return all(key in right and equal(value, right[key]) for key, value in left.items())
+    return kind is kind2 and bool(left == right)
 
 
-def _lists_equal(one: list[Any], other: list[Any]) -> bool:
-    if len(one) != len(other):
+def _lists_equal(left: list[Any], right: list[Any]) -> bool:
+    if len(left) != len(right):
         return False
-    if isinstance(one, SetList):
-        return all(contains(other, item) for item in one)
-    if isinstance(one, MapList):
-        return all(any(equal(item, found) for found in other if one.key_of(found) == one.key_of(item)) for item in one)
-    return all(equal(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(left, SetList):
+        return all(contains(right, item) for item in left)
+    if isinstance(left, MapList):
+        return all(
+            any(equal(item, candidate) for candidate in right if left.key_of(candidate) == left.key_of(item))
+            for item in left
+        )
+    return all(equal(a, b) for a, b in zip(left, right, strict=True))
 
 
 def contains(items: list[Any], value: Any) -> bool:
     return any(equal(item, value) for item in items)
 
 
-def join(one: list[Any], other: list[Any]) -> list[Any]:
-    """`+`: sets take in what is new, maps replace what has the same keys."""
-    if isinstance(one, SetList):
-        return SetList([*one, *(item for item in other if not contains(one, item))])
-    if isinstance(one, MapList):
-        fresh = {one.key_of(item): item for item in other}
-        kept = [fresh.pop(one.key_of(item), item) for item in one]
-        return MapList([*kept, *(item for item in other if one.key_of(item) in fresh)], one.keys)
-    return [*one, *other]
+def join(left: list[Any], right: list[Any]) -> list[Any]:
+    """`+`: sets add new items, maps replace items with the same keys."""
+    if isinstance(left, SetList):
+        return SetList([*left, *(item for item in right if not contains(left, item))])
+    if isinstance(left, MapList):
+        fresh = {left.key_of(item): item for item in right}
+        kept = [fresh.pop(left.key_of(item), item) for item in left]
+        return MapList([*kept, *(item for item in right if left.key_of(item) in fresh)], left.keys)
+    return [*left, *right]
 
 
 Evaluate = Callable[[list[Any]], Any]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from konverge.objects.durations import quote
 from konverge.objects.times import format_micro_time, format_time
@@ -19,15 +20,34 @@ class TimeError(ValueError):
     """A text that is not a time."""
 
 
+class Moment(NamedTuple):
+    """A time as it was written."""
+
+    local: datetime
+    nanoseconds: int
+    offset: timedelta
+
+    def utc(self) -> datetime:
+        try:
+            return self.local + timedelta(microseconds=self.nanoseconds // 1000) - self.offset
+        except OverflowError:
+            return ZERO
+
+
+def parse(text: str) -> Moment:
+    """RFC 3339. Raises TimeError."""
+    return _Reader(_SECONDS, text).read()
+
+
 def canonical_time(text: str) -> str | None:
     """A `Time` as the server writes it: whole seconds in UTC; None is Go's zero time."""
-    moment = _Reader(_SECONDS, text).read()
+    moment = parse(text).utc()
     return None if moment == ZERO else format_time(moment)
 
 
 def canonical_micro_time(text: str) -> str | None:
     """A `MicroTime` as the server writes it: exactly six decimals, in UTC."""
-    moment = _Reader(_MICROS, text).read()
+    moment = _Reader(_MICROS, text).read().utc()
     return None if moment == ZERO else format_micro_time(moment)
 
 
@@ -39,7 +59,7 @@ class _Reader:
         self.text = text
         self.rest = text
 
-    def read(self) -> datetime:
+    def read(self) -> Moment:
         year = self._number("2006", 4)
         self._literal("-")
         month = self._number("01", 2, 1, 12, "month")
@@ -51,16 +71,14 @@ class _Reader:
         minute = self._number("04", 2, 0, 59, "minute")
         self._literal(":")
         second = self._number("05", 2, 0, 59, "second")
-        micros = self._fraction()
+        nanoseconds = self._fraction()
         offset = self._zone()
         if self.rest:
             raise self._error(f"extra text: {quote(self.rest)}")
         try:
-            return datetime(year, month, day, hour, minute, second, micros, UTC) - offset
+            return Moment(datetime(year, month, day, hour, minute, second, tzinfo=UTC), nanoseconds, offset)
         except ValueError:
             raise self._error("day out of range") from None
-        except OverflowError:
-            return ZERO
 
     def _error(self, message: str) -> TimeError:
         return TimeError(f"parsing time {quote(self.text)}: {message}")
@@ -94,12 +112,12 @@ class _Reader:
             if match is None:
                 raise self._cannot(".000000")
             self.rest = self.rest[7:]
-            return int(match[1])
+            return int(match[1]) * 1000
         match = _FRACTION(self.rest)
         if match is None:
             return 0
         self.rest = self.rest[match.end() :]
-        return int(match[1][:6].ljust(6, "0"))
+        return int(match[1][:9].ljust(9, "0"))
 
     def _zone(self) -> timedelta:
         rest = self.rest

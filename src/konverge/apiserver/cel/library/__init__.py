@@ -1,4 +1,4 @@
-"""What the functions do, by the ids of their overloads."""
+"""The implementations of the functions, by the ids of their overloads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def implementations() -> dict[str, Implementation]:
         timestamps,
     )
 
-    found: dict[str, Implementation] = {}
+    functions: dict[str, Implementation] = {}
     for module in (standard, timestamps, strings, lists, optionals, kubernetes, network, authz):
-        found |= module.FUNCTIONS
-    return found
+        functions |= module.FUNCTIONS
+    return functions

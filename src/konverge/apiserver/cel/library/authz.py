@@ -1,6 +1,7 @@
 """The authorizer of admission expressions: `authorizer.group('').resource('pods').check('create').allowed()`.
 
-What may be done is not decided here: whoever evaluates an expression brings an `Authorizer` with a function that does.
+Permissions are not decided here: the caller that evaluates an expression passes an `Authorizer` with a function that
+decides. Upstream: apiserver/pkg/cel/library/authz.go.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Who wants to do what: a path, or a resource."""
+    """A user and a verb on a path or on a resource."""
 
     user: str
     groups: tuple[str, ...]

@@ -1,4 +1,7 @@
-"""Quantities, semantic versions, URLs and named formats."""
+"""Quantities, semantic versions, URLs and named formats.
+
+Upstream: apiserver/pkg/cel/library (quantity.go, semverlib.go, urls.go, format.go).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from konverge.apiserver.cel.declarations import FORMATS
-from konverge.apiserver.cel.timestamps import parse_timestamp
 from konverge.apiserver.cel.values import NONE, EvalError, Optional
+from konverge.apiserver.go import strfmt
 from konverge.apiserver.go.url import Url, UrlError, parse_url
 from konverge.objects import names
 from konverge.objects.quantity import Quantity, QuantityError
@@ -37,8 +40,8 @@ def _is_quantity(text: str) -> bool:
 
 
 def _whole(value: Quantity) -> bool:
-    found = value.fraction
-    return found.denominator == 1 and found.numerator in _INT64
+    fraction = value.fraction
+    return fraction.denominator == 1 and fraction.numerator in _INT64
 
 
 def _as_integer(value: Quantity) -> int:
@@ -47,8 +50,8 @@ def _as_integer(value: Quantity) -> int:
     return int(value.fraction)
 
 
-def _compare(one: Any, other: Any) -> int:
-    return int(one > other) - int(one < other)
+def _compare(left: Any, right: Any) -> int:
+    return int(left > right) - int(left < right)
 
 
 # --- semantic versions
@@ -66,7 +69,7 @@ class Semver:
     @property
     def rank(self) -> tuple[Any, ...]:
         """A release comes after its pre-releases; numbers come before words."""
-        parts = tuple((0, int(one), "") if one.isdigit() else (1, 0, one) for one in self.pre)
+        parts = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in self.pre)
         return (self.major, self.minor, self.patch, not self.pre, parts)
 
 
@@ -167,9 +170,8 @@ def _prefix(errors: names.Format) -> names.Format:
     return lambda text: errors(text[:-1] + "a" if text.endswith("-") else text)
 
 
-def _pattern(pattern: str, words: str) -> Callable[[str], list[str]]:
-    compiled = re.compile(pattern, re.I | re.A)
-    return lambda text: [] if compiled.fullmatch(text) else [words]
+def _strfmt(name: str, error: str) -> names.Format:
+    return lambda text: [] if strfmt.FORMATS[name](text) else [error]
 
 
 def _uri(text: str) -> list[str]:
@@ -180,8 +182,6 @@ def _uri(text: str) -> list[str]:
     return []
 
 
-_BASE64 = r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"
-_UUID = r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}"
 _FORMAT_ERRORS: dict[str, names.Format] = {
     "dns1123Label": names.dns_label_errors,
     "dns1123LabelPrefix": _prefix(names.dns_label_errors),
@@ -192,17 +192,17 @@ _FORMAT_ERRORS: dict[str, names.Format] = {
     "qualifiedName": names.qualified_name_errors,
     "labelValue": names.label_value_errors,
     "uri": _uri,
-    "uuid": _pattern(_UUID, "does not match the UUID format"),
-    "byte": _pattern(_BASE64, "invalid base64"),
-    "date": lambda text: [] if parse_timestamp(f"{text}T00:00:00Z") is not None else ["invalid date"],
-    "datetime": lambda text: [] if parse_timestamp(text) is not None else ["invalid datetime"],
+    "uuid": _strfmt("uuid", "does not match the UUID format"),
+    "byte": _strfmt("byte", "invalid base64"),
+    "date": _strfmt("date", "invalid date"),
+    "datetime": _strfmt("datetime", "invalid datetime"),
 }
 _NAMED = {name: NamedFormat(name, _FORMAT_ERRORS[name]) for name in FORMATS}
 
 
 def _named_format(name: str) -> Optional:
-    found = _NAMED.get(name)
-    return NONE if found is None else Optional(found)
+    form = _NAMED.get(name)
+    return NONE if form is None else Optional(form)
 
 
 def _validate(form: NamedFormat, text: str) -> Optional:

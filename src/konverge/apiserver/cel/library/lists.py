@@ -1,4 +1,4 @@
-"""Lists and sets."""
+"""Lists and sets. Upstream: cel-go ext/lists.go and ext/sets.go, apiserver/pkg/cel/library/lists.go."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from konverge.apiserver.cel.literals import UInt
 from konverge.apiserver.cel.timestamps import Duration
 from konverge.apiserver.cel.values import NONE, EvalError, Optional, contains, equal
 
-_RANGE_LIMIT = 10_000_000
+_RANGE_LIMIT = 1_000_000
+"""Upstream: defaultMaxRangeSize."""
 
 
 def _sorted(items: list[Any]) -> bool:
@@ -42,23 +43,23 @@ def _last_index_of(items: list[Any], value: Any) -> int:
 
 
 def _distinct(items: list[Any]) -> list[Any]:
-    found: list[Any] = []
+    distinct: list[Any] = []
     for item in items:
-        if not contains(found, item):
-            found.append(item)
-    return found
+        if not contains(distinct, item):
+            distinct.append(item)
+    return distinct
 
 
 def _flatten(items: list[Any], depth: int = 1) -> list[Any]:
     if depth < 0:
         raise EvalError("level must be non-negative")
-    found: list[Any] = []
+    flat: list[Any] = []
     for item in items:
         if isinstance(item, list) and depth > 0:
-            found += _flatten(item, depth - 1)
+            flat += _flatten(item, depth - 1)
         else:
-            found.append(item)
-    return found
+            flat.append(item)
+    return flat
 
 
 def _slice(items: list[Any], start: int, end: int) -> list[Any]:
@@ -72,8 +73,10 @@ def _slice(items: list[Any], start: int, end: int) -> list[Any]:
 
 
 def _range(count: int) -> list[int]:
+    if count < 0:
+        raise EvalError(f"lists.range: size must be non-negative, got {count}")
     if count > _RANGE_LIMIT:
-        raise EvalError(f"lists.range() size {count} is too large")
+        raise EvalError(f"lists.range: size {count} exceeds maximum allowed ({_RANGE_LIMIT})")
     return list(range(count))
 
 

@@ -1,4 +1,4 @@
-"""IP addresses and networks."""
+"""IP addresses and networks. Upstream: apiserver/pkg/cel/library/ip.go and cidr.go."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from konverge.apiserver.go.strconv import quote
 
 
 class IP:
-    """An address; IPv6 addresses that only wrap an IPv4 one are refused, as they would be two names of one thing."""
+    """An address. IPv4-mapped IPv6 addresses are refused: an address would have two forms."""
 
     cel_name = "net.IP"
     __slots__ = ("address",)
@@ -55,20 +55,20 @@ def _mapped(address: Address) -> bool:
 
 
 def _ip(text: str) -> IP:
-    found = parse_ip(text)
-    if found is None:
+    address = parse_ip(text)
+    if address is None:
         if "%" in text and parse_ip(text.partition("%")[0]) is not None:
             raise EvalError(f"IP address {quote(text)} with zone value is not allowed")
-        words = f"IP Address {quote(text)} parse error during conversion from string"
-        raise EvalError(f"{words}: {address_error(text)}")
-    if _mapped(found):
+        problem = f"IP Address {quote(text)} parse error during conversion from string"
+        raise EvalError(f"{problem}: {address_error(text)}")
+    if _mapped(address):
         raise EvalError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
-    return IP(found)
+    return IP(address)
 
 
 def _is_ip(text: str) -> bool:
-    found = parse_ip(text)
-    return found is not None and not _mapped(found)
+    address = parse_ip(text)
+    return address is not None and not _mapped(address)
 
 
 def _is_canonical(text: str) -> bool:
@@ -76,18 +76,18 @@ def _is_canonical(text: str) -> bool:
 
 
 def _cidr(text: str) -> CIDR:
-    found = parse_cidr(text)
+    parsed = parse_cidr(text)
     head = "network address parse error during conversion from string: "
-    if found is None:
+    if parsed is None:
         raise EvalError(f"{head}{head}{prefix_error(text)}")
-    if _mapped(found[0]):
+    if _mapped(parsed[0]):
         raise EvalError(f"{head}IPv4-mapped IPv6 address {quote(text)} is not allowed")
-    return CIDR(*found)
+    return CIDR(*parsed)
 
 
 def _is_cidr(text: str) -> bool:
-    found = parse_cidr(text)
-    return found is not None and not _mapped(found[0])
+    parsed = parse_cidr(text)
+    return parsed is not None and not _mapped(parsed[0])
 
 
 def _contains_ip(cidr: CIDR, ip: IP) -> bool:

@@ -1,4 +1,4 @@
-"""Optional values."""
+"""Optional values. Upstream: cel-go cel/library.go (optionalLib)."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def index_list(items: list[Any], index: int) -> Optional:
     return Optional(items[int(index)]) if 0 <= index < len(items) else NONE
 
 
-def index_map(found: dict[Any, Any], key: Any) -> Optional:
+def index_map(mapping: dict[Any, Any], key: Any) -> Optional:
     try:
-        return Optional(found[key]) if key in found else NONE
+        return Optional(mapping[key]) if key in mapping else NONE
     except TypeError:
         return NONE
 
 
 def _through(lookup: Callable[[Any, Any], Optional]) -> Callable[[Optional, Any], Optional]:
-    return lambda found, key: lookup(found.value(), key) if found.present else NONE
+    return lambda optional, key: lookup(optional.value(), key) if optional.present else NONE
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -41,8 +41,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "optional_ofNonZeroValue": _non_zero,
     "optional_unwrap": _unwrap,
     "optional_unwrapOpt": _unwrap,
-    "optional_hasValue": lambda found: found.present,
-    "optional_value": lambda found: found.value(),
+    "optional_hasValue": lambda optional: optional.present,
+    "optional_value": lambda optional: optional.value(),
     "list_optindex_optional_int": index_list,
     "map_optindex_optional_value": index_map,
     "optional_list_optindex_optional_int": _through(index_list),

@@ -1,4 +1,4 @@
-"""Arithmetic, comparison, conversion: the core of the language."""
+"""Arithmetic, comparison, conversion: the core of the language. Upstream: cel-go common/stdlib and common/types."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _checked(function: Callable[[int, int], int], check: Callable[[int], int]) -
 
 
 def divide(a: int, b: int) -> int:
-    """Towards zero, as machines do."""
+    """Rounds towards zero, as Go does."""
     if b == 0:
         raise EvalError("division by zero")
     quotient = abs(a) // abs(b)
@@ -99,17 +99,17 @@ def _text_to_bool(text: str) -> bool:
 
 
 def _text_to_duration(text: str) -> Duration:
-    found = parse_duration(text)
-    if found is None:
+    nanoseconds = parse_duration(text)
+    if nanoseconds is None:
         raise _conversion_error("google.protobuf.Duration")
-    return Duration(found)
+    return Duration(nanoseconds)
 
 
 def _text_to_timestamp(text: str) -> Timestamp:
-    found = Timestamp.parse(text)
-    if found is None:
+    timestamp = Timestamp.parse(text)
+    if timestamp is None:
         raise _conversion_error("google.protobuf.Timestamp")
-    return found
+    return timestamp
 
 
 def _decode(data: bytes) -> str:
@@ -143,9 +143,9 @@ def is_in(value: Any, items: list[Any]) -> bool:
     return values.contains(items, value)
 
 
-def is_key(value: Any, found: dict[Any, Any]) -> bool:
+def is_key(value: Any, mapping: dict[Any, Any]) -> bool:
     try:
-        return value in found
+        return value in mapping
     except TypeError:
         return False
 
@@ -156,23 +156,23 @@ def index_list(items: list[Any], index: int) -> Any:
     return items[int(index)]
 
 
-def index_map(found: dict[Any, Any], key: Any) -> Any:
+def index_map(mapping: dict[Any, Any], key: Any) -> Any:
     try:
-        return found[key]
+        return mapping[key]
     except (KeyError, TypeError):
         raise EvalError(f"no such key: {key}") from None
 
 
-def insert(found: dict[Any, Any], key: Any, value: Any) -> dict[Any, Any]:
-    if key in found:
+def insert(mapping: dict[Any, Any], key: Any, value: Any) -> dict[Any, Any]:
+    if key in mapping:
         raise EvalError(f"insert failed: key {key} already exists")
-    return {**found, key: value}
+    return {**mapping, key: value}
 
 
-def insert_all(found: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]:
+def insert_all(mapping: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]:
     for key, value in more.items():
-        found = insert(found, key, value)
-    return found
+        mapping = insert(mapping, key, value)
+    return mapping
 
 
 def _same(value: Any) -> Any:

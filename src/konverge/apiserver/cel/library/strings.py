@@ -1,4 +1,4 @@
-"""Strings and regular expressions."""
+"""Strings and regular expressions. Upstream: cel-go ext/strings.go, apiserver/pkg/cel/library/regex.go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timestamps and durations: sums, parts."""
+"""Timestamps and durations: sums, parts. Upstream: cel-go common/types/timestamp.go and duration.go."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _PARTS: dict[str, Callable[[datetime], int]] = {
 
 def _part(part: Callable[[datetime], int]) -> Callable[..., int]:
     def get(value: Timestamp, name: str = "UTC") -> int:
-        found = UTC if name == "UTC" else zone(name)
-        if found is None:
+        tz = UTC if name == "UTC" else zone(name)
+        if tz is None:
             raise EvalError(f"unknown time zone {name}")
-        return part(value.at(found))
+        return part(value.at(tz))
 
     return get
 

@@ -20,8 +20,8 @@ from konverge.apiserver.cel.cel_types import Type
 from konverge.apiserver.cel.cost import Path
 from konverge.apiserver.cel.timestamps import Duration, Timestamp
 from konverge.apiserver.cel.values import EvalError, MapList, SetList
-from konverge.apiserver.crd.schema.formats import duration_nanoseconds
 from konverge.apiserver.crd.schema.structural import Schema
+from konverge.apiserver.go.strfmt import duration_nanoseconds
 
 REQUEST_BYTES = 3 * 1024 * 1024
 """Upstream: MaxRequestSizeBytes (apiserver/pkg/apis/cel/config.go)."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from konverge.apiserver.crd.schema.formats import FORMATS, effective
 from konverge.apiserver.crd.schema.structural import Schema, Structural
 from konverge.apiserver.crd.schema.value_errors import Issue, plain
 from konverge.apiserver.go.strconv import quote
+from konverge.apiserver.go.strfmt import FORMATS, effective
 
 Issues = list[Issue]
 Check = Callable[[Any, str, Issues, Any], None]

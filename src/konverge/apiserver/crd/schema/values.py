@@ -14,12 +14,12 @@ from functools import partial
 from typing import Any
 
 from konverge.apiserver.crd.schema.correlation import UNKNOWN, old_item, old_member, unchanged
-from konverge.apiserver.crd.schema.formats import FORMATS, effective
 from konverge.apiserver.crd.schema.structural import Schema, Structural
 from konverge.apiserver.crd.schema.value_errors import Issue, invalid_type, ordered, plain
 from konverge.apiserver.field_errors import FieldError, duplicate, invalid
 from konverge.apiserver.go.fmt import go_value
 from konverge.apiserver.go.regexp import compile_pattern
+from konverge.apiserver.go.strfmt import FORMATS, effective
 
 Issues = list[Issue]
 Check = Callable[[Any, str, Issues, Any], None]

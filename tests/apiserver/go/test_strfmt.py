@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.apiserver.crd.schema.formats import effective
+from konverge.apiserver.go.strfmt import effective
 
 
 @pytest.mark.spec("S-08")
