@@ -12,13 +12,12 @@ from konverge.apiserver import field_errors
 from konverge.apiserver.field_errors import FieldError, forbidden, invalid, required
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http.options import manager_errors
-from konverge.apiserver.kinds.rules.names import object_name
+from konverge.apiserver.kinds.rules.names import annotation_errors, label_errors, object_name
 from konverge.apiserver.strategy import Obj
-from konverge.objects.names import dns_label_errors, dns_subdomain_errors, label_value_errors, qualified_name_errors
+from konverge.objects.names import dns_label_errors, dns_subdomain_errors, qualified_name_errors
 
 NameCheck = Callable[[str, bool], Sequence[str]]
 
-_ANNOTATIONS_LIMIT = 256 * 1024  # upstream: TotalAnnotationSizeLimitB
 _SUBRESOURCE_LIMIT = 256
 _subdomain = object_name(dns_subdomain_errors)
 
@@ -100,27 +99,6 @@ def _new_finalizers(metadata: Obj, old: Obj) -> list[FieldError]:
     listed = ", ".join(quote(name) for name in extra)
     detail = f"no new finalizers can be added if the object is being deleted, found new finalizers []string{{{listed}}}"
     return [forbidden("metadata.finalizers", detail)]
-
-
-def label_errors(value: dict[str, str] | None, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for key, text in sorted(value.items()) if value else ():
-        if messages := qualified_name_errors(key):
-            errors += [invalid(path, key, message) for message in messages]
-        if messages := label_value_errors(text):
-            errors += [invalid(path, text, message) for message in messages]
-    return errors
-
-
-def annotation_errors(value: dict[str, str] | None, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    size = 0
-    for key in sorted(value or ()):
-        errors += [invalid(path, key, detail) for detail in qualified_name_errors(key.lower())]
-        size += len(key.encode()) + len((value or {})[key].encode())
-    if size > _ANNOTATIONS_LIMIT:
-        errors.append(field_errors.too_long(path, _ANNOTATIONS_LIMIT))
-    return errors
 
 
 def owner_errors(value: list[Any] | None, path: str) -> list[FieldError]:

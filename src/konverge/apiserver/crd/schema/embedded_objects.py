@@ -13,6 +13,7 @@ from konverge.apiserver.crd.schema.structural import Structural
 from konverge.apiserver.field_errors import FieldError, invalid, required
 from konverge.apiserver.go.json import cannot_unmarshal
 from konverge.apiserver.go.strconv import quote
+from konverge.apiserver.kinds.rules.names import label_errors
 from konverge.objects.names import dns_1035_errors, dns_label_errors, path_segment_errors, qualified_name_errors
 
 _STRING, _NUMBER, _STRINGS, _MAP, _OBJECTS = "string", "int64", "[]string", "map[string]string", "[]object"
@@ -135,20 +136,10 @@ def _metadata(metadata: dict[str, Any], path: str) -> Iterator[FieldError]:
     for name in ("generation", "deletionGracePeriodSeconds"):
         if metadata.get(name, 0) < 0 and name == "generation":
             yield invalid(f"{path}.{name}", metadata[name], "must be greater than or equal to 0")
-    yield from _labels(metadata.get("labels") or {}, f"{path}.labels")
+    yield from label_errors(metadata.get("labels"), f"{path}.labels")
     for key in sorted(metadata.get("annotations") or {}):
         for error in qualified_name_errors(key.lower()):
             yield invalid(f"{path}.annotations", key, error)
-
-
-def _labels(labels: dict[str, str], path: str) -> Iterator[FieldError]:
-    from konverge.objects.names import label_value_errors
-
-    for key, value in sorted(labels.items()):
-        for error in qualified_name_errors(key):
-            yield invalid(path, key, error)
-        for error in label_value_errors(value):
-            yield invalid(path, value, error)
 
 
 def strict_errors(unknown: list[str]) -> list[str]:

@@ -127,7 +127,7 @@ def _template(spec: Any, path: str, report: Report) -> bool:  # upstream: Valida
         matching_labels(spec.get("selector"), template, place, report)
         pod_template(template, place, report)
         labels(metadata.get("labels"), f"{place}.labels", report)
-        annotation_map(metadata.get("annotations") or {}, f"{place}.annotations", report)
+        annotation_map(metadata.get("annotations"), f"{place}.annotations", report)
     return _after(spec.get("template") or {}, place, report)
 
 

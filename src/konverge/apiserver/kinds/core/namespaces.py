@@ -11,19 +11,19 @@ from konverge.apiserver.kinds.framework.declare import Report, as_created, creat
 from konverge.apiserver.kinds.framework.lifecycle import selectable
 from konverge.apiserver.kinds.rules.defaults import fill, section_of
 from konverge.apiserver.kinds.rules.names import object_name, qualified_name
+from konverge.apiserver.meta.validate import STANDARD_FINALIZERS
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 from konverge.objects.names import dns_label_errors
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 KUBERNETES = "kubernetes"
-_STANDARD_FINALIZERS = (KUBERNETES, "orphan", "foregroundDeletion")
 
 
 # upstream: validateFinalizerName, validateKubeFinalizerName
 def finalizer_name(value: Any, path: str, report: Report) -> bool:
     """Qualified, or one of Kubernetes' own."""
     qualified_name(value, path, report)
-    if "/" in value or value in _STANDARD_FINALIZERS:
+    if "/" in value or value in STANDARD_FINALIZERS:
         return True
     detail = "name is neither a standard finalizer name nor is it fully qualified"
     return report.invalid(path, value, detail)

@@ -32,7 +32,7 @@ from typing import Any
 import msgspec
 
 from konverge.apiserver import field_errors
-from konverge.apiserver.field_errors import ErrorType, FieldError
+from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.strategy import Context, Obj
 
 
@@ -76,8 +76,7 @@ class Report:
         return self.add(field_errors.too_long(path, maximum))
 
     def too_many(self, path: str, actual: int, maximum: int) -> bool:
-        detail = f"must have at most {maximum} item{'' if maximum == 1 else 's'}"
-        return self.add(FieldError(ErrorType.TOO_MANY, path, actual, detail))
+        return self.add(field_errors.too_many(path, actual, maximum))
 
 
 Rule = Callable[[Any, str, Report], bool]

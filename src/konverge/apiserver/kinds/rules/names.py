@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from konverge.apiserver.field_errors import FieldError, invalid, too_long
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.kinds.framework.declare import Report, Rule, even_absent, field, section
 from konverge.objects.names import (
@@ -72,25 +73,43 @@ env_name = format_rule(env_name_errors)
 port_name = format_rule(port_name_errors)
 
 
+def label_errors(value: Mapping[str, str] | None, path: str) -> list[FieldError]:  # upstream: ValidateLabels
+    """Of a map of labels; keys and values are both reported at the path of the map."""
+    errors: list[FieldError] = []
+    for key, text in sorted(value.items()) if value else ():
+        if messages := qualified_name_errors(key):
+            errors += [invalid(path, key, message) for message in messages]
+        if messages := label_value_errors(text):
+            errors += [invalid(path, text, message) for message in messages]
+    return errors
+
+
 def labels(value: Any, path: str, report: Report) -> bool:
-    """A map of labels; keys and values are both reported at the path of the map. upstream: ValidateLabels."""
-    for key in sorted(value or ()):
-        qualified_name(key, path, report)
-        label_value(value[key], path, report)
+    report.errors += label_errors(value, path)
     return True
 
 
-ANNOTATIONS_LIMIT = 256 * 1024
+def map_size(value: Mapping[str, str]) -> int:
+    """In bytes, keys and values together."""
+    return sum(len(key.encode()) + len(text.encode()) for key, text in value.items())
 
 
-def annotation_map(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateAnnotations
+ANNOTATIONS_LIMIT = 256 * 1024  # upstream: TotalAnnotationSizeLimitB
+
+
+def annotation_errors(value: Mapping[str, str] | None, path: str) -> list[FieldError]:  # upstream: ValidateAnnotations
     """Keys are qualified names in any case; all together are limited in size."""
-    total = 0
-    for key in sorted(value):
-        total += len(key.encode()) + len(value[key].encode())
-        for detail in qualified_name_errors(key.lower()):
-            report.invalid(path, key, detail)
-    return total <= ANNOTATIONS_LIMIT or report.too_long(path, ANNOTATIONS_LIMIT)
+    errors: list[FieldError] = []
+    for key in sorted(value or ()):
+        errors += [invalid(path, key, message) for message in qualified_name_errors(key.lower())]
+    if value and map_size(value) > ANNOTATIONS_LIMIT:
+        errors.append(too_long(path, ANNOTATIONS_LIMIT))
+    return errors
+
+
+def annotation_map(value: Any, path: str, report: Report) -> bool:
+    report.errors += annotation_errors(value, path)
+    return True
 
 
 _PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"

@@ -19,7 +19,7 @@ from konverge.apiserver.kinds.framework.declare import (
 from konverge.apiserver.kinds.framework.declared import Declared
 from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.conditions import longest
-from konverge.apiserver.kinds.rules.names import dns_subdomain
+from konverge.apiserver.kinds.rules.names import dns_subdomain, map_size
 from konverge.apiserver.kinds.rules.numbers import MAX_INT32, within
 from konverge.apiserver.strategy import StatusRules, Strategy
 
@@ -48,8 +48,7 @@ def _error(name: str) -> Any:  # upstream: validateVolumeError
 
 
 def _metadata(value: Any, path: str, report: Report) -> bool:  # upstream: validateAttachmentMetadata
-    size = sum(len(key.encode()) + len(entry.encode()) for key, entry in value.items())
-    return size <= _METADATA_SIZE or report.too_long(path, _METADATA_SIZE)
+    return map_size(value) <= _METADATA_SIZE or report.too_long(path, _METADATA_SIZE)
 
 
 def _volume_name(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateVolumeAttachment

@@ -29,7 +29,7 @@ from konverge.apiserver.kinds.framework.declare import (
 from konverge.apiserver.kinds.framework.declared import Declared
 from konverge.apiserver.kinds.framework.lifecycle import kept
 from konverge.apiserver.kinds.rules.defaults import each, fill_unset
-from konverge.apiserver.kinds.rules.names import dns_subdomain, qualified_name
+from konverge.apiserver.kinds.rules.names import dns_subdomain, map_size, qualified_name
 from konverge.apiserver.kinds.rules.quantities import quantity_not_negative
 from konverge.apiserver.kinds.rules.selectors import label_selector
 from konverge.apiserver.strategy import Context, Obj, Strategy
@@ -48,8 +48,7 @@ def _parameters(value: Any, path: str, report: Report) -> bool:  # upstream: val
         return report.too_long(path, _MOST_PARAMETERS)
     if "" in value:
         report.invalid(path, "", "field can not be empty.")
-    size = sum(len(key.encode()) + len(entry.encode()) for key, entry in value.items())
-    return size <= _PARAMETERS_SIZE or report.too_long(path, _PARAMETERS_SIZE)
+    return map_size(value) <= _PARAMETERS_SIZE or report.too_long(path, _PARAMETERS_SIZE)
 
 
 def _default_class(obj: Obj) -> None:  # upstream: SetDefaults_StorageClass

@@ -13,7 +13,7 @@ from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.core.pod.annotations import annotations_match_fields, pod_annotations
 from konverge.apiserver.kinds.core.pod.spec import check_pod_spec
 from konverge.apiserver.kinds.framework.declare import Report, Rule
-from konverge.apiserver.kinds.rules.names import annotation_map, labels
+from konverge.apiserver.kinds.rules.names import annotation_errors, labels
 from konverge.apiserver.kinds.rules.selectors import is_empty, label_selector, selects
 from konverge.apiserver.strategy import Obj
 from konverge.objects.names import dns_label_errors
@@ -25,7 +25,7 @@ def pod_template(value: Any, path: str, report: Report) -> bool:  # upstream: Va
     annotations = metadata.get("annotations") or {}
     labels(metadata.get("labels"), f"{path}.labels", report)
     if annotations:
-        annotation_map(annotations, f"{path}.annotations", report)
+        report.errors += annotation_errors(annotations, f"{path}.annotations")
         pod_annotations(annotations, spec, f"{path}.annotations", report)
     check_pod_spec(spec, f"{path}.spec", report, {})
     annotations_match_fields(metadata, spec, f"{path}.spec", report)

@@ -15,6 +15,7 @@ from konverge.apiserver.kinds.rules.names import (
     ANNOTATIONS_LIMIT,
     is_kubernetes_signer,
     local_path,
+    map_size,
     signer_name,
     trust_bundle_errors,
 )
@@ -169,7 +170,7 @@ def _user_annotations(value: dict[str, str], path: str, report: Report) -> None:
             errors = ('must be a domain-prefixed key (such as "acme.io/foo")',)
         for detail in errors:
             report.invalid(path, name, detail)
-    if sum(len(k.encode()) + len(v.encode()) for k, v in value.items()) > ANNOTATIONS_LIMIT:
+    if map_size(value) > ANNOTATIONS_LIMIT:
         report.too_long(path, ANNOTATIONS_LIMIT)
 
 
