@@ -15,7 +15,7 @@ from konverge.apiserver.strategy import Context, Obj
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # upstream: rand.String; no vowels and no look-alikes
 _SUFFIX = 5  # upstream: randomLength (storage/names)
-_LONGEST_BASE = 63 - _SUFFIX  # upstream: maxGeneratedNameLength
+_LONGEST_BASE = 63 - _SUFFIX  # upstream: MaxGeneratedNameLength
 
 _WIPED = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
