@@ -107,12 +107,12 @@ ALWAYS_SENT = re.compile(r'^\t\w+\s+(?:\[\]|map\[)\S+\s+`json:"(\w+)"', re.MULTI
 
 def nullable_fields(package: Path) -> dict[str, set[str]]:
     """Type → the JSON names of lists and maps that Go sends even when there are none, as null."""
-    found: dict[str, set[str]] = {}
+    nullable: dict[str, set[str]] = {}
     for source in sorted(package.glob("*types.go")):
         for name, body in STRUCT.findall(source.read_text()):
             if names := set(ALWAYS_SENT.findall(body)):
-                found[name] = names
-    return found
+                nullable[name] = names
+    return nullable
 
 
 # ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -170,9 +170,11 @@ class Module:
         return list(ordered)
 
     def references(self, name: str) -> set[str]:
-        found = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(self.schema(name))))
+        referenced = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(self.schema(name))))
         own = {
-            full.removeprefix(self.prefix + ".") for full in found - set(SCALARS) if full.startswith(self.prefix + ".")
+            full.removeprefix(self.prefix + ".")
+            for full in referenced - set(SCALARS)
+            if full.startswith(self.prefix + ".")
         }
         if name == "JSONSchemaProps":
             own.discard("JSONSchemaProps")

@@ -1,4 +1,4 @@
-"""Makes src/konverge/apiserver/data/openapi.zip: the OpenAPI documents of the built-in API, taken apart.
+"""Generates src/konverge/apiserver/data/openapi.zip: the OpenAPI documents of the built-in API, taken apart.
 
     python -m tools.generate_openapi
 
@@ -8,8 +8,8 @@ once, so that 9 MB become a quarter of one:
 - `schemas/PACKAGE`: a line `name json` for each schema of a package.
 - `v3/GROUP-VERSION`: first line the names of the document's schemas, second line its paths.
 - `v2`: the paths, then the parameters of the OpenAPI v2 document (its definitions are the schemas, converted).
-- `index.json`: the hashes of the v3 documents (as konverge.apiserver.openapi puts them together), the names of the
-  schemas that documents of custom kinds need, and the group-versions that these documents do not tell of.
+- `index.json`: the hashes of the v3 documents (as konverge.apiserver.openapi joins them), the names of the
+  schemas that documents of custom kinds need, and the group-versions that these documents do not list.
 - `custom/…`: the paths of a custom kind, by scope and generation, with %PLACEHOLDERS% for its names. They are recorded
   from sample definitions.
 """
@@ -76,11 +76,11 @@ def placeholders(text: str, plural: str, kind: str) -> str:
 
 def templates(paths: Json) -> dict[str, str]:
     """The paths of the sample definitions, by scope."""
-    found = {}
+    texts = {}
     for scope, (plural, kind) in SAMPLES.items():
-        mine = {path: item for path, item in paths.items() if f"/{plural}" in path}
-        found[scope] = placeholders(compact(mine), plural, kind)
-    return found
+        own = {path: item for path, item in paths.items() if f"/{plural}" in path}
+        texts[scope] = placeholders(compact(own), plural, kind)
+    return texts
 
 
 def package(name: str) -> str:
@@ -110,8 +110,8 @@ def collect(plane: ControlPlane) -> dict[str, Json]:
 def elsewhere(all_schemas: Json, sample: Json) -> list[list[str]]:
     """The group-versions of which a document of custom kinds does not say that they have DeleteOptions."""
     lists = [schemas[IN_EVERY_GROUP[0]][KINDS] for schemas in (all_schemas, sample)]
-    known, told = ({(kind["group"], kind["version"]) for kind in kinds} for kinds in lists)
-    return [list(pair) for pair in sorted(known - told)]
+    known, listed = ({(kind["group"], kind["version"]) for kind in kinds} for kinds in lists)
+    return [list(pair) for pair in sorted(known - listed)]
 
 
 def members(documents: dict[str, Json]) -> dict[str, str]:
@@ -123,24 +123,24 @@ def members(documents: dict[str, Json]) -> dict[str, str]:
         schemas |= document["components"].get("schemas", {})
     for name in IN_EVERY_GROUP:
         schemas[name] = {**schemas[name], KINDS: v2["definitions"][name][KINDS]}
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     for name in sorted(schemas):
         key = f"schemas/{package(name)}"
-        found[key] = found.get(key, "") + f"{name} {compact(schemas[name])}\n"
+        files[key] = files.get(key, "") + f"{name} {compact(schemas[name])}\n"
     for name, document in documents.items():
         names = " ".join(document["components"].get("schemas", {}))
-        found[f"v3/{name}"] = f"{names}\n{compact(document['paths'])}\n"
+        files[f"v3/{name}"] = f"{names}\n{compact(document['paths'])}\n"
     paths = {path: item for path, item in v2["paths"].items() if GROUP not in path}
-    found["v2"] = f"{compact(paths)}\n{compact(v2['parameters'])}\n"
+    files["v2"] = f"{compact(paths)}\n{compact(v2['parameters'])}\n"
     for generation, recorded in (("v3", sample), ("v2", v2)):
         for scope, text in templates(recorded["paths"]).items():
-            found[f"custom/{scope}.{generation}"] = text
-    return found
+            files[f"custom/{scope}.{generation}"] = text
+    return files
 
 
-def write(found: dict[str, str]) -> None:
+def write(files: dict[str, str]) -> None:
     with zipfile.ZipFile(TARGET, "w", zipfile.ZIP_LZMA) as archive:
-        for name, text in sorted(found.items()):
+        for name, text in sorted(files.items()):
             info = zipfile.ZipInfo(name)  # no time of day: the same input gives the same file
             info.compress_type = zipfile.ZIP_LZMA
             archive.writestr(info, text)
@@ -156,14 +156,14 @@ def main() -> int:
     sample = documents[f"apis/{GROUP}/{VERSION}"]["components"]["schemas"]
     custom = [name for name in sample if name.startswith("io.k8s.")]
     unknown = elsewhere(documents["v2"]["definitions"], sample)
-    found = members(documents)
+    files = members(documents)
     index: Json = {"documents": dict.fromkeys(documents, ""), "custom": custom, "elsewhere": unknown}
-    write({**found, "index.json": compact(index)})
+    write({**files, "index.json": compact(index)})
     from konverge.apiserver.http.respond import etag_of
     from konverge.apiserver.openapi import builtin
 
     index["documents"] = {name: etag_of(builtin.document(name)) for name in documents}
-    write({**found, "index.json": compact(index)})
+    write({**files, "index.json": compact(index)})
     print(f"{TARGET}: {len(documents)} documents, {TARGET.stat().st_size} bytes")
     return 0
 

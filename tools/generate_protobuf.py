@@ -73,8 +73,8 @@ def table(dump: Json) -> Json:
 
 
 def samples(work: Path, version: str) -> Json:
-    found = json.loads(run("go", "mod", "download", "-json", f"k8s.io/api@{version}", cwd=work))
-    folder = Path(found["Dir"], "testdata/HEAD")
+    module = json.loads(run("go", "mod", "download", "-json", f"k8s.io/api@{version}", cwd=work))
+    folder = Path(module["Dir"], "testdata/HEAD")
     return {
         path.stem: [base64.b64encode(path.read_bytes()).decode(), json.loads(path.with_suffix(".json").read_text())]
         for path in sorted(folder.glob("*.pb"))

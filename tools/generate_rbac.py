@@ -42,22 +42,22 @@ def read(folder: Path, name: str) -> list[Obj]:
 
 def compact(item: Obj) -> Obj:
     metadata = item["metadata"]
-    found: Obj = {"name": metadata["name"]}
+    kept: Obj = {"name": metadata["name"]}
     if "namespace" in metadata:
-        found["namespace"] = metadata["namespace"]
+        kept["namespace"] = metadata["namespace"]
     labels = {key: value for key, value in metadata["labels"].items() if key != SHARED_LABEL}
     if labels:
-        found["labels"] = labels
+        kept["labels"] = labels
     for key in ("rules", "aggregationRule", "subjects", "roleRef"):
         if key in item:
-            found[key] = item[key]
-    if found.get("rules"):
-        found["rules"] = [{key: rule[key] for key in RULE if key in rule} for rule in found["rules"]]
-    return found
+            kept[key] = item[key]
+    if kept.get("rules"):
+        kept["rules"] = [{key: rule[key] for key in RULE if key in rule} for rule in kept["rules"]]
+    return kept
 
 
 def aggregate(roles: list[Obj]) -> None:
-    """Fill the aggregated roles; one may gather another, so it takes as many rounds as they are deep."""
+    """Fill the aggregated roles; a role may aggregate another, so this takes as many passes as they are deep."""
     changed = True
     while changed:
         changed = False
@@ -69,13 +69,13 @@ def aggregate(roles: list[Obj]) -> None:
 
 
 def gathered(role: Obj, roles: list[Obj]) -> list[Obj]:
-    found: list[Obj] = []
+    rules: list[Obj] = []
     for selector in role["aggregationRule"]["clusterRoleSelectors"]:
         wanted = selector["matchLabels"].items()
         for other in sorted(roles, key=lambda other: str(other["name"])):
             if other is not role and wanted <= other.get("labels", {}).items():
-                found += [rule for rule in other["rules"] or () if rule not in found]
-    return found
+                rules += [rule for rule in other["rules"] or () if rule not in rules]
+    return rules
 
 
 def main() -> None:

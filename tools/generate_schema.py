@@ -5,7 +5,7 @@ Two sources, both of the same Kubernetes release: OpenAPI v3 (list types, map ty
 patch tags), dumped by tools/schema_types/main.go. Needs `go` and its module registry.
 
 One file for each group-version; in it one line for each struct, `Name json`, so that the server parses only the structs
-that somebody asks for. The form of a line is described at `Struct line` below and read by konverge.apiserver.schema.
+that a request needs. The form of a line is described at `Struct line` below and read by konverge.apiserver.schema.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def reflected(work: Path) -> Json:
 
 def openapi(work: Path) -> dict[str, Json]:
     """The schemas of all OpenAPI v3 documents by name."""
-    found = json.loads(run("go", "mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES_VERSION}", cwd=work))
+    module = json.loads(run("go", "mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES_VERSION}", cwd=work))
     schemas: dict[str, Json] = {}
-    for path in sorted(Path(found["Dir"], "api/openapi-spec/v3").glob("*.json")):
+    for path in sorted(Path(module["Dir"], "api/openapi-spec/v3").glob("*.json")):
         schemas |= json.loads(path.read_text()).get("components", {}).get("schemas", {})
     return schemas
 
@@ -106,13 +106,13 @@ class Generator:
         todo = [n for n in self.kinds if n in self.structs]
         todo += [f"io.k8s.apimachinery.pkg.apis.meta.v1.{n}" for n in META]
         todo.append("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps")
-        found: set[str] = set()
+        names: set[str] = set()
         while todo:
             name = todo.pop()
-            if name not in found:
-                found.add(name)
+            if name not in names:
+                names.add(name)
                 todo += [r for f in self.structs[name] for r in self.refs(f["type"])]
-        return found
+        return names
 
     def refs(self, node: Json) -> list[str]:
         if node["kind"] == "struct":

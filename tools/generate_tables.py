@@ -50,16 +50,16 @@ def columns(table: Any) -> Columns:
 
 def listable() -> list[tuple[str, str, str]]:
     """(group, kind, path) of every built-in resource that can be listed."""
-    found = []
+    resources = []
     for group in json.loads((DATA / "resources.json").read_text()):
         for version in group["versions"]:
             prefix = f"/apis/{group['group']}" if group["group"] else "/api"
-            found += [
+            resources += [
                 (group["group"], entry["kind"], f"{prefix}/{version['version']}/{entry['name']}")
                 for entry in version["resources"]
                 if "list" in entry["verbs"]
             ]
-    return found
+    return resources
 
 
 def main() -> int:
@@ -68,12 +68,12 @@ def main() -> int:
         print(note, file=sys.stderr)
         return 1
     with ControlPlane(binaries) as plane:
-        found = {f"{group}/{kind}": columns(ask(plane, path)) for group, kind, path in listable()}
+        tables = {f"{group}/{kind}": columns(ask(plane, path)) for group, kind, path in listable()}
         controllers = "/api/v1/namespaces/default/replicationcontrollers"
         ask(plane, controllers, SCALED)
-        found["autoscaling/Scale"] = columns(ask(plane, f"{controllers}/scaled/scale"))
-    found[""] = found["/LimitRange"]
-    plain = {kind: table for kind, table in found.items() if not kind or table != found[""]}
+        tables["autoscaling/Scale"] = columns(ask(plane, f"{controllers}/scaled/scale"))
+    tables[""] = tables["/LimitRange"]
+    plain = {kind: table for kind, table in tables.items() if not kind or table != tables[""]}
     target = DATA / "tables.json.gz"
     target.write_bytes(gzip.compress(json.dumps(plain, separators=(",", ":"), sort_keys=True).encode(), 9, mtime=0))
     print(f"{target}: {len(plain)} kinds, {target.stat().st_size} bytes")

@@ -29,7 +29,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-RELEASE = "1.37.1"
+from konverge.apiserver.kubernetes_version import KUBERNETES_VERSION, LIBRARY_VERSION
+
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "src/konverge/apiserver/data/validations.json"
 GROUPS = ("resource/v1", "storage/v1")
@@ -48,8 +49,11 @@ def generated(work: Path) -> Types:
     """All checks of all types, as Go has them."""
     (work / "go.mod").write_text("module validationrules\n\ngo 1.26\n")
     shutil.copy(ROOT / "tools/validation_rules/main.go", work)
-    minor = RELEASE.split(".", 1)[1]
-    modules = (f"k8s.io/kubernetes@v{RELEASE}", f"k8s.io/api@v0.{minor}", f"k8s.io/apimachinery@v0.{minor}")
+    modules = (
+        f"k8s.io/kubernetes@v{KUBERNETES_VERSION}",
+        f"k8s.io/api@v{LIBRARY_VERSION}",
+        f"k8s.io/apimachinery@v{LIBRARY_VERSION}",
+    )
     folders = [json.loads(run("go", "mod", "download", "-json", module, cwd=work))["Dir"] for module in modules]
     return json.loads(run("go", "run", "main.go", *folders, *GROUPS, cwd=work))  # type: ignore[no-any-return]
 

@@ -26,14 +26,14 @@ DROPPED = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
 
 def objects(kubeconfig: str, group: str, plural: str) -> list[dict[str, Any]]:
     command = ["kubectl", "--kubeconfig", kubeconfig, "get", f"{plural}.{group}", "-o", "json"]
-    found: list[dict[str, Any]] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["items"]
-    for obj in found:
+    items: list[dict[str, Any]] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["items"]
+    for obj in items:
         del obj["kind"], obj["apiVersion"]
         for name in DROPPED:
             obj["metadata"].pop(name, None)
         for condition in obj.get("status", {}).get("conditions", ()):
             condition.pop("lastTransitionTime", None)
-    return found
+    return items
 
 
 def main() -> None:

@@ -139,12 +139,12 @@ def _flags(options: str) -> str:
 
 
 def internal(packages: Packages) -> dict[str, list[list[str]]]:
-    found = {f"meta.{name}": _meta_fields(packages, name) for name in META}
+    types = {f"meta.{name}": _meta_fields(packages, name) for name in META}
     for group, package in packages.internal.items():
         for name in package.structs:
             if not name.endswith("List"):
-                found[f"{group}.{name}"] = _internal_fields(packages, package, name)
-    return found
+                types[f"{group}.{name}"] = _internal_fields(packages, package, name)
+    return types
 
 
 def _meta_fields(packages: Packages, struct: str) -> list[list[str]]:

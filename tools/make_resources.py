@@ -22,12 +22,12 @@ STABLE = re.compile(r"v\d+")
 def group_versions(root: Path) -> list[tuple[str, list[str]]]:
     """(group, stable versions, preferred first), in the order of discovery; the core group first."""
     groups = json.loads((root / "apis.json").read_text())["groups"]
-    found = [("", ["v1"])]
+    groups = [("", ["v1"])]
     for group in groups:
         versions = [v["version"] for v in group["versions"] if STABLE.fullmatch(v["version"])]
         if versions:
-            found.append((group["name"], versions))
-    return found
+            groups.append((group["name"], versions))
+    return groups
 
 
 def resources(root: Path, group: str, version: str) -> list[dict[str, Any]]:
