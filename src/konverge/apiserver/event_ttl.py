@@ -1,4 +1,4 @@
-"""Events are kept for an hour after their last write, then they go by themselves.
+"""Events are kept for an hour after their last write, then the server removes them.
 
 A write queues its key with the time at which the event expires; as all live equally long, the queue is in order and one
 timer suffices. A later write makes the queued entry void: the revisions differ.
@@ -19,7 +19,7 @@ _AT_ONCE = 500
 
 
 class Expiry:
-    """Removes what has outlived its time."""
+    """Removes events that have expired."""
 
     def __init__(self, store: Store, lifetime: float = LIFETIME) -> None:
         self._store = store
@@ -28,7 +28,7 @@ class Expiry:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """What is there already gets its whole time again: its last write is not known."""
+        """Events that are stored already get the whole time again: the time of their last write is not known."""
         for record in self._store.table(TABLE).records.values():
             self._enqueue(record.key, record.revision)
         self._store.subscribe(TABLE, self._written)

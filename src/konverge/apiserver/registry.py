@@ -27,7 +27,7 @@ _SHARED_TABLES = {("events.k8s.io", "events"): "/events"}
 
 
 class Subresource(msgspec.Struct, frozen=True, kw_only=True):
-    """A path below an object: its verbs, and the kind it speaks (which may be of another group)."""
+    """A path below an object: its verbs, and the kind of its bodies (which may be of another group)."""
 
     name: str
     kind: str
@@ -83,7 +83,7 @@ class Served:
 
     @property
     def reported_group(self) -> str:
-        """The group that refusals name: that of the stored kind."""
+        """The group that errors name: that of the stored kind."""
         return self.resource.group if self.conversion is None else self.conversion.reported_group
 
     @cached_property

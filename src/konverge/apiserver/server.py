@@ -85,7 +85,7 @@ class ApiServer:
 
     @cached_property
     def service_allocators(self) -> Allocators:
-        """Which cluster IPs and node ports are taken; read from the stored Services when one is first needed."""
+        """Which cluster IPs and node ports are in use; read from the stored Services when first needed."""
         from konverge.apiserver.kinds.core.service.allocation import Allocators
 
         return Allocators(self.config.service_cluster_ips, self.objects.scan("", "services"))

@@ -124,7 +124,7 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     status: StatusRules | None = None
     """Present when the kind has /status: then the main resource ignores `.status`."""
     scale: ScaleView | None = None
-    """Of a custom kind with /scale; the built-in workloads have all the same one."""
+    """Set by custom kinds with /scale; the built-in workloads share one."""
     subresources: Mapping[str, StatusRules] = msgspec.field(default_factory=dict)
     """Other subresources that update the object: finalize, approval, ephemeralcontainers, …"""
     generation: bool = False

@@ -1,1 +1,1 @@
-"""The request path: from a request on the wire to an answer, one way for all kinds."""
+"""The request path: from a request on the wire to an answer, the same for all kinds."""

@@ -90,7 +90,7 @@ def _unrecognized(served: Served, why: str, body: bytes) -> status.ApiError:  # 
 
 
 def to_json(call: Call, media: str, body: bytes, expected: Resource) -> bytes:
-    """A YAML or protobuf body as JSON; `expected` is what it is where it does not say so."""
+    """A YAML or protobuf body as JSON; `expected` is its kind where the body does not name one."""
     if media == negotiate.YAML:
         from konverge.apiserver.go import yaml  # most servers never see YAML
 

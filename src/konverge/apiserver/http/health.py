@@ -1,4 +1,4 @@
-"""What monitors and people ask for: health, version, metrics."""
+"""Health, version and metrics of the server."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a request is: its user, its target, its way through the server, and what admission sees of it."""
+"""What a request is: its user, its target, its context, what it may ask of the server, and what admission sees."""
