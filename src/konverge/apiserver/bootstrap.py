@@ -1,21 +1,25 @@
-"""The objects that are there from the start: namespaces, the server's own Service, priorities.
+"""The objects that are there from the start: namespaces, the server's own Service, priorities, roles.
 
 They are written directly to the store: at start there are no watchers, and nothing has to be validated.
 """
 
 from __future__ import annotations
 
+import gzip
 import ipaddress
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from konverge.apiserver.auth.rbac import GROUP
 from konverge.apiserver.meta.system import timestamp
 
 if TYPE_CHECKING:
     from konverge.apiserver.object_access import Objects
 
+_POLICY_LABEL = "kubernetes.io/bootstrapping"
+_POLICY_ANNOTATION = "rbac.authorization.kubernetes.io/autoupdate"
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _PRIORITIES = {  # upstream: SystemPriorityClasses (pkg/apis/scheduling/v1/helpers.go)
     "system-cluster-critical": (
@@ -111,8 +115,8 @@ def _namespace(name: str) -> dict[str, Any]:
     }
 
 
-def _managed(fields: dict[str, Any]) -> list[dict[str, Any]]:
-    entry = {"manager": "kube-apiserver", "operation": "Update", "apiVersion": "v1", "time": timestamp()}
+def _managed(fields: dict[str, Any], api_version: str = "v1") -> list[dict[str, Any]]:
+    entry = {"manager": "kube-apiserver", "operation": "Update", "apiVersion": api_version, "time": timestamp()}
     return [{**entry, "fieldsType": "FieldsV1", "fieldsV1": fields}]
 
 
@@ -178,3 +182,43 @@ def _write(objects: Objects, group: str, plural: str, metadata: dict[str, Any], 
 
 def _target(service: dict[str, Any], port: int) -> None:
     service["spec"]["ports"][0]["targetPort"] = port
+
+
+# --- roles and bindings
+
+
+def create_policy(objects: Objects) -> None:
+    """Create the missing ones of the roles and bindings that every cluster has.
+
+    Upstream: plugin/pkg/auth/authorizer/rbac/bootstrappolicy. Data: tools/generate_rbac.py.
+    """
+    data = gzip.decompress(resources.files("konverge.apiserver").joinpath("data/rbac.json.gz").read_bytes())
+    for plural, items in msgspec.json.decode(data).items():
+        for item in items:
+            objects.create(GROUP, plural, _role_or_binding(item))
+
+
+def _role_or_binding(item: dict[str, Any]) -> dict[str, Any]:
+    labels = {_POLICY_LABEL: "rbac-defaults", **item.pop("labels", {})}
+    metadata: dict[str, Any] = {"name": item.pop("name")}
+    if "namespace" in item:
+        metadata["namespace"] = item.pop("namespace")
+    metadata["labels"] = labels
+    metadata["annotations"] = {_POLICY_ANNOTATION: "true"}
+    metadata["managedFields"] = _managed(_policy_fields(item, labels), f"{GROUP}/v1")
+    return {"metadata": metadata, **item}
+
+
+def _policy_fields(item: dict[str, Any], labels: dict[str, str]) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "f:metadata": {
+            "f:annotations": {".": {}, f"f:{_POLICY_ANNOTATION}": {}},
+            "f:labels": {".": {}, **{f"f:{label}": {} for label in labels}},
+        }
+    }
+    for key in item:
+        if key == "aggregationRule":
+            fields["f:aggregationRule"] = {".": {}, "f:clusterRoleSelectors": {}}
+        elif key != "rules" or "aggregationRule" not in item:
+            fields[f"f:{key}"] = {}
+    return fields

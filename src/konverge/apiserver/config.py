@@ -5,10 +5,13 @@ Upstream: apiserver/pkg/server/config.go, apiserver/pkg/storage/cacher.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
-from konverge.apiserver.auth.settings import AuthSettings
 from konverge.apiserver.storage import HistoryLimits
+
+ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 
 class WatchLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +26,29 @@ class WatchLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The watch of a reader who is so far behind is ended: it will resume, and memory stays bounded."""
     pending: int = 20_000
     """Events kept for a watcher that is still sent its initial state."""
+
+
+class AuthSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Which credentials are accepted, and what is allowed. Upstream: pkg/kubeapiserver/options."""
+
+    issuer: str = ISSUER
+    """Of the tokens of service accounts. The default is what most clusters use."""
+    audiences: tuple[str, ...] = ()
+    """Whom tokens are for, unless they say so themselves; empty means the issuer."""
+    signing_key: Path | None = None
+    """PEM of the private key that signs tokens; without it a key is generated and kept in the data directory."""
+    verification_keys: tuple[Path, ...] = ()
+    """PEM of further keys (private or public) whose tokens are accepted."""
+    token_file: Path | None = None
+    """Lines of `token,user,uid,"group1,group2"`, as kube-apiserver's --token-auth-file."""
+    always_allow: bool = False
+    """Every authenticated user may do everything, as with kube-apiserver's --authorization-mode=AlwaysAllow."""
+    anonymous: bool = True
+    """Requests without credentials are those of system:anonymous; otherwise they are refused."""
+
+    @property
+    def own_audiences(self) -> tuple[str, ...]:
+        return self.audiences or (self.issuer,)
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self
 from konverge import clock
 from konverge.apiserver import bootstrap
 from konverge.apiserver.admission.plugin_order import chain
-from konverge.apiserver.auth import bootstrap_policy
 from konverge.apiserver.auth.gate import Gate
 from konverge.apiserver.certificates import Certificates, kept, write_private
 from konverge.apiserver.config import Config
@@ -113,7 +112,7 @@ class ApiServer:
         if self._journal is not None:
             self._journal.load(self.store)
         bootstrap.create_all(self.objects, self.config.service_cluster_ips)
-        bootstrap_policy.create_all(self.objects)
+        bootstrap.create_policy(self.objects)
         self.definitions.start()
         InternalControllers(self.store, self.objects).start()
         self._expiry.start()

@@ -11,9 +11,8 @@ import pytest
 
 from konverge.apiserver import ApiServer, certificates
 from konverge.apiserver.auth.authentication import user_of
-from konverge.apiserver.auth.settings import AuthSettings
 from konverge.apiserver.auth.token_keys import Keys
-from konverge.apiserver.config import Config
+from konverge.apiserver.config import AuthSettings, Config
 from konverge.wire.message import Headers, Peer, Request
 from tests.apiserver.api import Api
 

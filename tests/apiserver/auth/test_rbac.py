@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.apiserver.auth import bootstrap_policy
+from konverge.apiserver import bootstrap
 from konverge.apiserver.auth.rbac import GROUP, Rbac
 from konverge.apiserver.auth.rules import Attributes
 from konverge.apiserver.object_access import Objects
@@ -95,7 +95,7 @@ def test_a_deleted_binding_and_a_deleted_role_are_gone(objects: Objects) -> None
 
 @pytest.mark.spec("S-12")
 def test_the_default_policy_grants_discovery_and_reviews(objects: Objects) -> None:
-    bootstrap_policy.create_all(objects)
+    bootstrap.create_policy(objects)
     rbac = _rbac(objects)
     authenticated = User("x", groups=("system:authenticated",))
     assert rbac.decide(authenticated, Attributes("create", "authorization.k8s.io", "selfsubjectaccessreviews")).allowed
@@ -110,7 +110,7 @@ def test_the_default_policy_grants_discovery_and_reviews(objects: Objects) -> No
 
 
 def test_the_default_policy_is_created_once(objects: Objects) -> None:
-    bootstrap_policy.create_all(objects)
+    bootstrap.create_policy(objects)
     revision = objects._store.revision
-    bootstrap_policy.create_all(objects)
+    bootstrap.create_policy(objects)
     assert objects._store.revision == revision

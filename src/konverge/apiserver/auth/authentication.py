@@ -15,9 +15,9 @@ from pathlib import Path
 
 from konverge.apiserver import status
 from konverge.apiserver.auth.service_account_tokens import Accounts, Authenticated, Refused
-from konverge.apiserver.auth.settings import AuthSettings
 from konverge.apiserver.auth.token_keys import unb64
 from konverge.apiserver.auth.well_known import AUTHENTICATED
+from konverge.apiserver.config import AuthSettings
 from konverge.apiserver.request.user import ANONYMOUS, User
 from konverge.wire.message import Request
 

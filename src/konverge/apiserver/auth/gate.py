@@ -9,9 +9,9 @@ from konverge.apiserver.auth import impersonation
 from konverge.apiserver.auth.authentication import Authentication
 from konverge.apiserver.auth.authorization import Authorization, attributes_of
 from konverge.apiserver.auth.service_account_tokens import Accounts
-from konverge.apiserver.auth.settings import AuthSettings
 from konverge.apiserver.auth.token_keys import Keys
 from konverge.apiserver.auth.well_known import MASTERS
+from konverge.apiserver.config import AuthSettings
 from konverge.apiserver.request.info import RequestInfo
 from konverge.apiserver.request.user import ADMIN, User
 from konverge.wire.message import Request

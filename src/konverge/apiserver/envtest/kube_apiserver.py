@@ -69,8 +69,7 @@ def _note(text: str) -> None:
 
 def config(flags: Flags) -> Config:
     """The settings that the flags ask for."""
-    from konverge.apiserver.auth.settings import ISSUER, AuthSettings
-    from konverge.apiserver.config import Config
+    from konverge.apiserver.config import ISSUER, AuthSettings, Config
 
     modes = flags.all("authorization-mode") or ("AlwaysAllow",)
     if not set(modes) <= {"RBAC", "Node", "AlwaysAllow"}:
