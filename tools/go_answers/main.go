@@ -76,6 +76,12 @@ func answer(function, input string) (string, error) {
 			return "", err
 		}
 		return fmt.Sprintf("%s|%s|%s", parsed.Scheme, parsed.Host, parsed.EscapedPath()), nil
+	case "url.Parse":
+		parsed, err := url.Parse(input)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("%s|%s|%s|%v|%s|%s", parsed.Scheme, parsed.Host, parsed.Path, parsed.User != nil, parsed.RawQuery, parsed.Fragment), nil
 	}
 	return "", fmt.Errorf("unknown function %s", function)
 }

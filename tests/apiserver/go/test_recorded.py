@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -44,6 +45,12 @@ def parse_uri(text: str) -> str:
     return f"{parsed.scheme}|{parsed.host}|{parsed.path}"
 
 
+def parse_reference(text: str) -> str:
+    parsed = url.parse_reference(text)
+    user = "false" if parsed.user is None else "true"
+    return f"{parsed.scheme}|{parsed.host}|{unquote(parsed.path)}|{user}|{parsed.query}|{parsed.fragment}"
+
+
 FUNCTIONS: dict[str, Callable[[str], object]] = {
     "json.Unmarshal": unmarshal,
     "json.Marshal": go_json.encode,
@@ -58,6 +65,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "netip.ParseAddr": parse_address,
     "netip.ParsePrefix": parse_prefix,
     "url.ParseRequestURI": parse_uri,
+    "url.Parse": parse_reference,
 }
 
 

@@ -232,10 +232,10 @@ class _Checker:
                 continue
             self._bindings = attempt
             node.overloads.append(overload.id)
-            found = self._now(returned)
+            candidate = self._now(returned)
             if result is None:
-                result = found
-            elif result.kind != "dyn" and found != result:
+                result = candidate
+            elif result.kind != "dyn" and candidate != result:
                 result = t.DYN
         if result is None:
             shown = [self._bindings.substitute(type_, free_is_dyn=True) for type_ in given]

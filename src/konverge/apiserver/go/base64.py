@@ -1,4 +1,4 @@
-"""Base64 as Go's standard encoding reads it: line breaks are skipped, padding is needed, stray bits are tolerated."""
+"""Go's encoding/base64: line breaks are skipped, padding is required, stray bits are ignored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def decode(text: str) -> bytes:
 
 
 def _quantum(data: bytes, position: int) -> tuple[list[int], int, bool]:
-    """Up to four characters; at the end of the data, or at padding, it says so."""
+    """Up to four values, the position after them, and whether the data ends there. Upstream: decodeQuantum."""
     values: list[int] = []
     while len(values) < 4:
         if position == len(data):

@@ -1,7 +1,7 @@
-"""What Go's JSON scanner says about a text that is not JSON.
+"""What Go's JSON scanner says about a text that is not JSON. Upstream: encoding/json/scanner.go.
 
-The scanner is a machine that takes one byte at a time; a state is a function from the byte to the next state. Only
-texts that are known to be broken come here, so clearness goes before speed.
+The scanner is a state machine that takes one byte at a time; a state is a function from the byte to the next state.
+Only texts that are known to be broken come here, so clarity matters more than speed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from konverge.apiserver.go.strconv import quote
 
 DEPTH_LIMIT = 10_000
+"""Upstream: maxNestingDepth."""
 END = "unexpected end of JSON input"
 _SPACE = b" \t\r\n"
 _HEX = b"0123456789abcdefABCDEF"
@@ -24,7 +25,7 @@ class SyntaxProblem(Exception):
 
 
 def problem(text: bytes) -> str:
-    """The first thing that is wrong with a text, or "" if it is JSON."""
+    """The first error of a text, or "" if it is JSON."""
     scanner = _Scanner()
     try:
         for byte in text:
@@ -49,7 +50,7 @@ class _Scanner:
         self.step: State = self.value
         self.complete = False
         self._inside: list[str] = []
-        """What surrounds the present place: "key" and "member" of an object, "array"."""
+        """What surrounds the current position: "key" and "member" of an object, "array"."""
 
     def wrong(self, byte: int, where: str) -> SyntaxProblem:
         return SyntaxProblem(f"invalid character {shown(byte)} {where}")
@@ -173,7 +174,7 @@ class _Scanner:
 
         return state
 
-    # --- numbers and words
+    # --- numbers and names
 
     def minus(self, byte: int) -> State:
         if byte == ord("0"):

@@ -23,16 +23,40 @@ def parse_ip(text: str) -> Address | None:
         return None
 
 
-def parse_cidr(text: str, *, strict: bool = False) -> tuple[Address, Network] | None:
-    """An address with a prefix length; `strict` refuses host bits."""
+def parse_cidr(text: str) -> tuple[Address, Network] | None:
+    """An address with a prefix length, and its network."""
     head, slash, bits = text.partition("/")
     address = parse_ip(head)
     if not slash or address is None or not re.fullmatch(r"0|[1-9][0-9]{0,2}", bits, re.ASCII):
         return None
     if int(bits) > address.max_prefixlen:
         return None
-    network = ip_network(f"{head}/{bits}", strict=False)
-    return None if strict and network.network_address != address else (address, network)
+    return address, ip_network(f"{head}/{bits}", strict=False)
+
+
+def parse_ip_sloppy(text: str) -> Address | None:
+    """As older versions of Go read it: leading zeros are ignored. An IPv4-mapped IPv6 address is the IPv4 address.
+
+    Upstream: ParseIPSloppy (k8s.io/utils/net).
+    """
+    address = parse_ip(text if ":" in text else ".".join(map(_without_zeros, text.split("."))))
+    return address.ipv4_mapped or address if isinstance(address, IPv6Address) else address
+
+
+def _without_zeros(part: str) -> str:
+    return part.lstrip("0") or "0" if part.isascii() and part.isdigit() else part
+
+
+def parse_cidr_sloppy(text: str) -> tuple[Address, Network] | None:
+    """The address as written and its network. Upstream: ParseCIDRSloppy (k8s.io/utils/net)."""
+    host, slash, bits = text.partition("/")
+    address = parse_ip_sloppy(host)
+    if not slash or address is None or not (bits.isascii() and bits.isdigit()):
+        return None
+    size = int(bits[-4:]) if not bits[:-4].strip("0") else 1000
+    if ":" in host and address.version == 4 and 96 <= size <= 128:  # IPv4-mapped: the size is that of an IPv6 network
+        size -= 96
+    return None if size > address.max_prefixlen else (address, ip_network(f"{address}/{size}", strict=False))
 
 
 def address_error(text: str) -> str:

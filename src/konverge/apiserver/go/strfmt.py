@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import date
 
 from konverge.apiserver.cel.timestamps import parse_duration
-from konverge.apiserver.go.netip import parse_cidr, parse_ip
+from konverge.apiserver.go.netip import parse_cidr_sloppy, parse_ip_sloppy
 from konverge.apiserver.go.url import UrlError, parse_url
 
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
@@ -25,7 +25,6 @@ _WORDY_UNITS = (
     ("d", "day"),
     ("w", "wk", "week"),
 )
-_LOOSE_V4 = re.compile(r"[0-9]+(?:\.[0-9]+){3}")
 _LABEL = r"[^\W_]|[^\w\s!-/:-@\[-`{-~]"  # letters, digits and symbols; no punctuation
 _HOSTNAME = re.compile(
     rf"(?:(?:{_LABEL})(?:-?(?:{_LABEL}){{0,62}})?|(?:(?:{_LABEL})(?:(?:{_LABEL}|-){{0,61}}(?:{_LABEL}))?\.)+[^\W\d_]{{2,63}})"
@@ -81,27 +80,16 @@ def _is_uri(text: str) -> bool:
     return True
 
 
-def _loose(text: str) -> str:
-    """As the older, lenient parser reads it: leading zeros in IPv4 numbers are decimal.
-
-    Upstream: netutils.ParseIPSloppy.
-    """
-    head, slash, tail = text.partition("/")
-    if _LOOSE_V4.fullmatch(head):
-        head = ".".join(str(int(part)) for part in head.split("."))
-    return head + slash + tail
-
-
 def _is_ipv4(text: str) -> bool:
-    return "." in text and parse_ip(_loose(text)) is not None
+    return "." in text and parse_ip_sloppy(text) is not None
 
 
 def _is_ipv6(text: str) -> bool:
-    return ":" in text and parse_ip(text) is not None
+    return ":" in text and parse_ip_sloppy(text) is not None
 
 
 def _is_cidr(text: str) -> bool:
-    return parse_cidr(_loose(text)) is not None
+    return parse_cidr_sloppy(text) is not None
 
 
 def _is_mac(text: str) -> bool:

@@ -1,6 +1,6 @@
 """Structs as error messages show them.
 
-Where the real server refuses a whole struct, its message prints the *internal* Go struct: Go's field names in Go's
+Where the API server refuses a whole struct, its message prints the *internal* Go struct: Go's field names in Go's
 order, every field, null where a pointer or a list is nil. No schema has this; it comes from the struct declarations
 (`tools/make_gotypes.py`).
 

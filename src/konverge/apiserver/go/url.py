@@ -1,9 +1,9 @@
-"""Go's net/url: absolute URIs and paths."""
+"""Go's net/url: URLs, and what is wrong with a text that is none."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
 from konverge.apiserver.go import netip
@@ -19,13 +19,13 @@ _ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """The parts of an absolute URI or absolute path."""
-
     text: str
-    scheme: str
-    host: str
-    path: str
-    query: str
+    scheme: str = ""
+    host: str = ""
+    path: str = ""
+    query: str = ""
+    user: str | None = None
+    fragment: str = ""
 
     @property
     def hostname(self) -> str:
@@ -60,30 +60,47 @@ class UrlError(ValueError):
 def parse_url(text: str) -> Url:
     """Upstream: url.ParseRequestURI."""
     try:
-        return _parse(text)
+        return _parse(text, via_request=True)
     except UrlError as error:
         raise UrlError(f"parse {quote(text)}: {error}") from None
 
 
-def _parse(text: str) -> Url:
+def parse_reference(text: str) -> Url:
+    """A URL that may be relative, and may have a fragment. Upstream: url.Parse."""
+    head, _, fragment = text.partition("#")
+    try:
+        url = _parse(head, via_request=False)
+    except UrlError as error:
+        raise UrlError(f"parse {quote(head)}: {error}") from None
+    try:
+        _check_escapes(fragment)
+    except UrlError as error:
+        raise UrlError(f"parse {quote(text)}: {error}") from None
+    return replace(url, text=text, fragment=unquote(fragment))
+
+
+def _parse(text: str, *, via_request: bool) -> Url:
     if any(ord(char) < 0x20 or ord(char) == 0x7F for char in text):
         raise UrlError("net/url: invalid control character in URL")
-    if not text:
+    if not text and via_request:
         raise UrlError("empty url")
     if text == "*":
-        return Url(text, "", "", "*", "")
+        return Url(text, path="*")
     scheme, rest = _split_scheme(text)
     rest, _, query = rest.partition("?")
     if not rest.startswith("/"):
         if scheme:
-            return Url(text, scheme, "", "", query)
-        raise UrlError("invalid URI for request")
-    host = ""
-    if scheme and rest.startswith("//"):
+            return Url(text, scheme, query=query)
+        if via_request:
+            raise UrlError("invalid URI for request")
+        if ":" in rest.partition("/")[0]:
+            raise UrlError("first path segment in URL cannot contain colon")
+    host, user = "", None
+    if rest.startswith("//") and (scheme or not (via_request or rest.startswith("///"))):
         authority, slash, tail = rest[2:].partition("/")
-        host, rest = _authority(scheme, authority), slash + tail
+        (host, user), rest = _authority(scheme, authority), slash + tail
     _check_escapes(rest)
-    return Url(text, scheme, host, rest, query)
+    return Url(text, scheme, host, rest, query, user)
 
 
 def _split_scheme(text: str) -> tuple[str, str]:
@@ -102,14 +119,14 @@ def _check_escapes(text: str) -> None:
         raise UrlError(f"invalid URL escape {quote(text[bad.start() : bad.start() + 3])}")
 
 
-def _authority(scheme: str, text: str) -> str:
-    """Upstream: parseAuthority."""
+def _authority(scheme: str, text: str) -> tuple[str, str | None]:
+    """Host, and user if there is one. Upstream: parseAuthority."""
     user, at, host = text.rpartition("@")
     host = _host(scheme, host)
     if at and not _USER(user):
         raise UrlError("net/url: invalid userinfo")
     _check_escapes(user)
-    return host
+    return host, user if at else None
 
 
 def _host(scheme: str, host: str) -> str:

@@ -45,7 +45,7 @@ def read(body: bytes) -> Decoded:
     try:
         value, repeated = yaml.parse(body)
     except yaml.YamlError as error:
-        # What looks like JSON is only found not to be YAML one step later.
+        # Upstream notices one step later that a text which looks like JSON is not YAML.
         json_like = body.lstrip().startswith(b"{")
         where = "decoding patch: error converting YAML to JSON" if json_like else "encoding patch"
         raise status.bad_request(f"error {where}: {error}") from None

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
 
 from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.kinds.admissionregistration.matching import (
@@ -24,10 +23,11 @@ from konverge.apiserver.kinds.admissionregistration.matching import (
 from konverge.apiserver.kinds.framework.declare import Report, field, given, items, one_of, same, struct
 from konverge.apiserver.kinds.rules.defaults import each, fill_unset
 from konverge.apiserver.kinds.rules.names import three_segments
-from konverge.apiserver.kinds.rules.numbers import inclusive, within
+from konverge.apiserver.kinds.rules.numbers import within
 from konverge.apiserver.kinds.rules.selectors import label_selector
+from konverge.apiserver.kinds.rules.webhook_clients import webhook_service, webhook_url
 from konverge.apiserver.strategy import Context, Obj, Strategy
-from konverge.objects.names import dns_1035_errors, dns_subdomain_errors
+from konverge.objects.names import dns_1035_errors
 
 _DEFAULTS = {
     "failurePolicy": "Fail",
@@ -39,7 +39,6 @@ _DEFAULTS = {
 _HARMLESS = ("None", "NoneOnDryRun")
 _SIDE_EFFECTS = (*_HARMLESS, "Some", "Unknown")
 _REVIEWS = ("v1", "v1beta1")
-_FORM = "; desired format: https://host[/path]"
 _NEVER_SENT = {
     "authentication.k8s.io": ("selfsubjectreviews", "tokenreviews"),
     "authorization.k8s.io": (
@@ -97,67 +96,13 @@ def _side_effects(hook: Any, path: str, report: Report) -> bool:  # upstream: va
     return one_of(*allowed)(effects, place, report)
 
 
-def _url(text: str) -> SplitResult | None:
-    try:
-        return urlsplit(text)
-    except ValueError:
-        return None
-
-
-def _webhook_url(value: str, path: str, report: Report) -> bool:  # upstream: ValidateWebhookURL
-    url = _url(value)
-    if url is None:
-        return report.required(path, f'url must be a valid URL: parse "{value}": invalid URL{_FORM}')
-    if url.scheme != "https":
-        report.invalid(path, url.scheme, f"'https' is the only allowed URL scheme{_FORM}")
-    host = url.netloc.rpartition("@")[2]
-    if not host:
-        report.invalid(path, host, f"host must be specified{_FORM}")
-    user, at, _ = url.netloc.rpartition("@")
-    for part, present, detail in (
-        (user, at, "user information is not permitted in the URL"),
-        (url.fragment, url.fragment, "fragments are not permitted in the URL"),
-        (url.query, url.query, "query parameters are not permitted in the URL"),
-    ):
-        if present:
-            report.invalid(path, part, detail)
-    return True
-
-
-def webhook_service(service: Obj, path: str, report: Report) -> bool:  # upstream: ValidateWebhookService
-    """The service that a webhook is reached by. The real server reports each of the two names as the other."""
-    for name, shown in (("namespace", "name"), ("name", "namespace")):
-        if not service.get(name):
-            report.required(f"{path}.{shown}")
-    port = service.get("port") or 0
-    if not 0 < port < 65536:
-        report.invalid(f"{path}.port", port, f"port is not valid: {inclusive(1, 65535)}")
-    return _service_path(service.get("path") or "", f"{path}.path", report)
-
-
-def _service_path(value: str, path: str, report: Report) -> bool:  # upstream: ValidateWebhookService
-    if value in ("", "/"):
-        return True
-    if value == "//":
-        return report.invalid(path, value, "segment[0] may not be empty")
-    if not value.startswith("/"):
-        report.invalid(path, value, "must start with a '/'")
-    for index, step in enumerate(value[1:].removesuffix("/").split("/")):
-        if not step:
-            report.invalid(path, value, f"segment[{index}] may not be empty")
-            continue
-        for error in dns_subdomain_errors(step):
-            report.invalid(path, value, f"segment[{index}]: {error}")
-    return True
-
-
 def _client(hook: Any, path: str, report: Report) -> bool:  # upstream: validateValidatingWebhook
     client, place = hook.get("clientConfig") or {}, f"{path}.clientConfig"
     url, service = client.get("url"), client.get("service")
     if (url is None) == (service is None):
         return report.required(place, "exactly one of url or service is required")
     if url is not None:
-        return _webhook_url(url, f"{place}.url", report)
+        return webhook_url(url, f"{place}.url", report)
     return webhook_service(service or {}, f"{place}.service", report)
 
 

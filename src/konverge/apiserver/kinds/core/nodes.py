@@ -9,6 +9,7 @@ from typing import Any
 
 from konverge.apiserver.field_errors import ErrorType, FieldError
 from konverge.apiserver.go.json import unmarshal_structs_error
+from konverge.apiserver.go.netip import parse_cidr_sloppy
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.core.pod.scheduling import TAINT_EFFECTS
@@ -17,7 +18,7 @@ from konverge.apiserver.kinds.framework.declare import Report, as_created, creat
 from konverge.apiserver.kinds.framework.lifecycle import status_kept
 from konverge.apiserver.kinds.rules.defaults import section_of
 from konverge.apiserver.kinds.rules.names import qualified_name
-from konverge.apiserver.kinds.rules.network import cidr_legacy, cidr_warnings, parse_cidr
+from konverge.apiserver.kinds.rules.network import cidr_legacy, cidr_warnings
 from konverge.apiserver.kinds.rules.numbers import positive
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 from konverge.objects.names import label_value_errors
@@ -120,12 +121,12 @@ def _pod_networks(node: Obj, report: Report) -> None:  # upstream: ValidateNode
         cidr_legacy(value, f"{path}[{index}]", report)
     if len(listed) < 2:
         return
-    wrong = next((index for index, value in enumerate(listed) if parse_cidr(value) is None), None)
+    wrong = next((index for index, value in enumerate(listed) if parse_cidr_sloppy(value) is None), None)
     if wrong is not None:
         problem = f"invalid CIDR[{wrong}]: <nil> (invalid CIDR address: {listed[wrong]})"
         detail = f"invalid PodCIDRs. failed to check with dual stack with error:{problem}"
         report.add(FieldError(ErrorType.INTERNAL, path, None, detail))
-    families = {parsed[1].version for parsed in map(parse_cidr, listed) if parsed}
+    families = {parsed[1].version for parsed in map(parse_cidr_sloppy, listed) if parsed}
     if len(listed) > 2 or len(families) < 2:
         report.invalid(path, listed, "may specify no more than one CIDR for each IP family")
 

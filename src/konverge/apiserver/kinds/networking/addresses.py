@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from konverge.apiserver.go.netip import parse_cidr_sloppy
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.framework.declare import (
     IMMUTABLE,
@@ -21,7 +22,7 @@ from konverge.apiserver.kinds.framework.declare import (
 )
 from konverge.apiserver.kinds.framework.lifecycle import kept_unshown, metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.names import dns_subdomain, format_rule
-from konverge.apiserver.kinds.rules.network import cidr_strict, ip_strict, parse_cidr
+from konverge.apiserver.kinds.rules.network import cidr_strict, ip_strict
 from konverge.apiserver.strategy import Obj, StatusRules, Strategy
 from konverge.objects.names import path_segment_errors
 
@@ -63,7 +64,7 @@ def _cidrs(value: Any, path: str, report: Report) -> bool:  # upstream: validate
     if len(cidrs) > 2:
         return report.invalid(place, internal("networking.ServiceCIDRSpec", value), "may only hold up to 2 values")
     items(cidr_strict)(cidrs, place, report)
-    families = [parsed[0].version for parsed in map(parse_cidr, cidrs) if parsed is not None]
+    families = [parsed[0].version for parsed in map(parse_cidr_sloppy, cidrs) if parsed is not None]
     detail = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
     return len(families) < 2 or families[0] != families[1] or report.invalid(place, cidrs, detail)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from konverge.apiserver.go.netip import parse_ip_sloppy
 from konverge.apiserver.kinds.framework.declare import (
     Report,
     Rule,
@@ -31,7 +32,7 @@ from konverge.apiserver.kinds.rules.names import (
     port_name,
     wildcard_subdomain,
 )
-from konverge.apiserver.kinds.rules.network import ip_legacy, ip_warnings, parse_ip
+from konverge.apiserver.kinds.rules.network import ip_legacy, ip_warnings
 from konverge.apiserver.kinds.rules.numbers import port_number
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
 from konverge.objects.names import path_segment_errors
@@ -98,7 +99,7 @@ def _host(value: Any, path: str, report: Report) -> bool:  # upstream: validateI
 
 
 def _rule_host(value: Any, path: str, report: Report) -> bool:  # upstream: validateIngressRules
-    if parse_ip(value) is not None:
+    if parse_ip_sloppy(value) is not None:
         report.invalid(path, value, NOT_A_NAME)
     return _host(value, path, report)
 
@@ -143,7 +144,7 @@ def _balancer(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstrea
         host = entry.get("hostname")
         if host:
             dns_subdomain(host, f"{place}.hostname", report)
-            if parse_ip(host) is not None:
+            if parse_ip_sloppy(host) is not None:
                 report.invalid(f"{place}.hostname", host, NOT_A_NAME)
     return True
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from konverge.apiserver.field_errors import FieldError
+from konverge.apiserver.go.netip import parse_cidr_sloppy
 from konverge.apiserver.kinds.framework.declare import (
     Field,
     Report,
@@ -21,7 +22,7 @@ from konverge.apiserver.kinds.framework.declare import (
 )
 from konverge.apiserver.kinds.rules.defaults import each, section_of
 from konverge.apiserver.kinds.rules.names import port_name
-from konverge.apiserver.kinds.rules.network import cidr_legacy, cidr_warnings, parse_cidr
+from konverge.apiserver.kinds.rules.network import cidr_legacy, cidr_warnings
 from konverge.apiserver.kinds.rules.numbers import port_number
 from konverge.apiserver.kinds.rules.selectors import label_selector
 from konverge.apiserver.strategy import Context, Obj, Strategy
@@ -69,13 +70,13 @@ def _block(value: Any, path: str, report: Report) -> bool:  # upstream: Validate
     if not text_of:
         return True
     _cidr(text_of, f"{path}.cidr", report)
-    outer = parse_cidr(text_of)
+    outer = parse_cidr_sloppy(text_of)
     if outer is None:
         return True
     for index, hole in enumerate(value.get("except") or ()):
         place = f"{path}.except[{index}]"
         _cidr(hole, place, report)
-        inner = parse_cidr(hole)
+        inner = parse_cidr_sloppy(hole)
         if inner is not None and not _inside(inner, outer):
             report.invalid(place, hole, "must be a strict subset of `cidr`")
     return True

@@ -1,70 +1,33 @@
 """Rules about IP addresses and CIDRs.
 
-Old fields (`ip_legacy`, `cidr_legacy`) once took what Go's parser took (leading zeros: `010.1.2.3`) and still take any
-spelling that is not ambiguous; new ones want the canonical form. What is stored stays valid: callers skip these rules
-for values that the old object had.
+Old fields (`ip_legacy`, `cidr_legacy`) once took what older versions of Go took (leading zeros: `010.1.2.3`) and still
+take any spelling that is not ambiguous; new ones want the canonical form. What is stored stays valid: callers skip
+these rules for values that the old object had.
 
 Upstream: k8s.io/apimachinery/pkg/util/validation/ip.go.
 """
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Any
 
+from konverge.apiserver.go.netip import parse_cidr_sloppy, parse_ip, parse_ip_sloppy
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.kinds.framework.declare import Report
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 BAD_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 BAD_INTERFACE_ADDRESS = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
 BAD_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 
-def _without_zeros(text: str) -> str:
-    return ".".join(part.lstrip("0") or "0" if part.isdigit() and len(part) < 4 else part for part in text.split("."))
-
-
-def parse_ip(text: str) -> Address | None:  # upstream: parseIP
-    """As Go's sloppy parser reads it; an IPv4-mapped IPv6 address is the IPv4 address."""
-    try:
-        address = ipaddress.ip_address(text if ":" in text else _without_zeros(text))
-    except ValueError:
-        return None
-    if "%" in text:
-        return None
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
-        return address.ipv4_mapped
-    return address
-
-
-def parse_cidr(text: str) -> tuple[Address, Network] | None:  # upstream: parseCIDR
-    """(the address as written, its network), or None."""
-    host, slash, bits = text.partition("/")
-    address = parse_ip(host)
-    if not slash or address is None or not bits.isdigit():
-        return None
-    size = int(bits)
-    if ":" in host and address.version == 4 and 96 <= size <= 128:  # IPv4-mapped: the size is that of an IPv6 network
-        size -= 96
-    if size > address.max_prefixlen:
-        return None
-    return address, ipaddress.ip_network(f"{address}/{size}", strict=False)
-
-
 def _is_strict(text: str) -> bool:
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return not (isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped)
+    address = parse_ip(text)
+    return address is not None and getattr(address, "ipv4_mapped", None) is None
 
 
 def ip_legacy(value: Any, path: str, report: Report) -> bool:  # upstream: IsValidIPForLegacyField
     """An IP in an old field: new values may not be ambiguous, but need not be canonical."""
-    address = parse_ip(value)
+    address = parse_ip_sloppy(value)
     if address is None:
         return report.invalid(path, value, BAD_IP)
     if ":" in value and address.version == 4:
@@ -76,13 +39,13 @@ def ip_strict(value: Any, path: str, report: Report) -> bool:  # upstream: IsVal
     """An IP in canonical form."""
     if not ip_legacy(value, path, report):
         return False
-    canonical = str(parse_ip(value))
+    canonical = str(parse_ip_sloppy(value))
     return value == canonical or report.invalid(path, value, f"must be in canonical form ({quote(canonical)})")
 
 
 def cidr_legacy(value: Any, path: str, report: Report) -> bool:  # upstream: IsValidCIDRForLegacyField
     """A CIDR in an old field."""
-    parsed = parse_cidr(value)
+    parsed = parse_cidr_sloppy(value)
     if parsed is None:
         return report.invalid(path, value, BAD_CIDR)
     address, network = parsed
@@ -97,7 +60,7 @@ def cidr_legacy(value: Any, path: str, report: Report) -> bool:  # upstream: IsV
 
 def cidr_strict(value: Any, path: str, report: Report) -> bool:  # upstream: IsValidCIDR
     """A CIDR in canonical form."""
-    parsed = parse_cidr(value)
+    parsed = parse_cidr_sloppy(value)
     if not cidr_legacy(value, path, report) or parsed is None:
         return False
     canonical = str(parsed[1])
@@ -107,7 +70,7 @@ def cidr_strict(value: Any, path: str, report: Report) -> bool:  # upstream: IsV
 def interface_address(value: Any, path: str, report: Report) -> bool:
     """The address of a network interface with the size of its network, in canonical form. Upstream:
     IsValidInterfaceAddress (k8s.io/apimachinery/pkg/util/validation)."""
-    parsed = parse_cidr(value)
+    parsed = parse_cidr_sloppy(value)
     if parsed is None:
         return report.invalid(path, value, BAD_INTERFACE_ADDRESS)
     canonical = f"{parsed[0]}/{parsed[1].prefixlen}"
@@ -116,7 +79,7 @@ def interface_address(value: Any, path: str, report: Report) -> bool:
 
 def ip_warnings(path: str, value: str) -> list[str]:  # upstream: GetWarningsForIP
     """Warnings about an accepted IP that is not in canonical form."""
-    address = parse_ip(value)
+    address = parse_ip_sloppy(value)
     if address is None:
         return []
     if not _is_strict(value):
@@ -128,7 +91,7 @@ def ip_warnings(path: str, value: str) -> list[str]:  # upstream: GetWarningsFor
 
 def cidr_warnings(path: str, value: str) -> list[str]:  # upstream: GetWarningsForCIDR
     """Warnings about an accepted CIDR that is not in canonical form."""
-    parsed = parse_cidr(value)
+    parsed = parse_cidr_sloppy(value)
     if parsed is None:
         return []
     address, network = parsed

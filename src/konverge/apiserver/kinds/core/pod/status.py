@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.field_errors import ErrorType, FieldError
+from konverge.apiserver.go.netip import parse_ip_sloppy
 from konverge.apiserver.kinds.core.pod.annotations import annotation_changes, pod_annotations
 from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, field, items, struct
 from konverge.apiserver.kinds.rules.defaults import take
 from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, qualified_name
-from konverge.apiserver.kinds.rules.network import ip_legacy, ip_warnings, parse_ip
+from konverge.apiserver.kinds.rules.network import ip_legacy, ip_warnings
 from konverge.apiserver.kinds.rules.numbers import group_id, within
 from konverge.apiserver.kinds.rules.quantities import amount
 from konverge.apiserver.strategy import Context, Obj
@@ -168,7 +169,7 @@ def _addresses(status: Status, was: Status, singular: str, plural: str, report: 
     for index, entry in enumerate(listed):
         if entry.get("ip") not in stored:
             ip_legacy(entry.get("ip") or "", f"{path}[{index}]", report)
-    parsed = [parse_ip(entry.get("ip") or "") for entry in listed]
+    parsed = [parse_ip_sloppy(entry.get("ip") or "") for entry in listed]
     if len(listed) > 1 and None in parsed:
         wrong = parsed.index(None)
         detail = f"failed to check for dual stack with error:invalid IP[{wrong}]: {listed[wrong].get('ip', '')}"

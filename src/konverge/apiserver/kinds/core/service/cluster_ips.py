@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver import status
+from konverge.apiserver.go.netip import parse_ip_sloppy
 from konverge.apiserver.kinds.core.service.allocation import Allocation, Full
 from konverge.apiserver.kinds.framework.declare import Report
-from konverge.apiserver.kinds.rules.network import ip_legacy, parse_ip
+from konverge.apiserver.kinds.rules.network import ip_legacy
 from konverge.apiserver.strategy import Obj
 
 Spec = dict[str, Any]
@@ -20,7 +21,7 @@ POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 
 
 def family_of(ip: str) -> str:  # upstream: familyOf
-    address = parse_ip(ip)
+    address = parse_ip_sloppy(ip)
     return f"IPv{address.version}" if address else "unknown"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from konverge.apiserver.go.netip import parse_ip_sloppy
 from konverge.apiserver.kinds.framework.declare import (
     Report,
     as_created,
@@ -19,7 +20,7 @@ from konverge.apiserver.kinds.framework.declare import (
 )
 from konverge.apiserver.kinds.rules.defaults import each
 from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, qualified_name
-from konverge.apiserver.kinds.rules.network import ip_legacy, ip_warnings, parse_ip
+from konverge.apiserver.kinds.rules.network import ip_legacy, ip_warnings
 from konverge.apiserver.kinds.rules.numbers import port_number
 from konverge.apiserver.strategy import Context, Obj, Strategy
 
@@ -33,7 +34,7 @@ def _defaults(endpoints: Obj) -> None:  # upstream: SetDefaults_Endpoints
 
 def endpoint_ip(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateEndpointIP
     """An address that a backend can have: not the node's own, and not link-local."""
-    address = parse_ip(value or "")
+    address = parse_ip_sloppy(value or "")
     if address is None:
         return report.invalid(path, value or "", "must be a valid IP address")
     if address.is_unspecified:

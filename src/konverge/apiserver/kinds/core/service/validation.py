@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.field_errors import FieldError
+from konverge.apiserver.go.netip import parse_ip_sloppy
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.core.service.cluster_ips import (
     cluster_ip_rules,
@@ -18,7 +19,7 @@ from konverge.apiserver.kinds.core.service.node_ports import (
 )
 from konverge.apiserver.kinds.framework.declare import Report, one_of, one_of_required
 from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, labels, qualified_name
-from konverge.apiserver.kinds.rules.network import cidr_legacy, ip_legacy, ip_warnings, parse_ip
+from konverge.apiserver.kinds.rules.network import cidr_legacy, ip_legacy, ip_warnings
 from konverge.apiserver.kinds.rules.numbers import port_number, port_number_or_name
 from konverge.apiserver.strategy import Context, Obj
 
@@ -244,7 +245,7 @@ def _ingress(value: Any, path: str, report: Report) -> bool:  # upstream: Valida
     host = value.get("hostname")
     if host:
         dns_subdomain(host, f"{path}.hostname", report)
-        if parse_ip(host) is not None:
+        if parse_ip_sloppy(host) is not None:
             report.invalid(f"{path}.hostname", host, "must be a DNS name, not an IP address")
     return True
 
