@@ -1,7 +1,8 @@
-"""The controllers that make a Kubernetes of an API server, each an ordinary controller on our own runtime.
+"""The built-in controllers of Kubernetes (upstream: kube-controller-manager), written on our own runtime.
 
-A module of this package offers `controllers()`, `services()` or both; the tuple below names those that do. They are
-imported when somebody asks, so that a program which needs one of them does not pay for all.
+A controller is a module, or a package whose `controller.py` is the controller. It offers `controllers()`, `services()`
+or both; `MODULES` names those that do. They are imported when they are asked for, so that a program which needs one of
+them does not load all.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ MODULES: tuple[str, ...] = (
     "ttlafterfinished",
     "volume_protection",
 )
-"""Modules of `konverge.kube` with something to run that need not be told anything, in the order of the alphabet."""
+"""Modules of `konverge.kube` whose `controllers()` and `services()` take no arguments, in alphabetical order."""
 
 
 class Service(Protocol):
-    """What looks at every kind there is and therefore is no controller of one: it runs until it is cancelled."""
+    """A controller of all kinds, which cannot be declared as a controller of one; it runs until it is cancelled."""
 
     name: str
 
@@ -46,18 +47,18 @@ class Service(Protocol):
 def all_controllers(*, root_ca: str = "", announced: Announced | None = None) -> list[Controller[Any]]:
     """The declarations of all controllers, for one Manager.
 
-    `root_ca` is the certificate (PEM) by which pods know the API server; each namespace is given it. `announced` are
-    nodes that need not be looked at for as long as they are announced to be alive.
+    `root_ca` is the certificate (PEM) by which pods verify the API server; it is published in each namespace.
+    `announced` are nodes that need not be polled for as long as they are announced to be alive.
     """
     from konverge.kube import serviceaccounts
-    from konverge.kube.nodelifecycle import controller as nodelifecycle  # these need to be told something
+    from konverge.kube.nodelifecycle import controller as nodelifecycle  # these two take arguments
 
     others = [controller for make in _makers("controllers") for controller in make()]
     return [*serviceaccounts.controllers(root_ca), *nodelifecycle.controllers(announced), *others]
 
 
 def services() -> list[Service]:
-    """Everything else that has to run beside them."""
+    """The services that run beside the controllers."""
     return [service for make in _makers("services") for service in make()]
 
 

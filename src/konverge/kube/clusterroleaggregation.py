@@ -1,4 +1,7 @@
-"""Aggregated ClusterRoles: one whose rules are those of all the roles that its selectors choose."""
+"""Aggregated ClusterRoles: the rules of such a role are those of all roles that its selectors choose.
+
+Upstream: pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from konverge.runtime.context import Caches
 
 
 class AggregationReconciler(Reconciler[ClusterRole]):
+    # upstream: syncClusterRole
     async def reconcile(self, ctx: Context[ClusterRole]) -> None:
         role = ctx.obj
         if role.aggregation_rule is None or ctx.deleting:
@@ -26,14 +30,14 @@ class AggregationReconciler(Reconciler[ClusterRole]):
 
 def aggregated(role: ClusterRole, roles: Any) -> list[PolicyRule]:
     """The rules of the chosen roles, selector by selector, by name, each once."""
-    found: list[PolicyRule] = []
+    rules: list[PolicyRule] = []
     by_name = sorted((other for other in roles if other.metadata.name != role.metadata.name), key=_name)
     for selector in role.aggregation_rule.cluster_role_selectors if role.aggregation_rule else ():
         matches = labels.from_selector(selector).matches
         for other in by_name:
             if matches(other.metadata.labels):
-                found += [rule for rule in other.rules if rule not in found]
-    return found
+                rules += [rule for rule in other.rules if rule not in rules]
+    return rules
 
 
 def _name(role: ClusterRole) -> str:
@@ -41,7 +45,7 @@ def _name(role: ClusterRole) -> str:
 
 
 def _of_role(changed: ClusterRole, caches: Caches) -> list[Request]:
-    """The roles that a changed one may be a part of."""
+    """The aggregated roles that a changed role may be a part of."""
     lister = caches.lister(ClusterRole)
     return [
         Request("", role.metadata.name)
@@ -59,7 +63,7 @@ def _is_aggregated(change: Change) -> bool:
 
 
 def _may_be_part(change: Change) -> bool:
-    """At the start every aggregated role is looked at for its own sake."""
+    """Not at the start: every aggregated role is reconciled then in any case."""
     return not change.initial and any(record.meta.labels for record in (change.old, change.new) if record)
 
 

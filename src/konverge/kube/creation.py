@@ -1,4 +1,4 @@
-"""Refusals that are no failure: nothing can be made in a namespace that goes, and nothing needs to be."""
+"""Creating objects that may exist already, or whose namespace is being deleted: neither is a failure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from konverge.client import AlreadyExists, Forbidden, NotFound
 
 @contextmanager
 def creating() -> Iterator[None]:
-    """Around the creation of something that may be there already, or whose namespace may be about to go."""
+    """Ignores that the object exists already, and that its namespace is gone or being deleted."""
     try:
         yield
     except (AlreadyExists, NotFound):

@@ -1,7 +1,9 @@
-"""The disruption controller: how many pods of a budget may be evicted now. And evictions that never came are forgotten.
+"""The disruption controller: how many pods of a budget may be evicted now. Evictions that never happened are forgotten.
 
 Evictions count the budget down in the API server at the same time, so the status is written with the version that was
-read. Whatever goes wrong, the safe answer is that nothing may be disrupted.
+read. Whatever goes wrong, the safe answer is that no pod may be disrupted.
+
+Upstream: pkg/controller/disruption/disruption.go.
 """
 
 from __future__ import annotations
@@ -26,17 +28,19 @@ from konverge.runtime import Context, Controller, Reconciler, Request, Result, W
 from konverge.runtime.context import Caches
 
 TIMEOUT = timedelta(minutes=2)
-"""After which an eviction that did not become a deletion no longer counts."""
+"""After which an eviction that did not become a deletion no longer counts. Upstream: DeletionTimeout,
+stalePodDisruptionTimeout."""
 TARGET = "DisruptionTarget"
 RETRY = 5.0
 """Seconds until pods that could not be counted are counted again: their controller may just not be cached yet."""
 
 
 class Uncountable(Exception):
-    """The number of pods that there should be cannot be told; the text says why."""
+    """The expected number of pods is unknown; the message says why."""
 
 
 class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
+    # upstream: trySync
     async def reconcile(self, ctx: Context[PodDisruptionBudget]) -> Result | None:
         budget = ctx.obj
         if ctx.deleting:
@@ -57,7 +61,7 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
 
 
 def still_disrupted(budget: PodDisruptionBudget, pods: Sequence[Pod]) -> dict[str, str]:
-    """The evictions under way: allowed, not yet a deletion, and not too long ago."""
+    """The evictions in progress: allowed, not yet a deletion, and recent. Upstream: buildDisruptedPodMap."""
     known, deadline = budget.status.disrupted_pods, clock.utc_now() - TIMEOUT
     return {
         pod.metadata.name: since
@@ -68,6 +72,7 @@ def still_disrupted(budget: PodDisruptionBudget, pods: Sequence[Pod]) -> dict[st
     }
 
 
+# upstream: updatePdbStatus
 def _status(
     budget: PodDisruptionBudget, pods: Sequence[Pod], expected: int, desired: int, disrupted: dict[str, str]
 ) -> PodDisruptionBudgetStatus:
@@ -76,7 +81,7 @@ def _status(
         for pod in pods
     )
     allowed = max(0, healthy - desired) if expected > 0 else 0
-    made = PodDisruptionBudgetStatus(
+    status = PodDisruptionBudgetStatus(
         current_healthy=healthy,
         desired_healthy=desired,
         expected_pods=expected,
@@ -87,11 +92,12 @@ def _status(
     )
     reason = "SufficientPods" if allowed else "InsufficientPods"
     set_condition(
-        made.conditions, "DisruptionAllowed", bool(allowed), reason, observed_generation=budget.metadata.generation
+        status.conditions, "DisruptionAllowed", bool(allowed), reason, observed_generation=budget.metadata.generation
     )
-    return made
+    return status
 
 
+# upstream: failSafe
 def _failed(budget: PodDisruptionBudget, message: str) -> PodDisruptionBudgetStatus:
     status = budget.status
     status.disruptions_allowed = 0
@@ -115,11 +121,11 @@ async def _write(ctx: Context[PodDisruptionBudget], status: PodDisruptionBudgetS
     await ctx.client.patch(PodDisruptionBudget, ctx.request.name, guarded, ctx.request.namespace, subresource="status")
 
 
-# ------------------------------------------------------------------ how many there should be
+# ------------------------------------------------------------------ expected pods
 
 
 async def _goal(ctx: Context[PodDisruptionBudget], pods: Sequence[Pod]) -> tuple[int, int]:
-    """How many pods there should be, and how many of them healthy."""
+    """The expected number of pods, and how many of them must be healthy. Upstream: getExpectedPodCount."""
     spec = ctx.obj.spec
     if spec.max_unavailable is not None:
         expected = await _expected(ctx, pods)
@@ -131,7 +137,7 @@ async def _goal(ctx: Context[PodDisruptionBudget], pods: Sequence[Pod]) -> tuple
 
 
 async def _expected(ctx: Context[PodDisruptionBudget], pods: Sequence[Pod]) -> int:
-    """The sum of what the pods' controllers want. Pods without one cannot be counted."""
+    """The sum of the replicas of the pods' controllers; pods without one do not count. Upstream: getExpectedScale."""
     owners = {owner.uid: owner for pod in pods if (owner := controller_of(pod)) is not None}
     if any(controller_of(pod) is None for pod in pods):
         ctx.warning(
@@ -148,10 +154,10 @@ async def _expected(ctx: Context[PodDisruptionBudget], pods: Sequence[Pod]) -> i
 
 
 async def _scale_of(ctx: Context[PodDisruptionBudget], owner: OwnerReference) -> tuple[str, int]:
-    """The controller that decides the number (a Deployment, for its sets), and that number."""
+    """The controller that decides the number of replicas (for a replica set its Deployment), and that number."""
     if owner.kind == "ReplicaSet" and owner.api_version.startswith("apps/"):
-        found = await ctx.get(ReplicaSet, owner.name)
-        above = controller_of(found) if found is not None and found.metadata.uid == owner.uid else None
+        replicaset = await ctx.get(ReplicaSet, owner.name)
+        above = controller_of(replicaset) if replicaset is not None and replicaset.metadata.uid == owner.uid else None
         if above is not None and above.kind == "Deployment":
             owner = above
     kind = _KNOWN.get((owner.api_version, owner.kind))
@@ -172,24 +178,27 @@ _KNOWN: dict[tuple[str, str], Any] = {
 
 
 async def _live_scale(ctx: Context[PodDisruptionBudget], owner: OwnerReference) -> tuple[str, int]:
-    """Any other kind that can be scaled is asked for its scale."""
+    """The scale subresource of any other kind. Upstream: getScaleController."""
     try:
         resource = await ctx.client.mapper.kind(owner.api_version, owner.kind)
-        found = await ctx.client.get_sub(resource, owner.name, "scale", ctx.request.namespace)
+        scale_ = await ctx.client.get_sub(resource, owner.name, "scale", ctx.request.namespace)
     except NotFound:
         raise Uncountable(f"{owner.kind} {owner.name} does not implement the scale subresource") from None
     except Conflict:
         raise
     except ClientError as error:
         raise Uncountable(str(error)) from error
-    return owner.uid, found.get("spec", {}).get("replicas", 0)
+    return owner.uid, scale_.get("spec", {}).get("replicas", 0)
 
 
-# ------------------------------------------------------------------ evictions that never came
+# ------------------------------------------------------------------ evictions that never happened
 
 
 class StaleReconciler(Reconciler[Pod]):
-    """A pod that was to be disrupted and still lives two minutes later is so no longer."""
+    """A pod that still runs two minutes after its disruption was announced is no longer a target.
+
+    Upstream: syncStalePodDisruption.
+    """
 
     async def reconcile(self, ctx: Context[Pod]) -> Result | None:
         pod = ctx.obj

@@ -1,7 +1,9 @@
 """Short hashes of templates and revisions, in the alphabet that Kubernetes uses for generated names.
 
 The value differs from kube-controller-manager's (which hashes a dump of Go structs); its form and its role are the
-same: equal templates have equal hashes, and a collision is solved by counting.
+same: equal templates have equal hashes, and after a collision the count of collisions is hashed too.
+
+Upstream: ComputeHash (pkg/controller/controller_utils.go), SafeEncodeString (k8s.io/apimachinery/pkg/util/rand).
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ def fnv32a(data: bytes) -> int:
 
 
 def safe(number: int) -> str:
-    """A number with the characters that cannot spell anything."""
+    """A number in an alphabet without vowels, so that it spells no word."""
     return "".join(_SAFE[ord(character) % len(_SAFE)] for character in str(number))
 
 
 def hash_of(value: Any, collisions: int | None = None) -> str:
-    """The hash of a template (a model or plain data); `collisions` makes another one of it."""
+    """The hash of a template (a model or plain data); another count of collisions gives another hash."""
     plain = value if isinstance(value, dict) else to_dict(value)
     data = msgspec.json.encode(plain, order="sorted")
     if collisions is not None:

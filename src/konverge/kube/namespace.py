@@ -1,12 +1,15 @@
-"""The namespace controller: a namespace that goes takes everything in it along, whatever kinds there are.
+"""The namespace controller: deletes everything in a namespace that is being deleted, whatever kinds there are.
 
-Pods go first, so that nothing they need goes before them; then all the rest. What does not go at once (a grace period,
-a finalizer) is named in the conditions and looked at again. When nothing is left, the finalizer `kubernetes` of the
-namespace's spec is taken away through its own subresource, and the server lets it go.
+Pods are deleted first, so that nothing they need goes before them; then all the rest. What does not go at once (a grace
+period, a finalizer) is named in the conditions and deleted again later. When nothing is left, the finalizer
+`kubernetes` of the namespace's spec is removed through its own subresource, and the server removes the namespace.
 
-Unlike the garbage collector it needs no cache of everything: a namespace goes rarely, and discovery says what to ask
-for. Unlike kube-controller-manager it begins at once instead of after five seconds; and while pods remain the condition
-ContentRemaining says so, where upstream says that all content was removed.
+Unlike the garbage collector it needs no cache of everything: namespaces are deleted rarely, and discovery says which
+kinds to list. Unlike kube-controller-manager it begins at once instead of after five seconds
+(namespaceDeletionGracePeriod); and while pods remain the condition ContentRemaining says so, where upstream says that
+all content was removed.
+
+Upstream: pkg/controller/namespace/deletion/namespaced_resources_deleter.go.
 """
 
 from __future__ import annotations
@@ -27,12 +30,13 @@ from konverge.runtime.predicates import deleted
 
 FINALIZER = "kubernetes"
 LONGEST_WAIT = 8.0
-"""Seconds between two looks at a namespace that stays: what a finalizer's owner is given upstream."""
+"""Seconds between two attempts for a namespace that is not empty yet, at most."""
 
-# The same objects in another form: they need not be deleted twice.
-_TWINS = {("events.k8s.io", "events")}
+# These APIs serve objects of another API again; they need not be deleted twice.
+_ALIASES = {("events.k8s.io", "events")}
 
-_FINE = {
+# upstream: status_condition_utils.go
+_NO_PROBLEM = {
     "NamespaceDeletionDiscoveryFailure": ("ResourcesDiscovered", "All resources successfully discovered"),
     "NamespaceDeletionGroupVersionParsingFailure": (
         "ParsedGroupVersions",
@@ -49,7 +53,7 @@ _FINE = {
 
 @dataclass(slots=True)
 class Remains:
-    """What is left after a round of deletions, and what went wrong in it."""
+    """What is left after an attempt to delete everything, and what went wrong."""
 
     kinds: Counter[Resource] = field(default_factory=Counter)
     finalizers: Counter[str] = field(default_factory=Counter)
@@ -66,25 +70,25 @@ class Remains:
     def anything(self) -> bool:
         return bool(self.kinds or self.errors or self.undiscovered)
 
-    def troubles(self) -> dict[str, tuple[str, str]]:
+    def problems(self) -> dict[str, tuple[str, str]]:
         """The conditions that are true, each with its reason and message."""
-        found: dict[str, tuple[str, str]] = {}
+        true_conditions: dict[str, tuple[str, str]] = {}
         if self.undiscovered:
-            found["NamespaceDeletionDiscoveryFailure"] = ("DiscoveryFailed", self.undiscovered)
+            true_conditions["NamespaceDeletionDiscoveryFailure"] = ("DiscoveryFailed", self.undiscovered)
         if self.errors:
             text = (
                 f"Failed to delete all resource types, {len(self.errors)} remaining: {', '.join(sorted(self.errors))}"
             )
-            found["NamespaceDeletionContentFailure"] = ("ContentDeletionFailed", text)
+            true_conditions["NamespaceDeletionContentFailure"] = ("ContentDeletionFailed", text)
         if self.kinds:
             parts = sorted(f"{r.plural}.{r.group} has {n} resource instances" for r, n in self.kinds.items())
             text = f"Some resources are remaining: {', '.join(parts)}"
-            found["NamespaceContentRemaining"] = ("SomeResourcesRemain", text)
+            true_conditions["NamespaceContentRemaining"] = ("SomeResourcesRemain", text)
         if self.finalizers:
             parts = sorted(f"{name} in {n} resource instances" for name, n in self.finalizers.items())
             text = f"Some content in the namespace has finalizers remaining: {', '.join(parts)}"
-            found["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", text)
-        return found
+            true_conditions["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", text)
+        return true_conditions
 
 
 class NamespaceReconciler(Reconciler[Namespace]):
@@ -97,34 +101,34 @@ class NamespaceReconciler(Reconciler[Namespace]):
         namespace.status.conditions = conditions(namespace.status.conditions, remains)
         await ctx.save_status()
         if remains.anything:
-            return Result(requeue_after=_patience(namespace))
+            return Result(requeue_after=_delay(namespace))
         await _finalize(ctx.client, namespace)
         return None
 
 
-def _patience(namespace: Namespace) -> float:
-    """Seconds until the next look: soon at first, less often the longer it takes."""
+def _delay(namespace: Namespace) -> float:
+    """Seconds until the next attempt: soon at first, less often the longer it takes."""
     since = parse_time(namespace.metadata.deletion_timestamp or now())
     return min(LONGEST_WAIT, max(0.5, (clock.utc_now() - since).total_seconds() / 4))
 
 
 def conditions(present: list[NamespaceCondition], remains: Remains) -> list[NamespaceCondition]:
-    """All five, in their order; times move with the status only."""
-    troubles = remains.troubles()
-    made = {condition.type: condition for condition in present}
-    for type, fine in _FINE.items():
-        status = "True" if type in troubles else "False"
-        reason, message = troubles.get(type, fine)
-        known = made.get(type)
+    """All five conditions, in their order; times change with the status only."""
+    problems = remains.problems()
+    by_type = {condition.type: condition for condition in present}
+    for type, default in _NO_PROBLEM.items():
+        status = "True" if type in problems else "False"
+        reason, message = problems.get(type, default)
+        known = by_type.get(type)
         since = known.last_transition_time if known and known.status == status else now()
-        made[type] = NamespaceCondition(
+        by_type[type] = NamespaceCondition(
             type=type, status=status, reason=reason, message=message, last_transition_time=since
         )
-    return list(made.values())
+    return list(by_type.values())
 
 
 async def _finalize(client: Client, namespace: Namespace) -> None:
-    """The version that is sent along makes sure that nobody else's finalizer is lost."""
+    """The version that is sent along makes sure that no other finalizer is lost. Upstream: finalizeNamespace."""
     try:
         live = await client.get(Namespace.resource, namespace.metadata.name)
         if live["metadata"]["uid"] == namespace.metadata.uid:
@@ -139,7 +143,7 @@ async def _finalize(client: Client, namespace: Namespace) -> None:
 
 
 async def _empty(client: Client, namespace: Namespace) -> Remains:
-    """One round: delete everything, and say what is still there."""
+    """Delete everything once; returns what is still there. Upstream: deleteAllContent."""
     remains = Remains()
     try:
         client.mapper.invalidate()
@@ -155,16 +159,16 @@ async def _empty(client: Client, namespace: Namespace) -> Remains:
 
 
 def deletable(every: Iterable[Served]) -> list[Served]:
-    """What a namespace can hold that can be listed and deleted, each in one version.
+    """The namespaced kinds that can be listed and deleted, each in one version.
 
-    The first version of a kind is its best: a group's preferred one need not serve all the kinds of the group.
+    The first version of a kind is its best: the preferred version of a group need not serve all kinds of the group.
     """
-    found: dict[tuple[str, str], Served] = {}
+    chosen: dict[tuple[str, str], Served] = {}
     for served in every:
         resource = served.resource
         if resource.namespaced and {"delete", "list"} <= set(served.verbs):
-            found.setdefault((resource.group, resource.plural), served)
-    return [served for name, served in found.items() if name not in _TWINS]
+            chosen.setdefault((resource.group, resource.plural), served)
+    return [served for name, served in chosen.items() if name not in _ALIASES]
 
 
 async def _empty_kinds(client: Client, namespace: Namespace, kinds: list[Served], remains: Remains) -> None:
@@ -183,23 +187,24 @@ async def _empty_kinds(client: Client, namespace: Namespace, kinds: list[Served]
                 remains.errors.append(f"unexpected items still remain in namespace: {name} for gvr: {what}")
 
 
+# upstream: deleteAllContentForGroupVersionResource
 async def _empty_kind(client: Client, name: str, served: Served) -> list[Obj]:
-    """Delete all of a kind; those that are left."""
+    """Delete all objects of a kind; returns those that are left."""
     resource = served.resource
     try:
-        found = (await client.list(resource, name)).items
-        if not found:
+        items = (await client.list(resource, name)).items
+        if not items:
             return []
         if "deletecollection" in served.verbs:
             await client.delete_collection(resource, name, propagation="Background")
         else:
-            await asyncio.gather(*(_delete_one(client, resource, name, item) for item in found))
+            await asyncio.gather(*(_delete_item(client, resource, name, item) for item in items))
         return (await client.list(resource, name)).items
     except (NotFound, MethodNotAllowed):
-        return []  # the kind has gone since discovery, or cannot be listed after all
+        return []  # the kind was removed since discovery, or cannot be listed after all
 
 
-async def _delete_one(client: Client, resource: Resource, name: str, item: Obj) -> None:
+async def _delete_item(client: Client, resource: Resource, name: str, item: Obj) -> None:
     try:
         await client.delete(resource, item["metadata"]["name"], name, propagation="Background")
     except NotFound:
@@ -215,7 +220,7 @@ def _is_unexpected(namespace: Namespace, left: list[Obj]) -> bool:
 
 
 def _grace(item: Obj) -> float:
-    """Seconds that a pod which still runs may take; other kinds have none."""
+    """Seconds that a pod which still runs may take; other kinds have none. Upstream: estimateGracefulTermination."""
     if item.get("status", {}).get("phase") in ("Succeeded", "Failed"):
         return 0
     return float(item.get("spec", {}).get("terminationGracePeriodSeconds") or 0)
@@ -229,7 +234,7 @@ def controllers() -> list[Controller[Any]]:
         Controller(
             Namespace,
             NamespaceReconciler(),
-            # The end of the last pod is what the rest waits for.
+            # The deletion of the last pod is what the rest waits for.
             watches=[
                 Watch(kind=Pod, requests=lambda pod: [Request("", pod.metadata.namespace)], predicate=deleted),
             ],

@@ -1,6 +1,8 @@
-"""Where a pod may be: how node selectors, affinity terms, taints and tolerations match. Pure.
+"""Where a pod may run: how node selectors, affinity terms, taints and tolerations match. Pure.
 
-For whoever decides about it: the DaemonSet controller, eviction by taints, the simulated scheduler.
+Used by the DaemonSet controller, the eviction by taints and the simulated scheduler.
+
+Upstream: k8s.io/component-helpers/scheduling/corev1 (nodeaffinity, ToleratesTaint).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from konverge.objects.kinds.core_v1 import (
 NAME = "metadata.name"
 """The only field of a node that a term can name."""
 UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-"""What `spec.unschedulable` of a node is taken for."""
+"""The taint that `spec.unschedulable` of a node stands for."""
 
 
 def node_matches(spec: PodSpec, node: Node) -> bool:
@@ -47,8 +49,8 @@ def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
     if not term.match_expressions and not term.match_fields:
         return False
     fields = {NAME: node.metadata.name}
-    return all(_satisfied(one, node.metadata.labels) for one in term.match_expressions) and all(
-        _satisfied(one, fields) for one in term.match_fields
+    return all(_satisfied(requirement, node.metadata.labels) for requirement in term.match_expressions) and all(
+        _satisfied(requirement, fields) for requirement in term.match_fields
     )
 
 
@@ -68,7 +70,7 @@ def _satisfied(requirement: NodeSelectorRequirement, labels: Mapping[str, str]) 
 
 
 def _compares(operator: str, value: str | None, bound: str | None) -> bool:
-    """Gt and Lt are about whole numbers, and never true of anything else."""
+    """Gt and Lt compare whole numbers, and are false for anything else."""
     if not _is_number(value) or not _is_number(bound):
         return False
     given, limit = int(value or ""), int(bound or "")
@@ -85,7 +87,7 @@ def _is_number(text: str | None) -> bool:
 def untolerated(spec: PodSpec, taints: Iterable[Taint], effects: tuple[str, ...]) -> Taint | None:
     """The first taint with such an effect that the pod does not tolerate."""
     for taint in taints:
-        if taint.effect in effects and not any(tolerates(one, taint) for one in spec.tolerations):
+        if taint.effect in effects and not any(tolerates(toleration, taint) for toleration in spec.tolerations):
             return taint
     return None
 

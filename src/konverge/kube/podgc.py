@@ -1,6 +1,9 @@
-"""Pods that no kubelet will ever end: on a node that is gone or given up, or never placed; and too many that are over.
+"""The pod garbage collector: pods that no kubelet will ever end, and ended pods that are too many.
 
-Each goes for good: it is marked Failed, so that whoever counts failures sees one, and deleted without grace.
+The former are on a node that is gone or out of service, or were never bound to one. Each is marked Failed, so that
+controllers that count failures see one, and deleted without grace.
+
+Upstream: pkg/controller/podgc/gc_controller.go.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from konverge import clock
 from konverge.cache.record import Meta, Record
 from konverge.client import NotFound, StrategicPatch
 from konverge.kube import pods as podlib
-from konverge.kube.pod_predicates import by_node, placed
+from konverge.kube.pod_predicates import by_node, has_ended, placed
 from konverge.objects.kinds.core_v1 import Node, Pod
 from konverge.objects.times import now
 from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch
@@ -22,12 +25,13 @@ from konverge.runtime.context import Caches
 from konverge.runtime.predicates import deleted
 
 QUARANTINE = 40.0
-"""Seconds that a node may be missing before its pods are: it may be about to register."""
+"""Seconds that a node may be missing before its pods are collected: it may be about to register. Upstream:
+quarantineTime."""
 THRESHOLD = 12500
-"""Pods that are over and stay for whoever wants to look at them."""
+"""Ended pods that are kept for inspection. Upstream: the default of TerminatedPodGCThreshold."""
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 ON_NODE = "podgc/node"
-OVER = "podgc/over"
+ENDED = "podgc/ended"
 _MOST_NAMES = 10_000
 
 
@@ -36,7 +40,7 @@ class PodCollector(Reconciler[Pod]):
         self._quarantine = quarantine
         self._threshold = threshold
         self._missing: dict[str, float] = {}
-        """Since when (loop time) a node that pods name has not been there."""
+        """Node that pods name -> since when (loop time) it has been missing."""
 
     async def reconcile(self, ctx: Context[Pod]) -> Result | None:
         pod = ctx.obj
@@ -48,12 +52,13 @@ class PodCollector(Reconciler[Pod]):
             return await self._orphaned(ctx, pod.spec.node_name)
         else:
             self._missing.pop(node.metadata.name, None)
-            if ctx.deleting and _is_given_up(node):
+            if ctx.deleting and _is_out_of_service(node):
                 await _collect(ctx, pod)
         if podlib.is_terminated(pod):
-            await self._thin_out(ctx)
+            await self._delete_surplus(ctx)
         return None
 
+    # upstream: gcOrphaned
     async def _orphaned(self, ctx: Context[Pod], node: str) -> Result | None:
         if len(self._missing) >= _MOST_NAMES:
             self._missing.clear()
@@ -61,21 +66,21 @@ class PodCollector(Reconciler[Pod]):
         if waited < self._quarantine:
             return Result(requeue_after=self._quarantine - waited)
         try:
-            await ctx.client.get(Node, node)  # the cache may be behind, and this cannot be undone
+            await ctx.client.get(Node, node)  # the cache may be behind, and a deletion cannot be undone
         except NotFound:
             await _collect(ctx, ctx.obj, "PodGC: node no longer exists")
             return None
         return Result(requeue_after=self._quarantine)
 
-    async def _thin_out(self, ctx: Context[Pod]) -> None:
-        """The oldest of too many pods that are over, those that were evicted first."""
+    # upstream: gcTerminated
+    async def _delete_surplus(self, ctx: Context[Pod]) -> None:
+        """Delete ended pods beyond the threshold: evicted ones first, then the oldest."""
         if self._threshold <= 0:
             return
-        over = [pod for pod in ctx.indexed(Pod, OVER, "yes") if pod.metadata.deletion_timestamp is None]
-        surplus = len(over) - self._threshold
+        ended = [pod for pod in ctx.indexed(Pod, ENDED, "yes") if pod.metadata.deletion_timestamp is None]
+        surplus = len(ended) - self._threshold
         if surplus > 0:
-            victims = sorted(over, key=_age)[:surplus]
-            await asyncio.gather(*(_collect(ctx, pod) for pod in victims))
+            await asyncio.gather(*(_collect(ctx, pod) for pod in sorted(ended, key=_age)[:surplus]))
 
 
 def _age(pod: Pod) -> tuple[bool, str, str]:
@@ -83,12 +88,14 @@ def _age(pod: Pod) -> tuple[bool, str, str]:
     return not evicted, pod.metadata.creation_timestamp or "", pod.metadata.name
 
 
-def _is_given_up(node: Node) -> bool:
-    """Not ready, and somebody has said that it will not come back as it was."""
+# upstream: gcTerminating
+def _is_out_of_service(node: Node) -> bool:
+    """Not ready, and the administrator has tainted it as out of service."""
     ready = any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
     return not ready and any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints)
 
 
+# upstream: markFailedAndDeletePodWithCondition
 async def _collect(ctx: Context[Pod], pod: Pod, message: str = "") -> None:
     meta = pod.metadata
     with contextlib.suppress(NotFound):
@@ -102,7 +109,7 @@ async def _collect(ctx: Context[Pod], pod: Pod, message: str = "") -> None:
 
 
 def disruption_target(reason: str, message: str, generation: int) -> dict[str, Any]:
-    """The condition that says why a pod is about to be ended from outside."""
+    """The condition that says why a controller is about to end a pod."""
     return {
         "type": "DisruptionTarget",
         "status": "True",
@@ -117,7 +124,7 @@ def disruption_target(reason: str, message: str, generation: int) -> dict[str, A
 
 
 def by_end(record: Record, meta: Meta) -> Iterable[str]:
-    return ("yes",) if b'"phase":"Succeeded"' in record.raw or b'"phase":"Failed"' in record.raw else ()
+    return ("yes",) if has_ended(record.raw) else ()
 
 
 def _on_node(node: Node, caches: Caches) -> list[Request]:
@@ -137,6 +144,6 @@ def controllers() -> list[Controller[Any]]:
             name="pod-garbage-collector",
             predicate=placed,
             watches=[Watch(kind=Node, lookup=_on_node, predicate=_gone_or_tainted)],
-            indexes={Pod: {ON_NODE: by_node, OVER: by_end}},
+            indexes={Pod: {ON_NODE: by_node, ENDED: by_end}},
         )
     ]

@@ -1,4 +1,7 @@
-"""What controllers ask of pods: is it at work, is it ready and for how long, and which one goes first."""
+"""What controllers ask of pods: whether they are active, ready and for how long, and which one is deleted first.
+
+Upstream: pkg/controller/controller_utils.go and pkg/api/v1/pod/util.go.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 def from_template(owner: Object, template: PodTemplateSpec, *, name: str = "") -> Pod:
-    """A pod as its owner's template wishes it, controlled by the owner; its name is generated unless one is given."""
+    """A pod of a template, controlled by its owner; its name is generated unless one is given.
+
+    Upstream: GetPodFromTemplate.
+    """
     meta = template.metadata
     pod = Pod(
         metadata=ObjectMeta(
@@ -38,7 +44,7 @@ def is_terminated(pod: Pod) -> bool:
 
 
 def is_active(pod: Pod) -> bool:
-    """Neither finished nor about to go."""
+    """Neither finished nor being deleted. Upstream: IsPodActive."""
     return not is_terminated(pod) and pod.metadata.deletion_timestamp is None
 
 
@@ -55,7 +61,10 @@ def is_ready(pod: Pod) -> bool:
 
 
 def available_in(pod: Pod, min_ready_seconds: int) -> float | None:
-    """Seconds until a ready pod counts as available: 0 when it does, None when it is not ready."""
+    """Seconds until a ready pod counts as available: 0 when it does, None when it is not ready.
+
+    Upstream: IsPodAvailable, nextPodAvailabilityCheck.
+    """
     since = ready_since(pod)
     if since is None:
         return None
@@ -70,15 +79,17 @@ def restarts(pod: Pod) -> int:
 
 
 def deletion_order(pods: Iterable[Pod], related: Sequence[Pod] = ()) -> list[Pod]:
-    """The order in which surplus pods go: what is lost least comes first.
+    """The order in which surplus pods are deleted: the least useful pod comes first.
 
-    Not scheduled before scheduled, Pending before Unknown before Running, not ready before ready, cheaper before dearer
-    (by annotation), crowded nodes first, ready for a shorter time, more restarts, younger.
+    Not scheduled before scheduled, Pending before Unknown before Running, not ready before ready, lower deletion cost
+    (an annotation) before higher, nodes with many related pods first, ready for a shorter time, more restarts, younger.
+
+    Upstream: ActivePodsWithRanks, getPodsRankedByRelatedPodsOnSameNode.
     """
-    crowd: dict[str, int] = {}
+    related_on: dict[str, int] = {}
     for pod in related:
         if pod.spec.node_name:
-            crowd[pod.spec.node_name] = crowd.get(pod.spec.node_name, 0) + 1
+            related_on[pod.spec.node_name] = related_on.get(pod.spec.node_name, 0) + 1
 
     def rank(pod: Pod) -> tuple[object, ...]:
         since = ready_since(pod)
@@ -87,10 +98,10 @@ def deletion_order(pods: Iterable[Pod], related: Sequence[Pod] = ()) -> list[Pod
             {"Pending": 0, "Unknown": 1, "Running": 2}.get(pod.status.phase or "", 0),
             since is not None,
             _cost(pod),
-            -crowd.get(pod.spec.node_name or "", 0),
-            _descending(since or ""),
+            -related_on.get(pod.spec.node_name or "", 0),
+            descending(since or ""),
             -restarts(pod),
-            _descending(pod.metadata.creation_timestamp or ""),
+            descending(pod.metadata.creation_timestamp or ""),
             pod.metadata.name,
         )
 
@@ -104,6 +115,6 @@ def _cost(pod: Pod) -> int:
         return 0
 
 
-def _descending(text: str) -> tuple[int, ...]:
-    """A key that sorts later times first."""
+def descending(text: str) -> tuple[int, ...]:
+    """A sort key by which later times come first."""
     return tuple(-ord(character) for character in text)

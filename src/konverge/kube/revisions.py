@@ -1,8 +1,10 @@
 """ControllerRevisions: the templates that a StatefulSet or a DaemonSet had, for going back to them.
 
-A revision holds a patch that puts its template back. Equal templates share one revision: rolling back gives the old
-revision the highest number again. They are written by PUT: the server compares their data as bytes, and a patch encodes
-it anew, in an order and with escapes of its own.
+A revision holds a patch that restores its template. Equal templates share one revision: rolling back gives the old
+revision the highest number again. They are written by PUT: the server compares their data as bytes, and a patch would
+encode it again, with another order and other escapes.
+
+Upstream: pkg/controller/history/controller_history.go.
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Context, TransientError, controller_of, set_controller_reference
 
 POD_LABEL = "controller-revision-hash"
-"""The label of a pod that says of which revision it is."""
+"""The label of a pod that names its revision."""
 
-_LONGEST_PREFIX = 223
+_LONGEST_PREFIX = 223  # upstream: ControllerRevisionName
 _MOST_COLLISIONS = 50
 
 
 def data_of(template: PodTemplateSpec) -> dict[str, Any]:
-    """The patch that puts this template back, in the order in which the server would encode it."""
+    """The patch that restores this template, in the order in which the server would encode it. Upstream: getPatch."""
     data = {"spec": {"template": {**to_dict(template), "$patch": "replace"}}}
     ordered_data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(data, order="sorted"))
     return ordered_data
@@ -49,14 +51,14 @@ def number(revision: ControllerRevision) -> int:
 
 
 def ordered(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
-    """Oldest first."""
+    """Oldest first. Upstream: SortControllerRevisions."""
     return sorted(revisions, key=lambda rev: (number(rev), rev.metadata.creation_timestamp or "", rev.metadata.name))
 
 
 async def history(ctx: Context[Any], selector: Selector) -> list[ControllerRevision]:
-    """The revisions of the object, oldest first; orphans that match become its own."""
-    found: list[ControllerRevision] = []
-    strays: list[ControllerRevision] = []
+    """The revisions of the object, oldest first; matching orphans are adopted."""
+    owned: list[ControllerRevision] = []
+    orphaned: list[ControllerRevision] = []
     for revision in await ctx.owned(ControllerRevision):
         reference = controller_of(revision)
         if (
@@ -64,19 +66,19 @@ async def history(ctx: Context[Any], selector: Selector) -> list[ControllerRevis
             and reference.uid == ctx.obj.metadata.uid
             and selector.matches(revision.metadata.labels)
         ):
-            found.append(revision)
+            owned.append(revision)
     if ctx.obj.metadata.deletion_timestamp is None:
-        strays = [
+        orphaned = [
             revision for revision in ctx.indexed(ControllerRevision, ORPHANS, ctx.request.namespace)
             if revision.metadata.deletion_timestamp is None and selector.matches(revision.metadata.labels)
         ]  # fmt: skip
-    return ordered([*found, *[await _adopt(ctx, revision) for revision in strays]])
+    return ordered([*owned, *[await _adopt(ctx, revision) for revision in orphaned]])
 
 
 async def _adopt(ctx: Context[Any], revision: ControllerRevision) -> ControllerRevision:
     live = await ctx.client.get(type(ctx.obj), ctx.request.name, ctx.request.namespace)
     if live.metadata.uid != ctx.obj.metadata.uid or live.metadata.deletion_timestamp is not None:
-        raise TransientError(f"{ctx.request} is going or is another by now: it adopts no revision")
+        raise TransientError(f"{ctx.request} is being deleted or was recreated: it adopts no revision")
     set_controller_reference(ctx.obj, revision)
     return await _write(ctx, revision, {"ownerReferences": to_dict(revision.metadata)["ownerReferences"]})
 
@@ -88,7 +90,10 @@ async def current(
     hash_label: str,
     collisions: int | None,
 ) -> tuple[ControllerRevision, int | None]:
-    """The revision of a template, made or given the highest number where needed; and the collisions counted so far."""
+    """The revision of a template, created or renumbered where needed; and the number of collisions so far.
+
+    Upstream: getStatefulSetRevisions, constructHistory.
+    """
     data = data_of(template)
     same = [revision for revision in known if revision.data == data]
     highest = max((number(revision) for revision in known), default=0)
@@ -108,10 +113,13 @@ async def _create(
     label: str,
     collisions: int | None,
 ) -> tuple[ControllerRevision, int | None]:
-    """Under the hash of the data; a name that another's data has is counted, and the next one is tried."""
+    """Named by the hash of the data; if other data has that name, the collision is counted and the next one is tried.
+
+    Upstream: CreateControllerRevision.
+    """
     for _ in range(_MOST_COLLISIONS):
         digest = hash_of(data, collisions)
-        wish = ControllerRevision(
+        desired = ControllerRevision(
             metadata=ObjectMeta(
                 name=f"{ctx.request.name[:_LONGEST_PREFIX]}-{digest}",
                 namespace=ctx.request.namespace,
@@ -121,13 +129,16 @@ async def _create(
             data=data,
             revision=revision,
         )
-        set_controller_reference(ctx.obj, wish)
+        set_controller_reference(ctx.obj, desired)
         try:
-            return await ctx.client.create(wish), collisions
+            return await ctx.client.create(desired), collisions
         except AlreadyExists:
-            live = await ctx.client.get(ControllerRevision, wish.metadata.name, ctx.request.namespace)
+            live = await ctx.client.get(ControllerRevision, desired.metadata.name, ctx.request.namespace)
             if live.data == data:
-                return live, collisions  # made before: the cache was behind, or it waits to go with a namesake of ours
+                return (
+                    live,
+                    collisions,
+                )  # created before: the cache was behind, or it belongs to a deleted owner of that name
             collisions = (collisions or 0) + 1
     raise TransientError(f"no free name for a revision of {ctx.request} after {_MOST_COLLISIONS} collisions")
 
@@ -145,7 +156,10 @@ async def _write(
 async def forget(
     ctx: Context[Any], old: list[ControllerRevision], limit: int | None, *, but: Container[str] = ()
 ) -> None:
-    """Delete what is beyond the limit, oldest first; those named in `but` count, and stay."""
+    """Delete revisions beyond the limit, oldest first; those named in `but` count and stay.
+
+    Upstream: truncateHistory, cleanupHistory.
+    """
     excess = max(0, len(old) - (10 if limit is None else limit))
     idle = [revision for revision in old if revision.metadata.name not in but]
     for revision in idle[:excess]:

@@ -1,8 +1,11 @@
-"""What every namespace is given: the account `default` and the authority of the API server; and tokens for secrets.
+"""What every namespace has: the service account `default` and the certificate of the API server; and tokens in secrets.
 
-Three small controllers. The first two are about a namespace and keep one object in it; their caches hold just the
-objects of that one name. The third fills secrets of the type service-account-token, for those who still ask: the
-token is one that the server issues bound to the secret, so it ends with it.
+Three small controllers. The first two keep one object in each namespace; their caches hold only the objects of that one
+name. The third fills secrets of the type service-account-token: the server issues the token bound to the secret, so it
+ends with the secret.
+
+Upstream: pkg/controller/serviceaccount (serviceaccounts_controller.go, tokens_controller.go),
+pkg/controller/certificates/rootcacertpublisher.
 """
 
 from __future__ import annotations
@@ -31,11 +34,11 @@ TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 - the name of a type
 ACCOUNT_NAME = "kubernetes.io/service-account.name"
 ACCOUNT_UID = "kubernetes.io/service-account.uid"
 FOREVER = 1 << 32
-"""Seconds that a token in a secret is good for: the most that the API allows. It ends with its secret."""
+"""Seconds for which a token in a secret is valid: the most that the API allows. It ends with its secret."""
 
 
 class AccountReconciler(Reconciler[Namespace]):
-    """The account that pods use when they name none."""
+    """The service account of pods that name none. Upstream: ServiceAccountsController.syncNamespace."""
 
     async def reconcile(self, ctx: Context[Namespace]) -> None:
         namespace = ctx.obj.metadata.name
@@ -46,7 +49,7 @@ class AccountReconciler(Reconciler[Namespace]):
 
 
 class AuthorityReconciler(Reconciler[Namespace]):
-    """By whose certificate a pod knows the API server."""
+    """The certificate by which pods verify the API server. Upstream: Publisher.syncNamespace."""
 
     def __init__(self, root_ca: str) -> None:
         self._data = {"ca.crt": root_ca}
@@ -55,13 +58,13 @@ class AuthorityReconciler(Reconciler[Namespace]):
         namespace = ctx.obj.metadata.name
         if not _is_active(ctx.obj):
             return
-        found = await ctx.get(ConfigMap, AUTHORITY, namespace)
-        if found is None:
+        config_map = await ctx.get(ConfigMap, AUTHORITY, namespace)
+        if config_map is None:
             meta = ObjectMeta(name=AUTHORITY, namespace=namespace, annotations={DESCRIPTION: DESCRIPTION_TEXT})
             with creating():
                 await ctx.client.create(ConfigMap(metadata=meta, data=self._data))
-        elif found.data != self._data or not found.metadata.annotations.get(DESCRIPTION):
-            surplus = {key: None for key in found.data if key not in self._data}
+        elif config_map.data != self._data or not config_map.metadata.annotations.get(DESCRIPTION):
+            surplus = {key: None for key in config_map.data if key not in self._data}
             patch = {
                 "metadata": {"annotations": {DESCRIPTION: DESCRIPTION_TEXT}},
                 "data": {**surplus, **self._data},
@@ -70,7 +73,7 @@ class AuthorityReconciler(Reconciler[Namespace]):
 
 
 class TokenReconciler(Reconciler[Secret]):
-    """A secret of the type gets its token; one whose account is gone goes too."""
+    """A secret of the type gets its token, or is deleted when its account is gone. Upstream: syncSecret."""
 
     def __init__(self, root_ca: str) -> None:
         self._root_ca = base64.b64encode(root_ca.encode()).decode()
@@ -97,14 +100,14 @@ class TokenReconciler(Reconciler[Secret]):
             await ctx.client.patch(Secret, secret.metadata.name, patch, secret.metadata.namespace)
 
     async def _missing(self, ctx: Context[Secret], account: ServiceAccount) -> dict[str, str]:
-        present, made = ctx.obj.data, {}
+        present, missing = ctx.obj.data, {}
         if self._root_ca and present.get("ca.crt") != self._root_ca:
-            made["ca.crt"] = self._root_ca
+            missing["ca.crt"] = self._root_ca
         if not present.get("namespace"):
-            made["namespace"] = _encoded(ctx.obj.metadata.namespace)
+            missing["namespace"] = _encoded(ctx.obj.metadata.namespace)
         if not present.get("token"):
-            made["token"] = _encoded(await _issue(ctx, account))
-        return made
+            missing["token"] = _encoded(await _issue(ctx, account))
+        return missing
 
 
 async def _issue(ctx: Context[Secret], account: ServiceAccount) -> str:
@@ -132,11 +135,11 @@ def _encoded(text: str) -> str:
 # ------------------------------------------------------------------ declaration
 
 
-def _of_space(obj: ServiceAccount | ConfigMap) -> list[Request]:
+def _namespace_of(obj: ServiceAccount | ConfigMap) -> list[Request]:
     return [Request("", obj.metadata.namespace)]
 
 
-def _of_account(account: ServiceAccount, caches: Caches) -> list[Request]:
+def _secrets_of(account: ServiceAccount, caches: Caches) -> list[Request]:
     lister = caches.lister(Secret)
     return [
         Request(secret.metadata.namespace, secret.metadata.name)
@@ -146,7 +149,7 @@ def _of_account(account: ServiceAccount, caches: Caches) -> list[Request]:
 
 
 def controllers(root_ca: str = "") -> list[Controller[Any]]:
-    """`root_ca` is the certificate, in PEM, by which clients know the API server."""
+    """`root_ca` is the certificate, in PEM, by which clients verify the API server."""
     return [
         Controller(
             Namespace,
@@ -155,7 +158,7 @@ def controllers(root_ca: str = "") -> list[Controller[Any]]:
             watches=[
                 Watch(
                     kind=ServiceAccount,
-                    requests=_of_space,
+                    requests=_namespace_of,
                     predicate=deleted,
                     field_selector=f"metadata.name={ACCOUNT}",
                 )
@@ -165,13 +168,13 @@ def controllers(root_ca: str = "") -> list[Controller[Any]]:
             Namespace,
             AuthorityReconciler(root_ca),
             name="root-ca-certificate-publisher",
-            watches=[Watch(kind=ConfigMap, requests=_of_space, field_selector=f"metadata.name={AUTHORITY}")],
+            watches=[Watch(kind=ConfigMap, requests=_namespace_of, field_selector=f"metadata.name={AUTHORITY}")],
         ),
         Controller(
             Secret,
             TokenReconciler(root_ca),
             name="serviceaccount-token",
             field_selector=f"type={TOKEN}",
-            watches=[Watch(kind=ServiceAccount, lookup=_of_account)],
+            watches=[Watch(kind=ServiceAccount, lookup=_secrets_of)],
         ),
     ]

@@ -1,4 +1,7 @@
-"""Jobs that go by themselves: `ttlSecondsAfterFinished` after they finished, with everything they own."""
+"""Deletes Jobs `ttlSecondsAfterFinished` after they finished, with everything they own.
+
+Upstream: pkg/controller/ttlafterfinished/ttlafterfinished_controller.go.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from konverge.runtime import Context, Controller, Result
 
 
 def expires_in(job: Job) -> float | None:
-    """Seconds until a Job should go; None when it should not, or has not finished."""
+    """Seconds until a Job is to be deleted; None when it is not to be, or has not finished. Upstream: timeLeft."""
     if job.spec.ttl_seconds_after_finished is None or job.metadata.deletion_timestamp is not None:
         return None
     for condition in job.status.conditions:
@@ -25,6 +28,7 @@ def expires_in(job: Job) -> float | None:
     return None
 
 
+# upstream: processJob
 async def expire(ctx: Context[Job]) -> Result | None:
     left = expires_in(ctx.obj)
     if left is None:
@@ -34,7 +38,7 @@ async def expire(ctx: Context[Job]) -> Result | None:
     name, where = ctx.request.name, ctx.request.namespace
     with contextlib.suppress(NotFound):
         live = await ctx.client.get(Job, name, where)
-        left = expires_in(live)  # somebody may just have given it more time
+        left = expires_in(live)  # the user may have changed the time since the cache saw it
         if left is None or left > 0:
             return None if left is None else Result(requeue_after=left)
         await ctx.client.delete(Job, name, where, uid=live.metadata.uid, propagation="Foreground")

@@ -1,8 +1,10 @@
-"""Storage in use does not go: the finalizers that hold a claim while a pod uses it, and a volume while it is bound.
+"""Storage in use is not deleted: finalizers hold a claim while a pod uses it, and a volume while it is bound.
 
-A claim in use is one that a pod with a node names: a pod without one would not be started any more. Before the
-finalizer is taken away the server is asked again, because the cache may not have the newest pod yet. Bound claims also
-get the condition Unused, which says since when nobody names them.
+A claim is in use when a pod that is bound to a node names it: a pod without a node would not be started any more.
+Before the finalizer is removed the server is asked again, because the cache may not have the newest pod yet. Bound
+claims also get the condition Unused, which says since when no pod names them.
+
+Upstream: pkg/controller/volume/pvcprotection, pkg/controller/volume/pvprotection.
 """
 
 from __future__ import annotations
@@ -33,12 +35,13 @@ BY_CLAIM = "protection/claim"
 
 
 class ClaimReconciler(Reconciler[PersistentVolumeClaim]):
+    # upstream: processPVC
     async def reconcile(self, ctx: Context[PersistentVolumeClaim]) -> None:
         claim = ctx.obj
         if not ctx.deleting:
             await add_finalizer(ctx, CLAIM)
             if claim.status.phase == "Bound":
-                await _tell_unused(ctx, any(_names(pod, claim) for pod in _users(ctx)))
+                await _report_unused(ctx, any(_names(pod, claim) for pod in _users(ctx)))
         elif CLAIM in claim.metadata.finalizers and not any(_holds(pod, claim) for pod in _users(ctx)):
             live = await ctx.client.list(Pod, claim.metadata.namespace)
             if not any(_holds(pod, claim) for pod in live):
@@ -46,6 +49,7 @@ class ClaimReconciler(Reconciler[PersistentVolumeClaim]):
 
 
 class VolumeReconciler(Reconciler[PersistentVolume]):
+    # upstream: processPV
     async def reconcile(self, ctx: Context[PersistentVolume]) -> None:
         if not ctx.deleting:
             await add_finalizer(ctx, VOLUME)
@@ -58,15 +62,15 @@ def _users(ctx: Context[PersistentVolumeClaim]) -> Iterable[Pod]:
 
 
 def _holds(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """Whether the claim must not go while the pod is there."""
-    over = podlib.is_terminated(pod)
+    """Whether the claim must stay while the pod exists. Upstream: podUsesPVCForDeletion."""
+    ended = podlib.is_terminated(pod)
     return bool(pod.spec.node_name) and any(
-        _is_claim(volume, claim) or (not over and _is_own(pod, volume, claim)) for volume in pod.spec.volumes
+        _is_claim(volume, claim) or (not ended and _is_own(pod, volume, claim)) for volume in pod.spec.volumes
     )
 
 
 def _names(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """Whether a pod that is not over refers to the claim, with a node or without."""
+    """Whether a pod that has not ended names the claim, with a node or without. Upstream: podUsesPVCForUnusedSince."""
     return not podlib.is_terminated(pod) and any(
         _is_claim(volume, claim) or _is_own(pod, volume, claim) for volume in pod.spec.volumes
     )
@@ -78,28 +82,30 @@ def _is_claim(volume: Volume, claim: PersistentVolumeClaim) -> bool:
 
 
 def _is_own(pod: Pod, volume: Volume, claim: PersistentVolumeClaim) -> bool:
-    """An ephemeral volume: the claim was made for this very pod."""
+    """An ephemeral volume: the claim was created for this pod."""
     if volume.ephemeral is None or claim.metadata.name != f"{pod.metadata.name}-{volume.name}":
         return False
     return any(owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references)
 
 
-async def _tell_unused(ctx: Context[PersistentVolumeClaim], used: bool) -> None:
+# upstream: updateUnusedCondition
+async def _report_unused(ctx: Context[PersistentVolumeClaim], used: bool) -> None:
     conditions = ctx.obj.status.conditions
     known = next((condition for condition in conditions if condition.type == UNUSED), None)
     if known is not None and (known.status == "True") is not used:
         return
-    words = ("PodUsingPVC", "A pod is currently referencing this PVC") if used else (
-        "NoPodsUsingPVC", "No pods are currently referencing this PVC",
-    )  # fmt: skip
-    made = PersistentVolumeClaimCondition(
+    if used:
+        reason, message = "PodUsingPVC", "A pod is currently referencing this PVC"
+    else:
+        reason, message = "NoPodsUsingPVC", "No pods are currently referencing this PVC"
+    condition_ = PersistentVolumeClaimCondition(
         type=UNUSED,
         status="False" if used else "True",
-        reason=words[0],
-        message=words[1],
+        reason=reason,
+        message=message,
         last_transition_time=now(),
     )
-    ctx.obj.status.conditions = [*(condition for condition in conditions if condition.type != UNUSED), made]
+    ctx.obj.status.conditions = [*(condition for condition in conditions if condition.type != UNUSED), condition_]
     await ctx.save_status()
 
 
@@ -128,7 +134,7 @@ _view = msgspec.json.Decoder(_View).decode
 
 
 def by_claim(record: Record, meta: Meta) -> Iterable[str]:
-    """A pod under each of its claims. Most pods have none, and need not be decoded to see that."""
+    """An index function: the claims of a pod. Most pods have none, which is seen without decoding them."""
     volumes = _view(record.raw).spec.volumes if _has_claims(record) else ()
     return [f"{meta.namespace}/{name}" for volume in volumes if (name := _claim(volume, meta.name))]
 
@@ -148,13 +154,13 @@ def _claim(volume: _Volume, pod: str) -> str:
 
 
 def _of_pod(pod: Pod) -> list[Request]:
-    found = []
+    requests = []
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
-            found.append(Request(pod.metadata.namespace, volume.persistent_volume_claim.claim_name))
+            requests.append(Request(pod.metadata.namespace, volume.persistent_volume_claim.claim_name))
         elif volume.ephemeral is not None:
-            found.append(Request(pod.metadata.namespace, f"{pod.metadata.name}-{volume.name}"))
-    return found
+            requests.append(Request(pod.metadata.namespace, f"{pod.metadata.name}-{volume.name}"))
+    return requests
 
 
 def controllers() -> list[Controller[Any]]:

@@ -27,9 +27,9 @@ def looks(beats: list[float], skew: float) -> list[tuple[float, bool]]:
     at = 0.0
     while at < beats[-1] + 3 * GRACE:
         seen = max(time for time in beats if time <= at)
-        known = health.look(known, "u", (str(seen), ""), seen + skew, at)
+        known = health.observe(known, "u", (str(seen), ""), seen + skew, at)
         found.append((at, health.is_silent(known, GRACE)))
-        at += health.next_look(known, GRACE)
+        at += health.next_check(known, GRACE)
     return found
 
 

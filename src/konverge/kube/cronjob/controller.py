@@ -1,8 +1,10 @@
 """The CronJob controller: Jobs at the times of a schedule.
 
-A round: forget finished Jobs beyond the limits; bring the list of active ones up to date; if a start is due (`due`,
-pure), make its Job; come back at the next time. The name of a Job is made of its minute, so that a start is made once
-however often it is tried.
+A reconcile: delete finished Jobs beyond the limits; update the list of active ones; if a start is due (`due`, pure),
+create its Job; come back at the next time. The name of a Job contains the minute of its start, so that each start
+creates one Job however often it is tried.
+
+Upstream: pkg/controller/cronjob/cronjob_controllerv2.go.
 """
 
 from __future__ import annotations
@@ -29,9 +31,10 @@ SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
 class CronJobReconciler(Reconciler[CronJob]):
+    # upstream: syncCronJob
     async def reconcile(self, ctx: Context[CronJob]) -> Result | None:
         jobs = [job for job in await ctx.owned(Job) if _is_ours(ctx.obj, job)]
-        await _forget(ctx, jobs)
+        await _clean_up_finished(ctx, jobs)
         _note_finished(ctx, jobs)
         await _note_missing(ctx, jobs)
         schedule = None if ctx.obj.metadata.deletion_timestamp or ctx.obj.spec.suspend else _schedule(ctx)
@@ -39,12 +42,12 @@ class CronJobReconciler(Reconciler[CronJob]):
             await ctx.save_status()
             return None
         now = clock.utc_now()
-        found = due(ctx.obj, schedule, now)
+        due_start = due(ctx.obj, schedule, now)
         try:
-            await _start(ctx, found, now)
+            await _start(ctx, due_start, now)
         finally:
             await ctx.save_status()
-        wait = (found.next - now).total_seconds() + PADDING if found.next is not None else 0.0
+        wait = (due_start.next - now).total_seconds() + PADDING if due_start.next is not None else 0.0
         return Result(requeue_after=wait)
 
 
@@ -54,12 +57,12 @@ def _is_ours(cronjob: CronJob, job: Job) -> bool:
 
 
 def _schedule(ctx: Context[CronJob]) -> Schedule | None:
-    """The schedule in its zone; None, and a warning, when one of them cannot be understood."""
+    """The schedule in its time zone; None, and a warning, when one of them is invalid."""
     text = ctx.obj.spec.schedule
     if "TZ" in text:
         where = "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/"
-        words = f"CRON_TZ or TZ used in schedule {_quoted(text)} is not officially supported"
-        ctx.warning("UnsupportedSchedule", f"{words}, see {where} for more details")
+        message = f"CRON_TZ or TZ used in schedule {_quoted(text)} is not officially supported"
+        ctx.warning("UnsupportedSchedule", f"{message}, see {where} for more details")
     try:
         return schedules.parse(text, zone_of(ctx.obj))
     except ScheduleError as error:
@@ -73,10 +76,11 @@ def _quoted(text: str) -> str:
     return f'"{text}"'
 
 
-# ------------------------------------------------------------------ what has been
+# ------------------------------------------------------------------ earlier Jobs
 
 
-async def _forget(ctx: Context[CronJob], jobs: list[Job]) -> None:
+# upstream: cleanupFinishedJobs
+async def _clean_up_finished(ctx: Context[CronJob], jobs: list[Job]) -> None:
     """Delete finished Jobs beyond the limits, oldest first."""
     spec = ctx.obj.spec
     for outcome, limit in (
@@ -85,8 +89,8 @@ async def _forget(ctx: Context[CronJob], jobs: list[Job]) -> None:
     ):
         if limit is None:
             continue
-        over = sorted((job for job in jobs if is_true(job, outcome)), key=_started)
-        for job in over[: max(0, len(over) - limit)]:
+        finished = sorted((job for job in jobs if is_true(job, outcome)), key=_started)
+        for job in finished[: max(0, len(finished) - limit)]:
             await _delete(ctx, job.metadata.name, job.metadata.uid)
 
 
@@ -116,8 +120,8 @@ def _note_finished(ctx: Context[CronJob], jobs: list[Job]) -> None:
         listed = job.metadata.uid in active
         if not is_finished(job):
             if not listed:
-                words = f"Saw a job that the controller did not create or forgot: {job.metadata.name}"
-                ctx.warning("UnexpectedJob", words)
+                message = f"Saw a job that the controller did not create or forgot: {job.metadata.name}"
+                ctx.warning("UnexpectedJob", message)
             continue
         if listed:
             _drop(ctx, job.metadata.uid)
@@ -129,9 +133,9 @@ def _note_finished(ctx: Context[CronJob], jobs: list[Job]) -> None:
 
 
 async def _note_missing(ctx: Context[CronJob], jobs: list[Job]) -> None:
-    there = {job.metadata.uid for job in jobs}
+    known = {job.metadata.uid for job in jobs}
     for reference in ctx.obj.status.active:
-        if reference.uid in there:
+        if reference.uid in known:
             continue
         try:
             await ctx.client.get(Job, reference.name or "", ctx.request.namespace)
@@ -143,13 +147,13 @@ async def _note_missing(ctx: Context[CronJob], jobs: list[Job]) -> None:
 # ------------------------------------------------------------------ the next start
 
 
-async def _start(ctx: Context[CronJob], found: Due, now: datetime) -> None:
-    cronjob, start = ctx.obj, found.start
+async def _start(ctx: Context[CronJob], due_start: Due, now: datetime) -> None:
+    cronjob, start = ctx.obj, due_start.start
     if start is None:
         return
-    if found.missed > MANY:
-        words = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
-        ctx.warning("TooManyMissedTimes", words)
+    if due_start.missed > MANY:
+        message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
+        ctx.warning("TooManyMissedTimes", message)
     if is_too_late(cronjob, start, now):
         text = start.strftime("%a, %d %b %Y %H:%M:%S +0000")
         ctx.warning("MissSchedule", f"Missed scheduled time to start a job: {text}")
@@ -158,8 +162,8 @@ async def _start(ctx: Context[CronJob], found: Due, now: datetime) -> None:
     if any(reference.name == name for reference in cronjob.status.active) or _is_last(cronjob, start):
         return
     if cronjob.spec.concurrency_policy == "Forbid" and cronjob.status.active:
-        words = "Not starting job because prior execution is running and concurrency policy is Forbid"
-        ctx.event("JobAlreadyActive", words)
+        message = "Not starting job because prior execution is running and concurrency policy is Forbid"
+        ctx.event("JobAlreadyActive", message)
         return
     if cronjob.spec.concurrency_policy == "Replace":
         for reference in list(cronjob.status.active):
@@ -176,12 +180,12 @@ def _is_last(cronjob: CronJob, start: datetime) -> bool:
 
 
 async def _create(ctx: Context[CronJob], start: datetime) -> Job | None:
-    """Make the Job of a start; one that we made before counts, another's by that name does not."""
-    wish = job_for(ctx.obj, start)
+    """Create the Job of a start; one that we created before counts, another object of that name does not."""
+    desired = job_for(ctx.obj, start)
     try:
-        job = await ctx.client.create(wish)
+        job = await ctx.client.create(desired)
     except AlreadyExists:
-        live = await ctx.client.get(Job, wish.metadata.name, ctx.request.namespace)
+        live = await ctx.client.get(Job, desired.metadata.name, ctx.request.namespace)
         return live if _is_ours(ctx.obj, live) else None
     except ClientError as error:
         if not (isinstance(error, Forbidden) and error.namespace_terminating):
@@ -191,10 +195,12 @@ async def _create(ctx: Context[CronJob], start: datetime) -> Job | None:
     return job
 
 
+# upstream: getJobName
 def job_name(cronjob: CronJob, start: datetime) -> str:
     return f"{cronjob.metadata.name}-{int(start.timestamp()) // 60}"
 
 
+# upstream: getJobFromTemplate2
 def job_for(cronjob: CronJob, start: datetime) -> Job:
     template = cronjob.spec.job_template
     job = Job(

@@ -1,4 +1,7 @@
-"""When a CronJob has to start a Job: pure, from its schedule, its last start and the time."""
+"""When a CronJob has to start a Job. Pure: from its schedule, its last start and the time.
+
+Upstream: mostRecentScheduleTime and nextScheduleTime (pkg/controller/cronjob/utils.go).
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,23 @@ from konverge.objects.kinds.batch_v1 import CronJob
 from konverge.objects.times import parse_time
 
 MANY = 100
-"""Missed starts after which somebody should look at the clocks."""
+"""Missed starts after which a warning asks to check for clock skew. Upstream: mostRecentScheduleTime."""
 PADDING = 0.1
-"""Seconds that we wake late, so that a clock that is a little behind does not make us early."""
+"""Seconds added to the wait, so that a clock that is slightly behind does not wake us early. Upstream:
+nextScheduleDelta.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What the schedule says at a moment."""
+    """What the schedule says at a given time."""
 
     start: datetime | None
     """The latest start that has not been made; None when none is due."""
     missed: int
-    """Roughly how many starts that stands for."""
+    """Roughly how many starts were missed up to then."""
     next: datetime | None
-    """The start after that."""
+    """The next start."""
 
 
 def zone_of(cronjob: CronJob) -> tzinfo:
@@ -34,7 +39,7 @@ def zone_of(cronjob: CronJob) -> tzinfo:
 
 
 def due(cronjob: CronJob, schedule: Schedule, now: datetime) -> Due:
-    """Starts older than startingDeadlineSeconds are not made up for."""
+    """Starts older than startingDeadlineSeconds are skipped."""
     since = parse_time(cronjob.status.last_schedule_time or cronjob.metadata.creation_timestamp or "")
     following = schedule.next(_last(schedule, since, now) or since)
     deadline = cronjob.spec.starting_deadline_seconds
@@ -49,7 +54,7 @@ def _last(schedule: Schedule, since: datetime, now: datetime) -> datetime | None
 
 
 def _missed(schedule: Schedule, since: datetime, now: datetime) -> int:
-    """By the distance of the first two: an irregular schedule is estimated."""
+    """Estimated by the distance of the first two starts, as a schedule may be irregular."""
     first = schedule.next(since)
     second = schedule.next(first) if first is not None else None
     if first is None or first > now:
@@ -63,6 +68,6 @@ def is_too_late(cronjob: CronJob, start: datetime, now: datetime) -> bool:
 
 
 def stamp(time: datetime, zone: tzinfo) -> str:
-    """RFC 3339 in a zone, with Z where the offset is nothing."""
+    """RFC 3339 in a time zone, with Z where the offset is zero."""
     text = time.astimezone(zone).isoformat(timespec="seconds")
     return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text

@@ -1,8 +1,10 @@
-"""Cron schedules: five fields, names, steps, `@hourly` and its kind, `@every 90m`, and time zones.
+"""Cron schedules: five fields, names, steps, `@hourly` and the like, `@every 90m`, and time zones.
 
-A time is due when its local month, day, hour and minute are all named. So a time that a change of the clocks leaves out
-does not come that day, and one that it repeats comes twice. Of day-of-month and day-of-week either is enough, unless
-one of them is `*`: that is the rule of crontab.
+A time is due when its local month, day, hour and minute all match. So a time that a change of the clocks leaves out
+does not occur on that day, and one that it repeats occurs twice. Of day-of-month and day-of-week one match is enough,
+unless one of them is `*`: that is the rule of crontab.
+
+Upstream: github.com/robfig/cron/v3 (parser.go, spec.go, constantdelay.go).
 """
 
 from __future__ import annotations
@@ -38,11 +40,11 @@ _NAMED = {
 }
 _MINUTE = timedelta(minutes=1)
 _HORIZON = 5
-"""Years after which a schedule that names no time (31 February) is given up."""
+"""Years after which the search ends for a schedule that never occurs (31 February). Upstream: SpecSchedule.Next."""
 
 
 class ScheduleError(ValueError):
-    """The schedule cannot be understood."""
+    """The schedule is not valid."""
 
 
 class Schedule(Protocol):
@@ -78,7 +80,7 @@ class Cron:
     months: frozenset[int]
     weekdays: frozenset[int]
     either_day: bool
-    """Neither day field is `*`: then one of the two is enough."""
+    """Neither day field is `*`: then a match of one of the two is enough."""
     zone: tzinfo = UTC
 
     def next(self, after: datetime) -> datetime | None:
@@ -99,9 +101,9 @@ class Cron:
     def latest(self, first: datetime, until: datetime) -> datetime:
         span = _MINUTE
         while until - span > first:
-            found = self.next(until - span)
-            if found is not None and found <= until:
-                return self._last_from(found, until)
+            time = self.next(until - span)
+            if time is not None and time <= until:
+                return self._last_from(time, until)
             span *= 2
         return self._last_from(first, until)
 
@@ -117,7 +119,7 @@ class Cron:
         return day or weekday if self.either_day else day and weekday
 
     def _next_day(self, time: datetime, local: datetime) -> datetime:
-        """The next local midnight, or the next month's when this one is not named."""
+        """The next local midnight, or that of the next month when this month does not match."""
         if local.month in self.months:
             date = local.date() + timedelta(days=1)
         else:
@@ -151,7 +153,7 @@ def _every(text: str) -> Every:
 
 
 def _is_star(field: str) -> bool:
-    """`*` and `*/1`; a step above one restricts the field, and then it is no star any more."""
+    """`*` and `*/1`; a step above one restricts the field, so that it is no star any more."""
     return any(part in ("*", "?", "*/1", "?/1") for part in field.split(","))
 
 
@@ -178,5 +180,5 @@ def _number(text: str, names: dict[str, int]) -> int:
     if text.lower() in names:
         return names[text.lower()]
     if not text.isdecimal():
-        raise ScheduleError(f"{text!r} is no number")
+        raise ScheduleError(f"{text!r} is not a number")
     return int(text)

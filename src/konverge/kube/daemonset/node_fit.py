@@ -1,4 +1,7 @@
-"""Which nodes a DaemonSet's pods belong on: node selector, required node affinity, taints and tolerations."""
+"""Which nodes a DaemonSet's pods belong on: node selector, required node affinity, taints and tolerations.
+
+Upstream: pkg/controller/daemon/util/daemonset_util.go, and NodeShouldRunDaemonPod in daemon_controller.go.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from konverge.objects.kinds.core_v1 import (
     Toleration,
 )
 
-# A daemon stays on a node in trouble: it may be what gets the node out of it.
+# A daemon stays on a node with problems: it may be what solves them.
 _STAYS = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -30,25 +33,28 @@ _NO_NETWORK = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
 def tolerations(spec: PodSpec) -> list[Toleration]:
-    """The template's tolerations, and those that every daemon gets; its own word for the same taint is replaced."""
-    made = list(spec.tolerations)
+    """The template's tolerations and those of every daemon, which replace the template's for the same taint.
+
+    Upstream: AddOrUpdateDaemonPodTolerations.
+    """
+    result = list(spec.tolerations)
     for key, effect in (*_STAYS, *([_NO_NETWORK] if spec.host_network else [])):
         wanted = Toleration(key=key, operator="Exists", effect=effect)
-        same = [number for number, has in enumerate(made) if _same(has, wanted)]
+        same = [number for number, has in enumerate(result) if _same(has, wanted)]
         for number in same:
-            made[number] = wanted
+            result[number] = wanted
         if not same:
-            made.append(wanted)
-    return made
+            result.append(wanted)
+    return result
 
 
-def _same(one: Toleration, other: Toleration) -> bool:
+def _same(left: Toleration, right: Toleration) -> bool:
     fields = ("key", "effect", "operator", "value")
-    return all((getattr(one, name) or "") == (getattr(other, name) or "") for name in fields)
+    return all((getattr(left, name) or "") == (getattr(right, name) or "") for name in fields)
 
 
 def should_run(daemonset: DaemonSet, node: Node) -> tuple[bool, bool]:
-    """(a pod belongs there, a pod that is there may stay)"""
+    """(a pod belongs there, a pod that is there may stay). Upstream: NodeShouldRunDaemonPod."""
     spec = daemonset.spec.template.spec
     if (spec.node_name and spec.node_name != node.metadata.name) or not node_matches(spec, node):
         return False, False
@@ -60,19 +66,22 @@ def should_run(daemonset: DaemonSet, node: Node) -> tuple[bool, bool]:
 
 
 def bound_to(affinity: Affinity | None, node: str) -> Affinity:
-    """An affinity that lets the scheduler choose this node only; preferences and pod affinities are kept."""
-    made = from_dict(Affinity, to_dict(affinity)) if affinity is not None else Affinity()
+    """An affinity that lets the scheduler choose this node only; preferences and pod affinities are kept.
+
+    Upstream: ReplaceDaemonSetPodNodeNameNodeAffinity.
+    """
+    result = from_dict(Affinity, to_dict(affinity)) if affinity is not None else Affinity()
     rule = NodeSelectorRequirement(key=NAME, operator="In", values=[node])
-    if made.node_affinity is None:
-        made.node_affinity = NodeAffinity()
-    made.node_affinity.required_during_scheduling_ignored_during_execution = NodeSelector(
+    if result.node_affinity is None:
+        result.node_affinity = NodeAffinity()
+    result.node_affinity.required_during_scheduling_ignored_during_execution = NodeSelector(
         node_selector_terms=[NodeSelectorTerm(match_fields=[rule])]
     )
-    return made
+    return result
 
 
 def target_of(pod: Pod) -> str | None:
-    """The node of a daemon pod: where it runs, or where its affinity sends it."""
+    """The node of a daemon pod: where it runs, or the node that its affinity names. Upstream: GetTargetNodeName."""
     if pod.spec.node_name:
         return pod.spec.node_name
     required = required_nodes(pod.spec.affinity)

@@ -1,8 +1,10 @@
-"""What a DaemonSet does next: pure, from its wish, the nodes and its pods.
+"""What a DaemonSet does next. Pure: from its spec, the nodes and its pods.
 
-First every node gets what belongs there and loses what does not (`manage`). Only when nothing is left to do there do
-pods of an older template make way (`roll`): without surge the old one goes first and its node is filled again by
-`manage`; with surge the new one comes first and the old one goes when it is available.
+First every node gets the pod that belongs there and loses those that do not (`manage`). Only when nothing is left to do
+there are pods of an older template replaced (`roll`): without surge the old one is deleted first and `manage` creates
+the new one; with surge the new one is created first and the old one is deleted when the new one is available.
+
+Upstream: manage and podsShouldBeOnNode (pkg/controller/daemon/daemon_controller.go), rollingUpdate (update.go).
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from konverge.objects.kinds.core_v1 import Node, Pod
 GENERATION = "deprecated.daemonset.template.generation"
 GENERATION_LABEL = "pod-template-generation"
 
-MayGo = Callable[[str], bool]
-"""Whether a pod that failed on a node may be deleted now, or has to wait for its backoff."""
+MayDelete = Callable[[str], bool]
+"""Whether a pod that failed on a node may be deleted now, or has to wait for its back-off."""
 
 
 @dataclass(slots=True)
@@ -30,7 +32,7 @@ class Steps:
     """Nodes that get a pod."""
     delete: list[Pod] = field(default_factory=list)
     failed: list[Pod] = field(default_factory=list)
-    """Those of the deleted that failed; somebody should know."""
+    """Those of the deleted pods that failed; each gets an event."""
     succeeded: list[Pod] = field(default_factory=list)
 
     def __bool__(self) -> bool:
@@ -44,7 +46,7 @@ class View:
     daemonset: DaemonSet
     nodes: dict[str, Node]
     pods: dict[str, list[Pod]]
-    """By node, scheduled and older ones first. A pod that has ended and is about to go is not among them."""
+    """By node, scheduled and older ones first. Pods that have ended and are being deleted are left out."""
     hash: str
 
     def available(self, pod: Pod) -> bool:
@@ -78,7 +80,10 @@ def _rolling(daemonset: DaemonSet) -> RollingUpdateDaemonSet | None:
 
 
 def bounds(daemonset: DaemonSet, desired: int) -> tuple[int, int]:
-    """(surge, unavailable) as numbers. Both zero would never move: then one may be unavailable."""
+    """(surge, unavailable) as numbers. With both zero nothing could roll: then one pod may be unavailable.
+
+    Upstream: updatedDesiredNodeCounts.
+    """
     rolling = _rolling(daemonset)
     if rolling is None:
         return 0, 0
@@ -87,10 +92,10 @@ def bounds(daemonset: DaemonSet, desired: int) -> tuple[int, int]:
     return surge, unavailable if surge or unavailable or not desired else 1
 
 
-# ------------------------------------------------------------------ every node has what belongs there
+# ------------------------------------------------------------------ one pod on every node that fits
 
 
-def manage(view: View, may_go: MayGo) -> Steps:
+def manage(view: View, may_delete: MayDelete) -> Steps:
     steps = Steps()
     for name, node in view.nodes.items():
         wanted, may_stay = should_run(view.daemonset, node)
@@ -98,19 +103,20 @@ def manage(view: View, may_go: MayGo) -> Steps:
         if wanted and not present:
             steps.create.append(name)
         elif may_stay:
-            _tidy(view, name, wanted, may_go, steps)
+            _tidy(view, name, wanted, may_delete, steps)
         else:
             steps.delete += [pod for pod in present if pod.metadata.deletion_timestamp is None]
-    # A pod for a node that is gone was never started: nobody else will delete it.
-    strays = (pod for name, pods in view.pods.items() if name not in view.nodes for pod in pods)
-    steps.delete += [pod for pod in strays if not pod.spec.node_name and pod.metadata.deletion_timestamp is None]
+    # A pod for a node that is gone was never started: no other controller deletes it. Upstream:
+    # getUnscheduledPodsWithoutNode.
+    without_node = (pod for name, pods in view.pods.items() if name not in view.nodes for pod in pods)
+    steps.delete += [pod for pod in without_node if not pod.spec.node_name and pod.metadata.deletion_timestamp is None]
     return steps
 
 
-def _tidy(view: View, node: str, wanted: bool, may_go: MayGo, steps: Steps) -> None:
-    """A node that may keep its pod: those that ended go, and one (with surge: one of each template) is enough."""
+def _tidy(view: View, node: str, wanted: bool, may_delete: MayDelete, steps: Steps) -> None:
+    """A node that may keep its pod: ended pods are deleted, and one pod (with surge: one of each template) stays."""
     staying = [pod for pod in view.pods.get(node, []) if pod.metadata.deletion_timestamp is None]
-    failed = [pod for pod in staying if pod.status.phase == "Failed" and may_go(node)]
+    failed = [pod for pod in staying if pod.status.phase == "Failed" and may_delete(node)]
     succeeded = [pod for pod in staying if pod.status.phase == "Succeeded"]
     running = [pod for pod in staying if not podlib.is_terminated(pod)]
     steps.failed += failed
@@ -125,7 +131,7 @@ def _tidy(view: View, node: str, wanted: bool, may_go: MayGo, steps: Steps) -> N
 
 
 def _beyond_surge(view: View, running: list[Pod]) -> list[Pod]:
-    """With surge an old and a new one may run side by side, until the new one is available or the old one fails."""
+    """With surge an old and a new pod may run together, until the new one is available or the old one is not ready."""
     new = [pod for pod in running if pod.metadata.labels.get(POD_LABEL) == view.hash]
     old = [pod for pod in running if pod.metadata.labels.get(POD_LABEL) != view.hash]
     surplus = [*new[1:], *old[1:]]
@@ -157,22 +163,22 @@ def _old_and_new(view: View, node: str) -> tuple[Pod | None, Pod | None] | None:
 
 
 def _replace(view: View, nodes: list[str], allowed: int) -> Steps:
-    """Old pods that serve nobody go at once; of the others as many as may be unavailable."""
+    """Old pods that are not available are deleted at once; of the others as many as may be unavailable."""
     unavailable = 0
-    useless: list[Pod] = []
+    broken: list[Pod] = []
     serving: list[Pod] = []
     for node in nodes:
         old, new = _old_and_new(view, node) or (None, None)
         if old is not None and new is None:
-            (serving if view.available(old) else useless).append(old)
+            (serving if view.available(old) else broken).append(old)
             unavailable += not view.available(old)
         elif new is None or old is not None or not view.available(new):
             unavailable += 1
-    return Steps(delete=[*useless, *serving[: max(0, allowed - unavailable)]])
+    return Steps(delete=[*broken, *serving[: max(0, allowed - unavailable)]])
 
 
 def _surge(view: View, nodes: list[str], allowed: int, desired: int) -> Steps:
-    """New pods beside old ones; where a node is no longer wanted, its pod goes when enough are available elsewhere."""
+    """New pods beside old ones; on a node that no longer fits, a pod is deleted when enough others are available."""
     steps = Steps()
     waiting, available = 0, 0
     candidates: list[str] = []

@@ -1,8 +1,10 @@
-"""The Deployment controller: from one template to the next, within surge and availability, and back again.
+"""The Deployment controller: rolls from one template to the next, within surge and availability, and back again.
 
-The seven steps are the lines of `reconcile`: the Deployment; its replica sets; which is new and which are old; the
-strategy; the new one up; the old ones down; the status. Sizes are decided by pure functions (`rolling`), sets are found
-and made in `replicasets`, the status is worked out in `status`.
+The steps are the lines of `reconcile`: claim the replica sets; find the new and the old ones; scale, roll or recreate
+by strategy; write the status. Sizes are decided by pure functions (`rolling`), sets are found and created in
+`replicasets`, the status is computed in `status`.
+
+Upstream: pkg/controller/deployment (deployment_controller.go, sync.go, rolling.go, recreate.go, progress.go).
 """
 
 from __future__ import annotations
@@ -26,13 +28,14 @@ from konverge.runtime.predicates import deleted
 
 
 class DeploymentReconciler(Reconciler[Deployment]):
+    # upstream: syncDeployment
     async def reconcile(self, ctx: Context[Deployment]) -> Result | None:
         deployment = ctx.obj
-        found = await claim(ctx, ReplicaSet, labels.from_selector(deployment.spec.selector))
-        new, old = sets.split(deployment, found)
+        replicasets = await claim(ctx, ReplicaSet, labels.from_selector(deployment.spec.selector))
+        new, old = sets.split(deployment, replicasets)
         if deployment.metadata.deletion_timestamp is None:
             _note_pause(deployment)
-            if deployment.spec.paused or rolling.was_scaled(deployment, found):
+            if deployment.spec.paused or rolling.was_scaled(deployment, replicasets):
                 new, old = await _resize(ctx, new, old, rolling.rescale(deployment, new, old))
             elif sets.is_rolling(deployment):
                 new, old = await _roll(ctx, new, old)
@@ -41,6 +44,7 @@ class DeploymentReconciler(Reconciler[Deployment]):
         return await _finish(ctx, new, old)
 
 
+# upstream: rolloutRolling
 async def _roll(
     ctx: Context[Deployment], new: ReplicaSet | None, old: list[ReplicaSet]
 ) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
@@ -53,10 +57,11 @@ async def _roll(
     return await _resize(ctx, new, old, rolling.scale_down(ctx.obj, new, old))
 
 
+# upstream: rolloutRecreate
 async def _recreate(
     ctx: Context[Deployment], new: ReplicaSet | None, old: list[ReplicaSet]
 ) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
-    """All of the old go before any of the new comes."""
+    """All old pods are gone before the first new one is created."""
     down = {rs.metadata.name: 0 for rs in old if count(rs)}
     if down:
         return await _resize(ctx, new, old, down)
@@ -67,6 +72,7 @@ async def _recreate(
     return await _resize(ctx, new, old, {new.metadata.name: wanted}) if new else (None, old)
 
 
+# upstream: oldPodsRunning
 async def _old_pods_run(ctx: Context[Deployment], old: list[ReplicaSet]) -> bool:
     uids = [rs.metadata.uid for rs in old]
     owned = [pod for uid in uids for pod in ctx.indexed(Pod, "owner", uid)]
@@ -77,18 +83,18 @@ async def _ensure_new(
     ctx: Context[Deployment], new: ReplicaSet | None, old: list[ReplicaSet], size: int
 ) -> ReplicaSet | None:
     existed = new is not None
-    made = await sets.ensure_new(ctx, new, old, size)
-    if made is None:
-        await ctx.save_status()  # the collision is counted, so that the next round tries another name
+    replicaset = await sets.ensure_new(ctx, new, old, size)
+    if replicaset is None:
+        await ctx.save_status()  # the collision is counted, so that the next reconcile tries another name
         return None
-    _note_new(ctx.obj, made, existed)
-    revision = made.metadata.annotations.get(sets.REVISION, "")
+    _note_new(ctx.obj, replicaset, existed)
+    revision = replicaset.metadata.annotations.get(sets.REVISION, "")
     if revision and ctx.obj.metadata.annotations.get(sets.REVISION) != revision:
         ctx.obj.metadata.annotations[sets.REVISION] = revision
-        # By way of the status: on the Deployment itself, a changed annotation counts as a new wish (its generation).
-        note = MergePatch({"metadata": {"annotations": {sets.REVISION: revision}}})
-        await ctx.client.patch(Deployment, ctx.request.name, note, ctx.request.namespace, subresource="status")
-    return made
+        # Through the status subresource: a changed annotation on the Deployment itself would raise its generation.
+        patch = MergePatch({"metadata": {"annotations": {sets.REVISION: revision}}})
+        await ctx.client.patch(Deployment, ctx.request.name, patch, ctx.request.namespace, subresource="status")
+    return replicaset
 
 
 async def _resize(
@@ -101,7 +107,7 @@ async def _resize(
     return new, resized
 
 
-# ------------------------------------------------------------------ conditions that mark an event
+# ------------------------------------------------------------------ conditions
 
 
 def _note_new(deployment: Deployment, new: ReplicaSet, existed: bool) -> None:
@@ -110,51 +116,54 @@ def _note_new(deployment: Deployment, new: ReplicaSet, existed: bool) -> None:
     current = status.find(deployment.status.conditions, "Progressing")
     name = new.metadata.name
     if not existed:
-        words = ("True", status.CREATED, f'Created new replica set "{name}"')
+        condition = ("True", status.CREATED, f'Created new replica set "{name}"')
     elif current is None:
-        words = ("True", status.FOUND, f'Found new replica set "{name}"')
+        condition = ("True", status.FOUND, f'Found new replica set "{name}"')
     else:
         return
-    deployment.status.conditions = status.put(deployment.status.conditions, "Progressing", *words)
+    deployment.status.conditions = status.put(deployment.status.conditions, "Progressing", *condition)
 
 
+# upstream: checkPausedConditions
 def _note_pause(deployment: Deployment) -> None:
-    """A paused rollout makes no progress and misses no deadline."""
+    """A paused rollout makes no progress, and its deadline does not run."""
     if not status.has_deadline(deployment):
         return
     current = status.find(deployment.status.conditions, "Progressing")
     if current is not None and current.reason == status.TIMED_OUT:
         return
     paused = current is not None and current.reason == status.PAUSED
-    words: tuple[str, str, str] | None = None
+    condition: tuple[str, str, str] | None = None
     if deployment.spec.paused and not paused:
-        words = ("Unknown", status.PAUSED, "Deployment is paused")
+        condition = ("Unknown", status.PAUSED, "Deployment is paused")
     elif not deployment.spec.paused and paused:
-        words = ("Unknown", status.RESUMED, "Deployment is resumed")
-    if words is not None:
-        deployment.status.conditions = status.put(deployment.status.conditions, "Progressing", *words)
+        condition = ("Unknown", status.RESUMED, "Deployment is resumed")
+    if condition is not None:
+        deployment.status.conditions = status.put(deployment.status.conditions, "Progressing", *condition)
 
 
-# ------------------------------------------------------------------ the end of a round
+# ------------------------------------------------------------------ status and history
 
 
+# upstream: syncRolloutStatus, syncDeploymentStatus, requeueStuckDeployment
 async def _finish(ctx: Context[Deployment], new: ReplicaSet | None, old: list[ReplicaSet]) -> Result | None:
     deployment = ctx.obj
-    found = [*old, *([new] if new else [])]
-    made = status.counts(deployment, new, found)
-    rolls = not deployment.spec.paused and not rolling.was_scaled(deployment, found)
+    replicasets = [*old, *([new] if new else [])]
+    new_status = status.counts(deployment, new, replicasets)
+    rolls = not deployment.spec.paused and not rolling.was_scaled(deployment, replicasets)
     if rolls:
-        status.progress(deployment, made, new, found)
-    complete = status.is_complete(deployment, made)
-    deployment.status = made
+        status.progress(deployment, new_status, new, replicasets)
+    complete = status.is_complete(deployment, new_status)
+    deployment.status = new_status
     await ctx.save_status()
     if rolls and complete:
-        await _forget_history(ctx, old)
-    seconds = None if complete else status.left(deployment, status.find(made.conditions, "Progressing"))
+        await _clean_up_history(ctx, old)
+    seconds = None if complete else status.left(deployment, status.find(new_status.conditions, "Progressing"))
     return Result(requeue_after=max(1.0, seconds + 1)) if seconds is not None else None
 
 
-async def _forget_history(ctx: Context[Deployment], old: list[ReplicaSet]) -> None:
+# upstream: cleanupDeployment
+async def _clean_up_history(ctx: Context[Deployment], old: list[ReplicaSet]) -> None:
     limit = ctx.obj.spec.revision_history_limit
     if limit is None:
         return
@@ -172,7 +181,7 @@ async def _forget_history(ctx: Context[Deployment], old: list[ReplicaSet]) -> No
 
 
 def _of_pod(pod: Pod, caches: Caches) -> list[Request]:
-    """A pod that went may be what a Recreate waits for."""
+    """A Recreate may wait for the pod that was deleted. Upstream: deletePod."""
     lister, owner = caches.lister(ReplicaSet), controller_of(pod)
     replicaset = lister.get(owner.name, pod.metadata.namespace) if lister and owner else None
     parent = controller_of(replicaset) if replicaset else None

@@ -1,4 +1,7 @@
-"""A Deployment's replica sets: which one is new, which are old, how a new one is made, what their annotations say."""
+"""A Deployment's replica sets: which one is new, which are old, how a new one is created, what their annotations say.
+
+Upstream: pkg/controller/deployment/util/deployment_util.go, and getNewReplicaSet in sync.go.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ REVISION = "deployment.kubernetes.io/revision"
 HISTORY = "deployment.kubernetes.io/revision-history"
 DESIRED = "deployment.kubernetes.io/desired-replicas"
 MAXIMUM = "deployment.kubernetes.io/max-replicas"
-# Annotations of the Deployment that describe it and not its template.
+# Annotations of the Deployment that describe it and not its template. Upstream: annotationsToSkip.
 _NOT_COPIED = {
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION, HISTORY, DESIRED, MAXIMUM,
@@ -40,7 +43,10 @@ def is_rolling(deployment: Deployment) -> bool:
 
 
 def bounds(deployment: Deployment) -> tuple[int, int]:
-    """(surge, unavailable) as numbers. Both zero would never move: then one may be unavailable."""
+    """(surge, unavailable) as numbers. With both zero nothing could roll: then one pod may be unavailable.
+
+    Upstream: ResolveFenceposts.
+    """
     rolling = deployment.spec.strategy.rolling_update if deployment.spec.strategy else None
     if not is_rolling(deployment) or rolling is None:
         return 0, 0
@@ -66,10 +72,13 @@ def _bare(template: PodTemplateSpec | None) -> dict[str, Any]:
     return plain
 
 
-def split(deployment: Deployment, found: list[ReplicaSet]) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
-    """(the one with the present template, all others); of two with it the older is the new one."""
+def split(deployment: Deployment, replicasets: list[ReplicaSet]) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
+    """(the set with the present template, all others); of two with this template the older one is the new set.
+
+    Upstream: FindNewReplicaSet, FindOldReplicaSets.
+    """
     wanted = _bare(deployment.spec.template)
-    ordered = sorted(found, key=lambda rs: (rs.metadata.creation_timestamp or "", rs.metadata.name))
+    ordered = sorted(replicasets, key=lambda rs: (rs.metadata.creation_timestamp or "", rs.metadata.name))
     new = next((rs for rs in ordered if _bare(rs.spec.template) == wanted), None)
     return new, [rs for rs in ordered if rs is not new]
 
@@ -77,23 +86,25 @@ def split(deployment: Deployment, found: list[ReplicaSet]) -> tuple[ReplicaSet |
 async def ensure_new(
     ctx: Context[Deployment], new: ReplicaSet | None, old: list[ReplicaSet], replicas: int
 ) -> ReplicaSet | None:
-    """The new replica set with its annotations right; made with so many replicas when there is none.
+    """The new replica set with its annotations up to date; created with so many replicas when there is none.
 
-    None when the name is taken by another's: the next round tries a name of another hash.
+    None when the name is taken by another object: the next reconcile tries a name with another hash.
+
+    Upstream: getNewReplicaSet.
     """
     deployment = ctx.obj
     revision = max((revision_of(rs) for rs in old), default=0) + 1
     if new is not None:
         revision = max(revision, revision_of(new))
         return await annotate(ctx, new, _annotations(deployment, new, revision))
-    wish = _wish(deployment, replicas)
-    wish.metadata.annotations = _annotations(deployment, wish, revision)
+    desired = _new_replicaset(deployment, replicas)
+    desired.metadata.annotations = _annotations(deployment, desired, revision)
     try:
-        made = await ctx.client.create(wish)
+        created = await ctx.client.create(desired)
     except AlreadyExists:
-        return await _collided(ctx, wish.metadata.name)
-    ctx.event("ScalingReplicaSet", f"Scaled up replica set {made.metadata.name} from 0 to {replicas}")
-    return made
+        return await _collided(ctx, desired.metadata.name)
+    ctx.event("ScalingReplicaSet", f"Scaled up replica set {created.metadata.name} from 0 to {replicas}")
+    return created
 
 
 async def _collided(ctx: Context[Deployment], name: str) -> ReplicaSet | None:
@@ -101,18 +112,18 @@ async def _collided(ctx: Context[Deployment], name: str) -> ReplicaSet | None:
     owner = controller_of(live)
     same = _bare(live.spec.template) == _bare(ctx.obj.spec.template)
     if owner is not None and owner.uid == ctx.obj.metadata.uid and same:
-        return live  # we made it before; the cache had not shown it
+        return live  # we created it before, and the cache had not shown it
     ctx.obj.status.collision_count = (ctx.obj.status.collision_count or 0) + 1
     return None
 
 
-def _wish(deployment: Deployment, replicas: int) -> ReplicaSet:
+def _new_replicaset(deployment: Deployment, replicas: int) -> ReplicaSet:
     digest = hash_of(_bare(deployment.spec.template), deployment.status.collision_count)
     template = from_dict(PodTemplateSpec, _bare(deployment.spec.template))
     template.metadata.labels = {**template.metadata.labels, HASH: digest}
     selector = from_dict(LabelSelector, to_dict(deployment.spec.selector))
     selector.match_labels = {**selector.match_labels, HASH: digest}
-    wish = ReplicaSet(
+    replicaset = ReplicaSet(
         metadata=ObjectMeta(
             name=f"{deployment.metadata.name}-{digest}",
             namespace=deployment.metadata.namespace,
@@ -125,10 +136,11 @@ def _wish(deployment: Deployment, replicas: int) -> ReplicaSet:
             template=template,
         ),
     )
-    set_controller_reference(deployment, wish)
-    return wish
+    set_controller_reference(deployment, replicaset)
+    return replicaset
 
 
+# upstream: SetNewReplicaSetAnnotations
 def _annotations(deployment: Deployment, replicaset: ReplicaSet, revision: int) -> dict[str, str]:
     present = replicaset.metadata.annotations
     own = {name: value for name, value in deployment.metadata.annotations.items() if name not in _NOT_COPIED}
@@ -162,20 +174,23 @@ async def annotate(ctx: Context[Any], replicaset: ReplicaSet, wanted: dict[str, 
 
 
 async def scale_to(ctx: Context[Deployment], replicaset: ReplicaSet, replicas: int) -> ReplicaSet:
-    """Set a replica set's size, with an event; its annotations say for which wish."""
+    """Set a replica set's size, with an event; its annotations say for which size of the Deployment.
+
+    Upstream: scaleReplicaSet.
+    """
     before = count(replicaset)
-    notes = scale_annotations(ctx.obj)
-    stale = any(replicaset.metadata.annotations.get(name) != value for name, value in notes.items())
+    annotations = scale_annotations(ctx.obj)
+    stale = any(replicaset.metadata.annotations.get(name) != value for name, value in annotations.items())
     if before == replicas and not stale:
         return replicaset
-    patch: dict[str, Any] = {"metadata": {"annotations": notes}}
+    patch: dict[str, Any] = {"metadata": {"annotations": annotations}}
     if before != replicas:
         patch["spec"] = {"replicas": replicas}
     written = await ctx.client.patch(
         ReplicaSet, replicaset.metadata.name, MergePatch(patch), replicaset.metadata.namespace
     )
     if before != replicas:
-        word = "up" if replicas > before else "down"
+        direction = "up" if replicas > before else "down"
         name = replicaset.metadata.name
-        ctx.event("ScalingReplicaSet", f"Scaled {word} replica set {name} from {before} to {replicas}")
+        ctx.event("ScalingReplicaSet", f"Scaled {direction} replica set {name} from {before} to {replicas}")
     return written

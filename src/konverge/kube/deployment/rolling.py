@@ -1,7 +1,10 @@
 """Rolling updates and scaling: arithmetic on the sizes of replica sets, within surge and availability.
 
-Pure functions decide; `__init__` writes. `Sizes` are what the sets should have; the bounds hold in every state between,
-because each step counts what is wished and what is really available, never what is hoped for.
+Pure functions decide; the controller writes. `Sizes` are the replicas that the sets should have. The bounds hold in
+every intermediate state, because each step counts desired replicas and replicas that are available now, never expected
+ones.
+
+Upstream: pkg/controller/deployment/rolling.go, and `scale` in sync.go.
 """
 
 from __future__ import annotations
@@ -15,19 +18,20 @@ from konverge.kube.deployment.replicasets import (
     replicas_of,
     unavailable_allowed,
 )
+from konverge.kube.pods import descending
 from konverge.objects.kinds.apps_v1 import Deployment, ReplicaSet
 
 Sizes = dict[str, int]
-"""Name of a replica set -> the replicas it should have; sets that are not named stay."""
+"""Name of a replica set -> the replicas it should have; sets that are not named keep theirs."""
 
 
 def first_size(deployment: Deployment, others: list[ReplicaSet]) -> int:
-    """The size with which a new replica set begins."""
+    """The size with which a new replica set is created."""
     return grown(deployment, 0, sum(count(rs) for rs in others))
 
 
 def grown(deployment: Deployment, present: int, all_others: int) -> int:
-    """The size to which the new set may grow now."""
+    """The size to which the new set may grow now. Upstream: NewRSNewReplicas."""
     wanted = replicas_of(deployment)
     if not is_rolling(deployment):
         return wanted
@@ -38,7 +42,7 @@ def grown(deployment: Deployment, present: int, all_others: int) -> int:
 
 
 def scale_up(deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet]) -> Sizes:
-    """The new set towards the wish."""
+    """The new set towards the desired size. Upstream: reconcileNewReplicaSet."""
     present, wanted = count(new), replicas_of(deployment)
     if present == wanted:
         return {}
@@ -49,7 +53,10 @@ def scale_up(deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet]) -> 
 
 
 def scale_down(deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet]) -> Sizes:
-    """Old sets towards zero: first what never became available, then as much as availability allows."""
+    """Old sets towards zero: first pods that are not available, then as many as availability allows.
+
+    Upstream: reconcileOldReplicaSets.
+    """
     sizes: Sizes = {rs.metadata.name: count(rs) for rs in old}
     total = sum(sizes.values()) + count(new)
     least = replicas_of(deployment) - unavailable_allowed(deployment)
@@ -65,13 +72,15 @@ def scale_down(deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet]) -
 
 
 def available_in(rs: ReplicaSet) -> int:
-    """Pods of a set that are available and will stay: a set that was just made smaller still counts those that go.
+    """Pods of a set that are available and will stay: the status of a set that was just scaled down still counts the
+    pods that are being deleted.
 
-    (kube-controller-manager trusts the status, and can fall below what must be available when a rollout is scaled.)
+    (kube-controller-manager trusts the status, and can fall below the minimum availability when a rollout is scaled.)
     """
     return min(rs.status.available_replicas or 0, count(rs))
 
 
+# upstream: cleanupUnhealthyReplicas
 def _clean_unhealthy(old: list[ReplicaSet], sizes: Sizes, most: int) -> int:
     cleaned = 0
     for rs in old:
@@ -83,6 +92,7 @@ def _clean_unhealthy(old: list[ReplicaSet], sizes: Sizes, most: int) -> int:
     return cleaned
 
 
+# upstream: scaleDownOldReplicaSetsForRollingUpdate
 def _shrink(old: list[ReplicaSet], sizes: Sizes, most: int) -> None:
     for rs in old:
         take = min(sizes[rs.metadata.name], most)
@@ -94,17 +104,17 @@ def _shrink(old: list[ReplicaSet], sizes: Sizes, most: int) -> None:
 # ------------------------------------------------------------------ scaling
 
 
-def was_scaled(deployment: Deployment, found: list[ReplicaSet]) -> bool:
-    """The wish's size changed since the sets were last sized."""
+def was_scaled(deployment: Deployment, replicasets: list[ReplicaSet]) -> bool:
+    """The desired size changed since the sets were last scaled. Upstream: isScalingEvent."""
     wanted = str(replicas_of(deployment))
-    return any(count(rs) and rs.metadata.annotations.get(DESIRED, wanted) != wanted for rs in found)
+    return any(count(rs) and rs.metadata.annotations.get(DESIRED, wanted) != wanted for rs in replicasets)
 
 
 def rescale(deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaSet]) -> Sizes:
-    """Sizes for another wish while the template stays, or while nothing may roll."""
+    """Sizes for another number of replicas while the template stays, or the rollout is paused. Upstream: scale."""
     wanted = replicas_of(deployment)
-    everybody = [*old, *([new] if new else [])]
-    active = [rs for rs in everybody if count(rs)]
+    replicasets = [*old, *([new] if new else [])]
+    active = [rs for rs in replicasets if count(rs)]
     if len(active) <= 1:
         only = active[0] if active else new or (max(old, key=_age) if old else None)
         return {only.metadata.name: wanted} if only is not None else {}
@@ -117,6 +127,7 @@ def _age(rs: ReplicaSet) -> tuple[str, str]:
     return rs.metadata.creation_timestamp or "", rs.metadata.name
 
 
+# upstream: IsSaturated
 def _is_saturated(deployment: Deployment, new: ReplicaSet) -> bool:
     wanted = replicas_of(deployment)
     noted = new.metadata.annotations.get(DESIRED)
@@ -143,9 +154,10 @@ def _proportional(deployment: Deployment, active: list[ReplicaSet], new: Replica
 
 
 def _newest_first(rs: ReplicaSet) -> tuple[tuple[int, ...], str]:
-    return tuple(-ord(character) for character in rs.metadata.creation_timestamp or ""), rs.metadata.name
+    return descending(rs.metadata.creation_timestamp or ""), rs.metadata.name
 
 
+# upstream: GetReplicaSetProportion, getReplicaSetFraction
 def _share(rs: ReplicaSet, deployment: Deployment, allowed: int, add: int, added: int) -> int:
     if not count(rs):
         return 0

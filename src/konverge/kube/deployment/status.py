@@ -1,4 +1,7 @@
-"""What a Deployment says of itself: counts, and the conditions Available, Progressing and ReplicaFailure."""
+"""The status of a Deployment: counts, and the conditions Available, Progressing and ReplicaFailure.
+
+Upstream: calculateStatus (pkg/controller/deployment/sync.go), syncRolloutStatus (progress.go).
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ TIMED_OUT = "ProgressDeadlineExceeded"
 PAUSED = "DeploymentPaused"
 RESUMED = "DeploymentResumed"
 NO_DEADLINE = 2**31 - 1
+"""The deadline that means none. Upstream: HasProgressDeadline."""
 
 
 def find(conditions: list[DeploymentCondition], type: str) -> DeploymentCondition | None:
@@ -26,15 +30,18 @@ def find(conditions: list[DeploymentCondition], type: str) -> DeploymentConditio
 def put(
     conditions: list[DeploymentCondition], type: str, status: str, reason: str, message: str, *, fresh: bool = False
 ) -> list[DeploymentCondition]:
-    """Set a condition; with the same status and reason it stays as it is, unless `fresh` moves its update time."""
+    """Set a condition; with the same status and reason it stays as it is, unless `fresh` renews its update time.
+
+    Upstream: SetDeploymentCondition.
+    """
     known = find(conditions, type)
     if known is not None and known.status == status and known.reason == reason and not fresh:
         return conditions
     moved = now() if known is None or known.status != status else known.last_transition_time
-    made = DeploymentCondition(
+    condition_ = DeploymentCondition(
         type=type, status=status, reason=reason, message=message, last_update_time=now(), last_transition_time=moved
     )
-    return [*(condition for condition in conditions if condition.type != type), made]
+    return [*(condition for condition in conditions if condition.type != type), condition_]
 
 
 def has_deadline(deployment: Deployment) -> bool:
@@ -42,32 +49,32 @@ def has_deadline(deployment: Deployment) -> bool:
     return seconds is not None and seconds != NO_DEADLINE
 
 
-def counts(deployment: Deployment, new: ReplicaSet | None, found: list[ReplicaSet]) -> DeploymentStatus:
+def counts(deployment: Deployment, new: ReplicaSet | None, replicasets: list[ReplicaSet]) -> DeploymentStatus:
     """The new status with its numbers and Available; Progressing is decided afterwards, on these numbers."""
-    total = sum(rs.status.replicas for rs in found)
-    available = sum(rs.status.available_replicas or 0 for rs in found)
-    ready = sum(rs.status.ready_replicas or 0 for rs in found)
+    total = sum(rs.status.replicas for rs in replicasets)
+    available = sum(rs.status.available_replicas or 0 for rs in replicasets)
+    ready = sum(rs.status.ready_replicas or 0 for rs in replicasets)
     status = DeploymentStatus(
         observed_generation=deployment.metadata.generation,
         replicas=total or None,
         updated_replicas=(new.status.replicas if new else 0) or None,
         ready_replicas=ready or None,
         available_replicas=available or None,
-        unavailable_replicas=max(0, sum(count(rs) for rs in found) - available) or None,
-        terminating_replicas=sum(rs.status.terminating_replicas or 0 for rs in found),
+        unavailable_replicas=max(0, sum(count(rs) for rs in replicasets) - available) or None,
+        terminating_replicas=sum(rs.status.terminating_replicas or 0 for rs in replicasets),
         collision_count=deployment.status.collision_count,
         conditions=list(deployment.status.conditions),
     )
     if available >= replicas_of(deployment) - unavailable_allowed(deployment):
-        words = ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+        condition = ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
     else:
-        words = ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
-    status.conditions = put(status.conditions, "Available", *words)
+        condition = ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+    status.conditions = put(status.conditions, "Available", *condition)
     return status
 
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
-    """Everything is of the present template, available, and nothing else is left."""
+    """All pods are of the present template and available, and no others are left. Upstream: DeploymentComplete."""
     wanted = replicas_of(deployment)
     return (
         (status.updated_replicas or 0) == wanted
@@ -77,7 +84,9 @@ def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
     )
 
 
-def progress(deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None, found: list[ReplicaSet]) -> None:
+def progress(
+    deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None, replicasets: list[ReplicaSet]
+) -> None:
     """Decide Progressing and ReplicaFailure of the new status."""
     current = find(status.conditions, "Progressing")
     settled = (status.replicas or 0) == (status.updated_replicas or 0) and (
@@ -86,19 +95,19 @@ def progress(deployment: Deployment, status: DeploymentStatus, new: ReplicaSet |
     if has_deadline(deployment) and not settled:
         whose = f'ReplicaSet "{new.metadata.name}"' if new else f'Deployment "{deployment.metadata.name}"'
         if is_complete(deployment, status):
-            words = ("True", AVAILABLE, f"{whose} has successfully progressed.")
-            status.conditions = put(status.conditions, "Progressing", *words)
+            condition = ("True", AVAILABLE, f"{whose} has successfully progressed.")
+            status.conditions = put(status.conditions, "Progressing", *condition)
         elif _moved(deployment, status):
-            words = ("True", UPDATED, f"{whose} is progressing.")
-            status.conditions = put(status.conditions, "Progressing", *words, fresh=True)
+            condition = ("True", UPDATED, f"{whose} is progressing.")
+            status.conditions = put(status.conditions, "Progressing", *condition, fresh=True)
         elif _timed_out(deployment, status):
-            words = ("False", TIMED_OUT, f"{whose} has timed out progressing.")
-            status.conditions = put(status.conditions, "Progressing", *words)
-    _copy_failure(status, new, found)
+            condition = ("False", TIMED_OUT, f"{whose} has timed out progressing.")
+            status.conditions = put(status.conditions, "Progressing", *condition)
+    _copy_failure(status, new, replicasets)
 
 
 def _moved(deployment: Deployment, status: DeploymentStatus) -> bool:
-    """More is new, less is old, or more is ready or available than before."""
+    """More pods are new, fewer are old, or more are ready or available than before. Upstream: DeploymentProgressing."""
     before = deployment.status
     old_before = (before.replicas or 0) - (before.updated_replicas or 0)
     old_now = (status.replicas or 0) - (status.updated_replicas or 0)
@@ -110,6 +119,7 @@ def _moved(deployment: Deployment, status: DeploymentStatus) -> bool:
     )
 
 
+# upstream: DeploymentTimedOut
 def _timed_out(deployment: Deployment, status: DeploymentStatus) -> bool:
     current = find(status.conditions, "Progressing")
     if current is None or current.reason == AVAILABLE:
@@ -118,7 +128,7 @@ def _timed_out(deployment: Deployment, status: DeploymentStatus) -> bool:
 
 
 def left(deployment: Deployment, current: DeploymentCondition | None) -> float | None:
-    """Seconds until a rollout that makes no progress counts as failed; None when there is nothing to wait for."""
+    """Seconds until a rollout that makes no progress counts as failed; None when there is no deadline."""
     seconds = deployment.spec.progress_deadline_seconds
     if not has_deadline(deployment) or seconds is None or current is None or not current.last_update_time:
         return None
@@ -128,12 +138,12 @@ def left(deployment: Deployment, current: DeploymentCondition | None) -> float |
     return (due - clock.utc_now()).total_seconds()
 
 
-def _copy_failure(status: DeploymentStatus, new: ReplicaSet | None, found: list[ReplicaSet]) -> None:
-    """ReplicaFailure of the new set, or else of any."""
-    order = [*([new] if new else []), *(rs for rs in found if rs is not new)]
+def _copy_failure(status: DeploymentStatus, new: ReplicaSet | None, replicasets: list[ReplicaSet]) -> None:
+    """ReplicaFailure of the new set, or else of any set. Upstream: getReplicaFailures."""
+    order = [*([new] if new else []), *(rs for rs in replicasets if rs is not new)]
     failure = next((c for rs in order for c in rs.status.conditions if c.type == "ReplicaFailure"), None)
     if failure is None:
         status.conditions = [c for c in status.conditions if c.type != "ReplicaFailure"]
     else:
-        words = (failure.status or "True", failure.reason or "", failure.message or "")
-        status.conditions = put(status.conditions, "ReplicaFailure", *words)
+        condition = (failure.status or "True", failure.reason or "", failure.message or "")
+        status.conditions = put(status.conditions, "ReplicaFailure", *condition)

@@ -1,8 +1,10 @@
 """Endpoints and EndpointSlices: where the pods behind a Service are, and which of them serve.
 
 One reconcile of a Service writes both: its pods are looked up once. Two more controllers are about Endpoints: those
-whose Service is gone go too, and those that somebody made by hand for a Service without a selector are mirrored to
-slices (`mirroring`).
+whose Service is gone are deleted, and those that users made for a Service without a selector are mirrored to slices
+(`mirroring`).
+
+Upstream: pkg/controller/endpoint, pkg/controller/endpointslice with k8s.io/endpointslice.
 """
 
 from __future__ import annotations
@@ -63,34 +65,38 @@ class ServiceReconciler(Reconciler[Service]):
 # ------------------------------------------------------------------ Endpoints
 
 
+# upstream: Controller.syncService (pkg/controller/endpoint/endpoints_controller.go)
 async def write_endpoints(ctx: Context[Service], pods: list[Pod], trigger: str | None) -> None:
     service = ctx.obj
-    found = await ctx.get(Endpoints, service.metadata.name)
+    observed = await ctx.get(Endpoints, service.metadata.name)
     wanted = subsets.of_service(service, pods)
     truncated = subsets.truncate(wanted)
     labels = {name: value for name, value in service.metadata.labels.items() if name != HEADLESS}
     labels |= {HEADLESS: ""} if service_pods.is_headless(service) else {}
     labels[ENDPOINTS_MANAGED_BY] = ENDPOINTS_CONTROLLER
-    annotations = dict(found.metadata.annotations) if found else {}
+    annotations = dict(observed.metadata.annotations) if observed else {}
     annotations.pop(OVER_CAPACITY, None)
     annotations |= {OVER_CAPACITY: "truncated"} if truncated else {}
-    if found is None:
+    if observed is None:
         annotations |= {ANNOTATION: trigger} if trigger else {}
         meta = ObjectMeta(name=service.metadata.name, namespace=service.metadata.namespace, labels=labels)
         meta.annotations = annotations
         with creating():
             await ctx.client.create(Endpoints(metadata=meta, subsets=wanted))
         return
-    meta = msgspec.structs.replace(found.metadata, labels=labels, annotations=annotations)
-    wish = msgspec.structs.replace(found, metadata=meta, subsets=wanted)
-    if merge_between(found, wish).body:
+    meta = msgspec.structs.replace(observed.metadata, labels=labels, annotations=annotations)
+    desired = msgspec.structs.replace(observed, metadata=meta, subsets=wanted)
+    if merge_between(observed, desired).body:
         annotations.pop(ANNOTATION, None)
         annotations |= {ANNOTATION: trigger} if trigger else {}
-        await ctx.client.patch(Endpoints, meta.name, merge_between(found, wish), meta.namespace)
+        await ctx.client.patch(Endpoints, meta.name, merge_between(observed, desired), meta.namespace)
 
 
 class LeftoverReconciler(Reconciler[Endpoints]):
-    """Endpoints without a Service: ours always go, others when their Service does or when we come to know them."""
+    """Endpoints without a Service: ours are always deleted, others when their Service is deleted or at the start.
+
+    Upstream: checkLeftoverEndpoints.
+    """
 
     def __init__(self, triggers: Triggers) -> None:
         self._triggers = triggers
@@ -101,37 +107,38 @@ class LeftoverReconciler(Reconciler[Endpoints]):
             return
         self._triggers.forget(ctx.request)
         ours = meta.labels.get(ENDPOINTS_MANAGED_BY) == ENDPOINTS_CONTROLLER
-        if ours or (mirroring.LEADER not in meta.annotations and any(map(_orphans, ctx.reasons))):
+        if ours or (mirroring.LEADER not in meta.annotations and any(map(_leaves_orphans, ctx.reasons))):
             with contextlib.suppress(NotFound):
                 await ctx.client.delete(Endpoints, meta.name, meta.namespace, uid=meta.uid)
 
 
-def _orphans(reason: object) -> bool:
+def _leaves_orphans(reason: object) -> bool:
     return isinstance(reason, Changed) and (reason.kind == Service.__name__ or reason.change.initial)
 
 
 # ------------------------------------------------------------------ slices
 
 
+# upstream: Reconciler.Reconcile (k8s.io/endpointslice/reconciler.go)
 async def write_slices(ctx: Context[Service], pods: list[Pod], trigger: str | None) -> None:
     service = ctx.obj
     existing = [
-        found for found in ctx.indexed(EndpointSlice, mirroring.OF_SERVICE, str(ctx.request))
-        if found.metadata.labels.get(MANAGED_BY) == SLICE_CONTROLLER
+        slice_ for slice_ in ctx.indexed(EndpointSlice, mirroring.OF_SERVICE, str(ctx.request))
+        if slice_.metadata.labels.get(MANAGED_BY) == SLICE_CONTROLLER
     ]  # fmt: skip
     families = service_pods.families(service)
     form = Form(labels=_labels(service), trigger=trigger)
     for family in families:
         groups = await _groups(ctx, family, pods)
-        await publish(ctx, [one for one in existing if _is_ours(one, service, (family,))], groups, form)
-    for found in existing:
-        if not _is_ours(found, service, families):
-            await delete(ctx, found)
+        await publish(ctx, [slice_ for slice_ in existing if _is_ours(slice_, service, (family,))], groups, form)
+    for slice_ in existing:
+        if not _is_ours(slice_, service, families):
+            await delete(ctx, slice_)
 
 
-def _is_ours(found: EndpointSlice, service: Service, families: Any) -> bool:
-    owned = any(owner.uid == service.metadata.uid for owner in found.metadata.owner_references)
-    return owned and found.address_type in families
+def _is_ours(slice_: EndpointSlice, service: Service, families: Any) -> bool:
+    owned = any(owner.uid == service.metadata.uid for owner in slice_.metadata.owner_references)
+    return owned and slice_.address_type in families
 
 
 def _labels(service: Service) -> dict[str, str]:
@@ -140,6 +147,7 @@ def _labels(service: Service) -> dict[str, str]:
     return {**labels, SERVICE_NAME: service.metadata.name, MANAGED_BY: SLICE_CONTROLLER}
 
 
+# upstream: reconcileByAddressType
 async def _groups(ctx: Context[Service], family: str, pods: list[Pod]) -> Groups:
     service, groups = ctx.obj, Groups(family)
     for pod in pods:
@@ -148,7 +156,7 @@ async def _groups(ctx: Context[Service], family: str, pods: list[Pod]) -> Groups
         group = groups.open(_ports(service, pod))
         node = await ctx.get(Node, pod.spec.node_name) if pod.spec.node_name else None
         if node is None and not service.spec.publish_not_ready_addresses:
-            continue  # its address says nothing: the pod is about to be collected, or its node to appear
+            continue  # the pod is about to be garbage collected, or its node to register
         addresses = service_pods.addresses(pod, family)
         if addresses:
             group.append(_endpoint(service, pod, node, addresses))
@@ -163,25 +171,26 @@ def _ports(service: Service, pod: Pod) -> list[EndpointPort]:
     ]
 
 
+# upstream: podToEndpoint
 def _endpoint(service: Service, pod: Pod, node: Node | None, addresses: list[str]) -> Endpoint:
     meta, serving = pod.metadata, podlib.is_ready(pod)
-    going = meta.deletion_timestamp is not None
-    ready = bool(service.spec.publish_not_ready_addresses) or (serving and not going)
-    made = Endpoint(
+    terminating = meta.deletion_timestamp is not None
+    ready = bool(service.spec.publish_not_ready_addresses) or (serving and not terminating)
+    endpoint = Endpoint(
         addresses=addresses,
-        conditions=EndpointConditions(ready=ready, serving=serving, terminating=going),
+        conditions=EndpointConditions(ready=ready, serving=serving, terminating=terminating),
         hostname=service_pods.hostname(pod, service),
         node_name=pod.spec.node_name or None,
         target_ref=ObjectReference(kind="Pod", namespace=meta.namespace, name=meta.name, uid=meta.uid),
         zone=(node.metadata.labels.get(ZONE) if node else None) or None,
     )
     if ready and service.spec.traffic_distribution in CLOSE:
-        made.hints = _hints(made, by_node=service.spec.traffic_distribution == "PreferSameNode")
-    return made
+        endpoint.hints = _hints(endpoint, by_node=service.spec.traffic_distribution == "PreferSameNode")
+    return endpoint
 
 
 def _hints(endpoint: Endpoint, *, by_node: bool) -> EndpointHints | None:
-    """Who should use an endpoint: those who are near it."""
+    """Hints by which clients near an endpoint use it. Upstream: trafficdist.ReconcileHints."""
     hints = EndpointHints(
         for_zones=[ForZone(name=endpoint.zone)] if endpoint.zone else [],
         for_nodes=[ForNode(name=endpoint.node_name)] if by_node and endpoint.node_name else [],
@@ -192,9 +201,9 @@ def _hints(endpoint: Endpoint, *, by_node: bool) -> EndpointHints | None:
 # ------------------------------------------------------------------ declaration
 
 
-def _of_slice(found: EndpointSlice) -> list[Request]:
-    service = found.metadata.labels.get(SERVICE_NAME)
-    return [Request(found.metadata.namespace, service)] if service else []
+def _of_slice(slice_: EndpointSlice) -> list[Request]:
+    service = slice_.metadata.labels.get(SERVICE_NAME)
+    return [Request(slice_.metadata.namespace, service)] if service else []
 
 
 def _same_name(obj: Service | Endpoints) -> list[Request]:
@@ -202,7 +211,7 @@ def _same_name(obj: Service | Endpoints) -> list[Request]:
 
 
 def _node_counts(change: Change) -> bool:
-    """A node came or went, or is in another zone. Those of the first list come with the Services themselves."""
+    """A node was added or deleted, or its zone changed. At the start the Services are reconciled in any case."""
     return not change.initial and any_of(created, deleted, labels_changed)(change)
 
 

@@ -1,11 +1,14 @@
-"""Endpoints that somebody made by hand for a Service without a selector, as slices: most clients read only those."""
+"""Endpoints that users made for a Service without a selector, mirrored to slices: most clients read only slices.
+
+Upstream: pkg/controller/endpointslicemirroring.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 
 from konverge.kube.endpoints.publish import MANAGED_BY, SERVICE_NAME, Form, Groups, delete, publish
-from konverge.kube.endpoints.subsets import repack
+from konverge.kube.endpoints.subsets import repack, with_readiness
 from konverge.kube.endpoints.trigger_times import ANNOTATION
 from konverge.objects.kinds.core_v1 import EndpointAddress, Endpoints, Service
 from konverge.objects.kinds.discovery_v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
@@ -16,28 +19,30 @@ SKIP = "endpointslice.kubernetes.io/skip-mirror"
 LEADER = "control-plane.alpha.kubernetes.io/leader"
 OF_SERVICE = "endpoints/service"
 LIMIT = 1000
-"""Addresses of one subset that are mirrored."""
+"""Addresses of one subset that are mirrored. Upstream: the default of MirroringMaxEndpointsPerSubset."""
 
 _NOT_COPIED = {ANNOTATION, "kubectl.kubernetes.io/last-applied-configuration"}
 
 
 class MirroringReconciler(Reconciler[Endpoints]):
+    # upstream: syncEndpoints
     async def reconcile(self, ctx: Context[Endpoints]) -> None:
         existing = [
-            found for found in ctx.indexed(EndpointSlice, OF_SERVICE, str(ctx.request))
-            if found.metadata.labels.get(MANAGED_BY) == CONTROLLER
+            slice_ for slice_ in ctx.indexed(EndpointSlice, OF_SERVICE, str(ctx.request))
+            if slice_.metadata.labels.get(MANAGED_BY) == CONTROLLER
         ]  # fmt: skip
         service = await ctx.get(Service, ctx.request.name)
         if service is None or service.spec.selector or not _wants_mirror(ctx.obj):
-            for found in existing:
-                await delete(ctx, found)
+            for slice_ in existing:
+                await delete(ctx, slice_)
             return
         form = _form(ctx.obj)
         for groups in _groups(ctx):
-            ours = [found for found in existing if found.address_type == groups.family]
+            ours = [slice_ for slice_ in existing if slice_.address_type == groups.family]
             await publish(ctx, ours, groups, form)
 
 
+# upstream: shouldMirror
 def _wants_mirror(endpoints: Endpoints) -> bool:
     return endpoints.metadata.labels.get(SKIP) != "true" and LEADER not in endpoints.metadata.annotations
 
@@ -52,17 +57,17 @@ def _form(endpoints: Endpoints) -> Form:
 
 
 def _groups(ctx: Context[Endpoints]) -> list[Groups]:
-    made = {"IPv4": Groups("IPv4"), "IPv6": Groups("IPv6")}
+    groups = {"IPv4": Groups("IPv4"), "IPv6": Groups("IPv6")}
     skipped = 0
     for subset in repack(ctx.obj.subsets):
         ports = [
             EndpointPort(name=port.name or "", port=port.port, protocol=port.protocol, app_protocol=port.app_protocol)
             for port in subset.ports
         ]
-        listed = [(one, True) for one in subset.addresses] + [(one, False) for one in subset.not_ready_addresses]
+        listed = with_readiness(subset)
         for address, ready in listed[:LIMIT]:
             family = "IPv6" if ipaddress.ip_address(address.ip).version == 6 else "IPv4"
-            made[family].open(ports).append(_endpoint(address, ready))
+            groups[family].open(ports).append(_endpoint(address, ready))
         skipped += max(0, len(listed) - LIMIT)
     if skipped:
         ctx.warning(
@@ -70,9 +75,10 @@ def _groups(ctx: Context[Endpoints]) -> list[Groups]:
             f"A max of {LIMIT} addresses can be mirrored to EndpointSlices per Endpoints subset. "
             f"{skipped} addresses were skipped",
         )
-    return list(made.values())
+    return list(groups.values())
 
 
+# upstream: addressToEndpoint
 def _endpoint(address: EndpointAddress, ready: bool) -> Endpoint:
     return Endpoint(
         addresses=[str(ipaddress.ip_address(address.ip))],

@@ -1,7 +1,9 @@
-"""The order of ports in Endpoints and slices: by a hash of each, the one that kube-controller-manager sorts by.
+"""The order of ports in Endpoints and slices: by a hash of each, the one by which kube-controller-manager sorts.
 
-Nothing depends on it but the eye, and whoever compares two clusters. The hash is FNV-1a (128 bits) of the port as Go
-prints its struct, so those texts are made here.
+Nothing depends on the order, but it makes two clusters comparable. The hash is FNV-1a (128 bits) of the port as Go
+prints its struct, so these texts are built here.
+
+Upstream: DeepHashObject, hashObject (k8s.io/kubernetes/pkg/api/v1/endpoints/util.go, k8s.io/endpointslice/util).
 """
 
 from __future__ import annotations

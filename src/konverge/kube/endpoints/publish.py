@@ -1,4 +1,11 @@
-"""From endpoints to the EndpointSlices of a Service (or of hand-made Endpoints), with the fewest writes."""
+"""From endpoints to the EndpointSlices of a Service (or of user-made Endpoints), with the fewest writes.
+
+No slice grows over its size. Slices that must change anyway are filled first; what is left goes into one untouched
+slice if that has room for all of it, else into new ones. So one pod that comes or goes is one write, whatever the size
+of the Service.
+
+Upstream: reconcileByPortMapping and finalize (k8s.io/endpointslice/reconciler.go).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +19,6 @@ import msgspec
 from konverge.client import NotFound, merge_between
 from konverge.kube.creation import creating
 from konverge.kube.endpoints.port_order import slice_ports
-from konverge.kube.endpoints.slices import arrange
 from konverge.kube.endpoints.trigger_times import ANNOTATION
 from konverge.objects.kinds.discovery_v1 import Endpoint, EndpointPort, EndpointSlice
 from konverge.objects.meta import ObjectMeta
@@ -24,6 +30,10 @@ HEADLESS = "service.kubernetes.io/headless"
 
 PortsKey = tuple[tuple[str, int | None, str | None, str | None], ...]
 Content = tuple[list[EndpointPort], list[Endpoint]]
+Identity = tuple[tuple[str, ...], str, str, str]
+
+SIZE = 100
+"""Endpoints in one slice. Upstream: the default of MaxEndpointsPerSlice."""
 
 
 @dataclass(slots=True)
@@ -35,7 +45,7 @@ class Groups:
     endpoints: dict[PortsKey, list[Endpoint]] = field(default_factory=dict)
 
     def open(self, ports: Iterable[EndpointPort]) -> list[Endpoint]:
-        """The group of these ports, to be added to."""
+        """The endpoints with these ports, to which the caller adds."""
         ordered = slice_ports(ports)
         key = _key(ordered)
         self.ports.setdefault(key, ordered)
@@ -48,11 +58,11 @@ class Form:
 
     labels: dict[str, str]
     annotations: dict[str, str] | None = None
-    """All the annotations that slices have; None leaves them alone."""
+    """All annotations that slices should have; None leaves those they have."""
     trigger: str | None = None
-    """The time of the change, told with each write."""
+    """The time of the change, written as an annotation."""
     placeholder: bool = True
-    """Without any endpoint there is still one slice, and it is empty."""
+    """Whether there is an empty slice when there is no endpoint at all."""
 
 
 @dataclass(slots=True)
@@ -63,72 +73,119 @@ class Plan:
 
 
 def plan(existing: list[EndpointSlice], groups: Groups, *, placeholder: bool) -> Plan:
-    """What becomes of the slices of one address type."""
-    made = Plan()
+    """The slices of one address type to create, update and delete."""
+    result = Plan()
     present: dict[PortsKey, dict[str, list[Endpoint]]] = {}
-    for found in existing:
-        present.setdefault(_key(slice_ports(found.ports)), {})[found.metadata.name] = found.endpoints
+    for slice_ in existing:
+        present.setdefault(_key(slice_ports(slice_.ports)), {})[slice_.metadata.name] = slice_.endpoints
     for key, endpoints in groups.endpoints.items():
         arrangement = arrange(present.pop(key, {}), endpoints)
         for name, kept in arrangement.changed.items():
             if kept:
-                made.updated[name] = (groups.ports[key], kept)
+                result.updated[name] = (groups.ports[key], kept)
             else:
-                made.deleted.append(name)
-        made.created += [(groups.ports[key], some) for some in arrangement.made]
-    made.deleted += [name for unwanted in present.values() for name in unwanted]
-    if placeholder and not made.created and len(made.deleted) == len(existing):
-        made.created.append(([], []))
-    while made.created and made.deleted:  # a slice that would go is written anew instead
-        made.updated[made.deleted.pop(0)] = made.created.pop()
-    return made
+                result.deleted.append(name)
+        result.created += [(groups.ports[key], content) for content in arrangement.created]
+    result.deleted += [name for unwanted in present.values() for name in unwanted]
+    if placeholder and not result.created and len(result.deleted) == len(existing):
+        result.created.append(([], []))
+    while result.created and result.deleted:  # a slice that would be deleted is updated instead
+        result.updated[result.deleted.pop(0)] = result.created.pop()
+    return result
 
 
 def _key(ports: Iterable[EndpointPort]) -> PortsKey:
     return tuple((port.name or "", port.port, port.protocol, port.app_protocol) for port in ports)
 
 
+# ------------------------------------------------------------------ endpoints over slices
+
+
+def identity(endpoint: Endpoint) -> Identity:
+    """What makes an endpoint the same one while its conditions change."""
+    target = endpoint.target_ref
+    place = ((target.namespace or "") if target else "", (target.name or "") if target else "")
+    return tuple(sorted(endpoint.addresses)), endpoint.hostname or "", *place
+
+
+@dataclass(slots=True)
+class Arrangement:
+    """The changes of the slices of one group of ports."""
+
+    changed: dict[str, list[Endpoint]] = field(default_factory=dict)
+    """The new content of slices by name; an empty one is deleted."""
+    created: list[list[Endpoint]] = field(default_factory=list)
+    """New slices."""
+
+
+def arrange(existing: dict[str, list[Endpoint]], desired: Iterable[Endpoint], size: int = SIZE) -> Arrangement:
+    """Distribute the desired endpoints, given the slices of the same ports and address type."""
+    rest = {identity(endpoint): endpoint for endpoint in desired}
+    plan, untouched = Arrangement(), dict[str, list[Endpoint]]()
+    for name, present in existing.items():
+        kept = [match for endpoint in present if (match := rest.pop(identity(endpoint), None)) is not None]
+        (untouched if kept == present and present else plan.changed)[name] = kept
+    left = list(rest.values())
+    for name in sorted(plan.changed, key=lambda name: -len(plan.changed[name])):
+        if plan.changed[name]:
+            left = _fill(plan.changed[name], left, size)
+    if left:
+        fitting = [name for name, kept in untouched.items() if len(kept) + len(left) <= size]
+        if fitting:
+            name = max(fitting, key=lambda name: len(untouched[name]))
+            plan.changed[name] = [*untouched[name], *left]
+        else:
+            plan.created = [left[start : start + size] for start in range(0, len(left), size)]
+    return plan
+
+
+def _fill(kept: list[Endpoint], left: list[Endpoint], size: int) -> list[Endpoint]:
+    room = max(0, size - len(kept))
+    kept += left[:room]
+    return left[room:]
+
+
 # ------------------------------------------------------------------ writing
 
 
 async def publish(ctx: Context[Any], existing: list[EndpointSlice], groups: Groups, form: Form) -> None:
-    """Make the slices of one address type as they should be."""
-    made = plan(existing, groups, placeholder=form.placeholder)
-    if not ctx.deleting:  # else the garbage collector takes away what we would make
-        for content in made.created:
+    """Create, update and delete the slices of one address type."""
+    steps = plan(existing, groups, placeholder=form.placeholder)
+    if not ctx.deleting:  # else the garbage collector would delete what we create
+        for content in steps.created:
             await _create(ctx, groups.family, content, form)
-    for found in existing:
-        if found.metadata.name in made.deleted:
-            await delete(ctx, found)
+    for slice_ in existing:
+        if slice_.metadata.name in steps.deleted:
+            await delete(ctx, slice_)
         else:
-            await _update(ctx, found, made.updated.get(found.metadata.name, (found.ports, found.endpoints)), form)
+            await _update(ctx, slice_, steps.updated.get(slice_.metadata.name, (slice_.ports, slice_.endpoints)), form)
 
 
 async def _create(ctx: Context[Any], family: str, content: Content, form: Form) -> None:
     owner = ctx.obj.metadata
     meta = ObjectMeta(generate_name=f"{owner.name}-", namespace=owner.namespace, labels=dict(form.labels))
     meta.annotations = _annotations(form.annotations or {}, form)
-    wish = EndpointSlice(metadata=meta, address_type=family, ports=content[0], endpoints=content[1])
-    set_controller_reference(ctx.obj, wish)
+    desired = EndpointSlice(metadata=meta, address_type=family, ports=content[0], endpoints=content[1])
+    set_controller_reference(ctx.obj, desired)
     with creating():
-        await ctx.client.create(wish)
+        await ctx.client.create(desired)
 
 
-async def _update(ctx: Context[Any], found: EndpointSlice, content: Content, form: Form) -> None:
-    meta = msgspec.structs.replace(found.metadata, labels=form.labels, owner_references=[])
+async def _update(ctx: Context[Any], observed: EndpointSlice, content: Content, form: Form) -> None:
+    meta = msgspec.structs.replace(observed.metadata, labels=form.labels, owner_references=[])
     if form.annotations is not None:
         meta.annotations = form.annotations
-    wish = msgspec.structs.replace(found, metadata=meta, ports=content[0], endpoints=content[1])
-    set_controller_reference(ctx.obj, wish)
-    if not merge_between(found, wish).body:
+    desired = msgspec.structs.replace(observed, metadata=meta, ports=content[0], endpoints=content[1])
+    set_controller_reference(ctx.obj, desired)
+    if not merge_between(observed, desired).body:
         return
     meta.annotations = _annotations(meta.annotations, form)
-    await ctx.client.patch(EndpointSlice, meta.name, merge_between(found, wish), meta.namespace)
+    await ctx.client.patch(EndpointSlice, meta.name, merge_between(observed, desired), meta.namespace)
 
 
-async def delete(ctx: Context[Any], found: EndpointSlice) -> None:
+async def delete(ctx: Context[Any], slice_: EndpointSlice) -> None:
     with contextlib.suppress(NotFound):
-        await ctx.client.delete(EndpointSlice, found.metadata.name, found.metadata.namespace)
+        await ctx.client.delete(EndpointSlice, slice_.metadata.name, slice_.metadata.namespace)
 
 
 def _annotations(present: dict[str, str], form: Form) -> dict[str, str]:

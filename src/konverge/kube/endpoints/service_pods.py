@@ -1,6 +1,8 @@
-"""Which pods stand behind a Service, from both sides, without looking through all of either.
+"""Which pods a Service selects, and which Services select a pod, without scanning all of either.
 
 Pods are indexed by each of their labels, Services by one term of their selector.
+
+Upstream: k8s.io/endpointslice/util/controller_utils.go, utils.go.
 """
 
 from __future__ import annotations
@@ -36,12 +38,12 @@ _service = msgspec.json.Decoder(_Service).decode
 
 
 def by_labels(record: Record, meta: Meta) -> Iterable[str]:
-    """A pod under each of its labels."""
+    """An index function: each label of a pod."""
     return [f"{meta.namespace}/{name}={value}" for name, value in meta.labels.items()]
 
 
 def by_selector(record: Record, meta: Meta) -> Iterable[str]:
-    """A Service under the first term of its selector: a pod that it selects has that label."""
+    """An index function: the first term of a Service's selector. A pod that it selects has that label."""
     selector = _service(record.raw).spec.selector
     return [f"{meta.namespace}/{_first(selector)}"] if selector else ()
 
@@ -57,8 +59,8 @@ def _first(selector: dict[str, str]) -> str:
 def selected(ctx: Context[Service]) -> list[Pod]:
     """The pods that the Service's selector chooses."""
     wanted, space = ctx.obj.spec.selector, ctx.request.namespace
-    found = ctx.indexed(Pod, LABELS, f"{space}/{_first(wanted)}")
-    return [pod for pod in found if wanted.items() <= pod.metadata.labels.items()]
+    candidates = ctx.indexed(Pod, LABELS, f"{space}/{_first(wanted)}")
+    return [pod for pod in candidates if wanted.items() <= pod.metadata.labels.items()]
 
 
 def services_of(pod: Pod, caches: Caches) -> list[Request]:
@@ -85,7 +87,10 @@ def services_on(node: Node, caches: Caches) -> list[Request]:
 
 
 def is_reachable(pod: Pod, *, terminating: bool) -> bool:
-    """It has an address and is not over; with `terminating`, one that is about to go counts too."""
+    """It has an address and has not ended; with `terminating`, a pod that is being deleted counts too.
+
+    Upstream: ShouldPodBeInEndpoints.
+    """
     if podlib.is_terminated(pod) or not (pod.status.pod_ip or pod.status.pod_ips):
         return False
     return terminating or pod.metadata.deletion_timestamp is None
@@ -93,7 +98,7 @@ def is_reachable(pod: Pod, *, terminating: bool) -> bool:
 
 def addresses(pod: Pod, family: str) -> list[str]:
     """Its addresses of one family (IPv4, IPv6), in their canonical form."""
-    parsed = [ipaddress.ip_address(found.ip) for found in pod.status.pod_ips if found.ip]
+    parsed = [ipaddress.ip_address(pod_ip.ip) for pod_ip in pod.status.pod_ips if pod_ip.ip]
     return [str(address) for address in parsed if address.version == (6 if family == "IPv6" else 4)]
 
 
@@ -108,12 +113,12 @@ def is_headless(service: Service) -> bool:
 
 
 def hostname(pod: Pod, service: Service) -> str | None:
-    """The name that a headless Service gives the pod in DNS."""
+    """The name that a headless Service gives the pod in DNS. Upstream: ShouldSetHostname."""
     return (pod.spec.hostname or None) if pod.spec.subdomain == service.metadata.name else None
 
 
 def port_number(pod: Pod, port: ServicePort) -> int | None:
-    """The number behind a target port; by name it is looked for in the containers and the sidecars."""
+    """The number of a target port; a name is looked up in the containers and the sidecars. Upstream: FindPort."""
     target = port.target_port
     if isinstance(target, int):
         return target

@@ -1,7 +1,10 @@
 """Endpoints: the addresses of a Service's pods, grouped into subsets that share their ports. Pure functions.
 
 An address that is ready for one port is ready in that port's subset; addresses with exactly the same ports share a
-subset. An address that is both ready and not is not.
+subset. An address that is listed as ready and as not ready is not ready.
+
+Upstream: RepackSubsets (k8s.io/kubernetes/pkg/api/v1/endpoints/util.go),
+pkg/controller/endpoint/endpoints_controller.go.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from konverge.kube.endpoints.port_order import endpoints_ports
 from konverge.objects.kinds.core_v1 import EndpointAddress, EndpointPort, EndpointSubset, ObjectReference, Pod, Service
 
 CAPACITY = 1000
-"""Addresses in one Endpoints object; slices have all."""
+"""Addresses in one Endpoints object; slices have all. Upstream: maxCapacity."""
 
 
 class _Port(NamedTuple):
@@ -33,19 +36,19 @@ class _Address(NamedTuple):
 
 
 def of_service(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
-    """What the Endpoints of a Service with these pods hold."""
-    tolerant = bool(service.spec.publish_not_ready_addresses)
-    found: list[EndpointSubset] = []
+    """The subsets of a Service with these pods."""
+    publish_not_ready = bool(service.spec.publish_not_ready_addresses)
+    subsets: list[EndpointSubset] = []
     for pod in pods:
-        if not service_pods.is_reachable(pod, terminating=tolerant):
+        if not service_pods.is_reachable(pod, terminating=publish_not_ready):
             continue
         ips = service_pods.addresses(pod, service_pods.families(service)[0])
         if not ips:
             continue
         address = _address(service, pod, ips[0])
-        ready = tolerant or podlib.is_ready(pod)
-        found += [_subset(address, ports, ready) for ports in _ports(service, pod)]
-    return repack(found)
+        ready = publish_not_ready or podlib.is_ready(pod)
+        subsets += [_subset(address, ports, ready) for ports in _ports(service, pod)]
+    return repack(subsets)
 
 
 def _ports(service: Service, pod: Pod) -> list[list[EndpointPort]]:
@@ -69,25 +72,30 @@ def _address(service: Service, pod: Pod, ip: str) -> EndpointAddress:
 
 
 def _subset(address: EndpointAddress, ports: list[EndpointPort], ready: bool) -> EndpointSubset:
-    made = EndpointSubset(ports=ports)
-    (made.addresses if ready else made.not_ready_addresses).append(address)
-    return made
+    subset = EndpointSubset(ports=ports)
+    (subset.addresses if ready else subset.not_ready_addresses).append(address)
+    return subset
+
+
+def with_readiness(subset: EndpointSubset) -> list[tuple[EndpointAddress, bool]]:
+    """The addresses of a subset, each with whether it is ready."""
+    ready, not_ready = subset.addresses, subset.not_ready_addresses
+    return [*((address, True) for address in ready), *((address, False) for address in not_ready)]
 
 
 def repack(subsets: Iterable[EndpointSubset]) -> list[EndpointSubset]:
-    """The same addresses and ports in the canonical layout: no subset says what another says too."""
+    """The same addresses and ports in the canonical layout: no pair of address and port is in two subsets."""
     addresses: dict[_Address, EndpointAddress] = {}
     offers: dict[_Port | None, dict[_Address, bool]] = {}
     for subset in subsets:
         ports: list[_Port | None] = [_Port(p.name, p.port, p.protocol, p.app_protocol) for p in subset.ports]
-        listed = [(one, True) for one in subset.addresses] + [(one, False) for one in subset.not_ready_addresses]
-        for address, ready in listed:
+        for address, ready in with_readiness(subset):
             key = _Address(address.ip, (address.target_ref.uid if address.target_ref else "") or "")
             addresses.setdefault(key, address)
             for port in ports or [None]:
                 states = offers.setdefault(port, {})
                 states[key] = ready and states.get(key, True)
-    # Addresses without a port are a group of their own: beside ports, "no port" would not be said any more.
+    # Addresses without a port are a separate group: in a subset with ports they would seem to offer these.
     groups: dict[tuple[bool, tuple[tuple[_Address, bool], ...]], list[_Port]] = {}
     for offered, states in offers.items():
         group = groups.setdefault((offered is not None, tuple(sorted(states.items()))), [])
@@ -110,11 +118,13 @@ def _packed(
 
 def _rank(subset: EndpointSubset) -> tuple[list[tuple[int, str, str]], list[str]]:
     ports = [(port.port, port.protocol or "", port.name or "") for port in subset.ports]
-    return ports, [one.ip for one in (*subset.addresses, *subset.not_ready_addresses)]
+    return ports, [address.ip for address in (*subset.addresses, *subset.not_ready_addresses)]
 
 
 def truncate(subsets: list[EndpointSubset], capacity: int = CAPACITY) -> bool:
-    """Cut down to the capacity, ready addresses first; False when there was nothing to cut."""
+    """Truncate to the capacity, ready addresses first; False when there was nothing to cut. Upstream:
+    truncateEndpoints.
+    """
     total = sum(len(subset.addresses) + len(subset.not_ready_addresses) for subset in subsets)
     if total <= capacity:
         return False

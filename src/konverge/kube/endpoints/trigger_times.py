@@ -1,6 +1,8 @@
-"""When the change happened that an Endpoints or a slice shows: clients measure from there how late they are.
+"""When the change happened that an Endpoints or a slice shows: clients measure their latency from there.
 
-The time is that of the oldest change since the last round: of a pod's readiness, or of the Service's creation.
+The time is that of the oldest change since the last reconcile: of a pod's readiness, or of the Service's creation.
+
+Upstream: TriggerTimeTracker (k8s.io/endpointslice/util/trigger_time_tracker.go).
 """
 
 from __future__ import annotations
@@ -12,13 +14,13 @@ ANNOTATION = "endpoints.kubernetes.io/last-change-trigger-time"
 
 
 class Triggers:
-    """What was known of each Service's pods in its last round. Times are texts of one form, so they sort."""
+    """The times of each Service's pods in its last reconcile. Times are texts of one form, so they sort."""
 
     def __init__(self) -> None:
         self._known: dict[Request, dict[str, str]] = {}
 
     def changed(self, service: Service, pods: list[Pod]) -> str | None:
-        """The oldest change that no earlier round has seen; the Service's creation when it is the first."""
+        """The oldest change that no earlier reconcile has seen; the Service's creation at the first one."""
         request = Request(service.metadata.namespace, service.metadata.name)
         present = {pod.metadata.name: time for pod in pods if (time := _ready_changed(pod))}
         before = self._known.get(request)

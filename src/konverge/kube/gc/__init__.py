@@ -1,1 +1,1 @@
-"""The garbage collector: what nobody owns any more goes; what is to go waits for, or lets go, what depends on it."""
+"""The garbage collector: background, foreground and orphan deletion by owner references."""

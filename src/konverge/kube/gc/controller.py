@@ -1,8 +1,10 @@
-"""The garbage collector: what nobody owns any more goes; what is to go waits for, or lets go, what depends on it.
+"""The garbage collector: background, foreground and orphan deletion by owner references.
 
-Background, foreground and orphan deletion as Kubernetes has them. The graph (`graph.py`) says whom to look at; here
-each is looked at: its owners are asked for (the graph first, then the server, by uid), and what follows is one write.
-Every write names the uid that it means, so a name that was taken again is never hit.
+The graph (`graph.py`) says which objects to check. Here each is checked: its owners are looked up (in the graph first,
+then on the server, by uid), and the result is one write. Every write names the uid that it means, so it never hits
+another object that has reused the name.
+
+Upstream: pkg/controller/garbagecollector/garbagecollector.go.
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ from konverge.objects.resource import Resource
 from konverge.workqueue import ShutDown, WorkQueue
 
 WORKERS = 20
+"""Upstream: the default of ConcurrentGCSyncs."""
 
 _log = logging.getLogger("konverge.kube.gc")
 
 
 class GarbageCollector:
-    """A service: `run` collects until it is cancelled."""
+    """A service: `run` collects garbage until it is cancelled."""
 
     name = "garbage-collector"
 
@@ -55,17 +58,18 @@ class GarbageCollector:
             except ShutDown:
                 return
             try:
-                await self._look_at(item.key)
+                await self._check(item.key)
                 self._queue.forget(item.key)
             except ClientError as error:
-                _log.info("%s: %s; tried again later", item.key, error)
+                _log.info("%s: %s; it is retried later", item.key, error)
                 self._queue.add_rate_limited(item.key)
             finally:
                 self._queue.done(item.key)
 
     # -------------------------------------------------------------- one object
 
-    async def _look_at(self, uid: str) -> None:
+    # upstream: attemptToDeleteItem
+    async def _check(self, uid: str) -> None:
         node = self._graph.nodes.get(uid)
         if node is None:
             return
@@ -78,12 +82,15 @@ class GarbageCollector:
         if node.orphans_dependents:
             await self._orphan_dependents(node)
         elif node.deletes_dependents:
-            await self._release_when_alone(node)
+            await self._release_when_no_dependents(node)
         elif not node.deleting and node.owners:
-            await self._judge(node)
+            await self._check_owners(node)
 
-    async def _judge(self, node: Node) -> None:
-        """By its owners: solid ones keep it, absent ones are forgotten, ones that wait for it make it go."""
+    async def _check_owners(self, node: Node) -> None:
+        """Solid owners keep the object, references to absent ones are removed, owners that wait for it delete it.
+
+        Upstream: classifyReferences.
+        """
         solid, dangling, waiting = [], [], []
         for reference in node.owners:
             owner = await self._owner(node, reference)
@@ -97,13 +104,14 @@ class GarbageCollector:
             if dangling or waiting:
                 await self._drop_references(node, {ref.uid for ref in (*dangling, *waiting)})
         elif waiting and self._graph.dependents_of(node.uid):
-            # Its own dependents go first, so that the owner waits for all of them.
+            # Its own dependents are deleted first, so that the owner waits for all of them.
             if any(dep.deletes_dependents for dep in self._graph.dependents_of(node.uid)):
                 await self._unblock(node)
             await self._delete(node, "Foreground")
         else:
             await self._delete(node, _policy_of(node))
 
+    # upstream: isDangling
     async def _owner(self, node: Node, reference: Reference) -> Node | None:
         known = self._graph.nodes.get(reference.uid)
         if known is not None:
@@ -118,9 +126,10 @@ class GarbageCollector:
         live = await self._live(resource, node.namespace if resource.namespaced else "", reference.name)
         return node_of(resource, live) if live is not None and live["metadata"]["uid"] == reference.uid else None
 
-    # -------------------------------------------------------------- what follows
+    # -------------------------------------------------------------- writes
 
-    async def _release_when_alone(self, node: Node) -> None:
+    # upstream: processDeletingDependentsItem
+    async def _release_when_no_dependents(self, node: Node) -> None:
         blocking = self._graph.blocking_dependents(node.uid)
         if not blocking:
             await self._drop_finalizer(node, FOREGROUND)
@@ -128,13 +137,14 @@ class GarbageCollector:
             if not dependent.deletes_dependents:
                 self._queue.add(dependent.uid)
 
+    # upstream: orphanDependents
     async def _orphan_dependents(self, node: Node) -> None:
         for dependent in self._graph.dependents_of(node.uid):
             await self._drop_references(dependent, {node.uid})
         await self._drop_finalizer(node, ORPHAN)
 
     async def _delete(self, node: Node, policy: Any) -> None:
-        with contextlib.suppress(NotFound):  # a Conflict may mean another by the same name: the next look tells
+        with contextlib.suppress(NotFound):  # a Conflict may mean another object of the same name: it is checked again
             await self._client.delete(node.resource, node.name, node.namespace, uid=node.uid, propagation=policy)
 
     async def _drop_references(self, node: Node, uids: set[str]) -> None:
@@ -161,7 +171,7 @@ class GarbageCollector:
             await self._patch(node, live, {"finalizers": [name for name in present if name != finalizer] or None})
 
     async def _patch(self, node: Node, live: dict[str, Any], metadata: dict[str, Any]) -> None:
-        """Guarded by what was read: somebody else's change makes it a Conflict, and it is tried again."""
+        """Guarded by the version that was read: after another client's change it is a Conflict, and retried."""
         guarded = {**metadata, "uid": node.uid, "resourceVersion": live["metadata"]["resourceVersion"]}
         with contextlib.suppress(NotFound):
             await self._client.patch(node.resource, node.name, MergePatch({"metadata": guarded}), node.namespace)
@@ -178,7 +188,7 @@ class GarbageCollector:
 
 
 def _policy_of(node: Node) -> str:
-    """How a dependent goes: as its own finalizers ask for, else in the background."""
+    """How a dependent is deleted: as its own finalizers ask for, else in the background."""
     if ORPHAN in node.finalizers:
         return "Orphan"
     return "Foreground" if FOREGROUND in node.finalizers else "Background"

@@ -1,7 +1,9 @@
-"""The graph of owners and dependents, by uid. Pure: it is told of objects and says who must be looked at again.
+"""The graph of owners and dependents, by uid. Pure: it takes in objects and returns which ones must be checked again.
 
-Absent owners need no node of their own: `dependents` is kept by the uid that references name, whether or not an object
+Absent owners need no node of their own: `dependents` is kept by the uid in the references, whether or not an object
 with that uid has been seen.
+
+Upstream: GraphBuilder.processGraphChanges (pkg/controller/garbagecollector/graph_builder.go), graph.go.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ class Reference:
 
 @dataclass(slots=True)
 class Node:
-    """An object as the collector knows it."""
+    """An object in the graph."""
 
     resource: Resource
     namespace: str
@@ -45,7 +47,7 @@ class Node:
 
     @property
     def deletes_dependents(self) -> bool:
-        """Its deletion waits until its dependents are gone."""
+        """Its deletion waits until its dependents are gone. Upstream: isDeletingDependents."""
         return self.deleting and FOREGROUND in self.finalizers
 
     @property
@@ -82,7 +84,7 @@ _head = msgspec.json.Decoder(_Head)
 
 
 def node_of(resource: Resource, source: Record | dict[str, Any]) -> Node:
-    """What the collector needs to know of an object."""
+    """The node of a cached record or of a live object."""
     head = _head.decode(source.raw) if isinstance(source, Record) else msgspec.convert(source, _Head)
     meta = head.metadata
     owners = tuple(
@@ -96,26 +98,26 @@ def node_of(resource: Resource, source: Record | dict[str, Any]) -> Node:
 
 @dataclass(slots=True)
 class Graph:
-    """All objects, and who depends on whom."""
+    """All objects, and which depend on which."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
     dependents: dict[str, set[str]] = field(default_factory=dict)
 
     def put(self, node: Node) -> list[str]:
-        """An object was added or changed; the uids that must be looked at."""
+        """An object was added or changed; returns the uids to check."""
         known = self.nodes.get(node.uid)
         self.nodes[node.uid] = node
         self._link(node.uid, known.owners if known else (), node.owners)
         wake = [node.uid] if self._concerns(known, node) else []
         if known is not None and known.owners != node.owners:
-            # An owner that waits for its dependents may be waiting for this one no more.
+            # An owner that waits for its dependents may no longer wait for this one.
             wake += [owner.uid for owner in known.owners if self._waits(owner.uid)]
         if node.deletes_dependents and not (known and known.deletes_dependents):
             wake += self.dependents.get(node.uid, ())
         return wake
 
     def remove(self, uid: str) -> list[str]:
-        """An object is gone: its dependents have lost an owner, its owners perhaps the last that they waited for."""
+        """An object is gone: its dependents lost an owner, its owners perhaps the last dependent they waited for."""
         known = self.nodes.pop(uid, None)
         if known is None:
             return []
@@ -124,7 +126,7 @@ class Graph:
         return [*self.dependents.get(uid, ()), *waiting]
 
     def blocking_dependents(self, uid: str) -> list[Node]:
-        """Those for which a foreground deletion of the owner waits."""
+        """The dependents for which a foreground deletion of the owner waits. Upstream: blockingDependents."""
         return [node for node in self.dependents_of(uid) if any(ref.uid == uid and ref.blocks for ref in node.owners)]
 
     def dependents_of(self, uid: str) -> list[Node]:

@@ -1,6 +1,8 @@
-"""How long a Job waits before it makes pods in place of failed ones: 10 s, doubled up to 10 min.
+"""How long a Job waits before it replaces failed pods: 10 s, doubled up to 10 min.
 
-The count of failures in a row lives in memory, as upstream: after a restart of the controller it begins again.
+The count of failures in a row is kept in memory, as upstream: after a restart of the controller it starts from zero.
+
+Upstream: pkg/controller/job/backoff_utils.go.
 """
 
 from __future__ import annotations
@@ -12,12 +14,12 @@ from konverge import clock
 from konverge.kube.job.job_pods import finished_at
 from konverge.objects.kinds.core_v1 import Pod
 
-FIRST, LONGEST = 10.0, 600.0
+FIRST, LONGEST = 10.0, 600.0  # upstream: DefaultJobPodFailureBackOff, MaxJobPodFailureBackOff
 _MOST_JOBS = 10_000
 
 
 def remaining(failures: int, last: datetime | None) -> float:
-    """Seconds until the next try."""
+    """Seconds until the next attempt. Upstream: getRemainingTimeForFailuresCount."""
     if not failures or last is None:
         return 0.0
     delay = min(FIRST * 2.0 ** min(failures - 1, 30), LONGEST)
@@ -41,7 +43,7 @@ class Streak:
 
 
 class Streaks:
-    """By the uid of the Job. Jobs that went unfinished stay behind: of too many the oldest are forgotten."""
+    """By the uid of the Job. Entries of Jobs that were deleted before they finished remain; the oldest are dropped."""
 
     def __init__(self) -> None:
         self._known: dict[str, Streak] = {}

@@ -1,9 +1,12 @@
 """The Job controller: pods that run until enough of them have succeeded, or too many have failed.
 
-A round: the Job's pods; whether it is over (`verdict`, pure); if so its pods go, else pods are made or deleted (`work`,
-pure); then those that ended are counted (`tracking`). A second controller frees pods whose Job has gone.
+A reconcile: the Job's pods; whether it has finished (`verdict`, pure); if so its pods are deleted, else pods are
+created or deleted (`plan`, pure); then those that ended are counted (`tracking`). A second controller releases pods
+whose Job was deleted.
 
-Changes of pods are looked at a second's worth together, as upstream: a Job whose pods end in a burst is counted once.
+Changes of pods within one second are handled together, as upstream: a Job whose pods end in a burst is counted once.
+
+Upstream: pkg/controller/job/job_controller.go.
 """
 
 from __future__ import annotations
@@ -37,12 +40,13 @@ from konverge.runtime.reasons import Changed
 
 OURS = "kubernetes.io/job-controller"
 BATCH = 1.0
+"""Seconds for which changes of pods are collected. Upstream: SyncJobBatchPeriod."""
 _AT_ONCE = 0.01
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a round came to, before the counting."""
+    """The outcome of a reconcile, before the counting."""
 
     active: int
     ready: int
@@ -56,9 +60,10 @@ class JobReconciler(Reconciler[Job]):
     def __init__(self) -> None:
         self._streaks = Streaks()
 
+    # upstream: syncJob
     async def reconcile(self, ctx: Context[Job]) -> Result | None:
         job = ctx.obj
-        if _is_anothers(job) or job.spec.selector is None:
+        if _is_managed_by_another(job) or job.spec.selector is None:
             return None
         if verdict.is_finished(job):
             self._streaks.forget(job.metadata.uid)
@@ -69,39 +74,43 @@ class JobReconciler(Reconciler[Job]):
         if job.status.start_time is None and not job_pods.is_suspended(job):
             job.status.start_time = now()
         streak = self._streaks.get(job.metadata.uid).after(view.new_succeeded, view.new_failed)
-        over = verdict.judge(view)
-        outcome = await _stop(ctx, view, over) if over else await _go_on(ctx, view, streak)
-        whole = await self._count(ctx, view, outcome, streak)
+        finish = verdict.judge(view)
+        outcome = await _stop(ctx, view, finish) if finish else await _manage(ctx, view, streak)
+        all_counted = await self._count(ctx, view, outcome, streak)
         if outcome.failure is not None:
             raise outcome.failure
-        waits = [outcome.wait, verdict.deadline_in(job) or 0.0, 0.0 if whole else _AT_ONCE]
+        waits = [outcome.wait, verdict.deadline_in(job) or 0.0, 0.0 if all_counted else _AT_ONCE]
         return Result(requeue_after=min((wait for wait in waits if wait > 0), default=0.0))
 
+    # upstream: trackJobStatusAndRemoveFinalizers
     async def _count(self, ctx: Context[Job], view: View, outcome: Outcome, streak: Streak) -> bool:
-        """Count pods that ended, and finish the Job when all are; False when there are more than one round takes."""
-        job, status, over = ctx.obj, ctx.obj.status, outcome.verdict
+        """Count pods that ended, and finish the Job when all are counted; False when more are left for the next
+        reconcile.
+        """
+        job, status, finish = ctx.obj, ctx.obj.status, outcome.verdict
         status.active, status.ready, status.terminating = outcome.active or None, outcome.ready, outcome.terminating
         tracked = {pod.metadata.uid for pod in view.pods if job_pods.is_tracked(pod)}
         tracking.settle(status, tracked)
-        leaving, whole = tracking.note(view, over)
-        if over is not None:
-            verdict.put(job, over.interim, "True", over.reason, over.message)
+        leaving, all_counted = tracking.note(view, finish)
+        if finish is not None:
+            verdict.put(job, finish.interim, "True", finish.reason, finish.message)
         await ctx.save_status()
         self._streaks.put(job.metadata.uid, streak)
-        gone, refusal = await tracking.let_go(ctx, leaving)
+        released, refusal = await tracking.release_all(ctx, leaving)
         outcome.failure = outcome.failure or refusal
-        tracking.settle(status, tracked - gone)
-        finished = over is not None and whole and _nothing_left(job) and outcome.terminating == 0
-        if over is not None and finished:
-            verdict.put(job, over.final, "True", over.reason, over.message)
-            status.completion_time = now() if over.success else None
+        tracking.settle(status, tracked - released)
+        finished = finish is not None and all_counted and _nothing_uncounted(job) and outcome.terminating == 0
+        if finish is not None and finished:
+            verdict.put(job, finish.final, "True", finish.reason, finish.message)
+            status.completion_time = now() if finish.success else None
         await ctx.save_status()
-        if over is not None and finished:
-            _tell(ctx, over)
-        return whole
+        if finish is not None and finished:
+            _record_finished(ctx, finish)
+        return all_counted
 
 
-def _is_anothers(job: Job) -> bool:
+# upstream: managedByExternalController
+def _is_managed_by_another(job: Job) -> bool:
     return job.spec.managed_by is not None and job.spec.managed_by != OURS
 
 
@@ -109,14 +118,15 @@ def _is_pod_change(reason: Reason) -> bool:
     return isinstance(reason, Changed) and reason.kind == "Pod" and not reason.change.initial
 
 
-def _nothing_left(job: Job) -> bool:
+def _nothing_uncounted(job: Job) -> bool:
     uncounted = job.status.uncounted_terminated_pods or UncountedTerminatedPods()
     return not uncounted.succeeded and not uncounted.failed
 
 
-def _tell(ctx: Context[Job], over: Verdict) -> None:
-    if not over.success:
-        ctx.warning(over.reason, over.message)
+# upstream: recordJobFinished
+def _record_finished(ctx: Context[Job], finish: Verdict) -> None:
+    if not finish.success:
+        ctx.warning(finish.reason, finish.message)
         return
     wanted = ctx.obj.spec.completions
     if wanted is not None and (ctx.obj.status.succeeded or 0) > wanted:
@@ -124,38 +134,40 @@ def _tell(ctx: Context[Job], over: Verdict) -> None:
     ctx.event("Completed", "Job completed")
 
 
-# ------------------------------------------------------------------ making and deleting pods
+# ------------------------------------------------------------------ creating and deleting pods
 
 
-async def _stop(ctx: Context[Job], view: View, over: Verdict) -> Outcome:
-    """It is over: what still runs goes. Their finalizers stay until they have been counted."""
+# upstream: deleteActivePods
+async def _stop(ctx: Context[Job], view: View, finish: Verdict) -> Outcome:
+    """The Job finishes: pods that still run are deleted. Their finalizers stay until they have been counted."""
     _, failure = await delete_pods(ctx, view.active)
     if failure is not None:
         return Outcome(len(view.active), view.ready, view.terminating, failure=failure)
-    return Outcome(0, 0, view.terminating + len(view.active), over)
+    return Outcome(0, 0, view.terminating + len(view.active), finish)
 
 
-async def _go_on(ctx: Context[Job], view: View, streak: Streak) -> Outcome:
+# upstream: manageJob
+async def _manage(ctx: Context[Job], view: View, streak: Streak) -> Outcome:
     outcome = Outcome(len(view.active), view.ready, view.terminating)
-    going = ctx.obj.metadata.deletion_timestamp is not None
-    if not going:
+    deleting = ctx.obj.metadata.deletion_timestamp is not None
+    if not deleting:
         steps = plan.plan(view, streak)
         await _delete(ctx, steps.delete, outcome)
-        made, refusal = await create_pods(ctx, steps.create)
-        outcome.active += len(made)
+        created, refusal = await create_pods(ctx, steps.create)
+        outcome.active += len(created)
         outcome.failure = outcome.failure or refusal
-        # A pod of the same index that failed before is let go once its successor is there to be seen.
-        outcome.wait = BATCH if made and view.last_failed else steps.wait
+        # A failed pod of the same index is released once the cache shows its successor.
+        outcome.wait = BATCH if created and view.last_failed else steps.wait
     if verdict.is_complete(view, outcome.active):
         outcome.verdict = COMPLETED
-    elif not going:
+    elif not deleting:
         _note_suspension(ctx)
     return outcome
 
 
 async def _delete(ctx: Context[Job], pods: list[Pod], outcome: Outcome) -> None:
-    """Pods that are too many. They are let go first: nobody failed."""
-    _, refusal = await tracking.let_go(ctx, [pod for pod in pods if job_pods.is_tracked(pod)])
+    """Surplus pods. They are released first, so that they do not count as failed."""
+    _, refusal = await tracking.release_all(ctx, [pod for pod in pods if job_pods.is_tracked(pod)])
     if refusal is None:
         _, refusal = await delete_pods(ctx, pods)
     outcome.failure = refusal
@@ -166,7 +178,7 @@ async def _delete(ctx: Context[Job], pods: list[Pod], outcome: Outcome) -> None:
 
 
 def _note_suspension(ctx: Context[Job]) -> None:
-    """The clock of the deadline begins anew whenever a Job is resumed."""
+    """The time of the deadline starts again whenever a Job is resumed."""
     job = ctx.obj
     if job_pods.is_suspended(job):
         if verdict.put(job, "Suspended", "True", "JobSuspended", "Job suspended"):
@@ -177,11 +189,12 @@ def _note_suspension(ctx: Context[Job]) -> None:
         ctx.event("Resumed", "Job resumed")
 
 
-# ------------------------------------------------------------------ pods whose Job has gone
+# ------------------------------------------------------------------ pods whose Job was deleted
 
 
-async def free_orphan(ctx: Context[Pod]) -> None:
-    """Nobody will count this pod any more: let it go."""
+# upstream: syncOrphanPod
+async def release_orphan(ctx: Context[Pod]) -> None:
+    """No Job will count this pod any more: remove its finalizer."""
     pod, owner = ctx.obj, controller_of(ctx.obj)
     if not job_pods.is_tracked(pod):
         return
@@ -190,20 +203,20 @@ async def free_orphan(ctx: Context[Pod]) -> None:
             return
         job = await ctx.get(Job, owner.name)
         ours = job is not None and job.metadata.uid == owner.uid
-        if job is not None and ours and (_is_anothers(job) or not verdict.is_finished(job)):
+        if job is not None and ours and (_is_managed_by_another(job) or not verdict.is_finished(job)):
             return
     await tracking.release(ctx, pod)
 
 
 def _may_be_tracked(change: Change) -> bool:
-    """Asked for every pod of the cluster, so the bytes are searched and not decoded."""
+    """This is asked for every pod of the cluster, so the bytes are searched and not decoded."""
     return change.new is not None and TRACKING.encode() in change.new.raw
 
 
 def _pods_of(job: Job, caches: Caches) -> list[Request]:
     lister = caches.lister(Pod)
-    found = lister.by_index("owner", job.metadata.uid) if lister is not None else []
-    return [Request(pod.metadata.namespace, pod.metadata.name) for pod in found]
+    pods = lister.by_index("owner", job.metadata.uid) if lister is not None else []
+    return [Request(pod.metadata.namespace, pod.metadata.name) for pod in pods]
 
 
 # ------------------------------------------------------------------ declaration
@@ -221,7 +234,7 @@ def controllers() -> list[Controller[Any]]:
         ),
         Controller(
             Pod,
-            free_orphan,
+            release_orphan,
             name="job-orphans",
             watches=[Watch(kind=Job, lookup=_pods_of, predicate=deleted)],
             predicate=_may_be_tracked,

@@ -6,17 +6,17 @@ from collections.abc import Iterable
 
 
 def parse(text: str, completions: int) -> set[int]:
-    """The indexes below `completions` that a text names; parts that nobody can read are left out.
+    """The indexes below `completions` in a text; invalid parts are left out. Upstream: parseIndexesFromString.
 
     >>> sorted(parse("0,2-4,7", 4))
     [0, 2, 3]
     """
-    found: set[int] = set()
+    indexes: set[int] = set()
     for part in text.split(",") if text else []:
         first, dash, last = part.partition("-")
         if first.isdigit() and (not dash or last.isdigit()):
-            found.update(range(int(first), min(int(last) if dash else int(first), completions - 1) + 1))
-    return found
+            indexes.update(range(int(first), min(int(last) if dash else int(first), completions - 1) + 1))
+    return indexes
 
 
 def render(indexes: Iterable[int]) -> str:

@@ -1,4 +1,7 @@
-"""What a Job asks of its pods, and how they are made."""
+"""The pods of a Job: what the Job asks of them, and how they are built.
+
+Upstream: pkg/controller/job (indexed_job_utils.go, backoff_utils.go).
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,8 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 FAILURES = "batch.kubernetes.io/job-index-failure-count"
 IGNORED_FAILURES = "batch.kubernetes.io/job-index-ignored-failure-count"
 
-_LONGEST_PREFIX = 58
-_MANY = 2**31 - 1
+_LONGEST_PREFIX = 58  # upstream: MaxGeneratedNameLength
+_MAX_INT32 = 2**31 - 1
 
 
 def is_indexed(job: Job) -> bool:
@@ -37,12 +40,15 @@ def is_suspended(job: Job) -> bool:
 
 
 def replaces_failed_only(job: Job) -> bool:
-    """A pod that is about to go still counts as running: no other takes its place before it has ended."""
+    """A pod that is being deleted still counts as running: it is replaced only once it has ended.
+
+    Upstream: onlyReplaceFailedPods.
+    """
     return job.spec.pod_replacement_policy == "Failed"
 
 
 def is_tracked(pod: Pod) -> bool:
-    """Not counted yet."""
+    """Whether the pod has not been counted yet. Upstream: hasJobTrackingFinalizer."""
     return TRACKING in pod.metadata.finalizers
 
 
@@ -51,7 +57,7 @@ def is_terminating(pod: Pod) -> bool:
 
 
 def is_failed(pod: Pod, job: Job) -> bool:
-    """It failed, or is about to go without having succeeded and so never will."""
+    """It failed, or is being deleted before it succeeded and so never will. Upstream: isPodFailed."""
     return pod.status.phase == "Failed" or (is_terminating(pod) and not replaces_failed_only(job))
 
 
@@ -61,7 +67,7 @@ def index_of(pod: Pod) -> int | None:
 
 
 def is_valid(pod: Pod, job: Job) -> bool:
-    """Counts for this Job: in an indexed one it has an index that is wished for."""
+    """Whether a pod counts for this Job: in an indexed one its index must be below the completions."""
     if not is_indexed(job):
         return True
     index = index_of(pod)
@@ -70,11 +76,14 @@ def is_valid(pod: Pod, job: Job) -> bool:
 
 def number(pod: Pod | None, annotation: str) -> int:
     text = pod.metadata.annotations.get(annotation, "") if pod is not None else ""
-    return int(text) if text.isdigit() and int(text) <= _MANY else 0
+    return int(text) if text.isdigit() and int(text) <= _MAX_INT32 else 0
 
 
 def finished_at(pod: Pod) -> datetime:
-    """When a pod ended: by its containers, by its Ready condition, by its deletion; else when it was made."""
+    """When a pod ended: by its containers, by its Ready condition, by its deletion; else when it was created.
+
+    Upstream: getFinishedTime.
+    """
     ended = _containers_ended(pod)
     if ended is not None:
         return ended
@@ -100,7 +109,7 @@ def _ended(status: ContainerStatus) -> str | None:
     return terminated.finished_at if terminated is not None else None
 
 
-# ------------------------------------------------------------------ making them
+# ------------------------------------------------------------------ building them
 
 
 def pod_for(job: Job, index: int | None, failures: tuple[int, int] | None) -> Pod:
@@ -111,10 +120,10 @@ def pod_for(job: Job, index: int | None, failures: tuple[int, int] | None) -> Po
     if index is None:
         return podlib.from_template(job, template)
     for container in (*template.spec.init_containers, *template.spec.containers):
-        _tell_index(container)
-    marks = {INDEX: str(index)}
-    template.metadata.labels = {**template.metadata.labels, **marks}
-    template.metadata.annotations = {**template.metadata.annotations, **marks, **_failure_marks(failures)}
+        _set_index_variable(container)
+    index_mark = {INDEX: str(index)}
+    template.metadata.labels = {**template.metadata.labels, **index_mark}
+    template.metadata.annotations = {**template.metadata.annotations, **index_mark, **_failure_annotations(failures)}
     template.spec.hostname = f"{job.metadata.name}-{index}"
     pod = podlib.from_template(job, template)
     suffix = f"-{index}-"
@@ -122,14 +131,15 @@ def pod_for(job: Job, index: int | None, failures: tuple[int, int] | None) -> Po
     return pod
 
 
-def _failure_marks(failures: tuple[int, int] | None) -> dict[str, str]:
+def _failure_annotations(failures: tuple[int, int] | None) -> dict[str, str]:
     if failures is None:
         return {}
     counted, ignored = failures
     return {FAILURES: str(counted), **({IGNORED_FAILURES: str(ignored)} if ignored else {})}
 
 
-def _tell_index(container: Container) -> None:
+# upstream: addCompletionIndexEnvVariable
+def _set_index_variable(container: Container) -> None:
     name = "JOB_COMPLETION_INDEX"
     if any(variable.name == name for variable in container.env):
         return

@@ -1,4 +1,7 @@
-"""Which pods a Job makes or deletes next. Pure."""
+"""Which pods a Job creates or deletes next. Pure.
+
+Upstream: manageJob (pkg/controller/job/job_controller.go).
+"""
 
 from __future__ import annotations
 
@@ -14,28 +17,30 @@ from konverge.objects.kinds.core_v1 import Pod
 
 
 @dataclass(slots=True)
-class Work:
+class Plan:
     delete: list[Pod] = field(default_factory=list)
     create: list[Pod] = field(default_factory=list)
     wait: float = 0.0
-    """Seconds until more may be made."""
+    """Seconds until more may be created."""
 
 
-def plan(view: View, streak: Streak) -> Work:
-    """Deleting comes first: while there is something to delete, nothing is made."""
+def plan(view: View, streak: Streak) -> Plan:
+    """Deleting comes first: while there are pods to delete, none is created."""
     if job_pods.is_suspended(view.job):
-        return Work(delete=view.active)
+        return Plan(delete=view.active)
     wanted = _wanted(view)
     surplus = _surplus(view, max(0, len(view.active) - wanted))
     if surplus:
-        return Work(delete=surplus[:BURST])
+        return Plan(delete=surplus[:BURST])
     going = view.terminating if job_pods.replaces_failed_only(view.job) else 0
     missing = min(wanted - going - len(view.active), BURST)
-    return _create(view, missing, streak) if missing > 0 else Work()
+    return _create(view, missing, streak) if missing > 0 else Plan()
 
 
 def _wanted(view: View) -> int:
-    """How many should run: no more than are left to do; after the first success of an open-ended Job none is added."""
+    """How many pods should run: no more than completions are missing; without completions, none is added after the
+    first
+    success."""
     parallelism = 1 if view.job.spec.parallelism is None else view.job.spec.parallelism
     if view.job.spec.completions is None:
         return len(view.active) if view.succeeded else parallelism
@@ -43,50 +48,50 @@ def _wanted(view: View) -> int:
 
 
 def _surplus(view: View, count: int) -> list[Pod]:
-    """At least `count` pods; of an indexed Job also all that no index needs."""
-    useless: list[Pod] = []
-    useful = view.active
+    """At least `count` pods; of an indexed Job also all that no index needs. Upstream: activePodsForRemoval."""
+    unneeded: list[Pod] = []
+    needed = view.active
     if job_pods.is_indexed(view.job):
         kept: dict[int, Pod] = {}
         for pod in podlib.deletion_order(view.active):
             if job_pods.is_valid(pod, view.job):
                 kept[index_of(pod) or 0] = pod
-        useful = list(kept.values())
-        useless = [pod for pod in view.active if pod not in useful]
-    return [*useless, *podlib.deletion_order(useful)[: max(0, count - len(useless))]]
+        needed = list(kept.values())
+        unneeded = [pod for pod in view.active if pod not in needed]
+    return [*unneeded, *podlib.deletion_order(needed)[: max(0, count - len(unneeded))]]
 
 
-def _create(view: View, count: int, streak: Streak) -> Work:
+def _create(view: View, count: int, streak: Streak) -> Plan:
     job = view.job
     per_index = job.spec.backoff_limit_per_index is not None
     wait = 0.0 if per_index else remaining(streak.failures, streak.last)
     if wait > 0:
-        return Work(wait=wait)
+        return Plan(wait=wait)
     if not job_pods.is_indexed(job):
-        return Work(create=[job_pods.pod_for(job, None, None) for _ in range(count)])
+        return Plan(create=[job_pods.pod_for(job, None, None) for _ in range(count)])
     pending = _pending_indexes(view, count)
     if not per_index:
-        return Work(create=[job_pods.pod_for(job, index, None) for index in pending])
+        return Plan(create=[job_pods.pod_for(job, index, None) for index in pending])
     waits = {index: _index_wait(view.last_failed.get(index)) for index in pending}
     now = [index for index in pending if waits[index] <= 0]
-    made = [job_pods.pod_for(job, index, _failures(view, index)) for index in now]
-    return Work(create=made, wait=min((wait for wait in waits.values() if wait > 0), default=0.0))
+    created = [job_pods.pod_for(job, index, _failures(view, index)) for index in now]
+    return Plan(create=created, wait=min((wait for wait in waits.values() if wait > 0), default=0.0))
 
 
 def _pending_indexes(view: View, count: int) -> list[int]:
-    """The lowest indexes that nobody works on."""
+    """The lowest indexes without a pod. Upstream: firstPendingIndexes."""
     taken = view.succeeded_indexes | (view.failed_indexes or set())
     taken |= {index for pod in view.active if (index := index_of(pod)) is not None}
     if job_pods.replaces_failed_only(view.job):
         going = [pod for pod in view.pods if job_pods.is_terminating(pod)]
         taken |= {index for pod in going if (index := index_of(pod)) is not None}
-    found: list[int] = []
+    pending: list[int] = []
     for index in range(view.completions):
-        if len(found) == count:
+        if len(pending) == count:
             break
         if index not in taken:
-            found.append(index)
-    return found
+            pending.append(index)
+    return pending
 
 
 def _index_wait(last: Pod | None) -> float:
@@ -94,7 +99,9 @@ def _index_wait(last: Pod | None) -> float:
 
 
 def _failures(view: View, index: int) -> tuple[int, int]:
-    """(counted, ignored) failures of an index, with that of the pod that is being replaced."""
+    """(counted, ignored) failures of an index, including that of the pod being replaced. Upstream:
+    getNewIndexFailureCounts.
+    """
     last = view.last_failed.get(index)
     counted, ignored = job_pods.number(last, FAILURES), job_pods.number(last, IGNORED_FAILURES)
     if last is None:

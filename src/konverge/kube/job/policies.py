@@ -1,4 +1,7 @@
-"""The pod failure policy and the success policy of a Job. Pure."""
+"""The pod failure policy and the success policy of a Job. Pure.
+
+Upstream: pkg/controller/job/pod_failure_policy.go, success_policy.go.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from konverge.objects.kinds.core_v1 import Pod
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What a failure policy says of one failed pod."""
+    """What a failure policy says about one failed pod."""
 
     action: str = ""
     """Of the first rule that matches; nothing when none does."""
@@ -25,28 +28,29 @@ class Ruling:
 
     @property
     def counts(self) -> bool:
-        """Whether the failure counts towards the backoff limits."""
+        """Whether the failure counts towards the back-off limits."""
         return self.action != "Ignore"
 
 
 COUNTED = Ruling()
 
 
+# upstream: matchPodFailurePolicy
 def rule_on(policy: PodFailurePolicy | None, pod: Pod) -> Ruling:
     for index, rule in enumerate(policy.rules if policy is not None else ()):
-        words = _match(rule, pod)
-        if words:
+        match = _match(rule, pod)
+        if match:
             fails = rule.action == "FailJob"
-            return Ruling(rule.action, f"{words} matching {rule.action} rule at index {index}" if fails else "")
+            return Ruling(rule.action, f"{match} matching {rule.action} rule at index {index}" if fails else "")
     return COUNTED
 
 
 def _match(rule: PodFailurePolicyRule, pod: Pod) -> str:
-    """How a rule matches a pod, in words; nothing when it does not."""
+    """How a rule matches a pod, as a message; empty when it does not."""
     where = f"{pod.metadata.namespace}/{pod.metadata.name}"
     if rule.on_exit_codes is not None:
-        found = _exit_code(rule.on_exit_codes, pod)
-        return f"Container {found[0]} for pod {where} failed with exit code {found[1]}" if found else ""
+        exit_ = _exit_code(rule.on_exit_codes, pod)
+        return f"Container {exit_[0]} for pod {where} failed with exit code {exit_[1]}" if exit_ else ""
     patterns = {(pattern.type, pattern.status) for pattern in rule.on_pod_conditions}
     for condition in pod.status.conditions:
         if (condition.type, condition.status) in patterns:
@@ -55,7 +59,7 @@ def _match(rule: PodFailurePolicyRule, pod: Pod) -> str:
 
 
 def _exit_code(wanted: PodFailurePolicyOnExitCodesRequirement, pod: Pod) -> tuple[str, int] | None:
-    """The first container that ended with a code that is meant."""
+    """The first container that ended with an exit code of the rule. Upstream: matchOnExitCodes."""
     for status in (*pod.status.container_statuses, *pod.status.init_container_statuses):
         terminated = status.state.terminated if status.state is not None else None
         if terminated is None or terminated.exit_code == 0:
@@ -67,7 +71,7 @@ def _exit_code(wanted: PodFailurePolicyOnExitCodesRequirement, pod: Pod) -> tupl
 
 
 def met(policy: SuccessPolicy | None, completions: int, succeeded: set[int]) -> str:
-    """Which rule of a success policy is met, in words; nothing when none is."""
+    """Which rule of a success policy is met, as a message; empty when none is. Upstream: matchSuccessPolicy."""
     if policy is None or not succeeded:
         return ""
     for index, rule in enumerate(policy.rules):

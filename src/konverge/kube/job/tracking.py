@@ -1,8 +1,11 @@
 """Counting pods that ended, each exactly once, whatever crashes in between.
 
-A pod carries a finalizer from its creation. When it has ended, its uid is first written to the status
-(`uncountedTerminatedPods`), then its finalizer goes, then it is counted and its uid leaves the status: after any of
-these steps another controller can go on. Of an indexed Job's success the index is enough, since it counts once.
+A pod has a finalizer from its creation. When it has ended, its uid is first written to the status
+(`uncountedTerminatedPods`), then its finalizer is removed, then it is counted and its uid is removed from the status:
+after any of these steps another controller can continue. For a success in an indexed Job the index is enough, since it
+counts once.
+
+Upstream: trackJobStatusAndRemoveFinalizers (pkg/controller/job/job_controller.go).
 """
 
 from __future__ import annotations
@@ -21,11 +24,14 @@ from konverge.objects.kinds.core_v1 import Pod
 from konverge.runtime import Context
 
 MOST_UNCOUNTED = 500
-"""Uids in the status at a time: some 20 KB."""
+"""Uids in the status at a time: some 20 KB. Upstream: MaxUncountedPods."""
 
 
 def settle(status: JobStatus, tracked: set[str]) -> None:
-    """Count the uids in the status whose pods are no longer tracked."""
+    """Count the uids in the status whose pods have no finalizer any more.
+
+    Upstream: cleanUncountedPodsWithoutFinalizers.
+    """
     uncounted = status.uncounted_terminated_pods or UncountedTerminatedPods()
     succeeded = [uid for uid in uncounted.succeeded if uid in tracked]
     failed = [uid for uid in uncounted.failed if uid in tracked]
@@ -35,13 +41,13 @@ def settle(status: JobStatus, tracked: set[str]) -> None:
 
 
 def note(view: View, verdict: Verdict | None) -> tuple[list[Pod], bool]:
-    """Write into the status which pods have ended; those that may be let go, and whether that was all of them."""
+    """Put into the status which pods have ended; returns those that may be released, and whether these are all."""
     status = view.job.status
     indexed = job_pods.is_indexed(view.job)
     uncounted = status.uncounted_terminated_pods or UncountedTerminatedPods()
     fresh: set[int] = set()
     leaving: list[Pod] = []
-    whole = True
+    all_noted = True
     for pod in view.pods:
         if not job_pods.is_tracked(pod) or not _may_leave(view, pod, verdict):
             continue
@@ -55,12 +61,12 @@ def note(view: View, verdict: Verdict | None) -> tuple[list[Pod], bool]:
         elif _fails(view, pod, verdict) and uid not in uncounted.failed:
             uncounted.failed.append(uid)
         if len(fresh) + len(uncounted.succeeded) + len(uncounted.failed) >= MOST_UNCOUNTED:
-            whole = False
+            all_noted = False
             break
     status.uncounted_terminated_pods = uncounted
     if indexed:
         _note_indexes(view, fresh)
-    return leaving, whole
+    return leaving, all_noted
 
 
 def _note_indexes(view: View, fresh: set[int]) -> None:
@@ -71,9 +77,10 @@ def _note_indexes(view: View, fresh: set[int]) -> None:
     status.failed_indexes = None if view.failed_indexes is None else indexes.render(view.failed_indexes)
 
 
+# upstream: canRemoveFinalizer
 def _may_leave(view: View, pod: Pod, verdict: Verdict | None) -> bool:
-    over = view.job.metadata.deletion_timestamp is not None or verdict is not None
-    if over or pod.status.phase == "Succeeded":
+    finished = view.job.metadata.deletion_timestamp is not None or verdict is not None
+    if finished or pod.status.phase == "Succeeded":
         return True
     if not job_pods.is_failed(pod, view.job):
         return False
@@ -83,26 +90,27 @@ def _may_leave(view: View, pod: Pod, verdict: Verdict | None) -> bool:
 
 
 def _fails(view: View, pod: Pod, verdict: Verdict | None) -> bool:
-    """Counts as failed: when the Job has failed, so has everything that had not ended."""
-    lost = verdict is not None and not verdict.success
-    if not (job_pods.is_failed(pod, view.job) or lost) or not job_pods.is_valid(pod, view.job):
+    """Whether a pod counts as failed: when the Job has failed, every pod that had not ended counts as failed."""
+    job_failed = verdict is not None and not verdict.success
+    if not (job_pods.is_failed(pod, view.job) or job_failed) or not job_pods.is_valid(pod, view.job):
         return False
     return policies.rule_on(view.job.spec.pod_failure_policy, pod).counts
 
 
-async def let_go(ctx: Context[Any], pods: list[Pod]) -> tuple[set[str], ClientError | None]:
-    """Take the finalizer from pods; the uids of those that have none any more, and the first refusal."""
-    gone: set[str] = set()
+# upstream: removeTrackingFinalizerFromPods
+async def release_all(ctx: Context[Any], pods: list[Pod]) -> tuple[set[str], ClientError | None]:
+    """Remove the finalizer of pods; returns the uids of those that have none any more, and the first refusal."""
+    released: set[str] = set()
 
-    async def one(pod: Pod) -> None:
+    async def release_pod(pod: Pod) -> None:
         await release(ctx, pod)
-        gone.add(pod.metadata.uid)
+        released.add(pod.metadata.uid)
 
-    return gone, first_refusal(await asyncio.gather(*(one(pod) for pod in pods), return_exceptions=True))
+    return released, first_refusal(await asyncio.gather(*(release_pod(pod) for pod in pods), return_exceptions=True))
 
 
 async def release(ctx: Context[Any], pod: Pod) -> None:
-    """Others may add and take finalizers at the same time: only ours is named."""
+    """Other clients may change the finalizers at the same time: the patch names only ours."""
     patch = StrategicPatch({"metadata": {"$deleteFromPrimitiveList/finalizers": [job_pods.TRACKING]}})
     with contextlib.suppress(NotFound):
         await ctx.client.patch(Pod, pod.metadata.name, patch, pod.metadata.namespace)

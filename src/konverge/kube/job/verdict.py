@@ -1,6 +1,8 @@
-"""Whether a Job is over, and why. Pure.
+"""Whether a Job finishes, and why. Pure.
 
-What was decided before stands; then failure comes before success, since a Job may meet both at once.
+An earlier decision stands; then failure comes before success, since a Job may meet both at once.
+
+Upstream: syncJob (pkg/controller/job/job_controller.go).
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from konverge.objects.kinds.batch_v1 import Job, JobCondition
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.objects.times import now, parse_time
 
-DEFAULT_BACKOFF_LIMIT = 6
+DEFAULT_BACKOFF_LIMIT = 6  # upstream: the API default of backoffLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Verdict:
 
     @property
     def interim(self) -> str:
-        """The condition that is told before the pods are let go."""
+        """The condition that is set before the pods are released."""
         return "SuccessCriteriaMet" if self.success else "FailureTarget"
 
     @property
@@ -50,31 +52,34 @@ def is_finished(job: Job) -> bool:
 
 
 def put(job: Job, type: str, status: str, reason: str, message: str) -> bool:
-    """Set a condition; whether anything changed. What was never there is not said to be false."""
+    """Set a condition; returns whether anything changed. A condition that never was true is not added as false.
+
+    Upstream: ensureJobConditionStatus.
+    """
     known = find(job, type)
     if known is None and status == "False":
         return False
     if known is not None and (known.status, known.reason, known.message) == (status, reason, message):
         return False
     time = now()
-    made = JobCondition(
+    condition = JobCondition(
         type=type, status=status, reason=reason, message=message, last_probe_time=time, last_transition_time=time
     )
     rest = list(job.status.conditions)
     if known is None:
-        rest.append(made)
+        rest.append(condition)
     else:
-        rest[rest.index(known)] = made
+        rest[rest.index(known)] = condition
     job.status.conditions = rest
     return True
 
 
 def judge(view: View) -> Verdict | None:
-    """The verdict before any pod is made or deleted in this round."""
-    return _standing(view.job) or _failure_policy(view) or _limits(view) or _indexes(view)
+    """The verdict before any pod is created or deleted in this reconcile."""
+    return _decided_before(view.job) or _failure_policy(view) or _limits(view) or _indexes(view)
 
 
-def _standing(job: Job) -> Verdict | None:
+def _decided_before(job: Job) -> Verdict | None:
     for type, success in (("SuccessCriteriaMet", True), ("FailureTarget", False)):
         condition = find(job, type)
         if condition is not None and condition.status == "True":
@@ -102,7 +107,10 @@ def _limits(view: View) -> Verdict | None:
 
 
 def _restarted_too_often(view: View, limit: int) -> bool:
-    """Containers that the kubelet restarts never fail their pod; their restarts count in its place."""
+    """Containers that the kubelet restarts never fail their pod; their restarts count instead.
+
+    Upstream: pastBackoffLimitOnFailure.
+    """
     if view.job.spec.template.spec.restart_policy != "OnFailure":
         return False
     restarts = sum(_restarts(pod) for pod in view.pods if pod.status.phase in ("Running", "Pending"))
@@ -115,7 +123,7 @@ def _restarts(pod: Pod) -> int:
 
 
 def deadline_in(job: Job) -> float | None:
-    """Seconds left; None when there is no deadline, or when it does not run."""
+    """Seconds left; None when there is no deadline, or when it does not run. Upstream: pastActiveDeadline."""
     if job.spec.active_deadline_seconds is None or not job.status.start_time or job_pods.is_suspended(job):
         return None
     elapsed = (clock.utc_now() - parse_time(job.status.start_time)).total_seconds()
@@ -125,8 +133,8 @@ def deadline_in(job: Job) -> float | None:
 def _indexes(view: View) -> Verdict | None:
     failed, most = view.failed_indexes, view.job.spec.max_failed_indexes
     if failed and most is not None and len(failed) > most:
-        words = "Job has exceeded the specified maximal number of failed indexes"
-        return Verdict(False, "MaxFailedIndexesExceeded", words)
+        text = "Job has exceeded the specified maximal number of failed indexes"
+        return Verdict(False, "MaxFailedIndexesExceeded", text)
     if failed and len(failed) + len(view.succeeded_indexes) >= view.completions:
         return Verdict(False, "FailedIndexes", "Job has failed indexes")
     message = policies.met(view.job.spec.success_policy, view.completions, view.succeeded_indexes)

@@ -1,4 +1,8 @@
-"""A Job and its pods as one round sees them: who works, who ended and is not counted yet, which indexes are done."""
+"""A Job and its pods during one reconcile: which are active, which ended and are not counted yet, which indexes are
+done.
+
+Upstream: the syncJobCtx of pkg/controller/job/job_controller.go, indexed_job_utils.go.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +35,15 @@ class View:
     succeeded: int
     failed: int
     counted_indexes: set[int] = field(default_factory=set)
-    """Succeeded indexes that the status names already."""
+    """Succeeded indexes that are already in the status."""
     succeeded_indexes: set[int] = field(default_factory=set)
     failed_indexes: set[int] | None = None
-    """None without a backoff limit per index."""
+    """None without a back-off limit per index."""
     last_failed: dict[int, Pod] = field(default_factory=dict)
-    """By index, the failed pod that is kept until its successor carries its count of failures on."""
+    """By index, the failed pod that is kept until its successor has taken over its count of failures.
+
+    Upstream: getPodsWithDelayedDeletionPerIndex.
+    """
 
     @property
     def completions(self) -> int:
@@ -89,7 +96,7 @@ def _look_at_indexes(view: View, fresh: list[Pod]) -> None:
 
 
 def _index_failed(job: Job, pod: Pod) -> bool:
-    """Whether this pod's end is the end of its index."""
+    """Whether the failure of this pod is the failure of its index. Upstream: isIndexFailed."""
     if not is_failed(pod, job):
         return False
     ruling = policies.rule_on(job.spec.pod_failure_policy, pod)

@@ -1,8 +1,9 @@
 """The node lifecycle: a node that falls silent becomes Unknown, is tainted, and loses its pods in time.
 
-A node is looked at when it changes and when its silence would be too long; not at every heartbeat, of which an idle
-cluster has nothing but. What follows from its conditions are its taints (`taints`), and from those the end of its pods
-(`eviction`).
+A node is checked when it changes and when its silence would be too long, but not at every heartbeat: an idle cluster
+has little else. Its conditions lead to taints (`taints`), and those to the eviction of its pods (`eviction`).
+
+Upstream: pkg/controller/nodelifecycle/node_lifecycle_controller.go.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from konverge.cache import Change
 from konverge.client import MergePatch, NotFound, StrategicPatch
 from konverge.kube import pods as podlib
 from konverge.kube.nodelifecycle import eviction, taints
-from konverge.kube.nodelifecycle.health import Health, is_silent, look, next_look
+from konverge.kube.nodelifecycle.health import Health, is_silent, next_check, observe
 from konverge.kube.pod_predicates import by_node, moved
 from konverge.objects.codec import decoder, to_dict
 from konverge.objects.kinds.coordination_v1 import Lease
@@ -25,9 +26,9 @@ from konverge.runtime import Context, Controller, Reconciler, Request, Result, S
 from konverge.runtime.context import Caches
 
 GRACE = 50.0
-"""Seconds of silence after which a node is Unknown: kube-controller-manager's default since 1.32."""
+"""Seconds of silence after which a node is Unknown. Upstream: the default of NodeMonitorGracePeriod, since 1.32."""
 STARTUP_GRACE = 60.0
-"""The same for a node that has not said anything yet."""
+"""The same for a node that has not reported anything yet. Upstream: the default of NodeStartupGracePeriod."""
 LEASES = "kube-node-lease"
 ON_NODE = "nodelifecycle/node"
 _CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
@@ -38,10 +39,10 @@ _node = decoder(Node).decode
 
 
 class Announced(Protocol):
-    """Nodes that do not fall silent without a word, as those whose kubelets are simulated in this process."""
+    """Nodes whose failure is announced, such as those whose kubelets are simulated in this process."""
 
     def __contains__(self, name: str) -> bool:
-        """Whether a node will be heard of until `requests` brings it."""
+        """Whether a node counts as alive until `requests` yields it."""
 
     def requests(self) -> AsyncIterator[Request]:
         """Nodes that fall silent."""
@@ -56,33 +57,34 @@ class NodeReconciler(Reconciler[Node]):
         self._startup_grace = startup_grace
         self._known: dict[str, Health] = {}
 
+    # upstream: monitorNodeHealth
     async def reconcile(self, ctx: Context[Node]) -> Result | None:
         if ctx.deleting:
             return None
-        health = await self._look(ctx)
+        health = await self._observe(ctx)
         grace = self._grace if taints.readiness(ctx.obj) else self._startup_grace
         if is_silent(health, grace):
             await _mark_unknown(ctx)
         await _taint(ctx)
         await _old_labels(ctx)
         if _is_lost(ctx.obj):
-            await _pods_are_not_ready(ctx)
+            await _mark_pods_not_ready(ctx)
         if health.trusted and self._announced is not None and ctx.request.name in self._announced:
             return None
-        return Result(requeue_after=next_look(health, grace))
+        return Result(requeue_after=next_check(health, grace))
 
-    async def _look(self, ctx: Context[Node]) -> Health:
+    async def _observe(self, ctx: Context[Node]) -> Health:
         meta, name = ctx.obj.metadata, ctx.obj.metadata.name
         if name not in self._known:
             ctx.event("RegisteredNode", f"Node {name} event: Registered Node {name} in Controller")
         if len(self._known) >= _MOST_NODES:
             self._known.clear()
-        # Asked for and not cached: the watch of a cache would bring every heartbeat of every node.
+        # The Lease is read and not cached: the watch of a cache would deliver every heartbeat of every node.
         renewed = await _renew_time(ctx)
         ready = next((condition for condition in ctx.obj.status.conditions if condition.type == "Ready"), None)
         mark = (renewed, (ready.last_heartbeat_time or "") if ready and ready.status != "Unknown" else "")
         moment = parse_time(renewed).timestamp() if renewed else None
-        health = self._known[name] = look(self._known.get(name), meta.uid, mark, moment, clock.now())
+        health = self._known[name] = observe(self._known.get(name), meta.uid, mark, moment, clock.now())
         return health
 
 
@@ -93,9 +95,10 @@ async def _renew_time(ctx: Context[Node]) -> str:
         return ""
 
 
-# ------------------------------------------------------------------ what follows
+# ------------------------------------------------------------------ conditions, taints, labels, pods
 
 
+# upstream: tryUpdateNodeHealth
 async def _mark_unknown(ctx: Context[Node]) -> None:
     node = ctx.obj
     was_ready = taints.readiness(node) == "True"
@@ -120,29 +123,31 @@ async def _mark_unknown(ctx: Context[Node]) -> None:
         ctx.event("NodeNotReady", f"Node {ctx.request.name} status is now: NodeNotReady")
 
 
+# upstream: doNoScheduleTaintingPass, doNoExecuteTaintingPass
 async def _taint(ctx: Context[Node]) -> None:
     node = ctx.obj
     evict = False
     if _is_lost(node):
         others = [node if other.metadata.name == node.metadata.name else other for other in await ctx.list(Node)]
         evict = taints.may_evict(node, others)
-    wish = taints.wanted(node, evict=evict, now=now())
-    if wish != node.spec.taints:
+    desired = taints.wanted(node, evict=evict, now=now())
+    if desired != node.spec.taints:
         meta = {"resourceVersion": node.metadata.resource_version}
-        body = {"metadata": meta, "spec": {"taints": [to_dict(taint) for taint in wish] or None}}
+        body = {"metadata": meta, "spec": {"taints": [to_dict(taint) for taint in desired] or None}}
         written = await ctx.client.patch(Node, ctx.request.name, MergePatch(body))
         node.metadata.resource_version = written.metadata.resource_version
 
 
 async def _old_labels(ctx: Context[Node]) -> None:
-    """The names that these labels had before 1.14 follow the present ones."""
+    """The names that these labels had before 1.14 get the same values. Upstream: reconcileNodeLabels."""
     labels = ctx.obj.metadata.labels
-    wish = {old: labels[new] for new, old in _OLD_LABELS.items() if new in labels and labels.get(old) != labels[new]}
-    if wish:
-        await ctx.client.patch(Node, ctx.request.name, MergePatch({"metadata": {"labels": wish}}))
+    desired = {old: labels[new] for new, old in _OLD_LABELS.items() if new in labels and labels.get(old) != labels[new]}
+    if desired:
+        await ctx.client.patch(Node, ctx.request.name, MergePatch({"metadata": {"labels": desired}}))
 
 
-async def _pods_are_not_ready(ctx: Context[Node]) -> None:
+# upstream: MarkPodsNotReady (pkg/controller/util/node)
+async def _mark_pods_not_ready(ctx: Context[Node]) -> None:
     for pod in ctx.indexed(Pod, ON_NODE, ctx.request.name):
         if not podlib.is_ready(pod):
             continue
@@ -159,7 +164,7 @@ async def _pods_are_not_ready(ctx: Context[Node]) -> None:
 
 
 def _of_pod(pod: Pod, caches: Caches) -> list[Request]:
-    """A pod that says it is ready on a node that is not."""
+    """The node of a pod that reports ready although its node is not. Upstream: processPod."""
     lister = caches.lister(Node)
     node = lister.get(pod.spec.node_name) if lister and pod.spec.node_name and podlib.is_ready(pod) else None
     return [Request("", node.metadata.name)] if node is not None and _is_lost(node) else []

@@ -1,6 +1,9 @@
-"""Eviction by taints: a pod that does not tolerate a NoExecute taint goes, one that does for a while goes after it.
+"""Eviction by taints: a pod that does not tolerate a NoExecute taint is deleted, at once or after its
+tolerationSeconds.
 
-The while begins when the taint was added, if the taint says so, else when it was first seen here.
+The time begins when the taint was added, if the taint says so, else when it was first seen here.
+
+Upstream: pkg/controller/tainteviction/taint_eviction.go.
 """
 
 from __future__ import annotations
@@ -50,15 +53,15 @@ class EvictionReconciler(Reconciler[Pod]):
         return None
 
     def _due(self, node: str, taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> float | None:
-        """When the pod must go (wall time); None is never."""
-        found: list[float] = []
+        """When the pod must be evicted (wall time); None means never. Upstream: getMinTolerationTime."""
+        times: list[float] = []
         for taint in taints:
-            toleration = next((one for one in tolerations if tolerates(one, taint)), None)
+            toleration = next((toleration_ for toleration_ in tolerations if tolerates(toleration_, taint)), None)
             if toleration is None:
                 return 0.0
             if toleration.toleration_seconds is not None:
-                found.append(self._since(node, taint) + max(0, toleration.toleration_seconds))
-        return min(found, default=None)
+                times.append(self._since(node, taint) + max(0, toleration.toleration_seconds))
+        return min(times, default=None)
 
     def _since(self, node: str, taint: Taint) -> float:
         if taint.time_added:
@@ -68,7 +71,7 @@ class EvictionReconciler(Reconciler[Pod]):
         return self._seen.setdefault((node, taint.key, taint.value or ""), clock.now())
 
     def forget(self, node: Node) -> None:
-        """Taints that a node no longer has are new when they come again."""
+        """Taints that a node no longer has count as new when they are added again."""
         present = {(node.metadata.name, taint.key, taint.value or "") for taint in node.spec.taints}
         for key in [key for key in self._seen if key[0] == node.metadata.name and key not in present]:
             del self._seen[key]
@@ -81,6 +84,7 @@ class EvictionReconciler(Reconciler[Pod]):
         return lister.informer.keys_by_index(ON_NODE, node.metadata.name) if lister else []
 
 
+# upstream: addConditionAndDeletePod
 async def _evict(ctx: Context[Pod]) -> None:
     meta = ctx.obj.metadata
     ctx.event("TaintManagerEviction", f"Marking for deletion Pod {ctx.request}")
@@ -109,8 +113,8 @@ class _View(msgspec.Struct, gc=False):
 _view = msgspec.json.Decoder(_View).decode
 
 
-def _is_news(change: Change) -> bool:
-    """A pod came to a node, or tolerates something else."""
+def _bound_or_tolerations_changed(change: Change) -> bool:
+    """A pod was bound to a node, or its tolerations changed."""
     if change.new is None:
         return False
     now = _view(change.new.raw).spec
@@ -118,7 +122,7 @@ def _is_news(change: Change) -> bool:
     return bool(now.node_name) and now != before
 
 
-def _retainted(change: Change) -> bool:
+def _taints_changed(change: Change) -> bool:
     before, now = (
         [taint for taint in _view(record.raw).spec.taints if taint.get("effect") == "NoExecute"] if record else []
         for record in (change.old, change.new)
@@ -134,8 +138,8 @@ def controllers() -> list[Controller[Any]]:
             reconciler,
             name="taint-eviction",
             component="taint-eviction-controller",
-            predicate=_is_news,
-            watches=[Watch(kind=Node, lookup=reconciler.of_node, predicate=_retainted)],
+            predicate=_bound_or_tolerations_changed,
+            watches=[Watch(kind=Node, lookup=reconciler.of_node, predicate=_taints_changed)],
             indexes={Pod: {ON_NODE: by_node}},
         )
     ]

@@ -1,4 +1,8 @@
-"""The taints that follow from a node's conditions, and when pods may be evicted by them. Pure functions."""
+"""The taints that follow from a node's conditions, and when pods may be evicted by them. Pure functions.
+
+Upstream: nodeConditionToTaintKeyStatusMap, ComputeZoneState
+(pkg/controller/nodelifecycle/node_lifecycle_controller.go).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,11 @@ UNREACHABLE = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 EXCLUDED = "node.kubernetes.io/exclude-disruption"
 UNHEALTHY_SHARE = 0.55
+"""Share of nodes of a zone that are not ready, from which on the zone counts as disrupted. Upstream: the default of
+--unhealthy-zone-threshold."""
 LARGE_ZONE = 50
+"""Nodes of a zone, above which evictions continue (upstream: more slowly) in a disrupted zone. Upstream: the default of
+--large-cluster-size-threshold."""
 
 _BY_CONDITION = {
     ("Ready", "False"): NOT_READY,
@@ -31,19 +39,19 @@ def readiness(node: Node) -> str:
 
 
 def wanted(node: Node, *, evict: bool, now: str) -> list[Taint]:
-    """The taints that the node should have, in their order: others' are left alone, ours are as its conditions say."""
+    """The taints that the node should have, in their order: foreign taints stay, ours follow from its conditions."""
     keys = [key for c in node.status.conditions if (key := _BY_CONDITION.get((c.type, c.status)))]
-    marks = {(key, "NoSchedule") for key in keys} | (
+    effects = {(key, "NoSchedule") for key in keys} | (
         {(UNSCHEDULABLE, "NoSchedule")} if node.spec.unschedulable else set()
     )
     if evict:
-        marks |= {(key, "NoExecute") for key in keys if key in (NOT_READY, UNREACHABLE)}
+        effects |= {(key, "NoExecute") for key in keys if key in (NOT_READY, UNREACHABLE)}
     if not readiness(node):
-        # A node that has said nothing yet keeps what it registered with.
-        marks |= {(taint.key, taint.effect) for taint in node.spec.taints if taint.key in (NOT_READY, UNREACHABLE)}
-    kept = [taint for taint in node.spec.taints if not _is_ours(taint) or (taint.key, taint.effect) in marks]
+        # A node that has not reported yet keeps the taints with which it registered.
+        effects |= {(taint.key, taint.effect) for taint in node.spec.taints if taint.key in (NOT_READY, UNREACHABLE)}
+    kept = [taint for taint in node.spec.taints if not _is_ours(taint) or (taint.key, taint.effect) in effects]
     present = {(taint.key, taint.effect) for taint in kept}
-    return [*kept, *(Taint(key=key, effect=effect, time_added=now) for key, effect in sorted(marks - present))]
+    return [*kept, *(Taint(key=key, effect=effect, time_added=now) for key, effect in sorted(effects - present))]
 
 
 def _is_ours(taint: Taint) -> bool:
@@ -57,10 +65,12 @@ def zone_of(node: Node) -> str:
 
 
 def may_evict(node: Node, nodes: Iterable[Node]) -> bool:
-    """Whether pods may be driven off a node that is not ready.
+    """Whether pods may be evicted from a node that is not ready.
 
-    Not when no node at all is ready: then it is more likely that we are cut off than that all are lost. And not from a
-    small zone of which most is lost.
+    Not when no node at all is ready: then it is more likely that we are disconnected than that all nodes failed. And
+    not from a small zone of which most nodes are not ready.
+
+    Upstream: handleDisruption, ReducedQPSFunc.
     """
     counted = [other for other in nodes if EXCLUDED not in other.metadata.labels]
     if not any(readiness(other) == "True" for other in counted):

@@ -1,7 +1,10 @@
 """The ResourceQuota controller: the status of a quota follows what exists.
 
-Admission counts up when something is made; here everything is counted anew when something comes, goes or ends, so that
-what is freed is free again. The write is guarded by the version that was read: admission may be counting just then.
+Admission counts up when an object is created; here everything is counted again when an object is created or deleted or
+a pod ends, so that what is freed can be used again. The write is guarded by the version that was read: admission may be
+counting at the same time.
+
+Upstream: pkg/controller/resourcequota/resource_quota_controller.go.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import msgspec
 
 from konverge.cache import Change
 from konverge.client import MergePatch, merge_between
+from konverge.kube.pod_predicates import has_ended
 from konverge.kube.quota.counters import Counters
 from konverge.objects.amounts import Amounts, total
 from konverge.objects.codec import to_dict
@@ -27,13 +31,16 @@ from konverge.runtime.context import Caches
 Obj = dict[str, Any]
 
 RESYNC = 300.0
-"""Seconds after which a quota is counted again in any case: pods past their grace period end without an event."""
+"""Seconds after which a quota is counted again in any case: pods past their grace period end without an event.
+Upstream:
+the default of ResourceQuotaSyncPeriod."""
 
 
 class QuotaReconciler(Reconciler[ResourceQuota]):
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
 
+    # upstream: syncResourceQuota
     async def reconcile(self, ctx: Context[ResourceQuota]) -> Result | None:
         quota = ctx.obj
         if ctx.deleting:
@@ -47,20 +54,20 @@ class QuotaReconciler(Reconciler[ResourceQuota]):
         return Result(requeue_after=RESYNC)
 
     async def _count(self, ctx: Context[ResourceQuota]) -> Amounts:
-        """What is used of each name in the quota. A name that means nothing here keeps what it had."""
+        """What is used of each name in the quota. A name that is not known here keeps its value."""
         quota, names = ctx.obj, list(ctx.obj.spec.hard)
-        found: Amounts = {}
+        used: Amounts = {}
         for kind, of, is_about, in_scope in _MEASURED:
-            meant = (obj for obj in _cached(ctx, kind) if all(in_scope(scope, obj) for scope in _scopes(quota)))
-            found |= total(map(of, meant), filter(is_about, names))
+            in_scopes = (obj for obj in _cached(ctx, kind) if all(in_scope(scope, obj) for scope in _scopes(quota)))
+            used |= total(map(of, in_scopes), filter(is_about, names))
         for name in names:
-            if name not in found:
+            if name not in used:
                 number = await self._counters.count(ctx.client, name, ctx.request)
                 if number is not None:
-                    found[name] = Quantity(0 if _scopes(quota) else number)
+                    used[name] = Quantity(0 if _scopes(quota) else number)
                 elif name in quota.status.used:
-                    found[name] = quota.status.used[name]
-        return found
+                    used[name] = quota.status.used[name]
+        return used
 
 
 _MEASURED: tuple[
@@ -70,7 +77,8 @@ _MEASURED: tuple[
     (Service, usage.of_service, usage.is_service_name, no_scope),
     (PersistentVolumeClaim, usage.of_claim, usage.is_claim_name, claim_in_scope),
 )
-"""Kinds that use more than their place: what an object uses, which names are about them, and who is in a scope."""
+"""Kinds that use more than a count: what an object uses, which names are about the kind, and which objects are in a
+scope."""
 
 
 def _scopes(quota: ResourceQuota) -> list[Scope]:
@@ -86,22 +94,18 @@ def _cached(ctx: Context[Any], kind: type[Object]) -> Iterator[Obj]:
 # ------------------------------------------------------------------ declaration
 
 
-def _of_space(obj: Object, caches: Caches) -> list[Request]:
+def _quotas_of(obj: Object, caches: Caches) -> list[Request]:
     lister = caches.lister(ResourceQuota)
     if lister is None:
         return []
     return [key for key, _ in lister.informer.items(obj.metadata.namespace)]
 
 
-def _came_went_or_ended(change: Change) -> bool:
-    """A pod's usage changes with its spec and with its end; its other news do not matter."""
+def _usage_changed(change: Change) -> bool:
+    """The usage of a pod changes with its spec and with its end; its other changes do not matter."""
     if change.old is None or change.new is None:
         return True
-    return generation_changed(change) or _phase(change.old.raw) != _phase(change.new.raw)
-
-
-def _phase(raw: bytes) -> bool:
-    return b'"phase":"Succeeded"' in raw or b'"phase":"Failed"' in raw
+    return generation_changed(change) or has_ended(change.old.raw) != has_ended(change.new.raw)
 
 
 def controllers() -> list[Controller[Any]]:
@@ -111,9 +115,9 @@ def controllers() -> list[Controller[Any]]:
             ResourceQuota,
             QuotaReconciler(counters),
             watches=[
-                Watch(kind=Pod, lookup=_of_space, predicate=_came_went_or_ended),
-                Watch(kind=Service, lookup=_of_space),
-                Watch(kind=PersistentVolumeClaim, lookup=_of_space),
+                Watch(kind=Pod, lookup=_quotas_of, predicate=_usage_changed),
+                Watch(kind=Service, lookup=_quotas_of),
+                Watch(kind=PersistentVolumeClaim, lookup=_quotas_of),
             ],
             sources=[Source(name="counters", requests=counters.requests)],
         )

@@ -1,7 +1,9 @@
-"""How many objects there are of a kind that only a quota's name tells: `count/widgets.example.com`.
+"""How many objects there are of a kind that a quota names: `count/widgets.example.com`.
 
-A kind is followed from the first time that a quota names it, metadata only. The informers belong to a source of the
-controller: they live and end with it.
+A kind is watched (metadata only) from the first time that a quota names it. The informers belong to a source of the
+controller: they start and stop with it.
+
+Upstream: QuotaMonitor (pkg/controller/resourcequota/resource_quota_monitor.go).
 """
 
 from __future__ import annotations
@@ -17,16 +19,16 @@ from konverge.runtime import Request
 
 
 class Counters:
-    """Counts of kinds by namespace, for the quotas that ask."""
+    """Counts of kinds by namespace, for the quotas that name them."""
 
     def __init__(self) -> None:
         self._informers: dict[Resource, Informer] = {}
         self._asked: dict[str, set[Request]] = {}
         self._fresh: asyncio.Queue[Informer] = asyncio.Queue()
-        self._moved: asyncio.Queue[Request] = asyncio.Queue()
+        self._changed_quotas: asyncio.Queue[Request] = asyncio.Queue()
 
     async def count(self, client: Client, name: str, quota: Request) -> int | None:
-        """How many objects of the kind behind a name the quota's namespace has; None when the name means no kind."""
+        """How many objects of the named kind the quota's namespace has; None when the name is not that of a kind."""
         plural = name.removeprefix("count/")
         if plural == name and name not in PLAIN:
             return None
@@ -50,12 +52,12 @@ class Counters:
         return known
 
     async def requests(self) -> AsyncIterator[Request]:
-        """The quotas in whose namespace something came or went; runs the informers while somebody listens."""
+        """The quotas in whose namespace objects were created or deleted; the informers run as long as this does."""
         async with asyncio.TaskGroup() as group:
             starter = group.create_task(self._start(group), name="quota counters")
             try:
                 while True:
-                    yield await self._moved.get()
+                    yield await self._changed_quotas.get()
             finally:
                 starter.cancel()
 
@@ -68,4 +70,4 @@ class Counters:
     def _changed(self, change: Change) -> None:
         if not change.initial and (change.old is None or change.new is None):
             for quota in self._asked.get(change.key.namespace, ()):
-                self._moved.put_nowait(quota)
+                self._changed_quotas.put_nowait(quota)

@@ -1,7 +1,9 @@
-"""The claims of a set's pods: made before the pod, and owned as the retention policy says.
+"""The claims of a set's pods: created before the pod, and owned as the retention policy says.
 
-The owner is what the garbage collector acts on: a claim owned by the set goes with the set (whenDeleted), one owned by
-a pod outside of the wished ordinals goes with that pod (whenScaled).
+The garbage collector acts on the owner: a claim owned by the set is deleted with the set (whenDeleted), one owned by a
+pod outside of the desired ordinals is deleted with that pod (whenScaled).
+
+Upstream: pkg/controller/statefulset (stateful_pod_control.go, stateful_set_utils.go).
 """
 
 from __future__ import annotations
@@ -17,31 +19,37 @@ from konverge.runtime.owners import controller_reference
 
 
 async def ensure(ctx: Context[StatefulSet], ordinal: int) -> None:
-    """Make the claims of an ordinal that are missing. Raises while one of them is about to go."""
+    """Create the missing claims of an ordinal. Raises while one of them is being deleted.
+
+    Upstream: createPersistentVolumeClaims.
+    """
     pod = f"{ctx.request.name}-{ordinal}"
-    for wish in claims_for(ctx.obj, ordinal):
-        live = await ctx.get(PersistentVolumeClaim, wish.metadata.name)
+    for desired in claims_for(ctx.obj, ordinal):
+        live = await ctx.get(PersistentVolumeClaim, desired.metadata.name)
         if live is None:
-            wish.metadata.owner_references = _wanted(ctx.obj, None)
-            await _create(ctx, wish, pod)
+            desired.metadata.owner_references = _wanted(ctx.obj, None)
+            await _create(ctx, desired, pod)
         elif live.metadata.deletion_timestamp is not None:
-            raise TransientError(f"pvc {wish.metadata.name} is being deleted")
+            raise TransientError(f"pvc {desired.metadata.name} is being deleted")
 
 
-async def _create(ctx: Context[StatefulSet], wish: PersistentVolumeClaim, pod: str) -> None:
+async def _create(ctx: Context[StatefulSet], desired: PersistentVolumeClaim, pod: str) -> None:
     where = f"Pod {pod} in StatefulSet {ctx.request.name}"
     try:
-        await ctx.client.create(wish)
+        await ctx.client.create(desired)
     except AlreadyExists:
         return
     except ClientError as error:
-        ctx.warning("FailedCreate", f"Create Claim {wish.metadata.name} for {where} failed error: {error}")
+        ctx.warning("FailedCreate", f"Create Claim {desired.metadata.name} for {where} failed error: {error}")
         raise
-    ctx.event("SuccessfulCreate", f"Create Claim {wish.metadata.name} {where} success")
+    ctx.event("SuccessfulCreate", f"Create Claim {desired.metadata.name} {where} success")
 
 
 async def is_stale(ctx: Context[StatefulSet], ordinal: int) -> bool:
-    """Whether a claim still belongs to a pod of this name that has gone: it will go too, and must not be used again."""
+    """Whether a claim still belongs to a deleted pod of this name: it will be deleted too, and must not be reused.
+
+    Upstream: PodClaimIsStale.
+    """
     if _policy(ctx.obj)[1] != "Delete":
         return False
     pod = f"{ctx.request.name}-{ordinal}"
@@ -54,7 +62,7 @@ async def is_stale(ctx: Context[StatefulSet], ordinal: int) -> bool:
 
 
 async def set_owners(ctx: Context[StatefulSet], pod: Pod) -> None:
-    """Make the owners of a pod's claims what the retention policy wants."""
+    """Set the owners of a pod's claims by the retention policy. Upstream: UpdatePodClaimForRetentionPolicy."""
     for template in ctx.obj.spec.volume_claim_templates:
         name = claim_name(template, ctx.obj, ordinal_of(pod))
         claim = await ctx.get(PersistentVolumeClaim, name)
@@ -68,11 +76,14 @@ async def set_owners(ctx: Context[StatefulSet], pod: Pod) -> None:
 
 
 def owners_for(claim: PersistentVolumeClaim, statefulset: StatefulSet, pod: Pod) -> list[OwnerReference] | None:
-    """The owners that a claim should have; None when it is right, or to be left alone."""
+    """The owners that a claim should have; None when it has them, or must not be changed.
+
+    Upstream: isClaimOwnerUpToDate, updateClaimOwnerRefForSetAndPod.
+    """
     present = claim.metadata.owner_references
     ours = [ref for ref in present if _names(ref, statefulset) or _names(ref, pod)]
     if any(ref.uid not in (statefulset.metadata.uid, pod.metadata.uid) for ref in ours):
-        return None  # a namesake that has gone left it: the collector knows what to do
+        return None  # it belongs to a deleted set or pod of the same name: the garbage collector deletes it
     others = [ref for ref in present if ref not in ours]
     foreign = any(ref.controller for ref in others) and _policy(statefulset) != ("Retain", "Retain")
     wanted = others if foreign else [*others, *_wanted(statefulset, pod)]
@@ -80,7 +91,7 @@ def owners_for(claim: PersistentVolumeClaim, statefulset: StatefulSet, pod: Pod)
 
 
 def _wanted(statefulset: StatefulSet, pod: Pod | None) -> list[OwnerReference]:
-    """Of the set while the ordinal is wished, of the pod once it is not."""
+    """The set while the ordinal is desired, the pod once it is not."""
     when_deleted, when_scaled = _policy(statefulset)
     if pod is not None and when_scaled == "Delete" and ordinal_of(pod) not in ordinals_of(statefulset):
         return [controller_reference(pod)]

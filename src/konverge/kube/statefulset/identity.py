@@ -1,4 +1,7 @@
-"""What makes a pod this one of its set: ordinal, name, labels, host name, claims; how it is made from a template."""
+"""The identity of a StatefulSet's pod: ordinal, name, labels, host name, claims; and how it is built from a template.
+
+Upstream: pkg/controller/statefulset/stateful_set_utils.go.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,8 @@ _HIGHEST = 2**31 - 1
 
 
 def parent_and_ordinal(name: str) -> tuple[str, int]:
-    """
+    """Upstream: getParentNameAndOrdinal.
+
     >>> parent_and_ordinal("web-12"), parent_and_ordinal("web")
     (('web', 12), ('', -1))
     """
@@ -52,7 +56,7 @@ def start_of(statefulset: StatefulSet) -> int:
 
 
 def ordinals_of(statefulset: StatefulSet) -> range:
-    """The ordinals that the set wishes for."""
+    """The ordinals that the set should have. Upstream: podInOrdinalRange."""
     start = start_of(statefulset)
     return range(start, start + replicas_of(statefulset))
 
@@ -63,14 +67,14 @@ def claim_name(template: PersistentVolumeClaim, statefulset: StatefulSet, ordina
 
 def claims_for(statefulset: StatefulSet, ordinal: int) -> list[PersistentVolumeClaim]:
     """The claims of one ordinal as they are created; the selector's labels are added to the templates' own."""
-    made = []
+    claims = []
     for template in statefulset.spec.volume_claim_templates:
         claim = from_dict(PersistentVolumeClaim, {**to_dict(template), "status": {}})
         claim.metadata.name = claim_name(template, statefulset, ordinal)
         claim.metadata.namespace = statefulset.metadata.namespace
         claim.metadata.labels = {**claim.metadata.labels, **statefulset.spec.selector.match_labels}
-        made.append(claim)
-    return made
+        claims.append(claim)
+    return claims
 
 
 def volumes_for(statefulset: StatefulSet, pod: Pod) -> list[Volume]:
@@ -89,6 +93,7 @@ def volumes_for(statefulset: StatefulSet, pod: Pod) -> list[Volume]:
     return [*claimed, *(volume for volume in pod.spec.volumes if volume.name not in names)]
 
 
+# upstream: storageMatches
 def storage_matches(statefulset: StatefulSet, pod: Pod) -> bool:
     held = {volume.name: volume.persistent_volume_claim for volume in pod.spec.volumes}
     for template in statefulset.spec.volume_claim_templates:
@@ -103,7 +108,7 @@ def identity_labels(pod: Pod) -> dict[str, str]:
 
 
 def pod_for(statefulset: StatefulSet, template: PodTemplateSpec, revision: str, ordinal: int) -> Pod:
-    """The pod of an ordinal, from the template of a revision."""
+    """The pod of an ordinal, from the template of a revision. Upstream: newVersionedStatefulSetPod."""
     pod = podlib.from_template(statefulset, template, name=f"{statefulset.metadata.name}-{ordinal}")
     pod.metadata.labels = {**pod.metadata.labels, **identity_labels(pod), POD_LABEL: revision}
     pod.spec.hostname = pod.metadata.name

@@ -1,8 +1,10 @@
-"""What a StatefulSet does next: pure, from its wish and its pods.
+"""What a StatefulSet does next. Pure: from its spec and its pods.
 
-Ordered sets take one step and wait until it has come true: every ordinal is there and available before the next is
-made, before one is removed, before one is replaced. Parallel sets take all steps at once; only replacing by a newer
-template keeps to maxUnavailable there too.
+Ordered sets take one step and wait for its effect: every ordinal exists and is available before the next is created,
+before one is removed, before one is replaced. Parallel sets take all steps at once; only replacing by a newer template
+observes maxUnavailable there too.
+
+Upstream: updateStatefulSet (pkg/controller/statefulset/stateful_set_control.go).
 """
 
 from __future__ import annotations
@@ -22,20 +24,20 @@ class Plan:
     """Steps in the order in which they are taken."""
 
     discard: list[Pod] = field(default_factory=list)
-    """Pods that have ended: they make room for their successors."""
+    """Pods that have ended; their ordinals are created again."""
     create: list[int] = field(default_factory=list)
     """Ordinals without a pod."""
     keep: list[Pod] = field(default_factory=list)
-    """Pods whose identity and claims are put right where they are not."""
+    """Pods whose identity and claims are corrected where needed."""
     remove: list[Pod] = field(default_factory=list)
-    """Pods outside of the wished ordinals."""
+    """Pods outside of the desired ordinals."""
     replace: list[Pod] = field(default_factory=list)
-    """Pods of an older template; their ordinals are made anew when they have gone."""
+    """Pods of an older template; their ordinals are created again once they are gone."""
 
 
 @dataclass(slots=True)
 class View:
-    """The pods of a set, sorted into wished ordinals and others."""
+    """The pods of a set, sorted into desired ordinals and others."""
 
     statefulset: StatefulSet
     slots: dict[int, Pod | None]
@@ -47,7 +49,7 @@ class View:
         return self.statefulset.spec.pod_management_policy != "Parallel"
 
     def available(self, pod: Pod | None) -> bool:
-        """There, ready for long enough, and not about to go."""
+        """It exists, has been ready for long enough, and is not being deleted."""
         return (
             pod is not None
             and pod.metadata.deletion_timestamp is None
@@ -82,7 +84,7 @@ def plan(view: View, update_revision: str) -> Plan:
 
 
 def _fill(view: View, steps: Plan) -> bool:
-    """Every wished ordinal; whether one may go on to removing and replacing."""
+    """Every desired ordinal; returns whether to continue with removing and replacing. Upstream: processReplica."""
     for ordinal, pod in view.slots.items():
         if pod is None:
             steps.create.append(ordinal)
@@ -100,13 +102,17 @@ def _fill(view: View, steps: Plan) -> bool:
 
 
 def _shrink(view: View, steps: Plan) -> bool:
-    """Those outside, from the highest; in order one at a time, and none that is ill before the first that is ill."""
-    first_ill = _first_unavailable(view)
+    """Pods outside of the ordinals, highest first; in an ordered set one at a time, and of unavailable pods only the
+    first.
+
+    Upstream: processCondemned.
+    """
+    first_unavailable = _first_unavailable(view)
     for pod in view.condemned:
         going = pod.metadata.deletion_timestamp is not None
         if view.ordered:
             healthy = is_running_and_ready(pod) and view.available(pod)
-            if not going and (healthy or pod is first_ill):
+            if not going and (healthy or pod is first_unavailable):
                 steps.remove.append(pod)
             return False
         if not going:
@@ -115,15 +121,15 @@ def _shrink(view: View, steps: Plan) -> bool:
 
 
 def _first_unavailable(view: View) -> Pod | None:
-    there = [*view.slots.values(), *reversed(view.condemned)]
-    return next((pod for pod in there if pod is not None and not view.available(pod)), None)
+    pods = [*view.slots.values(), *reversed(view.condemned)]
+    return next((pod for pod in pods if pod is not None and not view.available(pod)), None)
 
 
 def max_unavailable(statefulset: StatefulSet) -> int:
-    """At least one, or nothing would ever be replaced."""
+    """At least one, or nothing would ever be replaced. Upstream: getStatefulSetMaxUnavailable."""
     rolling = statefulset.spec.update_strategy.rolling_update if statefulset.spec.update_strategy else None
-    wished = rolling.max_unavailable if rolling is not None else None
-    return max(1, scale(1 if wished is None else wished, replicas_of(statefulset), round_up=False))
+    value = rolling.max_unavailable if rolling is not None else None
+    return max(1, scale(1 if value is None else value, replicas_of(statefulset), round_up=False))
 
 
 def partition(statefulset: StatefulSet) -> int:
@@ -133,9 +139,11 @@ def partition(statefulset: StatefulSet) -> int:
 
 
 def _outdated(view: View, update_revision: str) -> list[Pod]:
-    """Pods of an older template that may go now, highest ordinal first.
+    """Pods of an older template that may be replaced now, highest ordinal first.
 
-    In a parallel set those that serve nobody anyway go first and cost nothing of the budget.
+    In a parallel set unavailable pods come first and do not count against the budget.
+
+    Upstream: updateStatefulSetAfterInvariantEstablished.
     """
     lowest = start_of(view.statefulset) + partition(view.statefulset)
     budget = max_unavailable(view.statefulset) - sum(not view.available(pod) for pod in view.slots.values())
@@ -146,13 +154,15 @@ def _outdated(view: View, update_revision: str) -> list[Pod]:
     ]  # fmt: skip
     if view.ordered:
         return old[: max(0, budget)]
-    useless = [pod for pod in old if not view.available(pod)]
-    serving = [pod for pod in old if view.available(pod)]
-    return [*useless, *serving[: max(0, budget)]]
+    unavailable = [pod for pod in old if not view.available(pod)]
+    available = [pod for pod in old if view.available(pod)]
+    return [*unavailable, *available[: max(0, budget)]]
 
 
 def uses_current_revision(statefulset: StatefulSet, ordinal: int) -> bool:
-    """Whether a missing ordinal comes back with the template that is being replaced."""
+    """Whether a missing ordinal is created with the template that is being replaced. Upstream:
+    newVersionedStatefulSetPod.
+    """
     strategy = statefulset.spec.update_strategy
     if strategy is not None and strategy.rolling_update is None and strategy.type == "RollingUpdate":
         return ordinal < start_of(statefulset) + (statefulset.status.current_replicas or 0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.kube.endpoints.slices import arrange, identity
+from konverge.kube.endpoints.publish import arrange, identity
 from konverge.objects.kinds.discovery_v1 import Endpoint, EndpointConditions
 
 pytestmark = pytest.mark.spec("R-38")
@@ -37,12 +37,12 @@ def slices(draw: st.DrawFn) -> dict[str, list[Endpoint]]:
 def test_every_endpoint_is_in_exactly_one_slice(existing: dict[str, list[Endpoint]], wanted: dict[int, bool]) -> None:
     wish = [endpoint(*one) for one in wanted.items()]
     plan = arrange(existing, wish, SIZE)
-    after = [*{**existing, **plan.changed}.values(), *plan.made]
+    after = [*{**existing, **plan.changed}.values(), *plan.created]
     placed = [one for some in after for one in some]
     assert sorted(map(identity, placed)) == sorted(map(identity, wish))
     assert all(one in wish for one in placed)
     assert all(len(some) <= SIZE for some in after)
-    assert all(plan.made)
+    assert all(plan.created)
 
 
 @given(slices(), desired)
@@ -50,13 +50,13 @@ def test_a_second_look_changes_nothing(existing: dict[str, list[Endpoint]], want
     wish = [endpoint(*one) for one in wanted.items()]
     plan = arrange(existing, wish, SIZE)
     after = {name: some for name, some in {**existing, **plan.changed}.items() if some}
-    after |= {f"n{number}": some for number, some in enumerate(plan.made)}
+    after |= {f"n{number}": some for number, some in enumerate(plan.created)}
     again = arrange(after, wish, SIZE)
-    assert (again.changed, again.made) == ({}, [])
+    assert (again.changed, again.created) == ({}, [])
 
 
 @given(slices())
 def test_one_more_is_one_write(existing: dict[str, list[Endpoint]]) -> None:
     present = [one for some in existing.values() for one in some]
     plan = arrange(existing, [*present, endpoint(99, True)], SIZE)
-    assert len(plan.changed) + len(plan.made) == 1
+    assert len(plan.changed) + len(plan.created) == 1
