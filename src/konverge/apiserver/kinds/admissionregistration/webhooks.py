@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from konverge.apiserver.field_errors import FieldError
+from msgspec.structs import replace
+
 from konverge.apiserver.kinds.admissionregistration.matching import (
     FAILURE_POLICIES,
     MATCH_POLICIES,
@@ -20,7 +21,18 @@ from konverge.apiserver.kinds.admissionregistration.matching import (
     reserved_name,
     reserved_name_warnings,
 )
-from konverge.apiserver.kinds.framework.declare import Report, field, given, items, one_of, same, struct
+from konverge.apiserver.kinds.framework.declare import (
+    Report,
+    as_created,
+    creation,
+    field,
+    given,
+    items,
+    one_of,
+    same,
+    struct,
+    update,
+)
 from konverge.apiserver.kinds.rules.defaults import each, fill_unset
 from konverge.apiserver.kinds.rules.names import three_segments
 from konverge.apiserver.kinds.rules.numbers import within
@@ -66,7 +78,7 @@ def _default_mutating(obj: Obj) -> None:  # upstream: SetDefaults_MutatingWebhoo
 
 
 @dataclass(frozen=True, slots=True)
-class _Demands:  # upstream: validationOptions
+class _Options:  # upstream: validationOptions
     """Which rules apply to a configuration: an update need not pass those that the stored one fails."""
 
     harmless: bool = True
@@ -75,12 +87,14 @@ class _Demands:  # upstream: validationOptions
     conditions: bool = True
 
 
-def _demands_of(new: Obj, old: Obj) -> _Demands:  # upstream: ValidateValidatingWebhookConfigurationUpdate
+def _options(new: Obj, old: Obj | None) -> _Options:  # upstream: ValidateValidatingWebhookConfigurationUpdate
+    if old is None:
+        return _Options()
     hooks = old.get("webhooks") or []
     names = [hook.get("name") for hook in hooks]
     reviews = [hook.get("admissionReviewVersions") or () for hook in hooks]
     conditions = [[hook.get("matchConditions") for hook in obj.get("webhooks") or ()] for obj in (new, old)]
-    return _Demands(
+    return _Options(
         harmless=all(hook.get("sideEffects") in _HARMLESS for hook in hooks),
         known_review=all(set(listed) & set(_REVIEWS) for listed in reviews if listed),
         distinct_names=len(names) == len(set(names)),
@@ -150,20 +164,7 @@ _HOOK = struct(  # upstream: validateValidatingWebhook, validateMutatingWebhook
     _distinct_name,
 )
 # upstream: validateValidatingWebhookConfiguration, validateMutatingWebhookConfiguration
-_RULES = struct(field("webhooks", items(_HOOK)))
-
-
-def _create(obj: Obj, context: Context) -> list[FieldError]:
-    report = Report(context, _Demands())
-    _RULES(obj, "", report)
-    reserved_name(obj, "", report)
-    return report.errors
-
-
-def _update(obj: Obj, old: Obj, context: Context) -> list[FieldError]:
-    report = Report(context, _demands_of(obj, old))
-    _RULES(obj, "", report)
-    return report.errors
+_HOOKS = field("webhooks", items(_HOOK))
 
 
 # upstream: WarningsForValidatingWebhookRules, WarningsForMutatingWebhookRules
@@ -189,17 +190,10 @@ def _without_effect(rule: Obj, path: str) -> Iterable[str]:
 
 VALIDATING = Strategy(  # upstream: validatingWebhookConfigurationStrategy
     defaults=_default_hooks,
-    validate_create=_create,
-    validate_update=_update,
+    validate_create=creation(_HOOKS, reserved_name, scope=_options),
+    validate_update=update(as_created(_HOOKS), scope=_options),
     warnings=_warnings,
     generation=True,
     unconditional_update=False,
 )
-MUTATING = Strategy(  # upstream: mutatingWebhookConfigurationStrategy
-    defaults=_default_mutating,
-    validate_create=_create,
-    validate_update=_update,
-    warnings=_warnings,
-    generation=True,
-    unconditional_update=False,
-)
+MUTATING = replace(VALIDATING, defaults=_default_mutating)  # upstream: mutatingWebhookConfigurationStrategy

@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.kinds.autoscaling.metrics import any_odd_described_version, metric, reference
 from konverge.apiserver.kinds.autoscaling.v1 import default_v1, from_v2, to_v2
 from konverge.apiserver.kinds.framework.conversion import Conversion
 from konverge.apiserver.kinds.framework.declare import (
     Report,
     as_created,
+    creation,
     field,
     given,
     items,
@@ -31,7 +31,7 @@ from konverge.apiserver.kinds.framework.declare import required_saying as saying
 from konverge.apiserver.kinds.framework.lifecycle import status_cleared, status_kept
 from konverge.apiserver.kinds.rules.numbers import NOT_POSITIVE, at_least, not_negative
 from konverge.apiserver.kinds.rules.quantities import quantity_not_negative
-from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy
+from konverge.apiserver.strategy import Obj, StatusRules, Strategy
 
 DEFAULT_UTILIZATION = 80
 _SCALE_UP = {"stabilizationWindowSeconds": 0, "selectPolicy": "Max"}
@@ -63,7 +63,7 @@ def _defaults(obj: Obj) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:  # upstream: validationOptionsForHorizontalPodAutoscaler
+class _Known:
     """What the stored object has, and its update therefore may keep."""
 
     target: tuple[str, str] | None = None
@@ -126,25 +126,14 @@ _SPEC = section(  # upstream: validateHorizontalPodAutoscalerSpec
     field("minReplicas", not_negative),
     number("maxReplicas", required, at_least(1)),
 )
-_RULES = struct(_SPEC)
 
 
-def _create(obj: Obj, context: Context) -> list[FieldError]:
-    report = Report(context, _Known())
-    _RULES(obj, "", report)
-    return report.errors
-
-
-# upstream: validationOptionsForHorizontalPodAutoscaler
-def _update(obj: Obj, old: Obj, context: Context) -> list[FieldError]:
-    spec = old["spec"]
-    target = spec.get("scaleTargetRef") or {}
-    known = _Known(
-        (target.get("apiVersion", ""), target.get("kind", "")), any_odd_described_version(spec.get("metrics"))
-    )
-    report = Report(context, known)
-    _RULES(obj, "", report)
-    return report.errors
+def _known(obj: Obj, old: Obj | None) -> _Known:  # upstream: validationOptionsForHorizontalPodAutoscaler
+    if old is None:
+        return _Known()
+    target = old["spec"].get("scaleTargetRef") or {}
+    version, kind = target.get("apiVersion", ""), target.get("kind", "")
+    return _Known((version, kind), any_odd_described_version(old["spec"].get("metrics")))
 
 
 _STATUS = section(  # upstream: ValidateHorizontalPodAutoscalerStatusUpdate
@@ -158,8 +147,8 @@ STRATEGIES = {  # upstream: autoscalerStrategy
         defaults=_defaults,
         prepare_create=status_cleared("autoscaling", "v2", "HorizontalPodAutoscaler"),
         prepare_update=status_kept,
-        validate_create=_create,
-        validate_update=_update,
+        validate_create=creation(_SPEC, scope=_known),
+        validate_update=update(as_created(_SPEC), scope=_known),
         generation=True,
         status=StatusRules(validate=update(as_created(_STATUS))),
     )

@@ -334,23 +334,27 @@ def same(value: Any, other: Any) -> bool:
     return value == other or (not value and not other)
 
 
-def creation(*parts: Part) -> Callable[[Obj, Context], list[FieldError]]:
+Scope = Callable[[Obj, Obj | None], Any]
+"""(new state, old state or None) -> `Report.scope`."""
+
+
+def creation(*parts: Part, scope: Scope | None = None) -> Callable[[Obj, Context], list[FieldError]]:
     """`Strategy.validate_create` from the parts of the whole object."""
     rule = struct(*parts)
 
     def validate(obj: Obj, context: Context) -> list[FieldError]:
-        report = Report(context)
+        report = Report(context, scope(obj, None) if scope else None)
         rule(obj, "", report)
         return report.errors
 
     return validate
 
 
-def update(*steps: Transition) -> Callable[[Obj, Obj, Context], list[FieldError]]:
+def update(*steps: Transition, scope: Scope | None = None) -> Callable[[Obj, Obj, Context], list[FieldError]]:
     """`Strategy.validate_update`: transitions, and `as_created(rule)` for what holds of any new state."""
 
     def validate(obj: Obj, old: Obj, context: Context) -> list[FieldError]:
-        report = Report(context)
+        report = Report(context, scope(obj, old) if scope else None)
         for step in steps:
             step(obj, old, "", report)
         return report.errors

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.go.netip import parse_cidr_sloppy
 from konverge.apiserver.kinds.framework.declare import (
     Field,
     Report,
     Rule,
+    as_created,
+    creation,
     field,
     given,
     items,
@@ -19,6 +20,7 @@ from konverge.apiserver.kinds.framework.declare import (
     section,
     struct,
     text,
+    update,
 )
 from konverge.apiserver.kinds.rules.defaults import each, section_of
 from konverge.apiserver.kinds.rules.names import port_name
@@ -111,14 +113,12 @@ def _rules(rule: Rule, ports: Rule | None = None) -> tuple[Field, ...]:
     )
 
 
-_SPEC = struct(  # upstream: ValidateNetworkPolicySpec
-    section(
-        "spec",
-        section("podSelector", label_selector),
-        *_rules(_peer, _PORT),
-        field("policyTypes", _types),
-        *_rules(struct(field("ipBlock", struct(text("cidr", required))))),
-    )
+_SPEC = section(  # upstream: ValidateNetworkPolicySpec
+    "spec",
+    section("podSelector", label_selector),
+    *_rules(_peer, _PORT),
+    field("policyTypes", _types),
+    *_rules(struct(field("ipBlock", struct(text("cidr", required))))),
 )
 
 
@@ -131,19 +131,9 @@ def _blocks(obj: Obj) -> Iterator[tuple[str, Obj]]:
                     yield f"spec.{direction}[{i}].{peers}[{j}].ipBlock", peer["ipBlock"]
 
 
-def _check(obj: Obj, known: set[str], context: Context) -> list[FieldError]:
-    report = Report(context, known)
-    _SPEC(obj, "", report)
-    return report.errors
-
-
-def _create(obj: Obj, context: Context) -> list[FieldError]:
-    return _check(obj, set(), context)
-
-
-def _update(obj: Obj, old: Obj, context: Context) -> list[FieldError]:  # upstream: ValidationOptionsForNetworking
-    known = {cidr for _, block in _blocks(old) for cidr in (block.get("cidr"), *(block.get("except") or ())) if cidr}
-    return _check(obj, known, context)
+def _stored_cidrs(obj: Obj, old: Obj | None) -> set[str]:  # upstream: ValidationOptionsForNetworking
+    blocks = _blocks(old) if old is not None else ()
+    return {cidr for _, block in blocks for cidr in (block.get("cidr"), *(block.get("except") or ())) if cidr}
 
 
 def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:  # upstream: networkPolicyWarnings
@@ -154,5 +144,9 @@ def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:  # 
 
 
 NETWORK_POLICY = Strategy(  # upstream: networkPolicyStrategy
-    defaults=_defaults, validate_create=_create, validate_update=_update, warnings=_warnings, generation=True
+    defaults=_defaults,
+    validate_create=creation(_SPEC, scope=_stored_cidrs),
+    validate_update=update(as_created(_SPEC), scope=_stored_cidrs),
+    warnings=_warnings,
+    generation=True,
 )
