@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from konverge.cli import crd, main
+from konverge.cli import main, manifests
 from konverge.cli.exit import CommandFailed, explain
 from konverge.cli.terminal import Paint, Redrawn
 
@@ -72,7 +72,7 @@ def test_a_defect_is_said_to_be_one_and_shown_when_asked(
     def broken(arguments: argparse.Namespace) -> int:
         raise ExceptionGroup("tasks", [ZeroDivisionError("division\nby zero")])
 
-    monkeypatch.setattr(crd, "run", broken)
+    monkeypatch.setattr(manifests, "print_definitions", broken)
     assert main.main(["crd", "webapp"]) == 1
     told = capsys.readouterr().err
     assert told.startswith("konverge crd: ZeroDivisionError: division by zero (a defect? ")
@@ -114,7 +114,7 @@ def test_an_interrupt_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     def interrupted(arguments: argparse.Namespace) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(crd, "run", interrupted)
+    monkeypatch.setattr(manifests, "print_definitions", interrupted)
     assert main.main(["crd", "webapp"]) == 130
     assert capsys.readouterr().err == ""
 

@@ -25,6 +25,12 @@ def command(commands: Any, name: str, about: str, *examples: str) -> argparse.Ar
     return parser
 
 
+def konverge_version() -> str:
+    from importlib.metadata import version
+
+    return version("konverge")
+
+
 def add_operators(parser: argparse.ArgumentParser) -> None:
     from konverge.operators.catalog import SUMMARIES
 

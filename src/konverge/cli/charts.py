@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import Any
 
 import yaml
 
 from konverge.cli import management
+from konverge.cli.documents import read_folder
 from konverge.cli.installation import GRACE, METRICS, PROBES, USER, within
 from konverge.operators.catalog import Operator
 from konverge.runtime.rbac import permissions, rules_for
@@ -51,8 +51,9 @@ def chart(operator: Operator, version: str) -> dict[str, str]:
 def _files_of(operator: Operator) -> dict[str, str]:
     """Those of every chart, and those of this operator alone; its values follow the others."""
     folder = files("konverge.cli") / "chartfiles"
-    texts = dict(_templates(folder))
-    own = dict(_templates(folder / _ONLY / operator.name)) if (folder / _ONLY / operator.name).is_dir() else {}
+    texts = {path: text for path, text in read_folder(folder) if not path.startswith(f"{_ONLY}/")}
+    own_folder = folder / _ONLY / operator.name
+    own = dict(read_folder(own_folder)) if own_folder.is_dir() else {}
     return texts | own | {"values.yaml": texts["values.yaml"] + own.get("values.yaml", "")}
 
 
@@ -92,18 +93,6 @@ def _always(values: dict[str, Any]) -> dict[str, Any]:
     """At the top Helm puts in `global`; quantities of resources may be numbers."""
     top = {"global": {"type": "object"}} if "serviceAccount" in values else {}
     return {**top, "resources": {"type": "object"}} if "resources" in values else top
-
-
-def _templates(folder: Traversable, prefix: str = "") -> list[tuple[str, str]]:
-    templates = []
-    for entry in folder.iterdir():
-        if entry.name == _ONLY:
-            continue
-        if entry.is_dir():
-            templates += _templates(entry, f"{prefix}{entry.name}/")
-        else:
-            templates.append((prefix + entry.name, entry.read_text(encoding="utf-8")))
-    return templates
 
 
 def _filled(text: str, facts: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The dispatcher of the `konverge` command: each command is a module with `add(subparsers)` and `run(args)`.
+"""The dispatcher of the `konverge` command: each module of `COMMANDS` adds a command, or several.
 
 A command's module is imported for its arguments only; what it does is imported when it runs, so that `konverge --help`
 stays quick. This is also the boundary where exceptions end: people get one line that says what to do, and a traceback
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from konverge.cli.arguments import konverge_version
 from konverge.cli.exit import FAILED, USAGE, explain, innermost
 
 COMMANDS = (
@@ -22,10 +23,7 @@ COMMANDS = (
     "service",
     "new",
     "doctor",
-    "crd",
-    "rbac",
     "manifests",
-    "chart",
     "sim",
     "apiserver",
     "controllers",
@@ -68,7 +66,8 @@ def _main(argv: Sequence[str] | None) -> int:
     whole = parser()
     arguments = whole.parse_args(argv)
     if arguments.version:
-        return _print_version()
+        print(f"konverge {konverge_version()}")
+        return 0
     if arguments.command is None:
         whole.print_help(sys.stderr)
         return USAGE
@@ -84,13 +83,6 @@ def _main(argv: Sequence[str] | None) -> int:
         text, code = explain(error)
         print(f"konverge {arguments.command}: {text}", file=sys.stderr)
     return code
-
-
-def _print_version() -> int:
-    from importlib.metadata import version
-
-    print(f"konverge {version('konverge')}")
-    return 0
 
 
 if __name__ == "__main__":

@@ -1,21 +1,46 @@
-"""`konverge manifests`: everything to install for operators to run in a cluster."""
+"""`konverge crd`, `rbac`, `manifests` and `chart`: what a cluster needs for operators to run in it, from their code."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from konverge.cli.arguments import add_operators, add_output, chosen_operators, command
+from konverge.cli.arguments import add_operators, add_output, chosen_operators, command, konverge_version
 from konverge.cli.exit import UsageError
-from konverge.cli.rbac import add_placement
 
 if TYPE_CHECKING:
     from konverge.cli.installation import Installation
 
+NAMESPACE = "konverge-system"
 MAX_REPLICAS = 10
 
 
 def add(commands: Any) -> None:
+    _add_definitions(commands)
+    _add_roles(commands)
+    _add_manifests(commands)
+    _add_chart(commands)
+
+
+def _add_definitions(commands: Any) -> None:
+    about = "print the CustomResourceDefinitions of operators"
+    parser = command(commands, "crd", about, "konverge crd webapp | kubectl apply -f -")
+    add_operators(parser)
+    add_output(parser, "yaml", "json")
+    parser.set_defaults(run=print_definitions)
+
+
+def _add_roles(commands: Any) -> None:
+    about = "print the service account and the roles of operators"
+    parser = command(commands, "rbac", about, "konverge rbac webapp --namespace tools | kubectl apply -f -")
+    add_operators(parser)
+    _add_placement(parser)
+    add_output(parser, "yaml", "json")
+    parser.set_defaults(run=print_roles)
+
+
+def _add_manifests(commands: Any) -> None:
     about = "print everything to install: definitions, namespace, roles, Deployment, Service, disruption budget"
     parser = command(
         commands,
@@ -26,7 +51,7 @@ def add(commands: Any) -> None:
         "konverge manifests nacos --management --tls-secret nacos-management-tls",
     )
     add_operators(parser)
-    add_placement(parser)
+    _add_placement(parser)
     parser.add_argument("--image", default="", help="the container image (konverge of this version)")
     parser.add_argument("--replicas", type=_replicas, default=2, help="one works, the others stand by (2)")
     parser.add_argument("--service-monitor", action="store_true", help="also for the Prometheus operator")
@@ -34,7 +59,26 @@ def add(commands: Any) -> None:
     parser.add_argument("--tls-secret", default="", metavar="NAME", help="the Secret of its certificate")
     parser.add_argument("--behind-proxy", action="store_true", help="or something in front of it speaks TLS")
     add_output(parser, "yaml", "json")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=print_manifests)
+
+
+def _add_chart(commands: Any) -> None:
+    about = "make a Helm chart of an operator: definitions, roles from its code, Deployment, Service, budget, monitor"
+    parser = command(commands, "chart", about, "konverge chart nacos --dir charts")
+    add_operators(parser)
+    parser.add_argument("--dir", type=Path, default=Path("charts"), help="where the chart's folder is made (charts)")
+    parser.set_defaults(run=make_charts)
+
+
+def _add_placement(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-n", "--namespace", default=NAMESPACE, help=f"where they run ({NAMESPACE})")
+    parser.add_argument(
+        "--watch-namespace",
+        action="append",
+        default=[],
+        metavar="NS",
+        help="look at this namespace only; may be given several times (all by default)",
+    )
 
 
 def _replicas(text: str) -> int:
@@ -43,20 +87,40 @@ def _replicas(text: str) -> int:
     return int(text)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def print_definitions(arguments: argparse.Namespace) -> int:
     from konverge.cli.documents import write
-    from konverge.cli.installation import Installation
 
-    plan = Installation(
-        operators=chosen_operators(arguments.operators),
-        namespace=arguments.namespace,
-        watched=tuple(arguments.watch_namespace),
-        image=arguments.image or f"konverge:{_version()}",
+    operators = chosen_operators(arguments.operators)
+    print(write((definition for operator in operators for definition in operator.definitions()), arguments.output))
+    return 0
+
+
+def print_roles(arguments: argparse.Namespace) -> int:
+    from konverge.cli.documents import write
+
+    print(write(_installation(arguments).access(), arguments.output))
+    return 0
+
+
+def print_manifests(arguments: argparse.Namespace) -> int:
+    from konverge.cli.documents import write
+
+    plan = _installation(
+        arguments,
+        image=arguments.image or f"konverge:{konverge_version()}",
         replicas=arguments.replicas,
         service_monitor=arguments.service_monitor,
     )
     print(write([*plan.everything(), *_management(arguments, plan)], arguments.output))
     return 0
+
+
+def _installation(arguments: argparse.Namespace, **options: Any) -> Installation:
+    from konverge.cli.installation import Installation
+
+    operators = chosen_operators(arguments.operators)
+    watched = tuple(arguments.watch_namespace)
+    return Installation(operators=operators, namespace=arguments.namespace, watched=watched, **options)
 
 
 def _management(arguments: argparse.Namespace, plan: Installation) -> list[dict[str, Any]]:
@@ -74,7 +138,14 @@ def _management(arguments: argparse.Namespace, plan: Installation) -> list[dict[
     return management.everything()
 
 
-def _version() -> str:
-    from importlib.metadata import version
+def make_charts(arguments: argparse.Namespace) -> int:
+    from konverge.cli.charts import chart
+    from konverge.cli.documents import write_folder
 
-    return version("konverge")
+    for operator in chosen_operators(arguments.operators):
+        folder: Path = arguments.dir / operator.identity
+        if folder.exists() and not (folder / "Chart.yaml").exists() and any(folder.iterdir()):
+            raise UsageError(f"{folder} is there and no chart: give another --dir, or remove it")
+        write_folder(folder, chart(operator, konverge_version()))
+        print(folder)
+    return 0

@@ -1,4 +1,7 @@
-"""`konverge new`: a small project with an operator, and a test of it that passes."""
+"""`konverge new`: a small project with an operator, and a test of it that passes.
+
+The files of the project are templates in the folder `projectfiles` of this package: `$kind` and its like are filled in.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ def _name(text: str) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from konverge.cli.scaffold import project
+    from konverge.cli.documents import write_folder
     from konverge.objects.names import dns_subdomain_errors
 
     if "." not in arguments.group or dns_subdomain_errors(arguments.group):
@@ -39,10 +42,36 @@ def run(arguments: argparse.Namespace) -> int:
     folder: Path = arguments.dir or Path(arguments.name)
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} is there and not empty: give another --dir, or remove it")
-    for path, text in project(arguments.name, arguments.group).items():
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-        print(f"  {file}")
+    files = project(arguments.name, arguments.group)
+    write_folder(folder, files)
+    print("\n".join(f"  {folder / path}" for path in files))
     print(f"\nNext:\n  cd {folder}\n  python -m pytest\n  konverge up    # in another terminal, then see README.md")
     return 0
+
+
+def project(name: str, group: str) -> dict[str, str]:
+    """Path -> text, for a project of that name."""
+    from importlib.resources import files
+    from string import Template
+
+    from konverge.cli.documents import read_folder
+
+    package = name.replace("-", "_")
+    values = {"name": name, "package": package, "kind": kind_of(name), "group": group}
+    # The templates do not have the names of the files, so that no tool takes them for Python or for a .gitignore.
+    names = {"gitignore": ".gitignore"}
+    return {
+        names.get(path, path).replace("src/package/", f"src/{package}/"): Template(text).substitute(values)
+        for path, text in sorted(
+            (path.removesuffix(".tmpl"), text) for path, text in read_folder(files("konverge.cli") / "projectfiles")
+        )
+    }
+
+
+def kind_of(name: str) -> str:
+    """
+    >>> kind_of("my-shop-operator"), kind_of("operator")
+    ('MyShop', 'Operator')
+    """
+    parts = name.removesuffix("-operator").split("-")
+    return "".join(part.capitalize() for part in parts)
