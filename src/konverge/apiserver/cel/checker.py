@@ -217,8 +217,7 @@ class _Checker:
         node.function = node.function.removeprefix(".")
         return self._resolve(node, declared)
 
-    def _resolve(self, node: Call, declared: list[Overload]) -> Type:
-        """Upstream: resolveOverload."""
+    def _resolve(self, node: Call, declared: list[Overload]) -> Type:  # upstream: resolveOverload
         if node.function in ("_&&_", "_||_"):
             return self._logical(node)
         given = tuple(arg.type or t.ERROR for arg in ([node.target] if node.target is not None else []) + node.args)
@@ -307,8 +306,7 @@ class _Checker:
                 self._problem(init.offset, message)
         return struct
 
-    def _fold(self, node: Fold) -> Type:
-        """Upstream: checkComprehension."""
+    def _fold(self, node: Fold) -> Type:  # upstream: checkComprehension
         self.check(node.range)
         accu = self.check(node.init)
         assert node.range.type is not None

@@ -1,7 +1,8 @@
 """The functions of CEL in Kubernetes 1.37: names, overloads, types.
 
-The declarations are data (`overloads`): they decide which calls compile, with which result type, and what the error
-says otherwise. The implementations are in `konverge.apiserver.cel.library`, by the same ids. Upstream: cel-go
+The declarations are data (`data/cel_functions.txt`: a function, and below it a line for each overload with its id and
+its signature; a receiver stands before the dot). They decide which calls compile, with which result type, and what the
+error says otherwise. The implementations are in `konverge.apiserver.cel.library`, by the same ids. Upstream: cel-go
 common/stdlib/standard.go and ext/; MustBaseEnvSet (apiserver/pkg/cel/environment/base.go).
 """
 
@@ -10,11 +11,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from konverge.apiserver.cel import cel_types as t
 from konverge.apiserver.cel.cel_types import Type
-from konverge.apiserver.cel.overloads import TEXT
 
+_DATA = Path(__file__).parents[1] / "data" / "cel_functions.txt"
 QUANTITY, URL, SEMVER = t.struct("kubernetes.Quantity"), t.struct("kubernetes.URL"), t.struct("kubernetes.Semver")
 FORMAT = t.struct("kubernetes.NamedFormat")
 IP, CIDR = t.opaque("net.IP"), t.opaque("net.CIDR")
@@ -91,7 +93,7 @@ def functions() -> dict[str, list[Overload]]:
     """All functions, by name."""
     overloads: dict[str, list[Overload]] = {}
     name = ""
-    for line in TEXT.strip().split("\n"):
+    for line in _DATA.read_text().splitlines():
         if line.startswith("  "):
             overloads.setdefault(name, []).append(_overload(line))
         else:

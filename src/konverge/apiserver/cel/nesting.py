@@ -12,8 +12,7 @@ from contextlib import contextmanager
 
 from konverge.apiserver.cel.nodes import Call, Node, children
 
-LIMIT = 250
-"""Upstream: maxRecursionDepth (cel-go parser/parser.go)."""
+LIMIT = 250  # upstream: maxRecursionDepth (cel-go parser/parser.go)
 SHALLOW = 40
 """Trees up to this depth are evaluated within the ordinary stack."""
 _FRAMES = 6000
@@ -40,11 +39,9 @@ def nesting(tree: Node) -> int:
     return deepest
 
 
+# upstream: logicManager (cel-go parser/helper.go)
 def balanced(function: str, terms: list[Node], operators: list[int]) -> Node:
-    """Long chains become balanced trees, so that their depth stays small; the middle operator is the root.
-
-    Upstream: logicManager (cel-go parser/helper.go).
-    """
+    """Long chains become balanced trees, so that their depth stays small; the middle operator is the root."""
 
     def build(low: int, high: int) -> Node:
         middle = (low + high + 1) // 2

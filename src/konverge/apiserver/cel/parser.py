@@ -28,8 +28,7 @@ from konverge.apiserver.cel.nodes import (
 )
 from konverge.apiserver.cel.source import CompileError, Problem, Source
 
-_SIZE = 100_000
-"""Upstream: expressionSizeCodePointLimit."""
+_SIZE = 100_000  # upstream: expressionSizeCodePointLimit
 _RESERVED_NAMES = (
     "as break const continue else false for function if import in let loop package namespace null return true var "
     "void while"

@@ -83,11 +83,8 @@ def compile_expression(text: str, environment: Environment) -> Program:
 _CONVERSIONS = frozenset(("bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"))
 
 
-def _check_constants(node: Node, seen: set[int]) -> None:
-    """Conversions of constants, and constant patterns, fail here and not in an evaluation.
-
-    Upstream: OptOptimize (cel-go cel/options.go).
-    """
+def _check_constants(node: Node, seen: set[int]) -> None:  # upstream: OptOptimize (cel-go cel/options.go)
+    """Conversions of constants, and constant patterns, fail here and not in an evaluation."""
     if id(node) in seen:
         return
     seen.add(id(node))

@@ -12,10 +12,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
-_LONGEST_LINE = 16384
-"""Upstream: maxSnippetLength."""
-_MOST_PROBLEMS = 100
-"""Upstream: maxErrorsToReport (common/errors.go)."""
+_LONGEST_LINE = 16384  # upstream: maxSnippetLength
+_MOST_PROBLEMS = 100  # upstream: maxErrorsToReport (common/errors.go)
 
 
 class Source:

@@ -60,11 +60,9 @@ def _certificate(error: ssl.SSLCertVerificationError, server_name: str) -> str:
     return str(error.verify_message)
 
 
+# upstream: transformResponse (client-go rest/request.go) and NewGenericServerResponse (apimachinery api/errors)
 def http_failure(response: Response) -> str:
-    """What an answer other than 200 means: the message of its Status, else that of its code.
-
-    Upstream: transformResponse (client-go rest/request.go) and NewGenericServerResponse (apimachinery api/errors).
-    """
+    """What an answer other than 200 means: the message of its Status, else that of its code."""
     try:
         answer = msgspec.json.decode(response.body)
     except msgspec.DecodeError:

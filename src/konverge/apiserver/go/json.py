@@ -47,8 +47,7 @@ def encode(value: Any) -> str:
     return str(value) if isinstance(value, int) else encode(str(value))
 
 
-def _encode_float(value: float) -> str:
-    """Upstream: floatEncoder. Exponents of one digit are not padded."""
+def _encode_float(value: float) -> str:  # upstream: floatEncoder. Exponents of one digit are not padded
     if value == 0 or 1e-6 <= abs(value) < 1e21:
         return fixed(value)
     mantissa, exponent = scientific(value)

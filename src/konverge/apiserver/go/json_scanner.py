@@ -11,8 +11,7 @@ from typing import Any
 
 from konverge.apiserver.go.strconv import quote
 
-DEPTH_LIMIT = 10_000
-"""Upstream: maxNestingDepth."""
+DEPTH_LIMIT = 10_000  # upstream: maxNestingDepth
 END = "unexpected end of JSON input"
 _SPACE = b" \t\r\n"
 _HEX = b"0123456789abcdefABCDEF"

@@ -34,11 +34,8 @@ def parse_cidr(text: str) -> tuple[Address, Network] | None:
     return address, ip_network(f"{head}/{bits}", strict=False)
 
 
-def parse_ip_sloppy(text: str) -> Address | None:
-    """As older versions of Go read it: leading zeros are ignored. An IPv4-mapped IPv6 address is the IPv4 address.
-
-    Upstream: ParseIPSloppy (k8s.io/utils/net).
-    """
+def parse_ip_sloppy(text: str) -> Address | None:  # upstream: ParseIPSloppy (k8s.io/utils/net)
+    """As older versions of Go read it: leading zeros are ignored. An IPv4-mapped IPv6 address is the IPv4 address."""
     address = parse_ip(text if ":" in text else ".".join(map(_without_zeros, text.split("."))))
     return address.ipv4_mapped or address if isinstance(address, IPv6Address) else address
 

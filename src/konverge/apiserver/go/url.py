@@ -57,8 +57,7 @@ class UrlError(ValueError):
     """The reason, as Go words it."""
 
 
-def parse_url(text: str) -> Url:
-    """Upstream: url.ParseRequestURI."""
+def parse_url(text: str) -> Url:  # upstream: url.ParseRequestURI
     try:
         return _parse(text, via_request=True)
     except UrlError as error:
@@ -103,8 +102,7 @@ def _parse(text: str, *, via_request: bool) -> Url:
     return Url(text, scheme, host, rest, query, user)
 
 
-def _split_scheme(text: str) -> tuple[str, str]:
-    """Upstream: getScheme."""
+def _split_scheme(text: str) -> tuple[str, str]:  # upstream: getScheme
     if text.startswith(":"):
         raise UrlError("missing protocol scheme")
     match = _SCHEME.match(text)
@@ -129,8 +127,7 @@ def _authority(scheme: str, text: str) -> tuple[str, str | None]:
     return host, user if at else None
 
 
-def _host(scheme: str, host: str) -> str:
-    """Upstream: parseHost."""
+def _host(scheme: str, host: str) -> str:  # upstream: parseHost
     if host.rfind("[") > 0:
         raise UrlError("invalid IP-literal")
     if host.startswith("["):

@@ -110,11 +110,9 @@ def _check_kind(applied: Obj, owner: Owner) -> None:
         raise status.bad_request("metadata.managedFields must be nil")
 
 
+# upstream: skipNonAppliedManager.Apply (skipnonapplied.go)
 def _before_first_apply(current: Obj, owner: Owner) -> Managers:
-    """What is there already gets an owner, so that the first apply meets conflicts instead of overwriting it.
-
-    Upstream: skipNonAppliedManager.Apply (skipnonapplied.go).
-    """
+    """What is there already gets an owner, so that the first apply meets conflicts instead of overwriting it."""
     predecessor = Owner(
         node=owner.node,
         manager="before-first-apply",
@@ -168,11 +166,9 @@ def _merged(current: Obj, applied: Obj, managers: Managers, owner: Owner, force:
     return (merged if merged == current else _typed(merged, applied, owner)), managers
 
 
+# upstream: stripMetaManager.Apply, managedFieldsUpdater.Apply
 def _settled(managers: Managers, mine: str, time: str | None) -> Managers:
-    """The applier's own entry without what is never owned, and with the time of the change if there was one.
-
-    Upstream: stripMetaManager.Apply, managedFieldsUpdater.Apply.
-    """
+    """The applier's own entry without what is never owned, and with the time of the change if there was one."""
     entry = managers[mine]
     fields = stripped(entry.fields)
     if not fields:
@@ -196,11 +192,9 @@ def _check_types(node: TypeNode, current: Obj, applied: Obj, owner: Owner) -> No
         raise status.plain_500(f"failed to create typed live object ({where}): {error}") from None
 
 
+# upstream: Updater.prune, addBackOwnedItems, addBackDanglingItems
 def _pruned(merged: Obj, managers: Managers, last: Entry, owner: Owner) -> Obj:
-    """Without what the manager applied last time, unless a manager owns it now.
-
-    Upstream: Updater.prune, addBackOwnedItems, addBackDanglingItems.
-    """
+    """Without what the manager applied last time, unless a manager owns it now."""
     node = owner.node
     last_fields = field_set.with_named(last.fields, node)
     everything = field_set.with_named(fields_of(node, merged), node)
@@ -232,11 +226,9 @@ def _typed(merged: Obj, applied: Obj, owner: Owner) -> Obj:
         raise status.plain_500(f"failed to convert new object ({where}) to proper version: {text}") from None
 
 
+# upstream: lastAppliedManager.allowedConflictsFromLastApplied
 def _last_applied_fields(current: Obj, owner: Owner) -> FieldSet | None:
-    """The fields of kubectl's annotation that still have the values it gave them; None without an annotation.
-
-    Upstream: lastAppliedManager.allowedConflictsFromLastApplied.
-    """
+    """The fields of kubectl's annotation that still have the values it gave them; None without an annotation."""
     text = (current.get("metadata", {}).get("annotations") or {}).get(LAST_APPLIED)
     if not text:
         return None

@@ -36,11 +36,9 @@ def _merge_members(node: TypeNode, live: dict[str, Any], applied: dict[str, Any]
     return out
 
 
+# upstream: mergingWalker.visitListItems
 def _merge_items(node: TypeNode, live: list[Any], applied: list[Any]) -> list[Any]:
-    """Items in the order of `applied`; those that only `live` has keep their place among their old neighbours.
-
-    Upstream: mergingWalker.visitListItems.
-    """
+    """Items in the order of `applied`; those that only `live` has keep their place among their old neighbours."""
     inner = item(node)
     wanted = _wanted(node, applied)
     order = [element_of(node, entry) for entry in live]
@@ -84,11 +82,8 @@ def _wanted(node: TypeNode, items: list[Any]) -> dict[str, Any]:
     return wanted
 
 
-def without(node: TypeNode, value: Any, fields: FieldSet) -> Any:
-    """A value without the paths of a set; a container that loses all its members becomes null.
-
-    Upstream: removeItemsWithSchema.
-    """
+def without(node: TypeNode, value: Any, fields: FieldSet) -> Any:  # upstream: removeItemsWithSchema
+    """A value without the paths of a set; a container that loses all its members becomes null."""
     form = shape(node, value)
     if form is Kind.SCALAR:
         return value

@@ -90,11 +90,8 @@ def _goes_before(position: int, other: int) -> bool:
     return position < other if position >= 0 and other >= 0 else True
 
 
-def _interleaved(left: list[Any], right: list[Any], live: Positions) -> list[Any]:
-    """`left` put into `right`: each item before the first one that follows it in the live list.
-
-    Upstream: mergeSortedSlice.
-    """
+def _interleaved(left: list[Any], right: list[Any], live: Positions) -> list[Any]:  # upstream: mergeSortedSlice
+    """`left` put into `right`: each item before the first one that follows it in the live list."""
     out = []
     i = j = 0
     while i < len(left) or j < len(right):
@@ -123,11 +120,8 @@ def _value(item: Any, merge_key: str) -> Any:
     return item.get(merge_key) if merge_key and isinstance(item, dict) else item
 
 
-def check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
-    """The items of a patch must be among those of its `$setElementOrder`, and in that order.
-
-    Upstream: validatePatchWithSetOrderList.
-    """
+def check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:  # upstream: validatePatchWithSetOrderList
+    """The items of a patch must be among those of its `$setElementOrder`, and in that order."""
     if not patch or not order:
         return
     named = [item for item in patch if not (isinstance(item, dict) and "$patch" in item)]

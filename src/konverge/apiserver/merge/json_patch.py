@@ -15,8 +15,7 @@ from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.schema.node import Kind, TypeNode
 from konverge.apiserver.strategy import Obj
 
-MOST_OPERATIONS = 10_000
-"""Upstream: maxJSONPatchOperations (apiserver endpoints/handlers/patch.go)."""
+MOST_OPERATIONS = 10_000  # upstream: maxJSONPatchOperations (apiserver endpoints/handlers/patch.go)
 MOST_COPIED = 3 * 1024 * 1024
 """Bytes that copies may add. Upstream: AccumulatedCopySizeLimit, which the API server sets to the limit of a body."""
 _MISSING = object()
@@ -28,7 +27,7 @@ class PatchFailed(Exception):
 
 def apply(document: Obj, operations: list[Any]) -> Any:
     """The patched document; the one given is not changed."""
-    root: Any = _copy(document)
+    root: Any = copy_json(document)
     room = MOST_COPIED
     for operation in operations:
         if not isinstance(operation, dict):
@@ -79,7 +78,7 @@ def _size(root: Any, operation: dict[str, Any]) -> int:
 def _perform(root: Any, operation: dict[str, Any]) -> Any:
     match operation.get("op"):
         case "add":
-            _add(root, _text(operation, "path"), _copy(operation.get("value")))
+            _add(root, _text(operation, "path"), copy_json(operation.get("value")))
         case "remove":
             _remove(root, _text(operation, "path"))
         case "replace":
@@ -155,7 +154,7 @@ def _remove(root: Any, path: str) -> Any:
 
 
 def _replace(root: Any, path: str, operation: dict[str, Any]) -> Any:
-    value = _copy(operation.get("value"))
+    value = copy_json(operation.get("value"))
     if path == "":
         if not isinstance(value, (dict, list)):
             raise PatchFailed("replace operation value must be object or array")
@@ -176,7 +175,7 @@ def _move(root: Any, operation: dict[str, Any]) -> None:
 def _add_copy(root: Any, operation: dict[str, Any]) -> None:
     container, key = _find(root, _text(operation, "from"))
     value = _get(container, key)
-    _add(root, _text(operation, "path"), None if value is _MISSING else _copy(value))
+    _add(root, _text(operation, "path"), None if value is _MISSING else copy_json(value))
 
 
 def _test(root: Any, path: str, wanted: Any) -> None:
@@ -200,10 +199,10 @@ def same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
-def _copy(value: Any) -> Any:
+def copy_json(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _copy(member) for key, member in value.items()}
-    return [_copy(member) for member in value] if isinstance(value, list) else value
+        return {key: copy_json(member) for key, member in value.items()}
+    return [copy_json(member) for member in value] if isinstance(value, list) else value
 
 
 # --- merge patch (merge.go)

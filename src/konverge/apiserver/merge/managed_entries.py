@@ -106,11 +106,9 @@ def is_reset(entries: Any) -> bool:
     return entries in ([], [{}])
 
 
+# upstream: IgnoreManagedFieldsTimestampsTransformer (apiserver endpoints/handlers/fieldmanager/equality.go)
 def keep_times(old: Obj, new: Obj) -> None:
-    """Undo new times in managedFields when nothing else of the object has changed, so that it is no change at all.
-
-    Upstream: IgnoreManagedFieldsTimestampsTransformer (apiserver endpoints/handlers/fieldmanager/equality.go).
-    """
+    """Undo new times in managedFields when nothing else of the object has changed, so that it is no change at all."""
     before, after = old["metadata"].get("managedFields"), new["metadata"].get("managedFields")
     if not before or not after or len(before) != len(after) or before == after:
         return

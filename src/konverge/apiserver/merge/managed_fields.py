@@ -39,11 +39,8 @@ _STRIPPED = field_set.of(
 _CURRENT = "current-operation"
 
 
-def update(live: Obj | None, new: Obj, owner: Owner) -> None:
-    """Set `new.metadata.managedFields` for a write by `owner`; `live` is None for a creation.
-
-    Upstream: FieldManager.UpdateNoErrors.
-    """
+def update(live: Obj | None, new: Obj, owner: Owner) -> None:  # upstream: FieldManager.UpdateNoErrors
+    """Set `new.metadata.managedFields` for a write by `owner`; `live` is None for a creation."""
     metadata = new["metadata"]
     if live is None and "managedFields" not in metadata:
         _created(new, owner)
@@ -123,11 +120,8 @@ def bare(obj: Obj) -> Obj:
     return {**obj, "metadata": {name: value for name, value in metadata.items() if name != "managedFields"}}
 
 
-def _capped(managers: Managers) -> Managers:
-    """Merge the oldest updates of a version into one entry until there are few enough.
-
-    Upstream: capManagersManager.capUpdateManagers (capmanagers.go).
-    """
+def _capped(managers: Managers) -> Managers:  # upstream: capManagersManager.capUpdateManagers (capmanagers.go)
+    """Merge the oldest updates of a version into one entry until there are few enough."""
     updates = [identity for identity, entry in managers.items() if entry.operation == UPDATE]
     excess = len(updates) - MOST_UPDATERS
     if excess <= 0:

@@ -10,8 +10,7 @@ from konverge.apiserver.merge.field_set import FieldSet
 from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.strategy import Obj
 
-_MANAGER_LIMIT = 128
-"""Upstream: validation.FieldManagerMaxLength."""
+_MANAGER_LIMIT = 128  # upstream: validation.FieldManagerMaxLength
 Filter = Callable[[FieldSet], FieldSet]
 Convert = Callable[[Obj, str], "tuple[TypeNode, Obj] | None"]
 
@@ -40,11 +39,9 @@ class Owner(msgspec.Struct, kw_only=True):
         return f"{group}/{version}, Kind={self.kind}"
 
 
+# upstream: managerOrUserAgent (apiserver endpoints/handlers/create.go)
 def manager_of(field_manager: str, user_agent: str) -> str:
-    """The manager of a write: what the client says, or the name of its program.
-
-    Upstream: managerOrUserAgent (apiserver endpoints/handlers/create.go).
-    """
+    """The manager of a write: what the client says, or the name of its program."""
     if field_manager:
         return field_manager
     name = user_agent.partition("/")[0]

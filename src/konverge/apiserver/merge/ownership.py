@@ -81,11 +81,9 @@ class _Views:
         return Comparison(*(owner.may_own(fields) for fields in comparison))
 
 
+# upstream: ReconcileFieldSetWithSchema (typed/reconcile_schema.go)
 def reconciled(managers: Managers, node: TypeNode) -> Managers:
-    """Entries brought in line with a schema in which something has become atomic since they were written.
-
-    Upstream: ReconcileFieldSetWithSchema (typed/reconcile_schema.go).
-    """
+    """Entries brought in line with a schema in which something has become atomic since they were written."""
     entries = {}
     for identity, entry in managers.items():
         fields = _reconciled(node, entry.fields)

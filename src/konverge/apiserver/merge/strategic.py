@@ -13,6 +13,7 @@ import msgspec
 
 from konverge.apiserver.go.fmt import go_type, go_value
 from konverge.apiserver.merge.element_order import Positions, arranged, bounded, check_order, left_behind, split
+from konverge.apiserver.merge.json_patch import copy_json, without_nulls
 from konverge.apiserver.merge.strategic_errors import (
     BAD_PRIMITIVE_LIST,
     BAD_RETAIN_KEYS,
@@ -32,11 +33,10 @@ _RETAIN = "$retainKeys"
 
 def apply(node: TypeNode, live: Obj, patch: Obj) -> Obj:
     """The patched object; neither argument is changed. Raises StrategicError."""
-    return _merge_map(node, _copy(live), _copy(patch))
+    return _merge_map(node, copy_json(live), copy_json(patch))
 
 
-def _merge_map(node: TypeNode, original: Any, patch: Obj) -> Obj:
-    """Upstream: mergeMap."""
+def _merge_map(node: TypeNode, original: Any, patch: Obj) -> Obj:  # upstream: mergeMap
     if _DIRECTIVE in patch:
         return _whole_map(patch)
     original = {} if original is None else original
@@ -49,7 +49,7 @@ def _merge_map(node: TypeNode, original: Any, patch: Obj) -> Obj:
             original.pop(name, None)
         elif _different(original, name, value):
             if not delete_from:
-                _put(original, name, _without_nulls(value))
+                _put(original, name, without_nulls(value))
         else:
             original[name] = _merge_value(node, name, original[name], value, delete_from)
     return {key: value for key, value in original.items() if value is not _GONE}
@@ -134,11 +134,9 @@ def _merge_list(node: TypeNode, field: Field, original: list[Any], patch: list[A
     return arranged(in_patch, server_only, patch, original, merge_key)
 
 
+# upstream: mergeSliceWithSpecialElements
 def _special_items(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
-    """Deletions done and directives taken out; `$patch: replace` makes the rest the whole list.
-
-    Upstream: mergeSliceWithSpecialElements.
-    """
+    """Deletions done and directives taken out; `$patch: replace` makes the rest the whole list."""
     rest, replace = [], False
     for item in patch:
         if _DIRECTIVE not in item:
@@ -285,15 +283,3 @@ def _without_directives(value: Any) -> Any:
     if isinstance(value, list):
         return [kept for kept in map(_without_directives, value) if kept is not _GONE]
     return value
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nulls(member) for key, member in value.items() if member is not None}
-    return [_without_nulls(member) for member in value] if isinstance(value, list) else value
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _copy(member) for key, member in value.items()}
-    return [_copy(member) for member in value] if isinstance(value, list) else value

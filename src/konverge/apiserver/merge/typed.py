@@ -185,11 +185,8 @@ def _grouped(node: TypeNode, items: list[Any]) -> dict[str, list[Any]]:
     return groups
 
 
-def validate(node: TypeNode, value: Any, *, repeated: bool = False) -> None:
-    """Raises TypedError when a value does not conform; `repeated` admits list items with the same key.
-
-    Upstream: typed/validate.go.
-    """
+def validate(node: TypeNode, value: Any, *, repeated: bool = False) -> None:  # upstream: typed/validate.go
+    """Raises TypedError when a value does not conform; `repeated` admits list items with the same key."""
     errors = list(_Checks(repeated).of(node, value))
     if errors:
         texts = [f"{path}: {text}" if path else text for path, text in errors]

@@ -22,8 +22,7 @@ from konverge.apiserver.schema.node import Field, Kind, TypeNode
 from konverge.apiserver.schema.zero_values import OMITTED, absent, keeps_empty, zero
 from konverge.objects.quantity import QuantityError
 
-MOST_STRICT_ERRORS = 100
-"""Upstream: saveStrictError (sigs.k8s.io/json kubernetes_patch.go)."""
+MOST_STRICT_ERRORS = 100  # upstream: saveStrictError (sigs.k8s.io/json kubernetes_patch.go)
 UNSET = OMITTED
 """A value that leaves Go's zero in its place: null, or one of the wrong type."""
 

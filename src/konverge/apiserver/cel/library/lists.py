@@ -13,8 +13,7 @@ from konverge.apiserver.cel.literals import UInt
 from konverge.apiserver.cel.timestamps import Duration
 from konverge.apiserver.cel.values import NONE, EvalError, Optional, contains, equal
 
-_RANGE_LIMIT = 1_000_000
-"""Upstream: defaultMaxRangeSize."""
+_RANGE_LIMIT = 1_000_000  # upstream: defaultMaxRangeSize
 
 
 def _sorted(items: list[Any]) -> bool:

@@ -23,8 +23,7 @@ from konverge.apiserver.cel.values import EvalError, MapList, SetList
 from konverge.apiserver.crd.schema.structural import Schema
 from konverge.apiserver.go.strfmt import duration_nanoseconds
 
-REQUEST_BYTES = 3 * 1024 * 1024
-"""Upstream: MaxRequestSizeBytes (apiserver/pkg/apis/cel/config.go)."""
+REQUEST_BYTES = 3 * 1024 * 1024  # upstream: MaxRequestSizeBytes (apiserver/pkg/apis/cel/config.go)
 _RESERVED = (
     "true false null in as break const continue else for function if import let loop package namespace return var void "
     "while"

@@ -21,10 +21,8 @@ from konverge.apiserver.crd.schema import structural
 from konverge.apiserver.crd.schema.structural import Schema, Structural
 from konverge.apiserver.field_errors import ErrorType, FieldError, forbidden, invalid
 
-RULE_LIMIT = 10_000_000
-"""Upstream: StaticEstimatedCostLimit."""
-TOTAL_LIMIT = 100_000_000
-"""Upstream: StaticEstimatedCRDCostLimit."""
+RULE_LIMIT = 10_000_000  # upstream: StaticEstimatedCostLimit
+TOTAL_LIMIT = 100_000_000  # upstream: StaticEstimatedCRDCostLimit
 _MOST_NAMED = 4
 """Expensive rules that the error about the total names. Upstream: TotalCost.ObserveExpressionCost."""
 _TOTAL_COST = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
@@ -154,8 +152,7 @@ def _cardinality(context: Context, decl: Decl) -> int:
     return context.often if context.often is not None else REQUEST_BYTES // (decl.smallest + 1)
 
 
-def _over(what: str, cost: int, limit: int) -> str:
-    """Upstream: getCostErrorMessage."""
+def _over(what: str, cost: int, limit: int) -> str:  # upstream: getCostErrorMessage
     factor = cost / limit
     if factor > 100:
         shown = "more than 100x"

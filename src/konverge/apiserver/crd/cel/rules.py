@@ -28,8 +28,7 @@ from konverge.apiserver.strategy import Obj
 
 BUDGET = 10_000_000
 """Cost of all rules of an object: about a second upstream. Upstream: RuntimeCELCostBudget."""
-_MESSAGE_BYTES = 5 * 1024
-"""Upstream: MaxEvaluatedMessageExpressionSizeBytes."""
+_MESSAGE_BYTES = 5 * 1024  # upstream: MaxEvaluatedMessageExpressionSizeBytes
 _REMEMBERED = 512
 """Schema nodes whose compiled rules are kept; the oldest is removed first."""
 _OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"

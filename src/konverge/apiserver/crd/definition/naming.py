@@ -46,11 +46,8 @@ def set_condition(obj: Obj, kind: str, status: str, reason: str, message: str, n
     obj["status"]["conditions"] = conditions
 
 
-def accept(obj: Obj, others: Iterable[Obj], now: str) -> Obj | None:
-    """The definition with its names accepted or refused; None when there is nothing to change.
-
-    Upstream: NamingController.sync.
-    """
+def accept(obj: Obj, others: Iterable[Obj], now: str) -> Obj | None:  # upstream: NamingController.sync
+    """The definition with its names accepted or refused; None when there is nothing to change."""
     wanted, had = obj["spec"]["names"], (obj.get("status") or {}).get("acceptedNames") or {}
     if wanted == had:
         return None
@@ -155,11 +152,9 @@ def _is_own(entry: Obj) -> bool:
 # --- versions
 
 
+# upstream: CompareKubeAwareVersionStrings (apimachinery/pkg/version)
 def version_rank(version: str) -> tuple[int, int, int, int, str]:
-    """A key that sorts versions as clients prefer them: stable before beta before alpha, higher before lower.
-
-    Upstream: CompareKubeAwareVersionStrings (apimachinery/pkg/version).
-    """
+    """A key that sorts versions as clients prefer them: stable before beta before alpha, higher before lower."""
     match = _VERSION.fullmatch(version)
     if match is None:
         return (1, 0, 0, 0, version)

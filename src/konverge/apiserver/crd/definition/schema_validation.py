@@ -211,11 +211,8 @@ def _map_list(raw: Schema, path: str) -> Iterator[FieldError]:
         seen.add(key)
 
 
-def map_keys(raw: Schema, path: str) -> Iterator[FieldError]:
-    """Keys of map lists must always have a value; items of sets and maps are never null.
-
-    Upstream: validateMapListKeysMapSet.
-    """
+def map_keys(raw: Schema, path: str) -> Iterator[FieldError]:  # upstream: validateMapListKeysMapSet
+    """Keys of map lists must always have a value; items of sets and maps are never null."""
     items, list_type = raw.get("items"), raw.get("x-kubernetes-list-type")
     if not isinstance(items, Mapping) or list_type not in ("set", "map"):
         return

@@ -21,8 +21,7 @@ from konverge.apiserver.field_errors import FieldError, duplicate, forbidden, in
 from konverge.apiserver.strategy import Obj
 from konverge.objects.names import dns_1035_errors, dns_subdomain_errors
 
-MAX_SELECTABLE = 8
-"""Upstream: MaxSelectableFields."""
+MAX_SELECTABLE = 8  # upstream: MaxSelectableFields
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _AT_ROOT = (
@@ -136,8 +135,7 @@ def _shared(hub: Hub, options: Options) -> Iterator[FieldError]:
     yield from _parts(shared, "spec", options, "")
 
 
-def _deprecation(version: Obj) -> Iterator[str]:
-    """Upstream: validateDeprecationWarning."""
+def _deprecation(version: Obj) -> Iterator[str]:  # upstream: validateDeprecationWarning
     warning = version.get("deprecationWarning")
     if warning is None:
         return
@@ -291,11 +289,8 @@ def _validation(
     yield from budget.exceeded(at)
 
 
-def _root_keywords(raw: Mapping[str, Any], path: str) -> Iterator[FieldError]:
-    """With a status subresource the schema of `status` is used alone, so the root may not hold more than properties.
-
-    Upstream: allowedAtRootSchema.
-    """
+def _root_keywords(raw: Mapping[str, Any], path: str) -> Iterator[FieldError]:  # upstream: allowedAtRootSchema
+    """With a status subresource the schema of `status` is used alone, so the root may not hold more than properties."""
     allowed = _AT_ROOT.split()
     for title, name in FIELDS:
         if not raw.get(name) and raw.get(name) != 0:

@@ -132,8 +132,7 @@ def _stored(stored: list[str] | None, versions: list[Obj]) -> Iterator[FieldErro
             yield invalid(f"{path}[{index}]", name, detail)
 
 
-def _approval(obj: Obj, old: Obj | None) -> Iterator[FieldError]:
-    """Upstream: validateAPIApproval."""
+def _approval(obj: Obj, old: Obj | None) -> Iterator[FieldError]:  # upstream: validateAPIApproval
     group = obj["spec"].get("group") or ""
     if not f".{group}".endswith((".k8s.io", ".kubernetes.io")):
         return

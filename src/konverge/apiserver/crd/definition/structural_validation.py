@@ -53,8 +53,7 @@ def check(raw: Schema, path: str) -> list[FieldError]:
     return sorted(errors, key=str)
 
 
-def _invariants(raw: Schema, level: Level, path: str) -> Iterator[FieldError]:
-    """Upstream: validateStructuralInvariants."""
+def _invariants(raw: Schema, level: Level, path: str) -> Iterator[FieldError]:  # upstream: validateStructuralInvariants
     items, additional = raw.get("items"), raw.get("additionalProperties")
     if raw.get("type") == "array" and items is None:
         yield required(f"{path}.items", "must be specified")

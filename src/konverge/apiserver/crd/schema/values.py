@@ -39,11 +39,9 @@ _INT64 = (-(2**63), 2**63 - 1)
 _FLOAT32 = 3.4028234663852886e38
 
 
+# upstream: SchemaValidator.Validate; ratchetingValueValidator (apiextensions pkg/apiserver/validation/ratcheting.go)
 def compile_check(raw: Schema, node: Structural | None = None) -> Check:
-    """The checks of one schema node, in the API's order. `node` adds the correlation for ratcheting.
-
-    Upstream: SchemaValidator.Validate; ratchetingValueValidator (apiextensions pkg/apiserver/validation/ratcheting.go).
-    """
+    """The checks of one schema node, in the API's order. `node` adds the correlation for ratcheting."""
     types = (
         ("integer", "string") if raw.get("x-kubernetes-int-or-string") else (raw["type"],) if raw.get("type") else ()
     )

@@ -95,11 +95,8 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def age(seconds: float) -> str:
-    """A duration as kubectl prints ages: fewer units for older objects.
-
-    Upstream: HumanDuration (apimachinery util/duration).
-    """
+def age(seconds: float) -> str:  # upstream: HumanDuration (apimachinery util/duration)
+    """A duration as kubectl prints ages: fewer units for older objects."""
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"

@@ -118,11 +118,9 @@ def _has_pattern(raw: Mapping[str, Any]) -> bool:
     return bool(raw.get("allOf")) and raw["allOf"][0].get("anyOf") == _INT_OR_STRING
 
 
+# upstream: ToStructuralOpenAPIV2 (pkg/controller/openapi/v2/conversion.go)
 def _reduced(raw: Mapping[str, Any]) -> Obj:
-    """v2: without alternatives, defaults and null; what old versions of kubectl cannot read becomes untyped.
-
-    Upstream: ToStructuralOpenAPIV2 (pkg/controller/openapi/v2/conversion.go).
-    """
+    """v2: without alternatives, defaults and null; what old versions of kubectl cannot read becomes untyped."""
     made = {name: deepcopy(value) for name, value in raw.items() if name not in (*_JUNCTORS, "default")}
     nullable = made.pop("nullable", False)
     keeps = bool(made.get("x-kubernetes-preserve-unknown-fields"))
