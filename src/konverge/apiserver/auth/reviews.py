@@ -6,7 +6,6 @@ Upstream: pkg/registry/authentication, pkg/registry/authorization, pkg/apis/auth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from konverge.apiserver import field_errors, status
 from konverge.apiserver.auth.rules import Attributes
@@ -17,14 +16,12 @@ from konverge.apiserver.http import bodies, managed_fields, respond, writes
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system
 from konverge.apiserver.meta.system import timestamp
+from konverge.apiserver.request.call import Call
 from konverge.apiserver.request.user import User
 from konverge.apiserver.strategy import Obj
 from konverge.objects import fields, labels
 from konverge.objects.names import label_value_errors, qualified_name_errors
 from konverge.wire.message import Response
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.call import Call
 
 _AUTHORIZATION = "authorization.k8s.io"
 _PATH = "spec.resourceAttributes"

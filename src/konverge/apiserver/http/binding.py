@@ -5,20 +5,16 @@ Upstream: BindingREST (pkg/registry/core/pod/storage/storage.go).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from konverge.apiserver import field_errors, status
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import bodies, respond, writes
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system
 from konverge.apiserver.registry import kind_alone
+from konverge.apiserver.request.call import Call
 from konverge.apiserver.strategy import Obj
 from konverge.objects.names import dns_subdomain_errors
 from konverge.wire.message import Response
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.call import Call
 
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
@@ -34,10 +30,7 @@ async def bind(call: Call) -> Response:
     if call.info.subresource and name != call.info.name:
         raise status.bad_request("name in URL does not match name in Binding object")
     _check(binding.get("target") or {})
-    call.operation, call.dry_run = "CREATE", options.dry_run
-    request = writes.admission_request(call, call.resource, binding, None, options.body(), name)
-    await call.server.admission.admit(request)
-    await call.server.admission.validate(request)
+    await writes.admit_unstored(call, binding, options, name)
     await _assign(call, name, binding)
     return respond.answer(call, 201, SUCCESS)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,12 +17,10 @@ from konverge.apiserver.http import negotiate
 from konverge.apiserver.http.options import Validation
 from konverge.apiserver.http.scheme import refuse_kind
 from konverge.apiserver.registry import Served
+from konverge.apiserver.request.call import Call
 from konverge.apiserver.schema import decode as schema
 from konverge.apiserver.strategy import Obj
 from konverge.objects.resource import Resource
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.call import Call
 
 BODY_LIMIT = 3 * 1024 * 1024  # upstream: MaxRequestBodyBytes (apiserver/pkg/server/config.go)
 

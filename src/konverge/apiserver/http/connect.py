@@ -6,17 +6,13 @@ simulation plugs in its own handlers and its logs (`Extensions`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from konverge.apiserver import field_errors, status
 from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import options, respond
+from konverge.apiserver.request.call import Call
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Headers, Response
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.call import Call
 
 
 def _pod(call: Call) -> Obj:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from konverge.apiserver.http import bodies, managed_fields, reads, respond, writes
 from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system
+from konverge.apiserver.request.call import Call
 from konverge.wire.message import Response
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.call import Call
 
 
 async def create(call: Call) -> Response:

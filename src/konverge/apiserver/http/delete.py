@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -27,15 +27,13 @@ from konverge.apiserver.http import (
 from konverge.apiserver.http.options import DeleteOptions, delete_options, list_options
 from konverge.apiserver.http.selection import select
 from konverge.apiserver.registry import Served
+from konverge.apiserver.request.call import Call
 from konverge.apiserver.schema import lookup
 from konverge.apiserver.schema.decode import DecodeError, from_json
 from konverge.apiserver.storage import Mismatch, Missing, Record, Release
 from konverge.apiserver.strategy import Obj
 from konverge.objects.resource import Resource
 from konverge.wire.message import Response
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.call import Call
 
 _FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 _OPTIONS = Resource("", "v1", "DeleteOptions", "")

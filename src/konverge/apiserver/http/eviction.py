@@ -5,8 +5,6 @@ Upstream: EvictionREST (pkg/registry/core/pod/storage/eviction.go).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from konverge.apiserver import status
@@ -17,12 +15,10 @@ from konverge.apiserver.http.managed_fields import track_own_status
 from konverge.apiserver.http.options import DeleteOptions, delete_options, write_options
 from konverge.apiserver.meta import system
 from konverge.apiserver.registry import kind_alone
+from konverge.apiserver.request.call import Call
 from konverge.apiserver.strategy import Obj
 from konverge.objects.labels import SelectorError, from_selector_dict
 from konverge.wire.message import Response
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.call import Call
 
 _TOO_MANY = "Cannot evict pod as it would violate the pod's disruption budget."
 _MOST_PENDING = 2000
@@ -42,10 +38,7 @@ async def evict(call: Call) -> Response:
         raise status.bad_request("name in URL does not match name in Eviction object")
     deletion = delete_options({}, eviction.get("deleteOptions") or {})
     deletion = replace(deletion, dry_run=deletion.dry_run or options.dry_run)
-    call.operation, call.dry_run = "CREATE", options.dry_run
-    request = writes.admission_request(call, call.resource, eviction, None, options.body(), call.info.name)
-    await call.server.admission.admit(request)
-    await call.server.admission.validate(request)
+    await writes.admit_unstored(call, eviction, options, call.info.name)
     return await _evict(call, deletion)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -10,10 +10,8 @@ from konverge.apiserver import status
 from konverge.apiserver.http import negotiate, respond
 from konverge.apiserver.http.routes import CHECKS
 from konverge.apiserver.kubernetes_version import KUBERNETES_VERSION, MAJOR, MINOR
+from konverge.apiserver.request.call import Call
 from konverge.wire.message import Headers, Response
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.call import Call
 
 _JSON = (negotiate.JSON, "application/*", "*/*")
 VERSION = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,11 +12,9 @@ from konverge.apiserver.merge.owner import Owner, manager_of
 from konverge.apiserver.merge.reset_fields import may_own
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.registry import Served
+from konverge.apiserver.request.call import Call
 from konverge.apiserver.schema.node import TypeNode
 from konverge.apiserver.strategy import Obj
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.call import Call
 
 
 def owner_of(call: Call, served: Served, options: WriteOptions) -> Owner | None:

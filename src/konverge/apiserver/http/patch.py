@@ -9,7 +9,6 @@ Upstream: PatchResource (apiserver/pkg/endpoints/handlers/patch.go).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,12 +20,10 @@ from konverge.apiserver.http.update import keep_all_but_status, rules_of
 from konverge.apiserver.merge import apply as applying
 from konverge.apiserver.meta import system
 from konverge.apiserver.registry import Served
+from konverge.apiserver.request.call import Call
 from konverge.apiserver.schema.decode import Decoded, DecodeError, from_patched
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Response
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.call import Call
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

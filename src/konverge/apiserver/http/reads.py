@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from konverge.apiserver import status
 from konverge.apiserver.http import listing, negotiate, render, respond
 from konverge.apiserver.http.options import list_options
 from konverge.apiserver.http.selection import select
 from konverge.apiserver.registry import Served
-from konverge.apiserver.request.call import PLAIN_JSON
+from konverge.apiserver.request.call import PLAIN_JSON, Call
 from konverge.apiserver.storage import Record
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Headers, Response
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.call import Call
-
-
-def key_of(call: Call) -> str:
-    info = call.info
-    return f"{info.namespace}/{info.name}" if call.resource.resource.namespaced else info.name
 
 
 def find(call: Call) -> Record:
     """The stored object that the path names, or 404."""
     served = call.resource
-    record = call.server.store.get(served.table, key_of(call))
+    record = call.server.store.get(served.table, call.key)
     if record is None:
         raise status.not_found(served.resource.group, served.resource.plural, call.info.name)
     return record

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from konverge.apiserver import field_errors, status
 from konverge.apiserver.registry import Served
-from konverge.apiserver.request.call import Accepted
+from konverge.apiserver.request.call import Accepted, Call
+from konverge.apiserver.request.protocols import TableMaker
 from konverge.apiserver.storage import Record
 from konverge.apiserver.strategy import Obj
 from konverge.wire.message import Producer, Sink
@@ -24,10 +25,6 @@ STREAM_PIECE = 128 * 1024
 """Lists of so many bytes or more are sent in pieces of about so many bytes."""
 _GZIP = 31
 """What zlib calls the gzip format."""
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.call import Call
-    from konverge.apiserver.request.protocols import TableMaker
 
 
 def plain(served: Served, record: Record) -> bytes:

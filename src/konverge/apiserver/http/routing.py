@@ -6,17 +6,13 @@ resource that is missing in a group which exists. Clients learn from it whether 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from konverge.apiserver import status
 from konverge.apiserver.http.routes import PARTS, PATHS, SCALE, SPECIALS, VERBS, load
 from konverge.apiserver.registry import Served, Subresource
+from konverge.apiserver.request.call import Call
 from konverge.apiserver.request.info import RequestInfo
+from konverge.apiserver.request.protocols import Handler
 from konverge.wire.message import Response
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.call import Call
-    from konverge.apiserver.request.protocols import Handler
 
 _COLLECTION = {"GET": ("list", "watch"), "POST": ("create",), "DELETE": ("deletecollection",)}
 _OBJECT = {"GET": ("get",), "PUT": ("update",), "PATCH": ("patch",), "DELETE": ("delete",)}

@@ -8,8 +8,6 @@ Upstream: ScaleREST and scaleUpdatedObjectInfo (pkg/registry/apps/deployment/sto
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from konverge.apiserver import field_errors, status
@@ -29,12 +27,10 @@ from konverge.apiserver.merge.scale import replicas_path, to_parent, to_scale
 from konverge.apiserver.meta import system
 from konverge.apiserver.meta.validate import managed_field_errors
 from konverge.apiserver.registry import Served, kind_alone
+from konverge.apiserver.request.call import Call
 from konverge.apiserver.strategy import Obj, ScaleView
 from konverge.objects.labels import SelectorError, from_selector_dict
 from konverge.wire.message import Response
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.call import Call
 
 
 class WorkloadScale:

@@ -5,18 +5,14 @@ Upstream: apimachinery/pkg/runtime/scheme.go and error.go.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from konverge.apiserver import field_errors, schema, status
 from konverge.apiserver.go.json import cannot_unmarshal
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.registry import Served
+from konverge.apiserver.request.call import Call
 from konverge.apiserver.strategy import Obj
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.call import Call
 
 SCHEME = "pkg/runtime/scheme.go:111"
 """The name of its scheme in messages: the line of scheme.go that made it."""

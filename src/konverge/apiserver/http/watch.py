@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from konverge import clock
 from konverge.apiserver import status
@@ -17,12 +16,10 @@ from konverge.apiserver.config import WatchLimits
 from konverge.apiserver.http import listing, negotiate, render, respond, watch_frames
 from konverge.apiserver.http.options import ListOptions, list_options
 from konverge.apiserver.http.selection import Selection, Test, select
+from konverge.apiserver.request.call import Call
 from konverge.apiserver.storage import Event, Record, Store, Table
 from konverge.apiserver.storage.records import restamped
 from konverge.wire.message import Headers, Response, Sink
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.call import Call
 
 INITIAL_END = {"k8s.io/initial-events-end": "true"}
 _CHUNK = 64 * 1024

@@ -6,19 +6,17 @@ that see the same (`Event.frames`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from konverge.apiserver.http import render
 from konverge.apiserver.registry import Served
 from konverge.apiserver.request.call import Accepted
+from konverge.apiserver.request.protocols import TableMaker
 from konverge.apiserver.schema.zero_values import zero
 from konverge.apiserver.storage import Record
 from konverge.apiserver.strategy import Obj
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.protocols import TableMaker
 
 
 class Plain:

@@ -10,7 +10,7 @@ rest.BeforeUpdate (apiserver/pkg/registry/rest).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -23,12 +23,10 @@ from konverge.apiserver.merge.managed_entries import keep_times
 from konverge.apiserver.meta import system, validate
 from konverge.apiserver.registry import Served
 from konverge.apiserver.request.admission import AdmissionRequest
+from konverge.apiserver.request.call import Call
 from konverge.apiserver.storage import Exists, Mismatch, Missing, Record, Release
 from konverge.apiserver.storage.records import encode
 from konverge.apiserver.strategy import Obj, StatusRules
-
-if TYPE_CHECKING:
-    from konverge.apiserver.request.call import Call
 
 _NAME_TRIES = 8  # upstream: maxNameGenerationCreateAttempts
 
@@ -53,6 +51,14 @@ def admission_request(
     return AdmissionRequest(
         call, served, call.operation, call.subresource, namespace, name, obj, old, options, call.dry_run, call.user
     )
+
+
+async def admit_unstored(call: Call, obj: Obj, options: WriteOptions, name: str) -> None:
+    """Ask admission about an object that is acted on and not stored: a Binding, an Eviction."""
+    call.operation, call.dry_run = "CREATE", options.dry_run
+    request = admission_request(call, call.resource, obj, None, options.body(), name)
+    await call.server.admission.admit(request)
+    await call.server.admission.validate(request)
 
 
 def _adjust_options(options: Obj, call: Call) -> None:  # upstream: patchToCreateOptions, patchToUpdateOptions
@@ -189,10 +195,8 @@ async def update(
     `lens` is for a subresource of another kind: admission sees the object through it.
     """
     call.dry_run = options.dry_run
-    store, name = call.server.store, call.info.name
-    key = f"{call.info.namespace}/{name}" if served.resource.namespaced else name
     while True:
-        record = store.get(served.table, key)
+        record = call.server.store.get(served.table, call.key)
         try:
             if record is None:
                 return await _create_on_update(call, served, change, options, creates=creates)
@@ -279,10 +283,9 @@ def uid_conflict(call: Call, served: Served, wanted: str, present: str) -> statu
     """409: the object of this name is not the one that the client means."""
     group, _, plural = served.table.rpartition("/")
     place = f"{group}/{plural}" if served.custom else _STORAGE_PATHS.get(served.table, plural)
-    key = f"{call.info.namespace}/{call.info.name}" if served.resource.namespaced else call.info.name
     root = "" if call.dry_run else "/registry"
     why = (
-        f"StorageError: invalid object, Code: 4, Key: {root}/{place}/{key}, ResourceVersion: 0, "
+        f"StorageError: invalid object, Code: 4, Key: {root}/{place}/{call.key}, ResourceVersion: 0, "
         f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {present}"
     )
     return status.conflict(served.resource.group, served.resource.plural, call.info.name, why)

@@ -108,3 +108,9 @@ class Call:
         """The resource that the request is about; only for requests that are about one."""
         assert self.served is not None
         return self.served
+
+    @property
+    def key(self) -> str:
+        """The key in the store of the object that the path names."""
+        info = self.info
+        return f"{info.namespace}/{info.name}" if self.resource.resource.namespaced else info.name
