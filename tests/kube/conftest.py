@@ -1,4 +1,4 @@
-"""An embedded API server with chosen controllers at work, in virtual time."""
+"""An embedded API server with chosen controllers running, in virtual time."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ async def client(server: ApiServer) -> AsyncIterator[Client]:
             "kind": "ServiceAccount",
             "metadata": {"name": "default", "namespace": "default"},
         }
-        await client.create(account)  # pods need one, and nothing here makes it
+        await client.create(account)  # pods need one, and no controller here creates it
         yield client
 
 
 @pytest.fixture
 def run(client: Client) -> Run:
-    """`async with run(replicaset):` — the controllers of these modules are at work inside."""
+    """`async with run(replicaset):` — the controllers of these modules run inside the block."""
 
     @asynccontextmanager
     async def running(*modules: Any) -> AsyncIterator[Manager]:
@@ -50,7 +50,7 @@ def run(client: Client) -> Run:
 
 
 async def make_ready(client: Client, pod: Pod, *, ready: bool = True, phase: str = "Running") -> None:
-    """What a kubelet would say."""
+    """The status that a kubelet would report."""
     condition = {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     status = MergePatch({"status": {"phase": phase, "conditions": [condition]}})
     await client.patch(Pod, pod.metadata.name, status, pod.metadata.namespace, subresource="status")

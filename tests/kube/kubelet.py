@@ -1,4 +1,4 @@
-"""A kubelet that tests command: it binds pods, makes them run and become ready, and lets go of deleted ones."""
+"""A kubelet that tests command: it binds pods, makes them run and become ready, and removes deleted ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Kubelet:
             return
         if not pod.spec.node_name and self.says(pod) != "Pending":
             self.log.append(f"bound {pod.metadata.name}")
-            await ctx.client.bind_pod(pod.metadata.name, _wished_node(pod), pod.metadata.namespace)
+            await ctx.client.bind_pod(pod.metadata.name, _target_node(pod), pod.metadata.namespace)
             await asyncio.sleep(self.takes)
         await _become(ctx.client, pod, self.says(pod), self.log)
 
@@ -73,7 +73,7 @@ def _ended(pod: Pod, code: int) -> dict[str, Any]:
             "state": state}  # fmt: skip
 
 
-def _wished_node(pod: Pod) -> str:
+def _target_node(pod: Pod) -> str:
     """The node that the affinity of a DaemonSet's pod names."""
     node = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     required = node.required_during_scheduling_ignored_during_execution if node else None

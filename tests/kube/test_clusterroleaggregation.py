@@ -1,4 +1,4 @@
-"""Aggregated ClusterRoles follow the roles that they are made of."""
+"""Aggregated ClusterRoles follow the roles that they select."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def part(name: str, resource: str) -> ClusterRole:
     return ClusterRole(metadata=ObjectMeta(name=name, labels={"to": "all"}), rules=[rule])
 
 
-async def test_rules_are_put_together_and_follow(client: Client, run: Run) -> None:
+async def test_aggregated_rules_follow_the_selected_roles(client: Client, run: Run) -> None:
     whole: dict[str, Any] = {
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "whole"},
         "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"to": "all"}}]}, "rules": [],

@@ -1,4 +1,4 @@
-"""Budgets: how many pods may be disrupted, by every way of saying it; and evictions that never came."""
+"""Budgets: how many pods may be disrupted, in every form of a budget; and evictions that never happened."""
 
 from __future__ import annotations
 
@@ -49,23 +49,23 @@ async def status(client: Client) -> PodDisruptionBudgetStatus:
     return (await client.get(PodDisruptionBudget, "b", "default")).status
 
 
-def numbers(found: PodDisruptionBudgetStatus) -> tuple[int | None, ...]:
-    return found.expected_pods, found.desired_healthy, found.current_healthy, found.disruptions_allowed
+def numbers(status_: PodDisruptionBudgetStatus) -> tuple[int | None, ...]:
+    return status_.expected_pods, status_.desired_healthy, status_.current_healthy, status_.disruptions_allowed
 
 
-async def test_a_number_of_pods_that_must_stay(client: Client, run: Run) -> None:
+async def test_a_budget_with_a_number_of_pods_that_must_stay(client: Client, run: Run) -> None:
     async with run(disruption):
         await budget(client, minAvailable=2)
         await make_pods(client, 4, ready=3)
-        found = await status(client)
-        assert numbers(found) == (4, 2, 3, 1)
-        (condition,) = found.conditions
+        status_ = await status(client)
+        assert numbers(status_) == (4, 2, 3, 1)
+        (condition,) = status_.conditions
         assert (condition.type, condition.status, condition.reason) == ("DisruptionAllowed", "True", "SufficientPods")
-        assert found.observed_generation == condition.observed_generation == 1
+        assert status_.observed_generation == condition.observed_generation == 1
         await make_ready(client, await client.get(Pod, "p0", "default"), ready=False)
-        found = await status(client)
-        assert numbers(found) == (4, 2, 2, 0)
-        assert [(c.status, c.reason) for c in found.conditions] == [("False", "InsufficientPods")]
+        status_ = await status(client)
+        assert numbers(status_) == (4, 2, 2, 0)
+        assert [(c.status, c.reason) for c in status_.conditions] == [("False", "InsufficientPods")]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ async def test_a_number_of_pods_that_must_stay(client: Client, run: Run) -> None
         ({"minAvailable": "50%"}, (5, 3, 5, 2)),
     ],
 )
-async def test_a_share_of_what_the_controller_wants(
+async def test_a_budget_with_a_share_of_the_controllers_replicas(
     client: Client, run: Run, spec: dict[str, Any], expected: tuple[int, ...]
 ) -> None:
     owner = await replica_set(client, 5)
@@ -94,25 +94,25 @@ async def test_pods_whose_controller_is_unknown_are_not_disrupted(client: Client
         assert (await status(client)).disruptions_allowed == 1
         await client.delete(ReplicaSet, "web", "default")
         await client.patch(Pod, "p0", MergePatch({"metadata": {"labels": {"x": "y"}}}), "default")
-        found = await status(client)
-        assert found.disruptions_allowed == 0
-        assert [(c.status, c.reason) for c in found.conditions] == [("False", "SyncFailed")]
+        status_ = await status(client)
+        assert status_.disruptions_allowed == 0
+        assert [(c.status, c.reason) for c in status_.conditions] == [("False", "SyncFailed")]
 
 
-async def test_without_pods_nothing_is_allowed(client: Client, run: Run) -> None:
+async def test_a_budget_without_pods_allows_no_disruption(client: Client, run: Run) -> None:
     async with run(disruption):
         await budget(client, minAvailable=0)
         assert numbers(await status(client)) == (0, 0, 0, 0)
 
 
-async def test_an_eviction_is_counted_until_its_pod_goes(client: Client, run: Run) -> None:
+async def test_an_eviction_is_counted_until_its_pod_is_deleted(client: Client, run: Run) -> None:
     async with run(disruption):
         await budget(client, minAvailable=1)
         await make_pods(client, 2, ready=2)
         assert (await status(client)).disruptions_allowed == 1
         await client.evict("p0", "default")
-        found = await status(client)
-        assert numbers(found) == (2, 1, 1, 0)
+        status_ = await status(client)
+        assert numbers(status_) == (2, 1, 1, 0)
         with pytest.raises(TooManyRequests):
             await client.evict("p1", "default")
         await client.delete(Pod, "p0", "default", grace_period=0)
@@ -120,7 +120,7 @@ async def test_an_eviction_is_counted_until_its_pod_goes(client: Client, run: Ru
         assert len(await pods(client)) == 1
 
 
-async def test_an_eviction_that_never_came_is_forgotten(client: Client, run: Run) -> None:
+async def test_an_eviction_that_never_happened_is_forgotten(client: Client, run: Run) -> None:
     async with run(disruption):
         await budget(client, minAvailable=1)
         await make_pods(client, 2, ready=2)
@@ -128,14 +128,14 @@ async def test_an_eviction_that_never_came_is_forgotten(client: Client, run: Run
         since = (await client.get(Pod, "p0", "default")).metadata.creation_timestamp
         patch = MergePatch({"status": {"disruptedPods": {"p0": since}, "disruptionsAllowed": 0}})
         await client.patch(PodDisruptionBudget, "b", patch, "default", subresource="status")
-        found = await status(client)
-        assert (list(found.disrupted_pods), found.current_healthy) == (["p0"], 1)
+        status_ = await status(client)
+        assert (list(status_.disrupted_pods), status_.current_healthy) == (["p0"], 1)
         await asyncio.sleep(130)
-        found = await status(client)
-        assert (found.disrupted_pods, numbers(found)) == ({}, (2, 1, 2, 1))
+        status_ = await status(client)
+        assert (status_.disrupted_pods, numbers(status_)) == ({}, (2, 1, 2, 1))
 
 
-async def test_a_pod_that_survives_its_disruption_is_no_target_any_more(client: Client, run: Run) -> None:
+async def test_a_pod_that_survives_its_disruption_is_no_longer_a_target(client: Client, run: Run) -> None:
     async with run(disruption):
         await make_pods(client, 1, ready=1)
         pod = await client.get(Pod, "p0", "default")

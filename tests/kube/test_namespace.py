@@ -1,4 +1,4 @@
-"""The end of a namespace: everything in it, in order, with conditions that say what remains."""
+"""The deletion of a namespace: everything in it, in order, with conditions that say what remains."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ async def is_gone(client: Client, name: str = "shop") -> bool:
 
 
 async def conditions(client: Client) -> dict[str, tuple[str, str | None, str | None]]:
-    found = (await client.get(Namespace, "shop")).status.conditions
-    return {condition.type: (condition.status, condition.reason, condition.message) for condition in found}
+    present = (await client.get(Namespace, "shop")).status.conditions
+    return {condition.type: (condition.status, condition.reason, condition.message) for condition in present}
 
 
-async def test_everything_goes_custom_kinds_too(client: Client, run: Run) -> None:
+async def test_everything_in_a_namespace_is_deleted_custom_kinds_too(client: Client, run: Run) -> None:
     await client.create(crd(Widget))
     await shop(client)
     async with run(namespace):
@@ -48,12 +48,13 @@ async def test_everything_goes_custom_kinds_too(client: Client, run: Run) -> Non
         assert await is_gone(client)
         assert not (await client.list(Widget)).items
         assert [
-            found.metadata.namespace for found in await client.list(ConfigMap, field_selector="metadata.name=a")
+            config_map.metadata.namespace
+            for config_map in await client.list(ConfigMap, field_selector="metadata.name=a")
         ] == ["default"]
         await client.get(Namespace, "default")
 
 
-async def test_a_finalizer_is_respected_and_named(client: Client, run: Run) -> None:
+async def test_a_finalizer_is_respected_and_named_in_the_conditions(client: Client, run: Run) -> None:
     await shop(client)
     await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="shop", finalizers=["example.com/keep"])))
     await client.create(Secret(metadata=ObjectMeta(name="b", namespace="shop")))
@@ -87,7 +88,7 @@ async def test_a_finalizer_is_respected_and_named(client: Client, run: Run) -> N
         assert await is_gone(client)
 
 
-async def test_pods_go_first(client: Client, run: Run) -> None:
+async def test_pods_of_a_namespace_are_deleted_first(client: Client, run: Run) -> None:
     await shop(client)
     spec = PodSpec(containers=[Container(name="main", image="app:1")], node_name="node-1")
     await client.create(Pod(metadata=ObjectMeta(name="p", namespace="shop"), spec=spec))
@@ -127,7 +128,7 @@ async def test_a_namespace_with_a_finalizer_of_another_is_emptied_and_stays(clie
         assert not (await client.list(ConfigMap, "shop")).items
 
 
-def test_a_kind_that_the_preferred_version_lacks_is_not_forgotten() -> None:
+def test_a_kind_that_the_preferred_version_lacks_is_deleted_too() -> None:
     verbs = ("delete", "list")
     served = [
         Served(resource=Resource("x.dev", "v1", "A", "as"), verbs=verbs),
@@ -137,5 +138,5 @@ def test_a_kind_that_the_preferred_version_lacks_is_not_forgotten() -> None:
         Served(resource=Resource("x.dev", "v1", "D", "ds"), verbs=("create",)),
         Served(resource=Resource("events.k8s.io", "v1", "Event", "events"), verbs=verbs),
     ]
-    found = [(one.resource.plural, one.resource.version) for one in namespace.deletable(served)]
-    assert found == [("as", "v1"), ("bs", "v1beta1")]
+    chosen = [(kind.resource.plural, kind.resource.version) for kind in namespace.deletable(served)]
+    assert chosen == [("as", "v1"), ("bs", "v1beta1")]

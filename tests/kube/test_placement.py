@@ -50,5 +50,5 @@ def test_a_node_is_chosen_by_labels_and_name() -> None:
         (Toleration(key="a", operator="Lt", value="5"), ("a", "6"), False),
     ],
 )
-def test_tolerations(toleration: Toleration, taint: tuple[str, str], expected: bool) -> None:
+def test_a_toleration_matches_a_taint(toleration: Toleration, taint: tuple[str, str], expected: bool) -> None:
     assert tolerates(toleration, Taint(key=taint[0], value=taint[1], effect="NoExecute")) is expected

@@ -25,20 +25,22 @@ async def pod(client: Client, name: str, node: str = "", **meta: Any) -> Pod:
     return await client.get(Pod, name, "default")
 
 
-async def test_pods_of_a_node_that_never_was_go_after_a_while(client: Client, run: Run) -> None:
+async def test_pods_of_a_missing_node_are_collected_after_the_quarantine(client: Client, run: Run) -> None:
     async with run(podgc):
         await pod(client, "a", "nowhere", finalizers=["example.com/see"])
         await asyncio.sleep(35)
         assert (await client.get(Pod, "a", "default")).metadata.deletion_timestamp is None
         await asyncio.sleep(10)
-        found = await client.get(Pod, "a", "default")
-        assert found.metadata.deletion_timestamp is not None
-        assert found.status.phase == "Failed"
-        (condition,) = [one for one in found.status.conditions if one.type == "DisruptionTarget"]
+        collected = await client.get(Pod, "a", "default")
+        assert collected.metadata.deletion_timestamp is not None
+        assert collected.status.phase == "Failed"
+        (condition,) = [
+            condition_ for condition_ in collected.status.conditions if condition_.type == "DisruptionTarget"
+        ]
         assert (condition.reason, condition.message) == ("DeletionByPodGC", "PodGC: node no longer exists")
 
 
-async def test_pods_of_a_deleted_node_go_and_those_of_one_that_is_back_stay(client: Client, run: Run) -> None:
+async def test_pods_of_a_deleted_node_are_collected_unless_it_is_back_in_time(client: Client, run: Run) -> None:
     for name in ("a", "b"):
         await client.create(Node(metadata=ObjectMeta(name=name)))
     async with run(podgc):
@@ -50,10 +52,10 @@ async def test_pods_of_a_deleted_node_go_and_those_of_one_that_is_back_stay(clie
         await asyncio.sleep(20)
         await client.create(Node(metadata=ObjectMeta(name="b")))
         await asyncio.sleep(60)
-        assert [one.metadata.name for one in await pods(client)] == ["on-b"]
+        assert [pod_.metadata.name for pod_ in await pods(client)] == ["on-b"]
 
 
-async def test_going_pods_of_a_node_out_of_service_are_ended(client: Client, run: Run) -> None:
+async def test_terminating_pods_of_a_node_out_of_service_are_collected(client: Client, run: Run) -> None:
     await client.create(Node(metadata=ObjectMeta(name="a")))
     async with run(podgc):
         await pod(client, "p", "a")
@@ -67,7 +69,7 @@ async def test_going_pods_of_a_node_out_of_service_are_ended(client: Client, run
             await client.get(Pod, "p", "default")
 
 
-async def test_of_too_many_pods_that_are_over_the_oldest_go(client: Client, run: Run) -> None:
+async def test_the_oldest_of_too_many_ended_pods_are_collected(client: Client, run: Run) -> None:
     class Few:
         @staticmethod
         def controllers() -> list[Controller[Any]]:
@@ -85,4 +87,4 @@ async def test_of_too_many_pods_that_are_over_the_oldest_go(client: Client, run:
             await asyncio.sleep(2)
         await pod(client, "runs", "a")
         await asyncio.sleep(1)
-        assert [one.metadata.name for one in await pods(client)] == ["p2", "p3", "runs"]
+        assert [pod_.metadata.name for pod_ in await pods(client)] == ["p2", "p3", "runs"]

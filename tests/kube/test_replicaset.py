@@ -29,7 +29,7 @@ async def status_of(client: Client) -> tuple[int, int, int]:
     return status.replicas, status.ready_replicas or 0, status.available_replicas or 0
 
 
-async def test_pods_are_made_counted_and_taken_away(client: Client, run: Run) -> None:
+async def test_pods_are_created_counted_and_deleted(client: Client, run: Run) -> None:
     async with run(replicaset):
         await client.create(web(3))
         await asyncio.sleep(1)
@@ -57,7 +57,7 @@ async def test_a_lost_pod_is_replaced(client: Client, run: Run) -> None:
         assert len(await pods(client)) == 2
 
 
-async def test_orphans_are_adopted_and_strangers_released(client: Client, run: Run) -> None:
+async def test_orphans_are_adopted_and_pods_that_no_longer_match_released(client: Client, run: Run) -> None:
     orphan = Pod(metadata=ObjectMeta(name="orphan", namespace="default", labels={"app": "web"}), spec=template().spec)
     await client.create(orphan)
     async with run(replicaset):
@@ -77,7 +77,7 @@ async def test_orphans_are_adopted_and_strangers_released(client: Client, run: R
         assert len(await pods(client, "app=web")) == 2  # adopted, and one too many went
 
 
-async def test_a_refused_pod_is_told_in_status_and_tried_again(client: Client, run: Run) -> None:
+async def test_a_refused_pod_is_reported_in_the_status_and_retried(client: Client, run: Run) -> None:
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
@@ -90,8 +90,8 @@ async def test_a_refused_pod_is_told_in_status_and_tried_again(client: Client, r
     async with run(replicaset):
         await client.create(web(3))
         await asyncio.sleep(1)
-        found = await client.get(ReplicaSet, "web", "default")
-        assert [(c.type, c.reason) for c in found.status.conditions] == [("ReplicaFailure", "FailedCreate")]
+        live = await client.get(ReplicaSet, "web", "default")
+        assert [(c.type, c.reason) for c in live.status.conditions] == [("ReplicaFailure", "FailedCreate")]
         assert len(await pods(client)) == 1
         await client.delete("resourcequotas", "q", "default")
         await asyncio.sleep(120)
@@ -101,9 +101,9 @@ async def test_a_refused_pod_is_told_in_status_and_tried_again(client: Client, r
 
 async def test_availability_waits_for_min_ready_seconds(client: Client, run: Run) -> None:
     async with run(replicaset):
-        wish = web(1)
-        wish.spec.min_ready_seconds = 30
-        await client.create(wish)
+        desired = web(1)
+        desired.spec.min_ready_seconds = 30
+        await client.create(desired)
         await asyncio.sleep(1)
         (pod,) = await pods(client)
         await make_ready(client, pod)

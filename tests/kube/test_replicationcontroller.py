@@ -1,4 +1,4 @@
-"""ReplicationControllers: as ReplicaSets, in their own form."""
+"""ReplicationControllers work as ReplicaSets do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.kube.conftest import Run, make_ready, pods
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-33")]
 
 
-async def test_pods_are_made_counted_adopted_and_taken_away(client: Client, run: Run) -> None:
+async def test_pods_are_created_counted_adopted_and_deleted(client: Client, run: Run) -> None:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "m", "image": "i"}]}}
     spec = {"replicas": 2, "template": template}
     orphan = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "o", "labels": {"app": "web"}}}

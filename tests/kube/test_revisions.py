@@ -25,19 +25,19 @@ pytestmark = [pytest.mark.spec("R-34"), pytest.mark.spec("R-35")]
 virtual = pytest.mark.virtual
 
 
-async def found(client: Client) -> list[ControllerRevision]:
+async def live_revisions(client: Client) -> list[ControllerRevision]:
     return revisions.ordered((await client.list(ControllerRevision, "default")).items)
 
 
-def test_a_template_comes_back_as_it_went() -> None:
-    wish = template("app:7")
-    data = revisions.data_of(wish)
+def test_a_revision_restores_its_template() -> None:
+    original = template("app:7")
+    data = revisions.data_of(original)
     revision = ControllerRevision(metadata=ObjectMeta(name="r"), data=data, revision=1)
-    assert revisions.template_of(revision) == wish
+    assert revisions.template_of(revision) == original
     assert list(data["spec"]["template"]) == sorted(data["spec"]["template"])
 
 
-def test_oldest_first_by_number_then_by_time() -> None:
+def test_revisions_are_sorted_by_number_then_by_time() -> None:
     def made(name: str, number: int, time: str) -> ControllerRevision:
         return ControllerRevision(metadata=ObjectMeta(name=name, creation_timestamp=time), data={}, revision=number)
 
@@ -58,11 +58,11 @@ async def test_a_name_that_is_taken_is_counted_as_a_collision(client: Client, ru
         assert status.collision_count == 1
         assert status.update_revision != taken
         assert status.ready_replicas == 1
-        assert len(await found(client)) == 2  # and no third one at the next look
+        assert len(await live_revisions(client)) == 2  # and no third one at the next look
 
 
 @virtual
-async def test_what_an_orphaning_deletion_left_is_taken_over(client: Client, run: Run) -> None:
+async def test_revisions_left_by_an_orphaning_deletion_are_adopted(client: Client, run: Run) -> None:
     collecting = asyncio.create_task(GarbageCollector().run(client))
     async with run(statefulset, Kubelet()):
         await client.create(web_statefulset(2))
@@ -72,10 +72,12 @@ async def test_what_an_orphaning_deletion_left_is_taken_over(client: Client, run
         before = {pod.metadata.uid for pod in await pods(client)}
         await client.delete(StatefulSet, "web", "default", propagation="Orphan")
         await asyncio.sleep(10)
-        assert all(revision.metadata.owner_references == [] for revision in await found(client))
+        assert all(revision.metadata.owner_references == [] for revision in await live_revisions(client))
         again = await client.create(web_statefulset(2, "app:2"))
         await asyncio.sleep(10)
-        owners = [owner.uid for revision in await found(client) for owner in revision.metadata.owner_references]
+        owners = [
+            owner.uid for revision in await live_revisions(client) for owner in revision.metadata.owner_references
+        ]
         assert owners == [again.metadata.uid] * 2
         assert {pod.metadata.uid for pod in await pods(client)} == before
     collecting.cancel()
@@ -83,18 +85,18 @@ async def test_what_an_orphaning_deletion_left_is_taken_over(client: Client, run
 
 
 @virtual
-async def test_a_revision_that_somebody_deleted_is_made_again(client: Client, run: Run) -> None:
+async def test_a_deleted_revision_is_created_again(client: Client, run: Run) -> None:
     async with run(daemonset, Kubelet()):
         await add_node(client, "a")
         await client.create(agent_daemonset())
         await asyncio.sleep(5)
-        (revision,) = await found(client)
+        (revision,) = await live_revisions(client)
         await client.delete(ControllerRevision, revision.metadata.name, "default")
         await asyncio.sleep(5)
-        (again,) = await found(client)
+        (again,) = await live_revisions(client)
         assert again.metadata.name == revision.metadata.name
         assert again.metadata.uid != revision.metadata.uid
         patch: dict[str, Any] = {"spec": {"template": {"metadata": {"annotations": {"restarted": "now"}}}}}
         await client.patch(DaemonSet, "agent", MergePatch(patch), "default")
         await asyncio.sleep(5)
-        assert [revision.revision for revision in await found(client)] == [1, 2]
+        assert [revision.revision for revision in await live_revisions(client)] == [1, 2]

@@ -1,4 +1,4 @@
-"""What a namespace is given, and tokens in secrets."""
+"""The objects that every namespace has, and tokens in secrets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def new_namespace(client: Client, name: str = "shop") -> None:
     await asyncio.sleep(1)
 
 
-async def test_a_namespace_gets_its_account_and_the_authority(client: Client, run: Run) -> None:
+async def test_a_namespace_gets_its_service_account_and_the_root_certificate(client: Client, run: Run) -> None:
     async with run(WithAuthority):
         await new_namespace(client)
         account = await client.get(ServiceAccount, "default", "shop")
@@ -43,18 +43,18 @@ async def test_a_namespace_gets_its_account_and_the_authority(client: Client, ru
         assert (await client.get(ConfigMap, "kube-root-ca.crt", "shop")).data == {"ca.crt": "PEM\n"}
 
 
-async def test_a_changed_authority_is_put_right(client: Client, run: Run) -> None:
+async def test_a_changed_root_certificate_is_repaired(client: Client, run: Run) -> None:
     async with run(WithAuthority):
         await new_namespace(client)
         change = MergePatch({"data": {"ca.crt": "other", "more": "x"}, "metadata": {"annotations": None}})
         await client.patch(ConfigMap, "kube-root-ca.crt", change, "shop")
         await asyncio.sleep(1)
-        found = await client.get(ConfigMap, "kube-root-ca.crt", "shop")
-        assert found.data == {"ca.crt": "PEM\n"}
-        assert serviceaccounts.DESCRIPTION in found.metadata.annotations
+        config_map = await client.get(ConfigMap, "kube-root-ca.crt", "shop")
+        assert config_map.data == {"ca.crt": "PEM\n"}
+        assert serviceaccounts.DESCRIPTION in config_map.metadata.annotations
 
 
-async def test_nothing_is_made_in_a_namespace_that_goes(client: Client, run: Run) -> None:
+async def test_nothing_is_created_in_a_namespace_that_is_being_deleted(client: Client, run: Run) -> None:
     async with run(WithAuthority):
         await new_namespace(client)
         await client.delete(Namespace, "shop")
@@ -64,7 +64,9 @@ async def test_nothing_is_made_in_a_namespace_that_goes(client: Client, run: Run
             await client.get(ServiceAccount, "default", "shop")
 
 
-async def test_a_token_secret_is_filled_and_ends_with_its_account(server: ApiServer, client: Client, run: Run) -> None:
+async def test_a_token_secret_is_filled_and_deleted_with_its_account(
+    server: ApiServer, client: Client, run: Run
+) -> None:
     async with run(WithAuthority):
         await client.create(ServiceAccount(metadata=ObjectMeta(name="robot", namespace="default")))
         meta = ObjectMeta(name="key", namespace="default", annotations={serviceaccounts.ACCOUNT_NAME: "robot"})
@@ -87,7 +89,7 @@ async def test_a_token_secret_is_filled_and_ends_with_its_account(server: ApiSer
             await client.get(Secret, "key", "default")
 
 
-async def test_a_secret_of_another_account_of_that_name_goes(client: Client, run: Run) -> None:
+async def test_a_secret_of_a_deleted_account_of_the_same_name_is_deleted(client: Client, run: Run) -> None:
     await client.create(ServiceAccount(metadata=ObjectMeta(name="robot", namespace="default")))
     notes = {serviceaccounts.ACCOUNT_NAME: "robot", serviceaccounts.ACCOUNT_UID: "6b1e4f0c-0000-4000-8000-000000000000"}
     meta = ObjectMeta(name="key", namespace="default", annotations=notes)

@@ -28,7 +28,7 @@ def succeeds(pod: Pod) -> str:
 
 
 @virtual
-async def test_a_finished_job_goes_after_its_time(client: Client, run: Run) -> None:
+async def test_a_finished_job_is_deleted_after_its_time_to_live(client: Client, run: Run) -> None:
     collecting = asyncio.create_task(GarbageCollector().run(client))
     async with run(jobs, ttlafterfinished, Kubelet(succeeds)):
         await client.create(job(ttlSecondsAfterFinished=60))

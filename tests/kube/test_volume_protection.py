@@ -1,4 +1,4 @@
-"""Claims and volumes in use stay until nobody uses them."""
+"""Claims and volumes in use stay until no pod uses them."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ async def is_gone(client: Client, name: str = "data") -> bool:
     return False
 
 
-async def test_a_claim_that_nobody_uses_goes_at_once(client: Client, run: Run) -> None:
+async def test_an_unused_claim_is_deleted_at_once(client: Client, run: Run) -> None:
     async with run(volume_protection):
         await claim(client)
         await client.delete(PersistentVolumeClaim, "data", "default")
         assert await is_gone(client)
 
 
-async def test_a_claim_stays_with_its_pod(client: Client, run: Run) -> None:
+async def test_a_claim_stays_while_its_pod_exists(client: Client, run: Run) -> None:
     async with run(volume_protection):
         await claim(client)
         user = await pod(client)
@@ -66,7 +66,7 @@ async def test_a_pod_without_a_node_holds_nothing(client: Client, run: Run) -> N
         assert await is_gone(client)
 
 
-async def test_the_claim_of_an_ephemeral_volume_is_its_pods_own(client: Client, run: Run) -> None:
+async def test_the_claim_of_an_ephemeral_volume_is_held_by_its_own_pod_only(client: Client, run: Run) -> None:
     template = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
     async with run(volume_protection):
         await claim(client, "user-v")
@@ -80,16 +80,16 @@ async def test_the_claim_of_an_ephemeral_volume_is_its_pods_own(client: Client, 
         assert await is_gone(client, "user-v")
 
 
-async def test_a_missing_finalizer_is_put_back(client: Client, run: Run) -> None:
+async def test_a_missing_finalizer_is_added_again(client: Client, run: Run) -> None:
     async with run(volume_protection):
         await claim(client)
         await client.patch(PersistentVolumeClaim, "data", MergePatch({"metadata": {"finalizers": None}}), "default")
         await asyncio.sleep(1)
-        found = await client.get(PersistentVolumeClaim, "data", "default")
-        assert found.metadata.finalizers == [volume_protection.CLAIM]
+        live = await client.get(PersistentVolumeClaim, "data", "default")
+        assert live.metadata.finalizers == [volume_protection.CLAIM]
 
 
-async def test_bound_claims_tell_since_when_they_are_unused(client: Client, run: Run) -> None:
+async def test_a_bound_claim_reports_since_when_it_is_unused(client: Client, run: Run) -> None:
     async def unused() -> tuple[str, str | None]:
         await asyncio.sleep(1)
         (condition,) = (await client.get(PersistentVolumeClaim, "data", "default")).status.conditions

@@ -64,7 +64,7 @@ def minute(after: float) -> int:
 
 
 @virtual
-async def test_a_job_at_every_time_and_only_so_many_are_kept(client: Client, run: Run) -> None:
+async def test_a_job_is_created_at_every_time_and_only_the_latest_are_kept(client: Client, run: Run) -> None:
     async with run(cronjob, jobs, Kubelet(succeeds)):
         await client.create(tick(successfulJobsHistoryLimit=2))
         await asyncio.sleep(330)
@@ -84,21 +84,23 @@ async def test_a_job_at_every_time_and_only_so_many_are_kept(client: Client, run
 
 @virtual
 @pytest.mark.parametrize(("policy", "left"), [("Allow", 3), ("Forbid", 1), ("Replace", 1)])
-async def test_what_happens_while_one_still_runs(client: Client, run: Run, policy: str, left: int) -> None:
+async def test_the_concurrency_policy_decides_while_a_job_still_runs(
+    client: Client, run: Run, policy: str, left: int
+) -> None:
     async with run(cronjob, jobs, Kubelet(runs)):
         await client.create(tick(concurrencyPolicy=policy))
         await asyncio.sleep(960)
-        found = await names(client)
-        assert len(found) == left
+        jobs_left = await names(client)
+        assert len(jobs_left) == left
         first, last = f"tick-{minute(300)}", f"tick-{minute(900)}"
-        assert (first in found, last in found) == (policy != "Replace", policy != "Forbid")
+        assert (first in jobs_left, last in jobs_left) == (policy != "Replace", policy != "Forbid")
         status = (await client.get(CronJob, "tick", "default")).status
-        assert [reference.name for reference in status.active] == found
+        assert [reference.name for reference in status.active] == jobs_left
         assert ("JobAlreadyActive" in await reasons(client)) == (policy == "Forbid")
 
 
 @virtual
-async def test_a_suspended_one_waits_and_then_makes_up_for_the_last_start_only(client: Client, run: Run) -> None:
+async def test_a_resumed_cronjob_makes_up_for_the_last_start_only(client: Client, run: Run) -> None:
     async with run(cronjob, jobs, Kubelet(succeeds)):
         await client.create(tick(suspend=True))
         await asyncio.sleep(1000)
@@ -109,7 +111,7 @@ async def test_a_suspended_one_waits_and_then_makes_up_for_the_last_start_only(c
 
 
 @virtual
-async def test_a_start_that_is_too_old_is_not_made(client: Client, run: Run) -> None:
+async def test_a_start_past_its_deadline_is_skipped(client: Client, run: Run) -> None:
     async with run(cronjob, jobs, Kubelet(succeeds)):
         await client.create(tick(suspend=True, startingDeadlineSeconds=30))
         await asyncio.sleep(1000)  # 100 s after the last time
@@ -121,7 +123,7 @@ async def test_a_start_that_is_too_old_is_not_made(client: Client, run: Run) -> 
 
 
 @virtual
-async def test_a_zone_moves_the_times(client: Client, run: Run) -> None:
+async def test_a_time_zone_moves_the_start_times(client: Client, run: Run) -> None:
     async with run(cronjob, jobs, Kubelet(succeeds)):
         await client.create(tick("30 6 * * *", timeZone="Asia/Kolkata"))  # 01:00 UTC
         await asyncio.sleep(3700)
@@ -142,7 +144,7 @@ async def test_a_job_that_went_missing_is_forgotten(client: Client, run: Run) ->
 
 
 @virtual
-async def test_a_changed_schedule_counts_at_once(client: Client, run: Run) -> None:
+async def test_a_changed_schedule_takes_effect_at_once(client: Client, run: Run) -> None:
     async with run(cronjob, jobs, Kubelet(succeeds)):
         await client.create(tick("0 12 * * *"))
         await asyncio.sleep(30)
@@ -156,26 +158,26 @@ def at(text: str) -> datetime:
 
 
 def test_many_missed_starts_lead_to_the_last_one() -> None:
-    wish = tick("* * * * *")
-    wish.metadata.creation_timestamp = "2026-01-01T00:00:00Z"
+    cronjob_ = tick("* * * * *")
+    cronjob_.metadata.creation_timestamp = "2026-01-01T00:00:00Z"
     now = at("2026-01-03T00:00:30Z")
-    found = due(wish, parse("* * * * *"), now)
-    assert found.start == at("2026-01-03T00:00:00Z")
-    assert found.missed > 100
-    assert found.next == at("2026-01-03T00:01:00Z")
-    wish.spec.starting_deadline_seconds = 10
-    assert due(wish, parse("* * * * *"), now).start is None
+    due_start = due(cronjob_, parse("* * * * *"), now)
+    assert due_start.start == at("2026-01-03T00:00:00Z")
+    assert due_start.missed > 100
+    assert due_start.next == at("2026-01-03T00:01:00Z")
+    cronjob_.spec.starting_deadline_seconds = 10
+    assert due(cronjob_, parse("* * * * *"), now).start is None
     every = due(tick_made("2026-01-01T00:00:10Z"), parse("@every 1m"), at("2026-01-01T00:03:00Z"))
     assert every.start == at("2026-01-01T00:02:10Z")
 
 
 def tick_made(created: str) -> CronJob:
-    wish = tick()
-    wish.metadata.creation_timestamp = created
-    return wish
+    cronjob_ = tick()
+    cronjob_.metadata.creation_timestamp = created
+    return cronjob_
 
 
-def test_a_stamp_has_z_where_the_offset_is_nothing() -> None:
+def test_a_timestamp_has_z_where_the_offset_is_zero() -> None:
     time = at("2026-01-01T12:00:00Z")
     assert stamp(time, UTC) == "2026-01-01T12:00:00Z"
     assert stamp(time, ZoneInfo("Europe/London")) == "2026-01-01T12:00:00Z"

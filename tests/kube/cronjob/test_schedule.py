@@ -46,11 +46,11 @@ def at(text: str) -> datetime:
         ("TZ=Asia/Tokyo 0 9 * * *", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"),
     ],
 )
-def test_the_next_time(schedule: str, after: str, expected: str) -> None:
+def test_the_next_time_of_a_schedule(schedule: str, after: str, expected: str) -> None:
     assert parse(schedule).next(at(after)) == at(expected)
 
 
-def test_no_time_at_all() -> None:
+def test_a_schedule_that_never_occurs_has_no_next_time() -> None:
     assert parse("0 0 31 2 *").next(at("2026-01-01T00:00:00Z")) is None
 
 
@@ -58,12 +58,12 @@ def test_no_time_at_all() -> None:
     "text",
     ["", "* * * *", "60 * * * *", "* * 0 * *", "*/0 * * * *", "5-3 * * * *", "x * * * *", "@often", "@every soon"],
 )
-def test_what_is_no_schedule(text: str) -> None:
+def test_an_invalid_schedule_is_refused(text: str) -> None:
     with pytest.raises(ScheduleError):
         parse(text)
 
 
-def test_when_clocks_change() -> None:
+def test_schedules_follow_changes_of_the_clocks() -> None:
     half_past_two, half_past_one = parse("30 2 * * *", NEW_YORK), parse("30 1 * * *", NEW_YORK)
     # 8 March 2026: 02:30 does not exist.
     assert half_past_two.next(at("2026-03-07T12:00:00-05:00")) == at("2026-03-09T02:30:00-04:00")
@@ -97,12 +97,12 @@ def matches(parts: tuple[str, ...], local: datetime) -> bool:
     """The rule, minute by minute, in the plainest way."""
     bounds = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
     values = (local.minute, local.hour, local.day, local.month, local.isoweekday() % 7)
-    words = {"nov": "11", "mon": "1", "sun": "0", "wed": "3"}
+    names = {"nov": "11", "mon": "1", "sun": "0", "wed": "3"}
 
     def named(field: str, value: int, low: int, high: int) -> bool:
         for part in field.split(","):
             span, _, step = part.partition("/")
-            ends = [words.get(end, end) for end in span.split("-")]
+            ends = [names.get(end, end) for end in span.split("-")]
             start = low if ends[0] in ("*", "?") else int(ends[0])
             end = high if ends[0] in ("*", "?") or (step and len(ends) == 1) else int(ends[-1])
             if start <= value <= end and (value - start) % int(step or 1) == 0:
@@ -117,15 +117,15 @@ def matches(parts: tuple[str, ...], local: datetime) -> bool:
 
 @given(fields, zones, moments)
 def test_the_next_time_is_the_first_minute_that_matches(parts: tuple[str, ...], zone: Any, moment: datetime) -> None:
-    found = parse(" ".join(parts), zone).next(moment)
+    next_time = parse(" ".join(parts), zone).next(moment)
     time = moment + timedelta(minutes=1)
     for _ in range(3 * 1440):
         if matches(parts, time.astimezone(zone)):
-            assert found == time
+            assert next_time == time
             return
         time += timedelta(minutes=1)
-    assert found is None or found >= time
-    assert found is None or matches(parts, found.astimezone(zone))
+    assert next_time is None or next_time >= time
+    assert next_time is None or matches(parts, next_time.astimezone(zone))
 
 
 @given(fields, zones, moments, st.integers(0, 40 * 1440))

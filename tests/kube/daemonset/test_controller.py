@@ -39,10 +39,10 @@ def strategy(**fields: Any) -> DaemonSetUpdateStrategy:
 
 async def on_nodes(client: Client) -> dict[str, list[str]]:
     """node -> images"""
-    found: dict[str, list[str]] = {}
+    images: dict[str, list[str]] = {}
     for pod in await pods(client, "app=web"):
-        found.setdefault(target_of(pod) or "", []).append(pod.spec.containers[0].image or "")
-    return found
+        images.setdefault(target_of(pod) or "", []).append(pod.spec.containers[0].image or "")
+    return images
 
 
 async def numbers(client: Client) -> tuple[int, ...]:
@@ -54,7 +54,7 @@ async def numbers(client: Client) -> tuple[int, ...]:
 
 
 @virtual
-async def test_every_node_that_fits_has_one_pod(client: Client, run: Run) -> None:
+async def test_every_node_that_fits_has_one_daemon(client: Client, run: Run) -> None:
     async with run(daemonset, Kubelet()):
         await add_node(client, "a", role="worker")
         await add_node(client, "b", role="worker")
@@ -76,7 +76,7 @@ async def test_every_node_that_fits_has_one_pod(client: Client, run: Run) -> Non
 
 
 @virtual
-async def test_taints_keep_pods_away_and_drive_them_out(client: Client, run: Run) -> None:
+async def test_taints_keep_daemons_away_and_evict_them(client: Client, run: Run) -> None:
     keep_out = {"spec": {"taints": [{"key": "only", "value": "x", "effect": "NoSchedule"}]}}
     async with run(daemonset, Kubelet()):
         for name in ("a", "b"):
@@ -87,7 +87,9 @@ async def test_taints_keep_pods_away_and_drive_them_out(client: Client, run: Run
         assert set(await on_nodes(client)) == {"a"}
         await client.patch(Node, "a", MergePatch(keep_out))
         await asyncio.sleep(5)
-        assert set(await on_nodes(client)) == {"a"}  # what runs may stay, and as upstream nobody counts again for it
+        assert set(await on_nodes(client)) == {
+            "a"
+        }  # a running pod may stay, and as upstream the counts are not updated for it
         await client.patch(DaemonSet, "agent", MergePatch({"metadata": {"annotations": {"look": "again"}}}), "default")
         await asyncio.sleep(5)
         assert await numbers(client) == (0, 0, 0, 0, 0, 1)
@@ -114,9 +116,9 @@ async def test_a_new_template_rolls_over_the_nodes(client: Client, run: Run, fie
         await set_image(client, DaemonSet, "agent", "app:2")
         for _ in range(60):
             await asyncio.sleep(0.05)
-            found = [pod for pod in await pods(client) if pod.metadata.deletion_timestamp is None]
-            ready = sum(any(c.type == "Ready" and c.status == "True" for c in p.status.conditions) for p in found)
-            seen.append((ready, len(found)))
+            staying = [pod for pod in await pods(client) if pod.metadata.deletion_timestamp is None]
+            ready = sum(any(c.type == "Ready" and c.status == "True" for c in p.status.conditions) for p in staying)
+            seen.append((ready, len(staying)))
         await asyncio.sleep(5)
         assert await on_nodes(client) == {"a": ["app:2"], "b": ["app:2"], "c": ["app:2"]}
         assert await numbers(client) == (3, 3, 3, 3, 0, 0)
@@ -129,7 +131,7 @@ async def test_a_new_template_rolls_over_the_nodes(client: Client, run: Run, fie
 
 
 @virtual
-async def test_a_broken_template_stops_after_the_first_node(client: Client, run: Run) -> None:
+async def test_a_rollout_of_a_broken_template_stops_after_the_first_node(client: Client, run: Run) -> None:
     async with run(daemonset, Kubelet()):
         for name in ("a", "b", "c"):
             await add_node(client, name)
@@ -143,7 +145,7 @@ async def test_a_broken_template_stops_after_the_first_node(client: Client, run:
 
 
 @virtual
-async def test_on_delete_waits(client: Client, run: Run) -> None:
+async def test_the_strategy_on_delete_waits_for_the_user(client: Client, run: Run) -> None:
     async with run(daemonset, Kubelet()):
         await add_node(client, "a")
         await client.create(agent_daemonset(update_strategy=DaemonSetUpdateStrategy(type="OnDelete")))
@@ -158,7 +160,7 @@ async def test_on_delete_waits(client: Client, run: Run) -> None:
 
 
 @virtual
-async def test_pods_that_fail_are_replaced_ever_more_slowly(client: Client, run: Run) -> None:
+async def test_failed_daemons_are_replaced_with_growing_delays(client: Client, run: Run) -> None:
     kubelet = Kubelet(lambda pod: "Failed")
     async with run(daemonset, kubelet):
         await add_node(client, "a")
@@ -171,7 +173,7 @@ async def test_pods_that_fail_are_replaced_ever_more_slowly(client: Client, run:
 
 
 @virtual
-async def test_history_is_limited(client: Client, run: Run) -> None:
+async def test_the_history_of_revisions_is_limited(client: Client, run: Run) -> None:
     async with run(daemonset, Kubelet()):
         await add_node(client, "a")
         await client.create(agent_daemonset(revision_history_limit=1))
@@ -218,25 +220,27 @@ def made(name: str, where: str, state: str, digest: str) -> Pod:
 
 
 @given(situations, st.sampled_from([0, 1, 2, "50%"]), st.sampled_from([0, 1, "50%"]))
-def test_no_step_breaks_availability_or_surge(situation: list[tuple[str, str]], unavailable: Any, surge: Any) -> None:
-    wish = agent_daemonset(update_strategy=strategy(max_unavailable=unavailable, max_surge=surge))
+def test_no_step_of_a_plan_breaks_availability_or_surge(
+    situation: list[tuple[str, str]], unavailable: Any, surge: Any
+) -> None:
+    daemonset_ = agent_daemonset(update_strategy=strategy(max_unavailable=unavailable, max_surge=surge))
     nodes = [node(f"n{number}") for number in range(len(situation))]
-    if not surge:  # without it a node has one pod; two would be somebody else's doing
+    if not surge:  # without surge a node has one pod of the set
         situation = [(old, "none" if old != "none" else new) for old, new in situation]
-    found = [
+    pods_ = [
         made(f"{digest}-{number}", f"n{number}", state, digest)
         for number, both in enumerate(situation)
         for digest, state in zip(("old", "new"), both, strict=True)
         if state != "none"
     ]
-    view = look_at(wish, nodes, found, "new")
+    view = look_at(daemonset_, nodes, pods_, "new")
     steps = manage(view, lambda node: True) or roll(view)
-    most_surge, most_unavailable = bounds(wish, len(nodes))
+    most_surge, most_unavailable = bounds(daemonset_, len(nodes))
     assert all(pod.metadata.deletion_timestamp is None for pod in steps.delete)
     assert len(set(steps.create)) == len(steps.create)
 
     def served(gone: set[str]) -> int:
-        staying = [p for p in found if p.metadata.deletion_timestamp is None and p.metadata.uid not in gone]
+        staying = [p for p in pods_ if p.metadata.deletion_timestamp is None and p.metadata.uid not in gone]
         return len({target_of(p) for p in staying if view.available(p)})
 
     before, after = served(set()), served({pod.metadata.uid for pod in steps.delete})

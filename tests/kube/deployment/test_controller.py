@@ -43,18 +43,18 @@ class Kubelet:
 
 
 async def sets_of(client: Client) -> dict[str, int]:
-    """image -> wished replicas of every replica set."""
-    found = (await client.list(ReplicaSet, "default")).items
-    return {rs.spec.template.spec.containers[0].image or "": count(rs) for rs in found if rs.spec.template}
+    """image -> desired replicas of every replica set."""
+    replicasets = (await client.list(ReplicaSet, "default")).items
+    return {rs.spec.template.spec.containers[0].image or "": count(rs) for rs in replicasets if rs.spec.template}
 
 
 async def conditions(client: Client) -> dict[str, tuple[str, str]]:
-    found = await client.get(Deployment, "web", "default")
-    return {c.type or "": (c.status or "", c.reason or "") for c in found.status.conditions}
+    live = await client.get(Deployment, "web", "default")
+    return {c.type or "": (c.status or "", c.reason or "") for c in live.status.conditions}
 
 
 @virtual
-async def test_a_new_image_rolls_through_and_the_old_set_stays_for_rolling_back(client: Client, run: Run) -> None:
+async def test_a_new_image_is_rolled_out_and_the_old_set_is_kept_for_rolling_back(client: Client, run: Run) -> None:
     async with run(deployment, replicaset, Kubelet):
         await client.create(web_deployment())
         await asyncio.sleep(5)
@@ -69,13 +69,13 @@ async def test_a_new_image_rolls_through_and_the_old_set_stays_for_rolling_back(
         await set_image(client, Deployment, "web", "app:1")  # what kubectl rollout undo does
         await asyncio.sleep(5)
         assert await sets_of(client) == {"app:1": 3, "app:2": 0}
-        found = await client.get(Deployment, "web", "default")
-        assert found.metadata.annotations["deployment.kubernetes.io/revision"] == "3"
-        assert (found.status.updated_replicas, found.status.available_replicas) == (3, 3)
+        live = await client.get(Deployment, "web", "default")
+        assert live.metadata.annotations["deployment.kubernetes.io/revision"] == "3"
+        assert (live.status.updated_replicas, live.status.available_replicas) == (3, 3)
 
 
 @virtual
-async def test_a_broken_image_stops_within_availability_and_then_fails(client: Client, run: Run) -> None:
+async def test_a_rollout_of_a_broken_image_keeps_availability_and_then_fails(client: Client, run: Run) -> None:
     async with run(deployment, replicaset, Kubelet):
         await client.create(web_deployment(4, progress_deadline_seconds=60))
         await asyncio.sleep(5)
@@ -91,7 +91,7 @@ async def test_a_broken_image_stops_within_availability_and_then_fails(client: C
 
 
 @virtual
-async def test_recreate_ends_the_old_before_the_new_begins(client: Client, run: Run) -> None:
+async def test_recreate_deletes_all_old_pods_before_it_creates_new_ones(client: Client, run: Run) -> None:
     async with run(deployment, replicaset, Kubelet):
         await client.create(web_deployment(strategy=DeploymentStrategy(type="Recreate")))
         await asyncio.sleep(5)
@@ -113,7 +113,7 @@ async def test_recreate_ends_the_old_before_the_new_begins(client: Client, run: 
 
 
 @virtual
-async def test_scaling_pausing_and_history(client: Client, run: Run) -> None:
+async def test_a_deployment_is_scaled_paused_and_limits_its_history(client: Client, run: Run) -> None:
     async with run(deployment, replicaset, Kubelet):
         await client.create(web_deployment(2, revision_history_limit=1))
         await asyncio.sleep(5)

@@ -39,20 +39,20 @@ amounts = st.one_of(st.integers(0, 5), st.sampled_from(["0%", "10%", "25%", "50%
 
 
 @given(st.integers(0, 12), amounts, amounts, numbers, numbers, st.lists(st.tuples(numbers, numbers), max_size=3))
-def test_no_step_breaks_surge_or_availability(
+def test_no_scaling_step_breaks_surge_or_availability(
     wanted: int, surge: Any, unavailable: Any, size: int, healthy: int, others: list[tuple[int, int]]
 ) -> None:
     strategy = DeploymentStrategy(
         type="RollingUpdate", rolling_update=RollingUpdateDeployment(max_surge=surge, max_unavailable=unavailable)
     )
-    wish = web_deployment(wanted, strategy=strategy)
+    deployment = web_deployment(wanted, strategy=strategy)
     new = sized("new", size, healthy)
     old = [sized(f"old-{number}", *numbers) for number, numbers in enumerate(others)]
     total = size + sum(count(rs) for rs in old)
-    up = rolling.scale_up(wish, new, old)
+    up = rolling.scale_up(deployment, new, old)
     if up.get("new", size) > size:
-        assert total - size + up["new"] <= wanted + bounds(wish)[0]
-    down = rolling.scale_down(wish, new, old)
+        assert total - size + up["new"] <= wanted + bounds(deployment)[0]
+    down = rolling.scale_down(deployment, new, old)
     assert all(0 <= replicas <= count(rs) for rs in old if (replicas := down.get(rs.metadata.name)) is not None)
     # At worst, what goes was available: what is left must still be enough, if it was before.
     lost = sum(
@@ -61,6 +61,6 @@ def test_no_step_breaks_surge_or_availability(
         for rs in old
     )  # fmt: skip
     available = sum(rs.status.available_replicas or 0 for rs in [new, *old])
-    least = wanted - unavailable_allowed(wish)
+    least = wanted - unavailable_allowed(deployment)
     if available >= least:
         assert available - lost >= least

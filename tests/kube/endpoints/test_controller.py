@@ -37,46 +37,46 @@ async def pod(
     body = {"containers": [container], "nodeName": on, **spec}
     meta = {"name": name, "labels": {"app": "web", "extra": "x"}}
     await client.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": body}, "default")
-    await tell(client, name, ready=ready, ip=ip, ips=ips)
+    await report(client, name, ready=ready, ip=ip, ips=ips)
     return await client.get(Pod, name, "default")
 
 
-async def tell(
+async def report(
     client: Client, name: str, *, ready: bool, ip: str, ips: Any = None, phase: str = "Running", at: str = "00:00:07"
 ) -> None:
     condition = {
         "type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": f"2030-01-01T{at}Z",
     }  # fmt: skip
-    addresses = [{"ip": one} for one in ips or [ip]]
+    addresses = [{"ip": address} for address in ips or [ip]]
     status = {"phase": phase, "conditions": [condition], "podIP": ip, "podIPs": addresses}
     await client.patch(Pod, name, MergePatch({"status": status}), "default", subresource="status")
 
 
 async def settled(client: Client, name: str = "web") -> tuple[Endpoints, list[EndpointSlice]]:
     await asyncio.sleep(2)
-    found = await client.list(EndpointSlice, "default", label_selector=f"kubernetes.io/service-name={name}")
-    return await client.get(Endpoints, name, "default"), found.items
+    slices = await client.list(EndpointSlice, "default", label_selector=f"kubernetes.io/service-name={name}")
+    return await client.get(Endpoints, name, "default"), slices.items
 
 
-def ready_addresses(found: Endpoints) -> list[list[str]]:
-    return [[one.ip for one in subset.addresses] for subset in found.subsets]
+def ready_addresses(written: Endpoints) -> list[list[str]]:
+    return [[address.ip for address in subset.addresses] for subset in written.subsets]
 
 
-async def test_without_pods_there_is_an_empty_slice(client: Client, run: Run) -> None:
+async def test_a_service_without_pods_has_an_empty_slice(client: Client, run: Run) -> None:
     async with run(endpoints):
         made = await service(client, labels={"team": "a"})
-        found, (one,) = await settled(client)
-        assert found.subsets == []
-        assert found.metadata.labels == {"endpoints.kubernetes.io/managed-by": "endpoint-controller", "team": "a"}
-        assert (one.endpoints, one.ports, one.address_type) == ([], [], "IPv4")
-        assert one.metadata.name.startswith("web-")
-        assert len(one.metadata.name) == len("web-12345")
-        assert one.metadata.labels == {
+        written, (slice_,) = await settled(client)
+        assert written.subsets == []
+        assert written.metadata.labels == {"endpoints.kubernetes.io/managed-by": "endpoint-controller", "team": "a"}
+        assert (slice_.endpoints, slice_.ports, slice_.address_type) == ([], [], "IPv4")
+        assert slice_.metadata.name.startswith("web-")
+        assert len(slice_.metadata.name) == len("web-12345")
+        assert slice_.metadata.labels == {
             "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
             "kubernetes.io/service-name": "web",
             "team": "a",
         }
-        (owner,) = one.metadata.owner_references
+        (owner,) = slice_.metadata.owner_references
         assert (owner.kind, owner.uid, owner.controller, owner.block_owner_deletion) == (
             "Service", made.metadata.uid, True, True,
         )  # fmt: skip
@@ -88,57 +88,57 @@ async def test_ready_pods_are_addresses_with_their_node_and_zone(client: Client,
         await service(client)
         first = await pod(client, "a", "10.0.0.1")
         await pod(client, "b", "10.0.0.2", ready=False)
-        found, (one,) = await settled(client)
-        (subset,) = found.subsets
+        written, (slice_,) = await settled(client)
+        (subset,) = written.subsets
         assert [address.ip for address in subset.not_ready_addresses] == ["10.0.0.2"]
         (address,) = subset.addresses
         assert (address.ip, address.node_name) == ("10.0.0.1", "node-1")
         assert address.target_ref
         assert address.target_ref.uid == first.metadata.uid
         assert [(port.port, port.protocol, port.name) for port in subset.ports] == [(8080, "TCP", None)]
-        assert [(port.port, port.protocol, port.name) for port in one.ports] == [(8080, "TCP", "")]
+        assert [(port.port, port.protocol, port.name) for port in slice_.ports] == [(8080, "TCP", "")]
         facts = {
             endpoint.addresses[0]: (
                 endpoint.conditions and (endpoint.conditions.ready, endpoint.conditions.serving),
                 endpoint.zone, endpoint.node_name,
             )
-            for endpoint in one.endpoints
+            for endpoint in slice_.endpoints
         }  # fmt: skip
         assert facts == {
             "10.0.0.1": ((True, True), "z1", "node-1"),
             "10.0.0.2": ((False, False), "z1", "node-1"),
         }
-        name = one.metadata.name
+        name = slice_.metadata.name
         for gone in ("a", "b"):
             await client.delete(Pod, gone, "default", grace_period=0)
-        found, (one,) = await settled(client)
-        assert (found.subsets, one.endpoints, one.ports, one.metadata.name) == ([], [], [], name)
+        written, (slice_,) = await settled(client)
+        assert (written.subsets, slice_.endpoints, slice_.ports, slice_.metadata.name) == ([], [], [], name)
 
 
-async def test_a_pod_that_goes_serves_to_its_end_in_slices_only(client: Client, run: Run) -> None:
+async def test_a_terminating_pod_is_in_slices_only(client: Client, run: Run) -> None:
     await node(client)
     async with run(endpoints):
         await service(client)
         await pod(client, "a", "10.0.0.1")
         await asyncio.sleep(1)
         await client.delete(Pod, "a", "default")
-        found, (one,) = await settled(client)
-        assert found.subsets == []
-        conditions = one.endpoints[0].conditions
+        written, (slice_,) = await settled(client)
+        assert written.subsets == []
+        conditions = slice_.endpoints[0].conditions
         assert conditions
         assert (conditions.ready, conditions.serving, conditions.terminating) == (False, True, True)
-        await tell(client, "a", ready=False, ip="10.0.0.1", phase="Failed")
-        _, (one,) = await settled(client)
-        assert one.endpoints == []
+        await report(client, "a", ready=False, ip="10.0.0.1", phase="Failed")
+        _, (slice_,) = await settled(client)
+        assert slice_.endpoints == []
 
 
-async def test_unready_pods_are_published_on_request(client: Client, run: Run) -> None:
+async def test_pods_that_are_not_ready_are_published_on_request(client: Client, run: Run) -> None:
     async with run(endpoints):
         await service(client, publishNotReadyAddresses=True)
         await pod(client, "a", "10.0.0.1", ready=False)  # its node does not exist, either
-        found, (one,) = await settled(client)
-        assert ready_addresses(found) == [["10.0.0.1"]]
-        conditions = one.endpoints[0].conditions
+        written, (slice_,) = await settled(client)
+        assert ready_addresses(written) == [["10.0.0.1"]]
+        conditions = slice_.endpoints[0].conditions
         assert conditions
         assert (conditions.ready, conditions.serving) == (True, False)
 
@@ -147,15 +147,15 @@ async def test_pods_of_absent_nodes_are_in_endpoints_but_not_in_slices(client: C
     async with run(endpoints):
         await service(client)
         await pod(client, "a", "10.0.0.1")
-        found, (one,) = await settled(client)
-        assert ready_addresses(found) == [["10.0.0.1"]]
-        assert one.endpoints == []
+        written, (slice_,) = await settled(client)
+        assert ready_addresses(written) == [["10.0.0.1"]]
+        assert slice_.endpoints == []
         await node(client)  # it appears
-        _, (one,) = await settled(client)
-        assert [endpoint.addresses for endpoint in one.endpoints] == [["10.0.0.1"]]
+        _, (slice_,) = await settled(client)
+        assert [endpoint.addresses for endpoint in slice_.endpoints] == [["10.0.0.1"]]
         await client.patch(Node, "node-1", MergePatch({"metadata": {"labels": {endpoints.ZONE: "z2"}}}))
-        _, (one,) = await settled(client)
-        assert [endpoint.zone for endpoint in one.endpoints] == ["z2"]
+        _, (slice_,) = await settled(client)
+        assert [endpoint.zone for endpoint in slice_.endpoints] == ["z2"]
 
 
 async def test_named_ports_follow_each_pod(client: Client, run: Run) -> None:
@@ -166,23 +166,23 @@ async def test_named_ports_follow_each_pod(client: Client, run: Run) -> None:
         await service(client, ports=ports)
         await pod(client, "a", "10.0.0.1")
         await pod(client, "b", "10.0.0.2", containers=other)
-        found, slices = await settled(client)
-        subsets = {subset.ports[0].port: [one.ip for one in subset.addresses] for subset in found.subsets}
+        written, slices = await settled(client)
+        subsets = {subset.ports[0].port: [item.ip for item in subset.addresses] for subset in written.subsets}
         assert subsets == {8081: ["10.0.0.1"], 9090: ["10.0.0.2"]}
-        by_port = {one.ports[0].port: [endpoint.addresses[0] for endpoint in one.endpoints] for one in slices}
+        by_port = {item.ports[0].port: [endpoint.addresses[0] for endpoint in item.endpoints] for item in slices}
         assert by_port == {8081: ["10.0.0.1"], 9090: ["10.0.0.2"]}
-        assert all(len(one.ports) == 1 for one in slices)
+        assert all(len(item.ports) == 1 for item in slices)
 
 
-async def test_ports_are_in_the_order_of_the_real_one(client: Client, run: Run) -> None:
+async def test_ports_are_in_the_order_of_kube_controller_manager(client: Client, run: Run) -> None:
     await node(client)
     ports = [{"name": "a", "port": 80, "targetPort": 8080}, {"name": "b", "port": 53, "protocol": "UDP"}]
     async with run(endpoints):
         await service(client, ports=ports)
         await pod(client, "a", "10.0.0.1")
-        found, (one,) = await settled(client)
-        assert [port.name for port in found.subsets[0].ports] == ["b", "a"]
-        assert [port.name for port in one.ports] == ["a", "b"]
+        written, (slice_,) = await settled(client)
+        assert [port.name for port in written.subsets[0].ports] == ["b", "a"]
+        assert [port.name for port in slice_.ports] == ["a", "b"]
 
 
 async def test_headless_services_name_their_pods_and_need_no_ports(client: Client, run: Run) -> None:
@@ -191,30 +191,30 @@ async def test_headless_services_name_their_pods_and_need_no_ports(client: Clien
         await service(client, clusterIP="None", ports=[])
         await pod(client, "a", "10.0.0.1", hostname="db-0", subdomain="web")
         await pod(client, "b", "10.0.0.2", hostname="db-1", subdomain="else")
-        found, (one,) = await settled(client)
-        assert {address.ip: address.hostname for address in found.subsets[0].addresses} == {
+        written, (slice_,) = await settled(client)
+        assert {address.ip: address.hostname for address in written.subsets[0].addresses} == {
             "10.0.0.1": "db-0", "10.0.0.2": None,
         }  # fmt: skip
-        assert {endpoint.hostname for endpoint in one.endpoints} == {"db-0", None}
-        assert found.metadata.labels["service.kubernetes.io/headless"] == ""
-        assert one.metadata.labels["service.kubernetes.io/headless"] == ""
-        assert one.ports == []
-        assert found.subsets[0].ports == []
+        assert {endpoint.hostname for endpoint in slice_.endpoints} == {"db-0", None}
+        assert written.metadata.labels["service.kubernetes.io/headless"] == ""
+        assert slice_.metadata.labels["service.kubernetes.io/headless"] == ""
+        assert slice_.ports == []
+        assert written.subsets[0].ports == []
 
 
-async def test_slices_hold_a_hundred_each(client: Client, run: Run) -> None:
+async def test_a_slice_holds_a_hundred_endpoints(client: Client, run: Run) -> None:
     await node(client)
     await asyncio.gather(*(pod(client, f"p{n}", f"10.0.1.{n}") for n in range(120)))
     async with run(endpoints):
         await service(client)
         _, slices = await settled(client)
-        assert sorted(len(one.endpoints) for one in slices) == [20, 100]
-        versions = {one.metadata.name: one.metadata.resource_version for one in slices}
+        assert sorted(len(slice_.endpoints) for slice_ in slices) == [20, 100]
+        versions = {slice_.metadata.name: slice_.metadata.resource_version for slice_ in slices}
         await pod(client, "late", "10.0.2.1")
         _, slices = await settled(client)
-        assert sorted(len(one.endpoints) for one in slices) == [21, 100]
-        changed = [one for one in slices if versions[one.metadata.name] != one.metadata.resource_version]
-        assert [len(one.endpoints) for one in changed] == [21]
+        assert sorted(len(slice_.endpoints) for slice_ in slices) == [21, 100]
+        changed = [slice_ for slice_ in slices if versions[slice_.metadata.name] != slice_.metadata.resource_version]
+        assert [len(slice_.endpoints) for slice_ in changed] == [21]
 
 
 async def test_labels_and_traffic_distribution_reach_the_slices(client: Client, run: Run) -> None:
@@ -225,29 +225,29 @@ async def test_labels_and_traffic_distribution_reach_the_slices(client: Client, 
         await settled(client)
         change = {"metadata": {"labels": {"team": "b", "new": "x"}}, "spec": {"trafficDistribution": "PreferSameNode"}}
         await client.patch(Service, "web", MergePatch(change), "default")
-        found, (one,) = await settled(client)
-        assert (found.metadata.labels["team"], one.metadata.labels["team"]) == ("b", "b")
-        hints = one.endpoints[0].hints
+        written, (slice_,) = await settled(client)
+        assert (written.metadata.labels["team"], slice_.metadata.labels["team"]) == ("b", "b")
+        hints = slice_.endpoints[0].hints
         assert hints
         assert [zone.name for zone in hints.for_zones] == ["z1"]
         assert [place.name for place in hints.for_nodes] == ["node-1"]
 
 
-async def test_what_others_spoil_is_put_right_and_quiet_is_kept(client: Client, run: Run) -> None:
+async def test_foreign_changes_are_repaired_and_the_steady_state_writes_nothing(client: Client, run: Run) -> None:
     await node(client)
     async with run(endpoints):
         await service(client)
         await pod(client, "a", "10.0.0.1")
-        found, (one,) = await settled(client)
+        written, (slice_,) = await settled(client)
         await client.patch(Pod, "a", MergePatch({"metadata": {"annotations": {"x": "y"}}}), "default")
         again, (same,) = await settled(client)
-        assert again.metadata.resource_version == found.metadata.resource_version
-        assert same.metadata.resource_version == one.metadata.resource_version
-        await client.delete(EndpointSlice, one.metadata.name, "default")
+        assert again.metadata.resource_version == written.metadata.resource_version
+        assert same.metadata.resource_version == slice_.metadata.resource_version
+        await client.delete(EndpointSlice, slice_.metadata.name, "default")
         await client.patch(Endpoints, "web", MergePatch({"subsets": None}), "default")
-        found, (one,) = await settled(client)
-        assert ready_addresses(found) == [["10.0.0.1"]]
-        assert len(one.endpoints) == 1
+        written, (slice_,) = await settled(client)
+        assert ready_addresses(written) == [["10.0.0.1"]]
+        assert len(slice_.endpoints) == 1
 
 
 async def test_the_trigger_time_is_that_of_the_change(client: Client, run: Run) -> None:
@@ -255,19 +255,19 @@ async def test_the_trigger_time_is_that_of_the_change(client: Client, run: Run) 
     await node(client)
     async with run(endpoints):
         made = await service(client)
-        found, (one,) = await settled(client)
-        assert found.metadata.annotations[key] == made.metadata.creation_timestamp
-        assert one.metadata.annotations[key] == made.metadata.creation_timestamp
+        written, (slice_,) = await settled(client)
+        assert written.metadata.annotations[key] == made.metadata.creation_timestamp
+        assert slice_.metadata.annotations[key] == made.metadata.creation_timestamp
         await pod(client, "a", "10.0.0.1")
-        found, (one,) = await settled(client)
-        assert found.metadata.annotations[key] == one.metadata.annotations[key] == "2030-01-01T00:00:07Z"
+        written, (slice_,) = await settled(client)
+        assert written.metadata.annotations[key] == slice_.metadata.annotations[key] == "2030-01-01T00:00:07Z"
         await client.delete(Pod, "a", "default", grace_period=0)
-        found, (one,) = await settled(client)
-        assert key not in found.metadata.annotations
-        assert key not in one.metadata.annotations
+        written, (slice_,) = await settled(client)
+        assert key not in written.metadata.annotations
+        assert key not in slice_.metadata.annotations
 
 
-async def test_endpoints_go_with_their_service_and_strangers_stay(client: Client, run: Run) -> None:
+async def test_endpoints_are_deleted_with_their_service_and_foreign_ones_stay(client: Client, run: Run) -> None:
     async with run(endpoints):
         await service(client)
         await settled(client)
@@ -279,7 +279,7 @@ async def test_endpoints_go_with_their_service_and_strangers_stay(client: Client
         await client.get(Endpoints, "stranger", "default")
 
 
-async def test_hand_made_endpoints_are_mirrored(client: Client, run: Run) -> None:
+async def test_endpoints_made_by_users_are_mirrored(client: Client, run: Run) -> None:
     subset = {
         "addresses": [{"ip": "192.0.2.1"}, {"ip": "fd00::1"}],
         "notReadyAddresses": [{"ip": "192.0.2.2"}],
@@ -290,7 +290,7 @@ async def test_hand_made_endpoints_are_mirrored(client: Client, run: Run) -> Non
         await service(client, "manual", selector=None)
         await client.create({"apiVersion": "v1", "kind": "Endpoints", "metadata": meta, "subsets": [subset]}, "default")
         _, slices = await settled(client, "manual")
-        by_type = {one.address_type: one for one in slices}
+        by_type = {slice_.address_type: slice_ for slice_ in slices}
         four = by_type["IPv4"]
         assert {e.addresses[0]: e.conditions and e.conditions.ready for e in four.endpoints} == {
             "192.0.2.1": True, "192.0.2.2": False,
@@ -310,7 +310,7 @@ async def test_hand_made_endpoints_are_mirrored(client: Client, run: Run) -> Non
         assert slices == []
 
 
-async def test_no_selector_no_endpoints(client: Client, run: Run) -> None:
+async def test_a_service_without_a_selector_gets_no_endpoints(client: Client, run: Run) -> None:
     async with run(endpoints):
         await service(client, "manual", selector=None)
         await client.create(
@@ -321,5 +321,5 @@ async def test_no_selector_no_endpoints(client: Client, run: Run) -> None:
             "default",
         )  # fmt: skip
         await asyncio.sleep(2)
-        names = {found.metadata.name for found in await client.list(Endpoints, "default")}
+        names = {written.metadata.name for written in await client.list(Endpoints, "default")}
         assert not names & {"manual", "far"}

@@ -29,34 +29,35 @@ def endpoint(number: int, ready: bool) -> Endpoint:
 def slices(draw: st.DrawFn) -> dict[str, list[Endpoint]]:
     present = list(draw(desired).items())
     return {
-        f"s{start}": [endpoint(*one) for one in present[start : start + SIZE]] for start in range(0, len(present), SIZE)
+        f"s{start}": [endpoint(*item) for item in present[start : start + SIZE]]
+        for start in range(0, len(present), SIZE)
     }
 
 
 @given(slices(), desired)
 def test_every_endpoint_is_in_exactly_one_slice(existing: dict[str, list[Endpoint]], wanted: dict[int, bool]) -> None:
-    wish = [endpoint(*one) for one in wanted.items()]
-    plan = arrange(existing, wish, SIZE)
+    endpoints = [endpoint(*item) for item in wanted.items()]
+    plan = arrange(existing, endpoints, SIZE)
     after = [*{**existing, **plan.changed}.values(), *plan.created]
-    placed = [one for some in after for one in some]
-    assert sorted(map(identity, placed)) == sorted(map(identity, wish))
-    assert all(one in wish for one in placed)
+    placed = [item for some in after for item in some]
+    assert sorted(map(identity, placed)) == sorted(map(identity, endpoints))
+    assert all(item in endpoints for item in placed)
     assert all(len(some) <= SIZE for some in after)
     assert all(plan.created)
 
 
 @given(slices(), desired)
-def test_a_second_look_changes_nothing(existing: dict[str, list[Endpoint]], wanted: dict[int, bool]) -> None:
-    wish = [endpoint(*one) for one in wanted.items()]
-    plan = arrange(existing, wish, SIZE)
+def test_arranging_again_changes_nothing(existing: dict[str, list[Endpoint]], wanted: dict[int, bool]) -> None:
+    endpoints = [endpoint(*item) for item in wanted.items()]
+    plan = arrange(existing, endpoints, SIZE)
     after = {name: some for name, some in {**existing, **plan.changed}.items() if some}
     after |= {f"n{number}": some for number, some in enumerate(plan.created)}
-    again = arrange(after, wish, SIZE)
+    again = arrange(after, endpoints, SIZE)
     assert (again.changed, again.created) == ({}, [])
 
 
 @given(slices())
-def test_one_more_is_one_write(existing: dict[str, list[Endpoint]]) -> None:
-    present = [one for some in existing.values() for one in some]
+def test_one_more_endpoint_is_one_write(existing: dict[str, list[Endpoint]]) -> None:
+    present = [item for some in existing.values() for item in some]
     plan = arrange(existing, [*present, endpoint(99, True)], SIZE)
     assert len(plan.changed) + len(plan.created) == 1

@@ -20,7 +20,7 @@ from konverge.objects.kinds.core_v1 import (
 pytestmark = pytest.mark.spec("R-38")
 
 
-def test_each_family_has_its_addresses() -> None:
+def test_addresses_are_chosen_by_family() -> None:
     service = Service(
         metadata=ObjectMeta(name="web"),
         spec=ServiceSpec(cluster_ip="None", ip_families=["IPv6", "IPv4"], selector={"app": "web"}),
@@ -35,4 +35,4 @@ def test_each_family_has_its_addresses() -> None:
         ["fd00::1"],
         ["10.0.0.1"],
     ]
-    assert [one.ip for one in of_service(service, [pod])[0].addresses] == ["fd00::1"]
+    assert [address.ip for address in of_service(service, [pod])[0].addresses] == ["fd00::1"]

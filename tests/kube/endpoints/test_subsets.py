@@ -45,30 +45,30 @@ Facts = dict[tuple[str, Port], bool]
 
 def facts(layout: list[EndpointSubset]) -> Facts:
     """Each address with each port, and whether it is ready: not ready wins."""
-    found: Facts = {}
+    readiness: Facts = {}
     for subset in layout:
         offered: list[Port] = [(port.name, port.port, port.protocol) for port in subset.ports]
         for what in offered or [(None, None, None)]:
-            for one in subset.addresses:
-                found[one.ip, what] = found.get((one.ip, what), True)
-            for one in subset.not_ready_addresses:
-                found[one.ip, what] = False
-    return found
+            for address in subset.addresses:
+                readiness[address.ip, what] = readiness.get((address.ip, what), True)
+            for address in subset.not_ready_addresses:
+                readiness[address.ip, what] = False
+    return readiness
 
 
 @given(subsets)
-def test_repacking_says_the_same_and_only_once(layout: list[EndpointSubset]) -> None:
+def test_repacking_keeps_every_address_and_port_once(layout: list[EndpointSubset]) -> None:
     packed = repack(layout)
     assert facts(packed) == facts(layout)
     # Addresses without a port are apart from those with ports.
-    states = [(bool(one.ports), str(one.addresses), str(one.not_ready_addresses)) for one in packed]
+    states = [(bool(subset.ports), str(subset.addresses), str(subset.not_ready_addresses)) for subset in packed]
     assert len(set(states)) == len(states)
     assert repack(packed) == packed
     assert repack(reversed(layout)) == packed
 
 
 @given(subsets, st.integers(0, 8))
-def test_truncation_keeps_the_ready_first(layout: list[EndpointSubset], capacity: int) -> None:
+def test_truncation_keeps_ready_addresses_first(layout: list[EndpointSubset], capacity: int) -> None:
     packed = repack(layout)
     ready = sum(len(s.addresses) for s in packed)
     total = ready + sum(len(s.not_ready_addresses) for s in packed)

@@ -44,11 +44,11 @@ async def make(client: Client, name: str, *owners: Any, blocks: bool = True, **m
 
 
 async def there(client: Client, *names: str) -> list[str]:
-    found = {cm.metadata.name for cm in (await client.list(ConfigMap, "default")).items}
-    return [name for name in names if name in found]
+    present = {cm.metadata.name for cm in (await client.list(ConfigMap, "default")).items}
+    return [name for name in names if name in present]
 
 
-async def test_dependents_follow_their_owner(client: Client, collecting: None) -> None:
+async def test_dependents_are_deleted_with_their_owner(client: Client, collecting: None) -> None:
     owner = await make(client, "a")
     child = await make(client, "b", owner)
     await make(client, "c", child)
@@ -57,7 +57,7 @@ async def test_dependents_follow_their_owner(client: Client, collecting: None) -
     assert await there(client, "a", "b", "c") == []
 
 
-async def test_one_owner_that_is_left_is_enough(client: Client, collecting: None) -> None:
+async def test_a_dependent_stays_while_one_owner_is_left(client: Client, collecting: None) -> None:
     first, second = await make(client, "a"), await make(client, "b")
     await make(client, "c", first, second)
     await client.delete(ConfigMap, "a", "default")
@@ -69,7 +69,7 @@ async def test_one_owner_that_is_left_is_enough(client: Client, collecting: None
     assert await there(client, "c") == []
 
 
-async def test_foreground_deletion_waits_for_those_that_block_it(client: Client, collecting: None) -> None:
+async def test_a_foreground_deletion_waits_for_blocking_dependents(client: Client, collecting: None) -> None:
     owner = await make(client, "a")
     await make(client, "b", owner, finalizers=["example.com/hold"])
     await make(client, "free", owner, blocks=False)
@@ -81,7 +81,7 @@ async def test_foreground_deletion_waits_for_those_that_block_it(client: Client,
     assert await there(client, "a", "b", "free") == []
 
 
-async def test_orphans_are_let_go(client: Client, collecting: None) -> None:
+async def test_an_orphaning_deletion_keeps_the_dependents(client: Client, collecting: None) -> None:
     owner = await make(client, "a")
     await make(client, "b", owner)
     await client.delete(ConfigMap, "a", "default", propagation="Orphan")
@@ -90,7 +90,7 @@ async def test_orphans_are_let_go(client: Client, collecting: None) -> None:
     assert (await client.get(ConfigMap, "b", "default")).metadata.owner_references == []
 
 
-async def test_an_owner_that_never_was_or_lives_elsewhere_is_no_owner(client: Client, collecting: None) -> None:
+async def test_an_absent_owner_or_one_in_another_namespace_does_not_count(client: Client, collecting: None) -> None:
     ghost = ConfigMap(metadata=ObjectMeta(name="ghost", uid="00000000-0000-4000-8000-000000000000"))
     await make(client, "a", ghost)
     await client.create(ConfigMap(metadata=ObjectMeta(name="far", namespace="kube-system")))
@@ -100,7 +100,7 @@ async def test_an_owner_that_never_was_or_lives_elsewhere_is_no_owner(client: Cl
     assert await there(client, "a", "b") == []
 
 
-async def test_a_cycle_of_blocking_owners_is_undone(client: Client, collecting: None) -> None:
+async def test_a_cycle_of_blocking_owners_is_deleted(client: Client, collecting: None) -> None:
     first = await make(client, "a")
     second = await make(client, "b", first)
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "uid": second.metadata.uid,

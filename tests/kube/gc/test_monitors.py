@@ -1,4 +1,4 @@
-"""What the garbage collector follows."""
+"""Which kinds the garbage collector monitors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def served(
 
 
 @pytest.mark.spec("R-41")
-def test_every_kind_is_followed_once_also_one_that_the_preferred_version_does_not_have() -> None:
+def test_every_kind_is_monitored_once_even_if_the_preferred_version_lacks_it() -> None:
     every = [
         served("Widget", "v1"),
         served("Widget", "v1beta1", preferred=False),
@@ -28,5 +28,8 @@ def test_every_kind_is_followed_once_also_one_that_the_preferred_version_does_no
         served("Review", "v1", verbs=("create",)),
         served("Event", "v1", group=""),
     ]
-    assert [(one.kind, one.version) for one in deletable(every)] == [("Widget", "v1"), ("Gadget", "v1beta1")]
-    assert [one.version for one in deletable(reversed(every[:2]))] == ["v1"]
+    assert [(resource.kind, resource.version) for resource in deletable(every)] == [
+        ("Widget", "v1"),
+        ("Gadget", "v1beta1"),
+    ]
+    assert [resource.version for resource in deletable(reversed(every[:2]))] == ["v1"]

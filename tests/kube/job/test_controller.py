@@ -48,7 +48,7 @@ def counts(status: JobStatus) -> tuple[int, int, int]:
 
 
 @virtual
-async def test_one_pod_that_succeeds(client: Client, run: Run) -> None:
+async def test_a_job_completes_with_its_pod(client: Client, run: Run) -> None:
     async with run(jobs, Kubelet(succeeds)):
         await client.create(job())
         await asyncio.sleep(5)
@@ -67,7 +67,7 @@ async def test_one_pod_that_succeeds(client: Client, run: Run) -> None:
 
 
 @virtual
-async def test_no_more_run_at_a_time_than_is_wished_nor_than_is_left(client: Client, run: Run) -> None:
+async def test_no_more_pods_run_than_parallelism_and_missing_completions_allow(client: Client, run: Run) -> None:
     most = 0
     async with run(jobs, Kubelet(succeeds, takes=3)):
         await client.create(job(completions=7, parallelism=3))
@@ -80,15 +80,15 @@ async def test_no_more_run_at_a_time_than_is_wished_nor_than_is_left(client: Cli
 
 
 @virtual
-async def test_every_index_once(client: Client, run: Run) -> None:
+async def test_every_index_of_an_indexed_job_succeeds_once(client: Client, run: Run) -> None:
     async with run(jobs, Kubelet(succeeds)):
         await client.create(job(completions=5, parallelism=2, completionMode="Indexed"))
         await asyncio.sleep(30)
         status = (await live(client)).status
         assert (status.completed_indexes, status.succeeded) == ("0-4", 5)
-        found = sorted(await pods(client), key=lambda pod: index_of(pod) or 0)
-        assert [index_of(pod) for pod in found] == [0, 1, 2, 3, 4]
-        first = found[0]
+        by_index = sorted(await pods(client), key=lambda pod: index_of(pod) or 0)
+        assert [index_of(pod) for pod in by_index] == [0, 1, 2, 3, 4]
+        first = by_index[0]
         assert first.metadata.labels[INDEX] == "0"
         assert (first.spec.hostname, first.metadata.generate_name) == ("work-0", "work-0-")
         variable = first.spec.containers[0].env[0]
@@ -99,7 +99,7 @@ async def test_every_index_once(client: Client, run: Run) -> None:
 
 
 @virtual
-async def test_failures_are_tried_again_ever_more_slowly_until_the_limit(client: Client, run: Run) -> None:
+async def test_failed_pods_are_replaced_with_growing_delays_up_to_the_limit(client: Client, run: Run) -> None:
     kubelet = Kubelet(lambda pod: "Failed")
     async with run(jobs, kubelet):
         await client.create(job(backoffLimit=3))
@@ -118,11 +118,11 @@ async def test_failures_are_tried_again_ever_more_slowly_until_the_limit(client:
 
 
 @virtual
-async def test_restarted_containers_count_too(client: Client, run: Run) -> None:
+async def test_restarts_of_containers_count_as_failures(client: Client, run: Run) -> None:
     async with run(jobs, Kubelet(lambda pod: "Running")):
-        wish = job(backoffLimit=2)
-        wish.spec.template.spec.restart_policy = "OnFailure"
-        await client.create(wish)
+        desired = job(backoffLimit=2)
+        desired.spec.template.spec.restart_policy = "OnFailure"
+        await client.create(desired)
         await asyncio.sleep(5)
         (pod,) = await pods(client)
         state = {"name": "main", "image": "x", "imageID": "x", "ready": False, "restartCount": 2, "state": {}}
@@ -134,7 +134,7 @@ async def test_restarted_containers_count_too(client: Client, run: Run) -> None:
 
 
 @virtual
-async def test_a_deadline_ends_everything(client: Client, run: Run) -> None:
+async def test_a_deadline_fails_the_job_and_deletes_its_pods(client: Client, run: Run) -> None:
     async with run(jobs, Kubelet(lambda pod: "Running")):
         await client.create(job(activeDeadlineSeconds=30, parallelism=2))
         await asyncio.sleep(25)
@@ -147,7 +147,7 @@ async def test_a_deadline_ends_everything(client: Client, run: Run) -> None:
 
 
 @virtual
-async def test_parallelism_may_change_and_zero_takes_all_away_without_a_failure(client: Client, run: Run) -> None:
+async def test_parallelism_may_change_and_zero_deletes_all_pods_without_a_failure(client: Client, run: Run) -> None:
     async with run(jobs, Kubelet(lambda pod: "Pending")):
         await client.create(job(parallelism=1, completions=5))
         await asyncio.sleep(3)
@@ -160,7 +160,7 @@ async def test_parallelism_may_change_and_zero_takes_all_away_without_a_failure(
 
 
 @virtual
-async def test_a_suspended_job_has_no_pods_and_its_clock_stands_still(client: Client, run: Run) -> None:
+async def test_a_suspended_job_has_no_pods_and_its_deadline_does_not_run(client: Client, run: Run) -> None:
     async with run(jobs, Kubelet(lambda pod: "Running")):
         await client.create(job(suspend=True, activeDeadlineSeconds=100))
         await asyncio.sleep(3)
@@ -196,7 +196,7 @@ async def test_a_failure_policy_fails_the_job_or_ignores_the_failure(client: Cli
 
 
 @virtual
-async def test_indexes_have_limits_of_their_own(client: Client, run: Run) -> None:
+async def test_each_index_has_a_back_off_limit_of_its_own(client: Client, run: Run) -> None:
     async with run(jobs, Kubelet(by_index(i1="Failed"))):
         await client.create(job(completions=3, parallelism=3, completionMode="Indexed", backoffLimitPerIndex=1))
         await asyncio.sleep(120)
@@ -211,7 +211,7 @@ async def test_indexes_have_limits_of_their_own(client: Client, run: Run) -> Non
 
 
 @virtual
-async def test_too_many_failed_indexes_end_the_job(client: Client, run: Run) -> None:
+async def test_too_many_failed_indexes_fail_the_job(client: Client, run: Run) -> None:
     spec = {"completions": 4, "parallelism": 4, "completionMode": "Indexed", "backoffLimitPerIndex": 0}
     async with run(jobs, Kubelet(by_index(i0="Failed", i1="Failed", i3="Running"))):
         await client.create(job(**spec, maxFailedIndexes=1))
@@ -255,7 +255,7 @@ async def test_a_deleted_pod_is_a_failure_and_is_replaced_at_once_or_when_it_has
 
 
 @virtual
-async def test_pods_of_a_job_that_went_are_let_go(client: Client, run: Run) -> None:
+async def test_pods_of_a_deleted_job_are_released(client: Client, run: Run) -> None:
     collecting = asyncio.create_task(GarbageCollector().run(client))
     async with run(jobs, Kubelet(lambda pod: "Running")):
         await client.create(job(parallelism=2))
@@ -284,7 +284,7 @@ async def test_an_orphan_is_adopted_with_its_finalizer(client: Client, run: Run)
 
 
 @virtual
-async def test_another_ones_job_is_left_alone(client: Client, run: Run) -> None:
+async def test_a_job_of_another_controller_is_left_alone(client: Client, run: Run) -> None:
     async with run(jobs, Kubelet(succeeds)):
         await client.create(job(managedBy="example.com/other"))
         await asyncio.sleep(5)

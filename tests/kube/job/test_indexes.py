@@ -13,15 +13,15 @@ pytestmark = pytest.mark.spec("R-36")
 
 def model_of(text: str) -> set[int]:
     """The grammar, read in the plainest way."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in filter(None, text.split(",")):
         ends = [int(end) for end in part.split("-")]
-        found |= set(range(ends[0], ends[-1] + 1))
-    return found
+        numbers |= set(range(ends[0], ends[-1] + 1))
+    return numbers
 
 
 @given(st.sets(st.integers(0, 60)))
-def test_indexes_come_back_as_they_went(numbers: set[int]) -> None:
+def test_indexes_survive_being_rendered_and_parsed(numbers: set[int]) -> None:
     text = indexes.render(numbers)
     assert model_of(text) == numbers
     assert indexes.parse(text, 100) == numbers

@@ -15,7 +15,7 @@ from konverge.objects.kinds.core_v1 import Pod
 pytestmark = pytest.mark.spec("R-36")
 
 
-def test_success_rules() -> None:
+def test_a_success_policy_matches_indexes_and_counts() -> None:
     def met(done: set[int], **rule: Any) -> bool:
         return bool(policies.met(from_dict(SuccessPolicy, {"rules": [rule]}), 10, done))
 
@@ -27,7 +27,7 @@ def test_success_rules() -> None:
     assert not met({7}, succeededIndexes="0,3-4", succeededCount=1)
 
 
-def test_failure_rules_look_at_conditions_too() -> None:
+def test_a_failure_policy_matches_pod_conditions() -> None:
     rule = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     policy = from_dict(PodFailurePolicy, {"rules": [rule]})
     condition = {"type": "DisruptionTarget", "status": "True"}

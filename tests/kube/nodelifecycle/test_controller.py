@@ -106,9 +106,9 @@ async def test_a_silent_node_becomes_unknown_and_comes_back(client: Client, run:
         await asyncio.sleep(38)
         assert (await ready(client, "a"))[0] == "True"
         await asyncio.sleep(15)
-        found = {c.type: (c.status, c.reason) for c in (await client.get(Node, "a")).status.conditions}
-        assert found["Ready"] == ("Unknown", "NodeStatusUnknown")
-        assert found["MemoryPressure"] == ("Unknown", "NodeStatusNeverUpdated")
+        conditions = {c.type: (c.status, c.reason) for c in (await client.get(Node, "a")).status.conditions}
+        assert conditions["Ready"] == ("Unknown", "NodeStatusUnknown")
+        assert conditions["MemoryPressure"] == ("Unknown", "NodeStatusNeverUpdated")
         assert await marks(client, "a") == UNREACHABLE
         assert await marks(client, "b") == set()
         kubelets.names.add("a")
@@ -119,7 +119,7 @@ async def test_a_silent_node_becomes_unknown_and_comes_back(client: Client, run:
 
 
 @virtual
-async def test_a_node_that_never_spoke_gets_longer(client: Client, run: Run) -> None:
+async def test_a_node_that_never_reported_has_a_longer_grace_period(client: Client, run: Run) -> None:
     async with cluster(client, run, "a"):
         await client.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "mute"}})
         await asyncio.sleep(55)
@@ -146,7 +146,7 @@ async def test_taints_follow_the_conditions_and_leave_others_alone(client: Clien
 
 
 @virtual
-async def test_pods_of_a_lost_node_are_not_ready_and_go_when_their_patience_ends(client: Client, run: Run) -> None:
+async def test_pods_of_a_lost_node_are_not_ready_and_evicted_after_their_toleration(client: Client, run: Run) -> None:
     async with cluster(client, run, "a", "b") as kubelets:
         await pod(client, "usual", "a")  # admission gives it 300 seconds
         await pod(client, "patient", "a", [{"operator": "Exists"}])
@@ -155,8 +155,8 @@ async def test_pods_of_a_lost_node_are_not_ready_and_go_when_their_patience_ends
         await pod(client, "elsewhere", "b")
         kubelets.names.remove("a")
         await asyncio.sleep(52)
-        found = (await client.get(Pod, "usual", "default")).status.conditions
-        assert [(c.type, c.status) for c in found] == [("Ready", "False")]
+        conditions = (await client.get(Pod, "usual", "default")).status.conditions
+        assert [(c.type, c.status) for c in conditions] == [("Ready", "False")]
         names = ("usual", "patient", "brief", "elsewhere")
         assert not any([await going(client, name) for name in names])
         await asyncio.sleep(15)
@@ -183,7 +183,7 @@ async def test_a_node_that_is_back_in_time_keeps_its_pods(client: Client, run: R
 
 
 @virtual
-async def test_when_all_are_lost_nobody_is_evicted(client: Client, run: Run) -> None:
+async def test_no_pod_is_evicted_when_all_nodes_are_lost(client: Client, run: Run) -> None:
     async with cluster(client, run, "a", "b") as kubelets:
         await pod(client, "usual", "a")
         lost = set(kubelets.names)
@@ -199,7 +199,7 @@ async def test_when_all_are_lost_nobody_is_evicted(client: Client, run: Run) -> 
 
 
 @virtual
-async def test_a_taint_by_hand_evicts_at_once(client: Client, run: Run) -> None:
+async def test_a_taint_set_by_a_user_evicts_at_once(client: Client, run: Run) -> None:
     async with cluster(client, run, "a"):
         await pod(client, "p", "a")
         await pod(

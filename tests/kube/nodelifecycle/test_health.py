@@ -20,35 +20,35 @@ skews = st.one_of(st.floats(-10, 10), st.floats(-1000, 1000))
 GRACE = 50.0
 
 
-def looks(beats: list[float], skew: float) -> list[tuple[float, bool]]:
-    """When a node with these heartbeats is looked at, and whether it is found silent then."""
-    found: list[tuple[float, bool]] = []
+def run_checks(beats: list[float], skew: float) -> list[tuple[float, bool]]:
+    """When a node with these heartbeats is checked, and whether it counts as silent then."""
+    checks: list[tuple[float, bool]] = []
     known: health.Health | None = None
     at = 0.0
     while at < beats[-1] + 3 * GRACE:
         seen = max(time for time in beats if time <= at)
         known = health.observe(known, "u", (str(seen), ""), seen + skew, at)
-        found.append((at, health.is_silent(known, GRACE)))
+        checks.append((at, health.is_silent(known, GRACE)))
         at += health.next_check(known, GRACE)
-    return found
+    return checks
 
 
 @given(gaps, skews)
-def test_silence_is_found_in_time_whatever_the_clock_of_the_node(pauses: list[float], skew: float) -> None:
+def test_silence_is_noticed_in_time_whatever_the_clock_of_the_node(pauses: list[float], skew: float) -> None:
     beats = [0.0]
     for pause in pauses:
         beats.append(beats[-1] + pause)
-    found = looks(beats, skew)
-    for at, silent in found:
+    results = run_checks(beats, skew)
+    for at, silent in results:
         if silent:
             seen = max(time for time in beats if time <= at)
             assert at - seen >= GRACE - health.POLL - 0.01
-    assert found[-1][1]
-    assert min(at for at, silent in found if silent and at >= beats[-1]) <= beats[-1] + 2 * GRACE + 2 * health.POLL
+    assert results[-1][1]
+    assert min(at for at, silent in results if silent and at >= beats[-1]) <= beats[-1] + 2 * GRACE + 2 * health.POLL
 
 
-def test_a_node_that_beats_is_seldom_looked_at() -> None:
+def test_a_node_that_reports_is_seldom_checked() -> None:
     beats = [0.3 + 10.0 * number for number in range(361)]
-    found = looks([0.0, *beats], 0.0)
-    assert not any(silent for at, silent in found if at < beats[-1] + GRACE - 1)
-    assert len([at for at, _ in found if at <= 3600]) < 120
+    results = run_checks([0.0, *beats], 0.0)
+    assert not any(silent for at, silent in results if at < beats[-1] + GRACE - 1)
+    assert len([at for at, _ in results if at <= 3600]) < 120

@@ -11,13 +11,13 @@ from konverge.objects.meta import ObjectMeta
 pytestmark = [pytest.mark.spec("R-40")]
 
 
-def lost_and_found(lost: int, found: int, zone: str = "z") -> list[Node]:
+def lost_and_ready(lost: int, ready: int, zone: str = "z") -> list[Node]:
     return [
         Node(
             metadata=ObjectMeta(name=f"{zone}{number}", labels={"topology.kubernetes.io/zone": zone}),
             status=NodeStatus(conditions=[NodeCondition(type="Ready", status="Unknown" if number < lost else "True")]),
         )
-        for number in range(lost + found)
+        for number in range(lost + ready)
     ]
 
 
@@ -25,11 +25,11 @@ def lost_and_found(lost: int, found: int, zone: str = "z") -> list[Node]:
     ("lost", "found", "expected"),
     [(1, 2, True), (2, 1, True), (3, 0, False), (3, 2, False), (3, 4, True), (60, 2, True)],
 )
-def test_a_zone_that_is_mostly_lost_is_spared(lost: int, found: int, expected: bool) -> None:
-    nodes = lost_and_found(lost, found)
+def test_no_pod_is_evicted_from_a_zone_that_is_mostly_lost(lost: int, ready: int, expected: bool) -> None:
+    nodes = lost_and_ready(lost, ready)
     assert taints.may_evict(nodes[0], nodes) is expected
 
 
-def test_a_zone_that_is_wholly_lost_is_evicted_while_another_lives() -> None:
-    nodes = [*lost_and_found(4, 0, "a"), *lost_and_found(0, 2, "b")]
+def test_pods_are_evicted_from_a_wholly_lost_zone_while_another_is_ready() -> None:
+    nodes = [*lost_and_ready(4, 0, "a"), *lost_and_ready(0, 2, "b")]
     assert taints.may_evict(nodes[0], nodes)

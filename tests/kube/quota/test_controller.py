@@ -32,9 +32,9 @@ async def create_quota(client: Client, **spec: Any) -> None:
 
 async def used(client: Client) -> dict[str, str]:
     await asyncio.sleep(1)
-    found = await client.get(ResourceQuota, "q", "default")
-    assert found.status.hard == found.spec.hard
-    return {name: str(value) for name, value in found.status.used.items()}
+    quota_ = await client.get(ResourceQuota, "q", "default")
+    assert quota_.status.hard == quota_.spec.hard
+    return {name: str(value) for name, value in quota_.status.used.items()}
 
 
 async def create_pod(client: Client, name: str, **spec: Any) -> Pod:
@@ -45,7 +45,7 @@ async def create_pod(client: Client, name: str, **spec: Any) -> Pod:
 
 
 @virtual
-async def test_pods_and_services_are_counted_and_freed(client: Client, run: Run) -> None:
+async def test_pods_and_services_are_counted_until_they_are_deleted(client: Client, run: Run) -> None:
     async with run(quota):
         await create_quota(
             client, hard={"pods": "5", "count/deployments.apps": "2", "services": "3", "requests.cpu": "2"}
@@ -73,7 +73,7 @@ async def test_pods_and_services_are_counted_and_freed(client: Client, run: Run)
 
 
 @virtual
-async def test_any_kind_can_be_counted(client: Client, run: Run) -> None:
+async def test_a_quota_counts_objects_of_any_kind(client: Client, run: Run) -> None:
     await client.create(crd(Widget))
     await asyncio.sleep(1)
     async with run(quota):
@@ -88,7 +88,7 @@ async def test_any_kind_can_be_counted(client: Client, run: Run) -> None:
 
 
 @virtual
-async def test_a_new_limit_is_taken_over(client: Client, run: Run) -> None:
+async def test_a_new_limit_appears_in_the_status(client: Client, run: Run) -> None:
     async with run(quota):
         await create_quota(client, hard={"pods": "5"})
         await used(client)
@@ -99,7 +99,7 @@ async def test_a_new_limit_is_taken_over(client: Client, run: Run) -> None:
 
 
 @virtual
-async def test_scopes_choose_pods(client: Client, run: Run) -> None:
+async def test_the_scopes_of_a_quota_choose_pods(client: Client, run: Run) -> None:
     async with run(quota):
         await create_quota(client, hard={"pods": "5"}, scopes=["Terminating"])
         await create_pod(client, "a")
@@ -108,7 +108,7 @@ async def test_scopes_choose_pods(client: Client, run: Run) -> None:
 
 
 @virtual
-async def test_claims_count_by_class(client: Client, run: Run) -> None:
+async def test_claims_are_counted_by_storage_class(client: Client, run: Run) -> None:
     fast = "fast.storageclass.storage.k8s.io/"
     async with run(quota):
         hard = {"requests.storage": "10Gi", f"{fast}requests.storage": "5Gi", f"{fast}persistentvolumeclaims": "3"}

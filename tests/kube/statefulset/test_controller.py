@@ -52,12 +52,12 @@ async def images(client: Client) -> dict[str, str]:
 
 async def claims(client: Client) -> dict[str, list[str]]:
     """name -> owners"""
-    found = (await client.list(PersistentVolumeClaim, "default")).items
-    return {c.metadata.name: [f"{o.kind} {o.name}" for o in c.metadata.owner_references] for c in found}
+    live = (await client.list(PersistentVolumeClaim, "default")).items
+    return {c.metadata.name: [f"{o.kind} {o.name}" for o in c.metadata.owner_references] for c in live}
 
 
 @virtual
-async def test_pods_come_one_after_the_other_and_go_in_reverse(client: Client, run: Run) -> None:
+async def test_pods_are_created_one_after_the_other_and_deleted_in_reverse(client: Client, run: Run) -> None:
     kubelet = Kubelet()
     async with run(statefulset, kubelet):
         await client.create(web_statefulset(3))
@@ -74,7 +74,7 @@ async def test_pods_come_one_after_the_other_and_go_in_reverse(client: Client, r
 
 
 @virtual
-async def test_a_pod_knows_who_it_is(client: Client, run: Run) -> None:
+async def test_a_pod_has_the_identity_of_its_ordinal(client: Client, run: Run) -> None:
     async with run(statefulset, Kubelet()):
         await client.create(web_statefulset(1, ordinals=StatefulSetOrdinals(start=5)))
         await asyncio.sleep(5)
@@ -95,7 +95,7 @@ async def test_a_pod_knows_who_it_is(client: Client, run: Run) -> None:
 
 
 @virtual
-async def test_an_ordered_set_waits_for_one_that_is_not_ready_and_a_parallel_one_does_not(
+async def test_an_ordered_set_waits_for_a_pod_that_is_not_ready_and_a_parallel_set_does_not(
     client: Client, run: Run
 ) -> None:
     async with run(statefulset, Kubelet(lambda pod: "Running" if ordinal_of(pod) == 1 else "Ready")):
@@ -105,10 +105,10 @@ async def test_an_ordered_set_waits_for_one_that_is_not_ready_and_a_parallel_one
         await client.delete(StatefulSet, "web", "default", propagation="Orphan")
         for pod in await pods(client):
             await client.delete(Pod, pod.metadata.name, "default", grace_period=0)
-        wish = web_statefulset(4, pod_management_policy="Parallel")
+        desired = web_statefulset(4, pod_management_policy="Parallel")
         await asyncio.sleep(1)
         await client.patch(StatefulSet, "web", MergePatch({"metadata": {"finalizers": None}}), "default")
-        await client.create(wish)
+        await client.create(desired)
         await asyncio.sleep(10)
         assert set(await images(client)) == {"web-0", "web-1", "web-2", "web-3"}
 
@@ -137,7 +137,9 @@ async def test_a_new_template_rolls_down_the_ordinals_and_back(client: Client, r
 
 
 @virtual
-async def test_a_partition_holds_the_lower_ordinals_back_even_when_they_are_made_anew(client: Client, run: Run) -> None:
+async def test_a_partition_keeps_the_template_of_lower_ordinals_even_when_they_are_recreated(
+    client: Client, run: Run
+) -> None:
     async with run(statefulset, Kubelet()):
         await client.create(web_statefulset(3, update_strategy=rolling_update(partition=2)))
         await asyncio.sleep(10)
@@ -153,7 +155,7 @@ async def test_a_partition_holds_the_lower_ordinals_back_even_when_they_are_made
 
 
 @virtual
-async def test_on_delete_replaces_only_what_somebody_deletes(client: Client, run: Run) -> None:
+async def test_the_strategy_on_delete_replaces_only_deleted_pods(client: Client, run: Run) -> None:
     async with run(statefulset, Kubelet()):
         await client.create(web_statefulset(2, update_strategy=StatefulSetUpdateStrategy(type="OnDelete")))
         await asyncio.sleep(10)
@@ -166,7 +168,7 @@ async def test_on_delete_replaces_only_what_somebody_deletes(client: Client, run
 
 
 @virtual
-async def test_a_pod_that_ended_is_made_again(client: Client, run: Run) -> None:
+async def test_a_pod_that_ended_is_created_again(client: Client, run: Run) -> None:
     async with run(statefulset, Kubelet()):
         await client.create(web_statefulset(2))
         await asyncio.sleep(10)
@@ -180,7 +182,7 @@ async def test_a_pod_that_ended_is_made_again(client: Client, run: Run) -> None:
 
 
 @virtual
-async def test_min_ready_seconds_slow_the_order(client: Client, run: Run) -> None:
+async def test_min_ready_seconds_delay_the_next_ordinal(client: Client, run: Run) -> None:
     async with run(statefulset, Kubelet()):
         await client.create(web_statefulset(2, min_ready_seconds=30))
         await asyncio.sleep(20)
@@ -193,7 +195,7 @@ async def test_min_ready_seconds_slow_the_order(client: Client, run: Run) -> Non
 
 
 @virtual
-async def test_history_is_limited(client: Client, run: Run) -> None:
+async def test_the_history_of_revisions_is_limited(client: Client, run: Run) -> None:
     async with run(statefulset, Kubelet()):
         await client.create(web_statefulset(1, revision_history_limit=1))
         for number in range(2, 6):
@@ -205,7 +207,7 @@ async def test_history_is_limited(client: Client, run: Run) -> None:
 
 
 @virtual
-async def test_claims_are_made_for_every_ordinal_and_stay(client: Client, run: Run) -> None:
+async def test_claims_are_created_for_every_ordinal_and_stay(client: Client, run: Run) -> None:
     async with run(statefulset, Kubelet(lambda pod: "Pending")):
         await client.create(web_statefulset(2, pod_management_policy="Parallel", volume_claim_templates=[data()]))
         await asyncio.sleep(5)
@@ -224,12 +226,12 @@ async def test_claims_are_made_for_every_ordinal_and_stay(client: Client, run: R
 
 
 @virtual
-async def test_the_retention_policy_says_who_owns_the_claims(client: Client, run: Run) -> None:
+async def test_the_retention_policy_decides_which_object_owns_the_claims(client: Client, run: Run) -> None:
     policy = StatefulSetPersistentVolumeClaimRetentionPolicy(when_deleted="Delete", when_scaled="Delete")
     collecting = asyncio.create_task(GarbageCollector().run(client))
     async with run(statefulset, Kubelet()):
-        wish = web_statefulset(2, volume_claim_templates=[data()], persistent_volume_claim_retention_policy=policy)
-        await client.create(wish)
+        desired = web_statefulset(2, volume_claim_templates=[data()], persistent_volume_claim_retention_policy=policy)
+        await client.create(desired)
         await asyncio.sleep(10)
         assert await claims(client) == {"data-web-0": ["StatefulSet web"], "data-web-1": ["StatefulSet web"]}
         await patch(client, {"replicas": 1})
@@ -253,7 +255,7 @@ async def test_the_retention_policy_says_who_owns_the_claims(client: Client, run
 
 
 @virtual
-async def test_only_pods_by_its_own_names_are_adopted(client: Client, run: Run) -> None:
+async def test_a_set_adopts_only_pods_with_its_own_names(client: Client, run: Run) -> None:
     for name in ("web-0", "other-0", "web"):
         meta = ObjectMeta(name=name, namespace="default", labels={"app": "web"})
         await client.create(Pod(metadata=meta, spec=template().spec))
@@ -269,7 +271,7 @@ async def test_only_pods_by_its_own_names_are_adopted(client: Client, run: Run) 
 @virtual
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
-async def test_no_ordinal_is_ever_doubled_whatever_happens_to_pods(
+async def test_no_ordinal_ever_has_two_pods_whatever_happens_to_them(
     client: Client, run: Run, policy: str, seed: int
 ) -> None:
     """Pods fail, vanish and are deleted at random; a name is never with two live pods, and all come back."""
@@ -292,10 +294,10 @@ async def test_no_ordinal_is_ever_doubled_whatever_happens_to_pods(
         await client.create(web_statefulset(4, pod_management_policy=policy))
         for _ in range(25):
             await asyncio.sleep(chance.random() * 2)
-            found = await pods(client, "app=web")
-            if not found:
+            running = await pods(client, "app=web")
+            if not running:
                 continue
-            victim = chance.choice(found).metadata.name
+            victim = chance.choice(running).metadata.name
             match chance.randrange(4):
                 case 0:
                     await client.delete(Pod, victim, "default", grace_period=0)

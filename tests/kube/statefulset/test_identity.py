@@ -12,5 +12,5 @@ pytestmark = pytest.mark.spec("R-34")
 
 
 @given(st.text(st.characters(codec="ascii"), max_size=8), st.integers(0, 10**6))
-def test_a_name_is_a_parent_and_an_ordinal(parent: str, ordinal: int) -> None:
+def test_a_pod_name_consists_of_parent_and_ordinal(parent: str, ordinal: int) -> None:
     assert parent_and_ordinal(f"{parent}-{ordinal}") == (parent, ordinal)

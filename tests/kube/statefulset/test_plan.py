@@ -53,13 +53,13 @@ def made(ordinal: int, state: str, revision: str) -> Pod:
 def test_a_plan_keeps_order_partition_and_availability(
     situation: list[tuple[str, str]], replicas: int, lowest: int, unavailable: Any, ordered: bool
 ) -> None:
-    wish = web_statefulset(
+    desired = web_statefulset(
         replicas,
         pod_management_policy="OrderedReady" if ordered else "Parallel",
         update_strategy=rolling_update(partition=lowest, max_unavailable=unavailable),
     )
-    found = [made(n, state, rev) for n, (state, rev) in enumerate(situation) if state != "missing"]
-    view = look_at(wish, found)
+    pods = [made(n, state, rev) for n, (state, rev) in enumerate(situation) if state != "missing"]
+    view = look_at(desired, pods)
     steps = plan(view, "new")
     touched = [*steps.discard, *steps.remove, *steps.replace]
     assert all(pod.metadata.deletion_timestamp is None for pod in touched)
@@ -69,7 +69,7 @@ def test_a_plan_keeps_order_partition_and_availability(
     assert all(ordinal_of(pod) >= replicas for pod in steps.remove)
     serving = [pod for pod in steps.replace if view.available(pod)]
     unavailable_now = sum(not view.available(pod) for pod in view.slots.values())
-    assert len(serving) <= max(0, max_unavailable(wish) - unavailable_now)
+    assert len(serving) <= max(0, max_unavailable(desired) - unavailable_now)
     if ordered:
         assert len(steps.create) + len(steps.discard) + len(steps.remove) <= 1
         for ordinal in steps.create:
