@@ -89,8 +89,8 @@ class World:
             strategy.prepare_create(obj, self)
         except status.ApiError as error:
             return Outcome(obj, refusal=error.message)
-        found = validate.on_create(metadata, namespaced=not cluster_wide, name_check=strategy.name_check, builtin=True)
-        return self._finish(group, kind, strategy, obj, None, [*found, *strategy.validate_create(obj, self)])
+        errors = validate.on_create(metadata, namespaced=not cluster_wide, name_check=strategy.name_check, builtin=True)
+        return self._finish(group, kind, strategy, obj, None, [*errors, *strategy.validate_create(obj, self)])
 
     def patch(self, group: str, kind: str, name: str, change: Obj, *, subresource: str = "") -> Outcome:
         """A merge patch of a stored object."""
@@ -199,7 +199,7 @@ class Exchange:
 
     @property
     def message(self) -> str:
-        """The message of our answer, worded as a Status."""
+        """The message of our answer, as a Status has it."""
         if self.outcome.refusal:
             return self.outcome.refusal
         error = status.invalid("", self.kind, self.outcome.obj["metadata"].get("name") or "", self.outcome.errors)

@@ -2,7 +2,7 @@
 
 The files have the format of tests/conformance (`replay.py record` made them), so that they can be recorded again, or
 checked against any server. Here they are played in process; what is compared are the decisions of the kinds: defaults,
-refusals with every word and cause, warnings, status and generation. managedFields and tables are other tests' business.
+refusals with every message and cause, warnings, status and generation. Other tests compare managedFields and tables.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def differences(want: Any, got: Any, path: str = "") -> list[str]:
         return [] if got else [f"{path}: missing"]
     if isinstance(want, dict) and isinstance(got, dict):
         names = (want.keys() | got.keys()) - (_UNCOMPARED if path.endswith("metadata") else set())
-        found = []
+        listed = []
         for name in sorted(names):
             if name not in want or name not in got:
-                found.append(f"{path}.{name}: {'not expected' if name in got else 'missing'}")
+                listed.append(f"{path}.{name}: {'not expected' if name in got else 'missing'}")
             else:
-                found += differences(want[name], got[name], f"{path}.{name}")
-        return found
+                listed += differences(want[name], got[name], f"{path}.{name}")
+        return listed
     if isinstance(want, list) and isinstance(got, list) and len(want) == len(got):
         return [
             text for i, pair in enumerate(zip(want, got, strict=True)) for text in differences(*pair, f"{path}[{i}]")
@@ -71,9 +71,9 @@ def compared(step: dict[str, Any], status: int, body: Any, warnings: list[str]) 
     for pointer in step.get("ignore", ()):
         without(body, pointer)
         without(expected["body"], pointer)
-    found = differences(expected["body"], body)
+    listed = differences(expected["body"], body)
     wanted = expected.get("headers", {}).get("warning", [])
-    return found + ([] if wanted == warnings else [f"warnings: want {wanted}, got {warnings}"])
+    return listed + ([] if wanted == warnings else [f"warnings: want {wanted}, got {warnings}"])
 
 
 async def played(api: Api, step: dict[str, Any]) -> list[str]:
@@ -94,5 +94,5 @@ async def test_decisions_of_the_real_server(api: Api, file: Path) -> None:
     )
     for namespace in namespaces:
         await api.call("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
-    failed = {step["id"]: found for step in steps if (found := await played(api, step))}
+    failed = {step["id"]: differing for step in steps if (differing := await played(api, step))}
     assert not failed

@@ -72,8 +72,8 @@ def test_distinct_looks_at_the_innermost_list() -> None:
 
 def test_entries_report_at_their_key_in_order() -> None:
     rule = entries(key=dns_label, value=not_negative)
-    found = texts(rule, {"b": -1, "A": 1, "a": -2})
-    assert [text.split(":")[0] for text in found] == ["x[A]", "x[a]", "x[b]"]
+    messages = texts(rule, {"b": -1, "A": 1, "a": -2})
+    assert [text.split(":")[0] for text in messages] == ["x[A]", "x[a]", "x[b]"]
 
 
 def test_exactly_one_member_of_a_union_is_set() -> None:
