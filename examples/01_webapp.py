@@ -1,4 +1,4 @@
-"""A whole operator: a WebApp is a ConfigMap-configured Deployment that is kept as wished.
+"""A whole operator: a WebApp is a ConfigMap-configured Deployment that is kept as the spec asks.
 
 Run it against any cluster that has the definition: `python examples/01_webapp.py crd | kubectl apply -f -` first.
 """

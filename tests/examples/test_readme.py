@@ -19,4 +19,4 @@ async def test_the_operator_of_the_readme_passes_the_test_of_the_readme() -> Non
     sys.modules["readme"] = module
     exec(compile(operator + its_test, "README.md", "exec"), module.__dict__)
     assert module.manager().controllers[0].name == "greeting"
-    await module.test_a_greeting_is_said()
+    await module.test_a_greeting_is_written()
