@@ -22,7 +22,7 @@ def lost_and_ready(lost: int, ready: int, zone: str = "z") -> list[Node]:
 
 
 @pytest.mark.parametrize(
-    ("lost", "found", "expected"),
+    ("lost", "ready", "expected"),
     [(1, 2, True), (2, 1, True), (3, 0, False), (3, 2, False), (3, 4, True), (60, 2, True)],
 )
 def test_no_pod_is_evicted_from_a_zone_that_is_mostly_lost(lost: int, ready: int, expected: bool) -> None:
