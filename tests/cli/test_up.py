@@ -146,5 +146,5 @@ def test_without_operators_it_is_a_plain_cluster() -> None:
 def test_an_operator_that_there_is_not_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["up", "--operators", "shop"]) == 2
     told = capsys.readouterr().err
-    assert "there is no operator 'shop'; there are: " in told
+    assert "there is no operator 'shop'; known operators: " in told
     assert "webapp" in told

@@ -46,9 +46,9 @@ async def test_a_renewed_certificate_is_shown_to_new_connections(tmp_path: Path)
     async with Server(hello) as server:
         await server.start("127.0.0.1", 0, ssl=certificate.context)
         assert await shown_is_from(server, before)
-        assert not certificate.look(), "nothing has changed"
+        assert not certificate.reload(), "nothing has changed"
         write(tmp_path, after.issue("two", ["127.0.0.1"]))
-        assert certificate.look()
+        assert certificate.reload()
         assert await shown_is_from(server, after)
         assert not await shown_is_from(server, before)
 
@@ -69,12 +69,12 @@ async def test_what_cannot_be_used_changes_nothing_until_it_can(
         files[0].unlink()
     async with Server(hello) as server:
         await server.start("127.0.0.1", 0, ssl=certificate.context)
-        assert not certificate.look()
-        assert "the one before stays" in caplog.text
+        assert not certificate.reload()
+        assert "the previous one stays in use" in caplog.text
         assert "PRIVATE" not in caplog.text
         assert await shown_is_from(server, before)
         write(tmp_path, good)
-        assert certificate.look()
+        assert certificate.reload()
         assert await shown_is_from(server, after)
 
 
@@ -83,10 +83,10 @@ async def test_it_is_looked_for_by_itself(tmp_path: Path, caplog: pytest.LogCapt
     caplog.set_level("INFO")
     certificate = Certificate(*write(tmp_path, authority().issue("one")))
     following = asyncio.create_task(certificate.follow(), name="following")
-    await asyncio.sleep(module.LOOK_PERIOD * 3)
+    await asyncio.sleep(module.RELOAD_PERIOD * 3)
     assert "renewed" not in caplog.text
     write(tmp_path, authority().issue("two"))
-    await asyncio.sleep(module.LOOK_PERIOD)
+    await asyncio.sleep(module.RELOAD_PERIOD)
     assert caplog.text.count("renewed") == 1
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)

@@ -10,7 +10,7 @@ import yaml
 
 from konverge.operators.nacos.resource import Nacos
 from konverge.service import Catalogue, ServiceOptions
-from konverge.service.catalogue import CatalogueError
+from konverge.service.options import CatalogueError
 from tests.service.desk import ALL, SPACE, a_desk
 
 pytestmark = pytest.mark.spec("N-22")
@@ -250,7 +250,7 @@ WORDS: list[tuple[Any, str, str]] = [
     ({}, "name", "name: is missing"),
     ({"name": 5}, "name", "name: must be a string, not an integer"),
     ({"name": "a_b"}, "name", "name: must begin with a letter and have at most 50 lower-case letters, digits and '-'"),
-    ({"name": "a", "nmae": "b"}, "nmae", "nmae: is not known here"),
+    ({"name": "a", "nmae": "b"}, "nmae", "nmae: is not a known field"),
     ({"name": "a", "labels": {"team": 1}}, "labels[...]", "labels[...]: must be a string, not an integer"),
 ]
 
@@ -264,7 +264,7 @@ async def test_what_is_wrong_is_said_in_words_that_callers_know() -> None:
         size = {"volume": {"enabled": True, "requests": {"storage": "10 GB"}}}
         refused = await desk.send("POST", ALL, {"name": "a", "spec": size})
         assert [(one["field"], one["message"]) for one in refused.problem["errors"]] == [
-            ("spec.volume.requests.storage", '"10 GB" is no quantity: write it as 2, 500m or 4Gi')
+            ("spec.volume.requests.storage", '"10 GB" is not a quantity: write it as 2, 500m or 4Gi')
         ]
         for method, path, reason in (("PUT", f"{ALL}/a", "MethodNotAllowed"), ("GET", f"{ALL}?a=1&a=2", "BadRequest")):
             assert (await desk.send(method, path)).problem["reason"] == reason

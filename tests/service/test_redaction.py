@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.service import catalogue, problems, redaction, sse
+from konverge.service import options, problems, redaction, watching
 from konverge.service.redaction import HIDDEN, properties, shown
 from konverge.service.views import instance
 
 pytestmark = pytest.mark.spec("N-22")
 
 
-@pytest.mark.parametrize("module", [catalogue, problems, redaction, sse], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [options, problems, redaction, watching], ids=lambda module: module.__name__)
 def test_the_examples_in_the_code(module: Any) -> None:
     result = doctest.testmod(module)
     assert result.attempted > 0

@@ -134,7 +134,7 @@ async def test_streams_end_in_order_when_the_service_stops_and_none_begins_any_m
 
 
 async def test_the_number_of_streams_is_bounded_for_all_and_for_each() -> None:
-    async with a_desk(ServiceOptions(streams=3, streams_of_one=2)) as desk:
+    async with a_desk(ServiceOptions(streams=3, streams_per_caller=2)) as desk:
         token = await desk.account("reader", *READ)
         async with listening(desk) as one, listening(desk) as two:
             await one.take(1)
@@ -162,7 +162,7 @@ async def test_many_at_once_do_not_get_past_the_bounds() -> None:
                 await gate.wait()
                 return await whole.server.transport.stream(request)
 
-        desk = Desk(Slow(), whole.token, whole.admin, ServiceOptions(streams_of_one=2))
+        desk = Desk(Slow(), whole.token, whole.admin, ServiceOptions(streams_per_caller=2))
         begun = [asyncio.create_task(desk.direct.stream(desk.request("GET", STREAM))) for _ in range(5)]
         done, _ = await asyncio.wait(begun[2:])
         assert [task.result().status for task in done] == [429] * 3

@@ -135,7 +135,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _catalogue(arguments: argparse.Namespace) -> Catalogue:
-    from konverge.service.catalogue import DEFAULT, RELEASES, REPOSITORY, Catalogue, CatalogueError
+    from konverge.service.options import DEFAULT, RELEASES, REPOSITORY, Catalogue, CatalogueError
 
     releases = (
         tuple(part.strip().removeprefix("v") for part in arguments.versions.split(",") if part.strip()) or RELEASES

@@ -1,7 +1,7 @@
-"""The operators that come along: what the command line can run, install and explain.
+"""The built-in operators, which the command line can run, install and explain.
 
-An operator is a package with a module `operator` that has an `OPERATOR`; a line in `SUMMARIES` makes it known. Only the
-line is read to list them: the package is imported when the operator is wanted.
+An operator is a package with a module `operator` that has an `OPERATOR`; a line in `SUMMARIES` registers it. A list of
+operators reads these lines only: the package is imported when the operator is used.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     from konverge.runtime import Controller
 
 SUMMARIES: dict[str, str] = {
-    "nacos": "Nacos servers and clusters on embedded storage, MySQL or PostgreSQL: made, healed, rolled, scaled",
+    "nacos": "Nacos servers and clusters on embedded storage, MySQL or PostgreSQL: created, healed, rolled, scaled",
     "wukong": "virtual machines on KubeVirt, CDI, Multus, NMState: one object is a machine with its disks and networks",
     "webapp": "a Deployment and a Service, kept as a WebApp wishes; the one to read first",
 }
-"""Name -> what it is about. `konverge.operators.NAME.operator.OPERATOR` is the rest."""
+"""By name. `konverge.operators.NAME.operator.OPERATOR` has the rest."""
 
 
 class UnknownOperator(LookupError):
-    """There is no operator of that name; the text says which there are."""
+    """There is no operator of that name; the text lists those that exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """What there is to know about an operator in order to run it."""
+    """Everything that is needed to run an operator."""
 
     name: str
     kinds: Sequence[type[CustomResource[Any, Any]]]
     """The kinds whose definitions have to be installed; versions of one kind follow each other."""
     controllers: Callable[[], list[Controller[Any]]]
     samples: tuple[str, ...] = ()
-    """YAML files in the operator's package, to begin with."""
+    """YAML files in the operator's package, for a first try."""
     environment: Callable[[], dict[str, str]] = dict
-    """Settings of its own that the environment gives it here; where it is installed from here, its pod has the same."""
+    """Its own settings in the environment of this process; an installation passes them on to the operator's pod."""
 
     @property
     def summary(self) -> str:
@@ -59,7 +59,7 @@ class Operator:
         return [crd_dict(*classes) for classes in versions.values()]
 
     def sample_objects(self) -> list[dict[str, Any]]:
-        """What the sample files say, in order."""
+        """The objects of the sample files, in order."""
         from importlib.resources import files
 
         import yaml
@@ -72,6 +72,6 @@ class Operator:
 def find(name: str) -> Operator:
     """The operator of that name. Raises UnknownOperator."""
     if name not in SUMMARIES:
-        raise UnknownOperator(f"there is no operator {name!r}; there are: {', '.join(SUMMARIES)}")
+        raise UnknownOperator(f"there is no operator {name!r}; known operators: {', '.join(SUMMARIES)}")
     operator: Operator = import_module(f"konverge.operators.{name}.operator").OPERATOR
     return operator

@@ -1,7 +1,7 @@
 """The management service of the Nacos operator: REST in front of `Nacos` resources, for people without kubectl.
 
-It stands on the wire layer and on the client, and keeps nothing: each request is made at the API server with the
-caller's own token (`access.py`), so the cluster decides who may do what, and its audit log names who did it.
+It uses the wire layer and the client, and stores nothing: each request goes to the API server with the caller's own
+token (`access.py`), so the cluster decides who may do what, and its audit log names the caller.
 
     service = Service(transport)            # any `Transport` to an API server
     async with service.serving("127.0.0.1", 8082) as address: ...
@@ -10,7 +10,7 @@ caller's own token (`access.py`), so the cluster decides who may do what, and it
 from __future__ import annotations
 
 from konverge.service.app import Service as Service
-from konverge.service.catalogue import Catalogue as Catalogue
+from konverge.service.options import Catalogue as Catalogue
 from konverge.service.options import ServiceOptions as ServiceOptions
 
 __all__ = ["Catalogue", "Service", "ServiceOptions"]

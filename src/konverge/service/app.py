@@ -1,7 +1,7 @@
 """`Service`: one handler in front of the routes, the pages and the probes; and the server that listens for it.
 
-Here is the boundary where problems become answers, and where every answer gets the headers that keep browsers from
-doing anything with it that nobody meant.
+This is the boundary where problems become answers, and where every answer gets the headers that restrict what browsers
+do with it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 
 from konverge.client import ApiStatusError, Client, ClientError
 from konverge.objects.codec import to_json
-from konverge.service import api, files, page
+from konverge.service import api, pages
 from konverge.service.access import AGENT
+from konverge.service.api import find
 from konverge.service.call import Call
 from konverge.service.openapi import document
 from konverge.service.options import ServiceOptions
 from konverge.service.problems import Problem, from_client
-from konverge.service.routes import find
 from konverge.service.watching import Streams
 from konverge.wire.limits import ServerLimits
 from konverge.wire.message import Headers, Request, Response, Transport
@@ -31,7 +31,7 @@ from konverge.wire.server import Server
 log = logging.getLogger("konverge.service")
 
 _GRACE = 10.0
-"""Seconds that requests under way have to finish when the service stops."""
+"""Seconds for open requests to finish when the service stops."""
 _PROBE = 5.0
 _HTML = "text/html; charset=utf-8"
 _POLICY = (
@@ -46,11 +46,10 @@ _SECURITY = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_FRESH = "no-store"
 
 
 class Service:
-    """The management service over a transport to an API server. The transport must bring no credentials of its own.
+    """The management service over a transport to an API server. The transport must have no credentials of its own.
 
     service = Service(Reconnecting(own_nothing(load_config())))
     async with service.serving("127.0.0.1", 8082) as (host, port): ...
@@ -66,7 +65,7 @@ class Service:
     async def serving(
         self, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None
     ) -> AsyncIterator[tuple[str, int]]:
-        """Listen inside the block; the value is where. At its end streams end, and requests have time to finish."""
+        """Listen inside the block, which gets the address. At its end streams end, and requests have time to finish."""
         limits = ServerLimits(body=self.options.body, connections=self.options.connections)
         server = Server(self.handle, limits=limits, refusal=_refusal)
         await server.start(host, port, ssl=tls)
@@ -82,7 +81,7 @@ class Service:
         return self._streams.count
 
     def stop(self) -> None:
-        """End the streams, and begin none any more."""
+        """End the streams, and accept no new ones."""
         self._streams.stopping.set()
 
     async def handle(self, request: Request) -> Response:
@@ -95,7 +94,7 @@ class Service:
         except ClientError as error:
             response = from_client(error).response()
         log.debug("%s %s %d", request.method, path, response.status)
-        return _guarded(response)
+        return _with_headers(response)
 
     async def _answer(self, request: Request, path: str) -> Response:
         if path.startswith(api.ROOT):
@@ -113,24 +112,24 @@ class Service:
         return self._file(request, path)
 
     async def _call(self, request: Request, path: str) -> Response:
-        found = find(self._routes, request.method, path)
-        if found.route is None and found.methods:
-            allowed = ", ".join(found.methods)
-            raise Problem(405, f"this path takes {allowed}", headers={"Allow": allowed})
-        if found.route is None:
-            raise Problem(404, "there is no such path; /docs has those that there are", reason="NotFound")
-        call = Call(request, self.options, self._transport, found.path)
-        return await found.route.handler(call)
+        match = find(self._routes, request.method, path)
+        if match.route is None and match.methods:
+            allowed = ", ".join(match.methods)
+            raise Problem(405, f"this path allows {allowed}", headers={"Allow": allowed})
+        if match.route is None:
+            raise Problem(404, "there is no such path; /docs lists all paths", reason="NotFound")
+        call = Call(request, self.options, self._transport, match.path)
+        return await match.route.handler(call)
 
     def _file(self, request: Request, path: str) -> Response:
         name = "index.html" if path == "/" else path.removeprefix("/static/")
-        response = files.static(request, name) if path == "/" or path.startswith("/static/") else None
+        response = pages.static(request, name) if path == "/" or path.startswith("/static/") else None
         if response is None:
             raise Problem(404, "there is no such page; /docs has the API", reason="NotFound")
         return response
 
     async def _readiness(self) -> Response:
-        """Ready when the API server answers, whatever it answers: without a token it may well refuse."""
+        """Ready when the API server answers, even with a refusal: this request has no token."""
         if self._streams.stopping.is_set():
             raise Problem(503, "the service is stopping", reason="ServiceUnavailable")
         try:
@@ -145,7 +144,7 @@ class Service:
 
     @cached_property
     def _description(self) -> dict[str, Any]:
-        from importlib.metadata import version  # takes long to import, and most processes show no page
+        from importlib.metadata import version  # slow to import, and most processes never show the page
 
         return document(self._routes, version("konverge"))
 
@@ -155,20 +154,20 @@ class Service:
 
     @cached_property
     def _reference(self) -> bytes:
-        return page.reference(self._description).encode()
+        return pages.reference(self._description).encode()
 
 
-def _guarded(response: Response) -> Response:
+def _with_headers(response: Response) -> Response:
     for name, value in _SECURITY.items():
         response.headers.add(name, value)
     if "cache-control" not in response.headers:
-        response.headers.add("Cache-Control", _FRESH)
+        response.headers.add("Cache-Control", "no-store")
     return response
 
 
 def _refusal(status: int, text: str) -> Response:
-    """What the wire itself refuses (too large, malformed, too many connections), in the form of all refusals."""
-    return _guarded(Problem(status, text).response())
+    """Refusals of the wire itself (too large, malformed, too many connections), in the same form as all others."""
+    return _with_headers(Problem(status, text).response())
 
 
 def _text(text: str) -> Response:

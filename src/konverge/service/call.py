@@ -1,4 +1,4 @@
-"""One request on its way through the service: where it leads, what it asks, and who asks."""
+"""One request to the service: its route's parameters, its query and body, and a client that acts as its caller."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _PARAMETERS = 16
 _LONGEST = 4096
-"""Of a parameter. Selectors and continue tokens are far shorter."""
+"""Characters of a parameter. Selectors and continue tokens are far shorter."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Call:
 
     @cached_property
     def client(self) -> Client:
-        """A client that is the caller."""
+        """A client that acts as the caller."""
         return access.client_of(self.token, self.transport)
 
     @property
@@ -64,17 +64,17 @@ class Call:
             pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=_PARAMETERS, errors="strict")
         except ValueError as error:
             raise Problem(400, "the query cannot be read; encode it as application/x-www-form-urlencoded") from error
-        found = dict(pairs)
-        if len(found) != len(pairs):
+        query = dict(pairs)
+        if len(query) != len(pairs):
             raise Problem(400, "a parameter is given twice")
-        return found
+        return query
 
     def only(self, *names: str) -> None:
-        """Refuse parameters that mean nothing here: a misspelt one must not be taken for consent."""
+        """Refuse unknown parameters: a misspelt one must not be ignored silently."""
         for name, value in self.query.items():
             if name not in names:
                 known = ", ".join(names) or "none"
-                raise wrong_field(name, f"there is no such parameter here; there are: {known}")
+                raise wrong_field(name, f"is not a parameter of this path; known are: {known}")
             if len(value) > _LONGEST:
                 raise wrong_field(name, f"is longer than {_LONGEST} characters")
 
@@ -92,8 +92,8 @@ class Call:
             raise wrong_field(name, "must be true or false")
         return text == "true"
 
-    def body(self, wanted: type[T], *accepted: str) -> T:
-        """The body as a model. Raises a problem with the path of what does not fit."""
+    def body(self, model: type[T], *accepted: str) -> T:
+        """The body as a model. Raises a problem with the path of the wrong field."""
         media = self.request.headers.get("content-type").partition(";")[0].strip().lower()
         if media not in (JSON, *accepted):
             allowed = ", ".join((JSON, *accepted))
@@ -101,7 +101,7 @@ class Call:
         if len(self.request.body) > self.options.body:
             raise Problem(413, f"the body is larger than {self.options.body} bytes", reason="RequestEntityTooLarge")
         try:
-            return decoder(wanted).decode(self.request.body)
+            return decoder(model).decode(self.request.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise from_decoding(error) from error
 
@@ -112,7 +112,7 @@ class Call:
         if not text or text == "*":
             return ""
         if not re.fullmatch(r'"[0-9]{1,20}"', text):
-            raise Problem(412, "If-Match names no version of this instance; send the ETag of a GET")
+            raise Problem(412, "If-Match is not a version of this instance; send the ETag of a GET")
         return text.strip('"')
 
 
@@ -125,5 +125,5 @@ def answer(value: Any, status: int = 200, **headers: str) -> Response:
 def _named(path: Mapping[str, str], part: str, form: re.Pattern[str]) -> str:
     text = path[part]
     if not form.fullmatch(text):
-        raise wrong_field(part, "is no name that an object can have: lower-case letters, digits and '-'")
+        raise wrong_field(part, "cannot be the name of an object: use lower-case letters, digits and '-'")
     return text

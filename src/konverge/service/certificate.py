@@ -1,7 +1,7 @@
-"""The certificate that the service shows, taken up anew when its files change: renewals need no restart.
+"""The certificate of the service, reloaded when its files change: a renewal needs no restart.
 
-A context that is given another chain shows it from the next handshake on; connections that are open keep theirs. What
-cannot be used (half written, certificate and key of different pairs) is left where it is and looked at again.
+A context with a new chain uses it from the next handshake on; open connections keep the old one. Files that cannot be
+used (half written, certificate and key of different pairs) are ignored and read again later.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from konverge.wire.tls import load_chain, server_context
 
 log = logging.getLogger("konverge.service")
 
-LOOK_PERIOD = 30.0
-"""Seconds between two looks. The kubelet itself needs up to two minutes to bring a changed Secret."""
+RELOAD_PERIOD = 30.0
+"""Seconds. The kubelet itself needs up to two minutes to update the files of a changed Secret."""
 
 
 class Certificate:
@@ -26,27 +26,29 @@ class Certificate:
         self._files = (certificate, key)
         chain = self._read()
         self.context = server_context(*chain)
-        self._shown = _digest(chain)
+        self._digest = _digest(chain)
 
     async def follow(self) -> None:
-        """Until cancelled: take up what changes."""
+        """Until cancelled: reload changed files."""
         while True:
-            await asyncio.sleep(LOOK_PERIOD)
-            self.look()
+            await asyncio.sleep(RELOAD_PERIOD)
+            self.reload()
 
-    def look(self) -> bool:
-        """Whether there was a new certificate, and it is shown from now on."""
+    def reload(self) -> bool:
+        """True when there is a new certificate, which is used from now on."""
         try:
             chain = self._read()
-            found = _digest(chain)
-            if found == self._shown:
+            digest = _digest(chain)
+            if digest == self._digest:
                 return False
-            server_context(*chain)  # in a context of its own first: a bad pair must not spoil the one in use
+            server_context(*chain)  # in a new context first: a bad pair must not break the one in use
         except (OSError, ValueError) as error:
-            log.warning("the certificate in %s cannot be taken up, the one before stays: %s", self._files[0], error)
+            log.warning(
+                "the certificate in %s cannot be loaded, the previous one stays in use: %s", self._files[0], error
+            )
             return False
         load_chain(self.context, *chain)
-        self._shown = found
+        self._digest = digest
         log.info("the certificate in %s was renewed", self._files[0])
         return True
 

@@ -1,4 +1,4 @@
-"""The handlers: create, delete, modify and query instances. Each is one call to the API server, made as the caller."""
+"""The handlers: create, delete, modify and query instances. Each is one request to the API server as the caller."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from konverge.objects.kinds.core_v1 import Event
 from konverge.operators.nacos.resource import Nacos
 from konverge.service.access import AGENT
 from konverge.service.call import Call, answer
-from konverge.service.catalogue import Catalogue
 from konverge.service.models import (
     MOST_LABELS,
     Change,
@@ -22,6 +21,7 @@ from konverge.service.models import (
     NewInstance,
     Offers,
 )
+from konverge.service.options import Catalogue
 from konverge.service.problems import Problem, from_client, wrong_field
 from konverge.service.redaction import Obj, shown
 from konverge.service.views import happening, instance
@@ -42,14 +42,14 @@ async def identity(call: Call) -> Response:
 
 async def versions(call: Call) -> Response:
     call.only()
-    await _reviewed(call)  # the offers are for those whom the cluster knows
+    await _reviewed(call)  # only callers whom the cluster accepts may see the offers
     return answer(Offers(items=call.options.catalogue.offers()))
 
 
 async def query(call: Call) -> Response:
     """One page, of a namespace or of all."""
     call.only("limit", "continue", "labelSelector")
-    found = await call.client.list(
+    resources = await call.client.list(
         NACOS,
         call.namespace,
         limit=call.number("limit", call.options.page, call.options.largest_page),
@@ -58,21 +58,21 @@ async def query(call: Call) -> Response:
         timeout=call.options.request_time,
     )
     page = Instances(
-        items=[instance(one) for one in found],
-        continue_token=found.metadata.continue_,
-        remaining=found.metadata.remaining_item_count or 0,
-        resource_version=found.metadata.resource_version,
+        items=[instance(resource) for resource in resources],
+        continue_token=resources.metadata.continue_,
+        remaining=resources.metadata.remaining_item_count or 0,
+        resource_version=resources.metadata.resource_version,
     )
     return answer(page, Link=_next(call, page.continue_token)) if page.continue_token else answer(page)
 
 
 async def get(call: Call) -> Response:
     call.only()
-    return _one(instance(await _read(call)))
+    return _answer_with_etag(instance(await _read(call)))
 
 
 async def manifest(call: Call) -> Response:
-    """The resource as YAML, without its secrets: to look at, not to apply."""
+    """The resource as YAML, without its secrets: for reading, not for applying."""
     import yaml  # only this page needs it
 
     call.only()
@@ -83,26 +83,26 @@ async def manifest(call: Call) -> Response:
 
 async def events(call: Call) -> Response:
     call.only()
-    chosen = f"involvedObject.kind={NACOS.kind},involvedObject.name={call.name}"
-    found = await call.client.list(
-        Event.resource, call.namespace, field_selector=chosen, limit=_EVENTS, timeout=call.options.request_time
+    selector = f"involvedObject.kind={NACOS.kind},involvedObject.name={call.name}"
+    events = await call.client.list(
+        Event.resource, call.namespace, field_selector=selector, limit=_EVENTS, timeout=call.options.request_time
     )
-    items = sorted((happening(one) for one in found), key=lambda one: one.last, reverse=True)
+    items = sorted((happening(event) for event in events), key=lambda item: item.last, reverse=True)
     return answer(Happenings(items=items))
 
 
 async def create(call: Call) -> Response:
     call.only("dryRun")
-    wish = call.body(NewInstance)
-    if len(wish.labels) > MOST_LABELS:
+    new = call.body(NewInstance)
+    if len(new.labels) > MOST_LABELS:
         raise wrong_field("labels", f"are more than {MOST_LABELS}")
     body = {
         "apiVersion": NACOS.api_version,
         "kind": NACOS.kind,
-        "metadata": {"name": wish.name, "namespace": call.namespace, "labels": wish.labels},
-        "spec": {**wish.spec, "image": _image(wish, call.options.catalogue)},
+        "metadata": {"name": new.name, "namespace": call.namespace, "labels": new.labels},
+        "spec": {**new.spec, "image": _image(new, call.options.catalogue)},
     }
-    made = instance(
+    created = instance(
         await call.client.create(
             body,
             resource=NACOS,
@@ -112,8 +112,8 @@ async def create(call: Call) -> Response:
             timeout=call.options.request_time,
         )
     )
-    where = f"/api/v1/namespaces/{made.namespace}/instances/{made.name}"
-    return answer(made, 201, Location=where, ETag=_tag(made))
+    location = f"/api/v1/namespaces/{created.namespace}/instances/{created.name}"
+    return answer(created, 201, Location=location, ETag=_etag(created))
 
 
 async def modify(call: Call) -> Response:
@@ -134,18 +134,18 @@ async def modify(call: Call) -> Response:
             timeout=call.options.request_time,
         )
     except Conflict as error:
-        raise _lost(error, seen) from error
+        raise _precondition(error, seen) from error
     except (BadRequest, Invalid) as error:
         raise from_client(error).inside("spec.") from error
-    return _one(instance(changed))
+    return _answer_with_etag(instance(changed))
 
 
 async def delete(call: Call) -> Response:
-    """202 while the operator is still taking it down, 204 when it is gone at once."""
+    """202 while it is being deleted, 204 when it is gone at once."""
     call.only("dryRun")
     seen = call.if_match
     try:
-        left = await call.client.delete(
+        remaining = await call.client.delete(
             NACOS,
             call.name,
             call.namespace,
@@ -154,17 +154,17 @@ async def delete(call: Call) -> Response:
             timeout=call.options.request_time,
         )
     except Conflict as error:
-        raise _lost(error, seen) from error
-    return answer(instance(left), 202) if left is not None else Response(204)
+        raise _precondition(error, seen) from error
+    return answer(instance(remaining), 202) if remaining is not None else Response(204)
 
 
-# ---------------------------------------------------------------------------------------------- what they share
+# ---------------------------------------------------------------------------------------------- helpers
 
 
 async def _reviewed(call: Call) -> Identity:
-    """Whom the cluster takes the caller for. Raises 401 when for nobody."""
-    found = await call.client.create(_REVIEW, resource=_REVIEWS, timeout=call.options.request_time)
-    user = found.get("status", {}).get("userInfo", {})
+    """The user that the cluster sees in the caller's token. Raises 401 for an unknown token."""
+    review = await call.client.create(_REVIEW, resource=_REVIEWS, timeout=call.options.request_time)
+    user = review.get("status", {}).get("userInfo", {})
     return Identity(username=user.get("username", ""), groups=user.get("groups") or [])
 
 
@@ -172,12 +172,12 @@ async def _read(call: Call) -> Obj:
     return await call.client.get(NACOS, call.name, call.namespace, timeout=call.options.request_time)
 
 
-def _one(found: Instance) -> Response:
-    return answer(found, ETag=_tag(found))
+def _answer_with_etag(item: Instance) -> Response:
+    return answer(item, ETag=_etag(item))
 
 
-def _tag(found: Instance) -> str:
-    return f'"{found.resource_version}"'
+def _etag(item: Instance) -> str:
+    return f'"{item.resource_version}"'
 
 
 def _next(call: Call, token: str) -> str:
@@ -185,35 +185,35 @@ def _next(call: Call, token: str) -> str:
     return f'<{parts.path}?{urlencode({**call.query, "continue": token})}>; rel="next"'
 
 
-def _image(wish: NewInstance, offered: Catalogue) -> Any:
-    if "image" in wish.spec:
-        if wish.version:
+def _image(new: NewInstance, catalogue: Catalogue) -> Any:
+    if "image" in new.spec:
+        if new.version:
             raise wrong_field("version", "give either the version or spec.image")
-        return wish.spec["image"]
-    return _offered(wish.version or offered.default, offered)
+        return new.spec["image"]
+    return _offered(new.version or catalogue.default, catalogue)
 
 
-def _offered(version: str, offered: Catalogue) -> str:
-    image = offered.image(version)
+def _offered(version: str, catalogue: Catalogue) -> str:
+    image = catalogue.image(version)
     if image is None:
-        known = ", ".join(one.version for one in offered.offers())
+        known = ", ".join(offer.version for offer in catalogue.offers())
         raise wrong_field("version", f"is not offered; choose one of {known}", reason="FieldValueNotSupported")
     return image
 
 
 def _changes(call: Call) -> Obj:
-    wish = call.body(Change, MERGE_PATCH)
-    spec: Obj = {"replicas": wish.replicas, "resources": wish.resources}
-    if wish.version:
-        spec["image"] = _offered(wish.version, call.options.catalogue)
+    change = call.body(Change, MERGE_PATCH)
+    spec: Obj = {"replicas": change.replicas, "resources": change.resources}
+    if change.version:
+        spec["image"] = _offered(change.version, call.options.catalogue)
     spec = {name: value for name, value in spec.items() if value is not None}
     if not spec:
         raise Problem(422, "nothing to change: give replicas, resources or version", reason="Invalid")
     return spec
 
 
-def _lost(error: Conflict, seen: str) -> Exception:
-    """A Conflict is a failed precondition for those who made one."""
+def _precondition(error: Conflict, seen: str) -> Exception:
+    """For a request with If-Match, a Conflict is a failed precondition."""
     if not seen:
         return error
     return Problem(412, f"{error.message}; read the instance again", reason="Conflict")

@@ -1,8 +1,7 @@
-"""What travels between the service and its callers.
+"""The requests and answers of the service.
 
-Answers always have all their fields. Requests are strict: a field that nobody knows is an error, not a silence. The
-`spec` of a request is that of the custom resource and is judged by the API server, whose refusals name the field by
-the same path that the caller wrote.
+Answers always have all their fields. Requests are strict: an unknown field is an error. The `spec` of a request is that
+of the custom resource; the API server validates it, and its refusals name the field by the path that the caller wrote.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ MOST_LABELS = 64
 
 
 class Answer(Model, omit_defaults=False):
-    """The base of everything that is answered."""
+    """The base of all answers."""
 
 
 class Offer(Answer):
@@ -34,7 +33,7 @@ class Offers(Answer):
 
 
 class Identity(Answer):
-    """Whom the cluster takes the caller for."""
+    """The user that the cluster sees in the caller's token."""
 
     username: str
     groups: list[str]
@@ -53,7 +52,7 @@ class Server(Answer):
 
 
 class State(Answer):
-    """One of the conditions of an instance, as Kubernetes has them."""
+    """One condition of an instance, as in Kubernetes."""
 
     type: str = ""
     status: str = ""
@@ -100,19 +99,19 @@ class Instance(Answer):
     created: str = ""
     deleting: bool = False
     paused: bool = False
-    """Whether the operator has been told to leave it alone."""
+    """Whether the operator is paused for this instance."""
     labels: dict[str, str] = {}
     type: str = "standalone"
     image: str = ""
     version: str = ""
-    """What the servers say they are; until they do, what the image's tag says."""
+    """The version that the servers report; until they do, that of the image's tag."""
     replicas: int = 1
     ready_replicas: int = 0
     phase: str = "Pending"
     """Pending until the operator has seen it; then Creating, Running (also while it is scaled) or Failed."""
     healthy: bool = False
     up_to_date: bool = False
-    """Whether the state is that of the present wish."""
+    """Whether the state is that of the current spec."""
     leader: str = ""
     message: str = ""
     """Why it is not ready; empty when it is."""
@@ -134,23 +133,23 @@ class Instances(Answer):
 
 
 class NewInstance(Model, forbid_unknown_fields=True):
-    """A wish for an instance: its name, and what the custom resource's spec can say."""
+    """A new instance: its name, and the spec of the custom resource."""
 
     name: Annotated[str, Pattern(NAME), MaxLength(LONGEST_NAME)]
-    """Becomes that of Services: lower-case letters, digits and '-', beginning with a letter."""
+    """Services get the same name: lower-case letters, digits and '-', beginning with a letter."""
     version: Annotated[str, MaxLength(32)] = ""
-    """One of those offered; instead of `spec.image`. Without both, the default of those offered."""
+    """An offered version, in place of `spec.image`. Without both, the default version."""
     labels: dict[str, str] = {}
     spec: dict[str, Any] = {}
     """Deployment type, replicas, quota (`resources`), storage (`database`, `postgres`, `volume`) and the rest."""
 
 
 class Change(Model, forbid_unknown_fields=True):
-    """What should be different: quota, size, version. What is left out stays as it is."""
+    """Changes of quota, size and version. Fields that are left out stay as they are."""
 
     replicas: int | None = None
     version: Annotated[str, MaxLength(32)] = ""
-    """One of those offered; the servers are replaced one after the other."""
+    """An offered version; the servers are replaced one after the other."""
     resources: dict[str, Any] | None = None
     """The quota of each server: requests and limits of cpu and memory, merged into the present ones; null removes."""
 
@@ -173,5 +172,5 @@ class ProblemDetails(Answer):
     status: int = 500
     detail: str = ""
     reason: str = ""
-    """The API server's word for it, such as NotFound or Invalid."""
+    """The API server's reason, such as NotFound or Invalid."""
     errors: list[FieldProblem] = []

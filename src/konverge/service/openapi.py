@@ -1,7 +1,7 @@
-"""The description of the API (OpenAPI 3.0), made from the table of routes and from the classes that do the work.
+"""The description of the API (OpenAPI 3.0), built from the table of routes and from the request and answer classes.
 
-The schema of a wish's `spec` is that of the custom resource's definition: one class gives both. Definitions speak the
-dialect of OpenAPI 3.0, so the whole document does.
+The schema of a request's `spec` is that of the custom resource's definition: one class gives both. Definitions use
+OpenAPI 3.0, so the whole document does.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from konverge.objects import Model
 from konverge.objects.custom.schema import schema_of
 from konverge.operators.nacos.spec import NacosSpec
+from konverge.service.api import Parameter, Route
 from konverge.service.models import (
     Change,
     Happenings,
@@ -24,7 +25,6 @@ from konverge.service.models import (
     ProblemDetails,
 )
 from konverge.service.problems import MEDIA_TYPE as PROBLEM
-from konverge.service.routes import Parameter, Route
 
 Schema = dict[str, Any]
 
@@ -40,8 +40,8 @@ _MODELS: tuple[type[Model], ...] = (
     ProblemDetails,
 )
 _ABOUT = (
-    "Create, delete, modify and query Nacos servers and clusters. Every request is made at the Kubernetes API server "
-    "with your own bearer token: nobody can do here what they may not do by kubectl. Refusals are "
+    "Create, delete, modify and query Nacos servers and clusters. Every request goes to the Kubernetes API server "
+    "with your own bearer token: you can do here only what you may do with kubectl. Refusals are "
     "application/problem+json."
 )
 
@@ -66,10 +66,10 @@ def document(routes: Sequence[Route], version: str) -> Schema:
 
 
 def _schemas() -> Schema:
-    found = {model.__name__: schema_of(model) for model in _MODELS}
-    found["NewInstance"]["properties"]["spec"] = _reference("NacosSpec")
-    found["Instances"]["properties"]["items"]["items"] = _reference("Instance")
-    return found
+    schemas = {model.__name__: schema_of(model) for model in _MODELS}
+    schemas["NewInstance"]["properties"]["spec"] = _reference("NacosSpec")
+    schemas["Instances"]["properties"]["items"]["items"] = _reference("Instance")
+    return schemas
 
 
 def _operation(route: Route) -> Schema:
@@ -77,7 +77,7 @@ def _operation(route: Route) -> Schema:
     operation: Schema = {
         "operationId": route.name,
         "summary": route.about,
-        "parameters": [*named, *(_parameter(one) for one in route.parameters)],
+        "parameters": [*named, *map(_parameter, route.parameters)],
         "responses": {str(status): _response(status, what) for status, what in route.answers.items()},
     }
     operation["responses"]["default"] = _response(0, ProblemDetails, PROBLEM)

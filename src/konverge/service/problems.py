@@ -1,7 +1,7 @@
 """Refusals: one exception, and its form on the wire (RFC 9457, application/problem+json).
 
-Most refusals are the API server's: its Status is turned into a problem with every cause and the path of its field.
-What it says stays what it says; a problem adds no secret of ours and hides no reason of theirs.
+Most refusals are the API server's: its Status becomes a problem with every cause and the path of its field. Its text is
+not changed; a problem adds no secret of the service and hides no reason of the API server.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _REASONS = {
     429: "TooManyRequests",
     503: "ServiceUnavailable",
 }
-"""The words that the API server has for these, where nobody says another."""
+"""The API server's default reasons for these statuses."""
 _STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 
 
@@ -77,9 +77,11 @@ class Problem(Exception):
         self.headers = headers or {}
 
     def inside(self, prefix: str) -> Self:
-        """The same with paths as a caller sees them whose whole request is what the resource has at `prefix`."""
-        named = [(one.field.removeprefix(prefix), one) for one in self.details.errors]
-        self.details.errors = [field_problem(path, one.message, one.reason) for path, one in named]
+        """The same with the paths of a caller whose whole request is the part of the resource at `prefix`."""
+        self.details.errors = [
+            field_problem(error.field.removeprefix(prefix), error.message, error.reason)
+            for error in self.details.errors
+        ]
         return self
 
     def response(self) -> Response:
@@ -88,7 +90,7 @@ class Problem(Exception):
 
 
 def wrong_field(path: str, message: str, *, reason: str = "FieldValueInvalid") -> Problem:
-    """One field of the request cannot be meant."""
+    """One field of the request is invalid."""
     detail = f"{path}: {message}" if path else f"the body {message}"
     return Problem(422, detail, reason="Invalid", errors=[field_problem(path, message, reason)])
 
@@ -119,7 +121,7 @@ def from_client(error: ClientError) -> Problem:
     if isinstance(error, ConnectionFailed):
         headers = {"Retry-After": "5"}
         return Problem(503, "the API server cannot be reached; try again", reason="ServiceUnavailable", headers=headers)
-    return Problem(502, "the API server's answer makes no sense; its address may be wrong", reason="BadGateway")
+    return Problem(502, "the API server's answer cannot be read; its address may be wrong", reason="BadGateway")
 
 
 def _from_status(error: ApiStatusError) -> Problem:
@@ -127,7 +129,7 @@ def _from_status(error: ApiStatusError) -> Problem:
     if status == 401:
         return unauthorized("the cluster does not accept the token: it may have expired or belong to another cluster")
     headers = {"Retry-After": str(max(1, round(error.retry_after)))} if error.retry_after else {}
-    strict = "strict decoding error" in error.message  # then the message alone says which fields, and no cause does
+    strict = "strict decoding error" in error.message  # then only the message names the fields, no cause does
     causes = [_strict(match) for match in _STRICT.finditer(error.message)] if strict else _causes(error)
     hint = error.hint()
     detail = f"{error.message}. {hint}" if hint and status in (403, 404) else error.message
@@ -135,9 +137,9 @@ def _from_status(error: ApiStatusError) -> Problem:
 
 
 def _causes(error: ApiStatusError) -> list[FieldProblem]:
-    """What is wrong, field by field. The API server tells of a wrong type twice, once with a dot before the path; a
-    cause of no field (`<nil>`) only says that not everything was looked at; and what it has in `metadata` stands at the
-    top of a request."""
+    """The errors, field by field. The API server reports a wrong type twice, once with a dot before the path; a cause
+    without a field (`<nil>`) only says that the validation stopped early; and its `metadata` is the top level of our
+    requests."""
     plain = {cause.field for cause in error.causes}
     return [
         field_problem(cause.field.removeprefix(".").removeprefix("metadata."), _readable(cause.message), cause.reason)
@@ -147,9 +149,9 @@ def _causes(error: ApiStatusError) -> list[FieldProblem]:
 
 
 def _readable(message: str) -> str:
-    """Of a quantity the API server shows the pattern, which tells nobody what to write."""
+    """For a quantity the API server shows its pattern, which does not help users."""
     value = message.partition(": ")[2].partition(": ")[0]
-    return f"{value} is no quantity: write it as 2, 500m or 4Gi" if _QUANTITY in message else message
+    return f"{value} is not a quantity: write it as 2, 500m or 4Gi" if _QUANTITY in message else message
 
 
 def _strict(match: re.Match[str]) -> FieldProblem:
@@ -157,23 +159,23 @@ def _strict(match: re.Match[str]) -> FieldProblem:
 
 
 def from_decoding(error: msgspec.DecodeError | UnicodeDecodeError | RecursionError) -> Problem:
-    """A body that is no JSON, or not of the form that is wanted."""
+    """A body that is not JSON, or not of the expected form."""
     if not isinstance(error, msgspec.ValidationError):
-        return Problem(400, "the body is no JSON that can be read; send an object as the API's page shows it")
+        return Problem(400, "the body is not readable JSON; send an object as the page of the API shows it")
     match = _AT.match(str(error))
     assert match is not None  # it matches anything
     text, path = match["text"], (match["path"] or "").lstrip(".")
     named = _MISSING.search(text) or _UNKNOWN.search(text)
     if named is not None:
         path = f"{path}.{named['name']}" if path else named["name"]
-        text = "is missing" if _MISSING.search(text) else "is not known here"
-    return wrong_field(path, _in_words(text))
+        text = "is missing" if _MISSING.search(text) else "is not a known field"
+    return wrong_field(path, _for_people(text))
 
 
-def _in_words(text: str) -> str:
-    """What msgspec says, with the names that JSON has for things.
+def _for_people(text: str) -> str:
+    """The message of msgspec with the names of JSON's types.
 
-    >>> _in_words("Expected `str | null`, got `int`"), _in_words("Expected `str` of length <= 50")
+    >>> _for_people("Expected `str | null`, got `int`"), _for_people("Expected `str` of length <= 50")
     ('must be a string or null, not an integer', 'must be a string of length <= 50')
     """
     if _FORM_OF_NAMES in text:
@@ -181,7 +183,7 @@ def _in_words(text: str) -> str:
     match = _EXPECTED.match(text)
     if match is None:
         return text
-    wanted = " or ".join(_KINDS.get(one, one) for one in match["wanted"].split(" | "))
+    wanted = " or ".join(_KINDS.get(kind, kind) for kind in match["wanted"].split(" | "))
     got = f", not {_KINDS.get(match['got'], match['got'])}" if match["got"] else ""
     return f"must be {wanted}{got}{match['rest']}"
 

@@ -1,8 +1,8 @@
-"""What is taken out of a resource before anybody sees it through this service.
+"""Hides secrets in a resource before this service shows it.
 
-Passwords belong in Secrets, and the operator says so; but older resources have them in plain fields, in environment
-variables and in configuration texts. Whoever may read the resource by kubectl can read them there. Here they are never
-shown, because here they would end up in browsers, screenshots and other people's logs.
+Passwords belong in Secrets, and the operator warns about others; but older resources have them in plain fields, in
+environment variables and in configuration texts. Users who may read the resource with kubectl can read them there. This
+service never shows them, because here they would end up in browsers, screenshots and logs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _PROPERTY = re.compile(
     r"(?P<value>[^\s\\](?:[^\n\\]|\\.|\\\n)*|\\.*)$",
     re.MULTILINE,
 )
-"""A line of a properties file; a backslash at its end goes on in the next. No pattern here looks further than it must:
-the time grows with the text alone, whatever is in it."""
+"""A line of a properties file; a backslash at its end continues it in the next. The time of every pattern
+here is linear in the length of the text."""
 _URL_PASSWORD = re.compile(r"(?P<head>://[^/\s:@]{1,256}:)[^@\s/]{1,512}(?=@)")
 _QUERY_PASSWORD = re.compile(r"(?P<head>[?&;](?:password|passwd|pwd|token|secret)=)[^&;\s\"']+", re.I)
 _DROPPED_ANNOTATIONS = ("kubectl.kubernetes.io/last-applied-configuration",)
@@ -33,7 +33,7 @@ _TEXTS = ("config",)
 
 
 def shown(resource: Obj) -> Obj:
-    """A copy of a resource without its secrets and without what only machines read (managedFields)."""
+    """A copy of a resource without its secrets and without managedFields."""
     metadata = resource.get("metadata")
     if not isinstance(metadata, dict):
         return {key: _clean(part, key) for key, part in resource.items()}
@@ -47,18 +47,18 @@ def _drop_annotations(metadata: Obj) -> None:
     annotations = metadata.get("annotations")
     if not isinstance(annotations, dict):
         return
-    for name in _DROPPED_ANNOTATIONS:  # the last applied wish repeats the whole spec as a text
+    for name in _DROPPED_ANNOTATIONS:  # the last applied configuration repeats the whole spec as text
         annotations.pop(name, None)
     if not annotations:
         del metadata["annotations"]
 
 
-@lru_cache(maxsize=4096)  # resources have the same names over and over
+@lru_cache(maxsize=4096)  # the same names come again in every resource
 def is_secret(name: str) -> bool:
     """
-    >>> [is_secret(one) for one in ("mysqlPassword", "token", "NACOS_AUTH_TOKEN", "db.password.0", "passwordKey")]
+    >>> [is_secret(name) for name in ("mysqlPassword", "token", "NACOS_AUTH_TOKEN", "db.password.0", "passwordKey")]
     [True, True, True, True, False]
-    >>> [is_secret(one) for one in ("token_expire_seconds", "tokenSecretRef", "tlsSecretName", "adminSecretChecksum")]
+    >>> [is_secret(name) for name in ("token_expire_seconds", "tokenSecretRef", "tlsSecretName", "adminSecretChecksum")]
     [False, False, False, False]
     """
     last = re.sub(r"[.\[]\d+\]?$", "", name)
@@ -82,7 +82,7 @@ def in_text(text: str) -> str:
     >>> in_text("jdbc:mysql://root:pw@db/nacos?user=a&password=b")
     'jdbc:mysql://root:(hidden)@db/nacos?user=a&password=(hidden)'
     """
-    if "://" not in text and "=" not in text:  # nearly all of them
+    if "://" not in text and "=" not in text:  # the usual case
         return text
     for pattern in (_URL_PASSWORD, _QUERY_PASSWORD):
         text = pattern.sub(lambda match: f"{match['head']}{HIDDEN}", text)
@@ -106,6 +106,6 @@ def _is_variable(value: Obj) -> bool:
 
 
 def _entry(value: Obj) -> Obj:
-    """An environment variable: its name tells what its value is."""
+    """An environment variable: its name says whether its value is secret."""
     hidden = is_secret(value["name"]) and value["value"]
     return {**value, "value": HIDDEN if hidden else in_text(value["value"])}

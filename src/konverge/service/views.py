@@ -1,7 +1,7 @@
-"""From a resource, as the API server gave it, to the instance that callers see. Pure, and forgiving.
+"""From a resource of the API server to the instance that callers see. Pure, and lenient.
 
-The resource may have been written under another definition, so nothing of it is taken for granted: what is not of the
-form that is expected reads as if it were not there.
+The resource may have been written under another definition, so nothing is assumed about it: a field of an unexpected
+form reads as if it were missing.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from konverge.service.models import Happening, Instance, Server, State, Storage
 from konverge.service.redaction import Obj, in_text, shown
 
 _CLUSTER_SIZE = 3
-_TOLD = frozenset(("type", "image", "replicas", "resources", "volume", "database", "postgres"))
-"""What is told of a spec: the rest need not even be cleaned, and a list has many."""
+_SHOWN = frozenset(("type", "image", "replicas", "resources", "volume", "database", "postgres"))
+"""The fields of a spec that callers see: the others need not be redacted, which saves time in long lists."""
 
 
 def instance(resource: Obj) -> Instance:
-    """What callers see of a resource."""
-    spec = {key: part for key, part in _map(resource, "spec").items() if key in _TOLD}
+    """The instance that callers see of a resource."""
+    spec = {key: part for key, part in _map(resource, "spec").items() if key in _SHOWN}
     clean = shown({**resource, "spec": spec})
     meta, spec, status = (_map(clean, name) for name in ("metadata", "spec", "status"))
-    conditions = [_state(one) for one in _maps(status, "kubeConditions")]
+    conditions = [*map(_state, _maps(status, "kubeConditions"))]
     kind = _text(spec, "type") or "standalone"
     image = _text(spec, "image")
     return Instance(
@@ -38,23 +38,23 @@ def instance(resource: Obj) -> Instance:
         labels={key: value for key, value in _map(meta, "labels").items() if isinstance(value, str)},
         type=kind,
         image=image,
-        version=_text(status, "version") or _announced(image),
+        version=_text(status, "version") or _version_of_tag(image),
         replicas=_number(spec, "replicas", _CLUSTER_SIZE if kind == "cluster" else 1),
         ready_replicas=_number(status, "readyReplicas"),
         phase=_text(status, "phase") or "Pending",
         healthy=status.get("healthy") is True,
         up_to_date=_number(status, "observedGeneration") == _number(meta, "generation", -1),
         leader=_text(status, "leader"),
-        message=_trouble(conditions),
+        message=_why_not_ready(conditions),
         resources=_map(spec, "resources"),
         storage=_storage(spec),
-        servers=[_server(one) for one in _maps(status, "conditions")],
+        servers=[*map(_server, _maps(status, "conditions"))],
         conditions=conditions,
     )
 
 
 def happening(event: Obj) -> Happening:
-    """What callers see of an Event of Kubernetes. Newer clients write its times elsewhere than older ones."""
+    """The Event that callers see. Newer clients write its times into other fields than older ones."""
     series = _map(event, "series")
     when = _text(event, "eventTime") or _text(_map(event, "metadata"), "creationTimestamp")
     first = _text(event, "firstTimestamp") or when
@@ -68,29 +68,29 @@ def happening(event: Obj) -> Happening:
     )
 
 
-def _server(found: Obj) -> Server:
+def _server(entry: Obj) -> Server:
     return Server(
-        pod=_text(found, "podName"),
-        role=_text(found, "type"),
-        ready=_text(found, "status").lower() == "true",
-        address=_text(found, "instance"),
-        node=_text(found, "nodeName"),
-        message=_text(found, "message"),
+        pod=_text(entry, "podName"),
+        role=_text(entry, "type"),
+        ready=_text(entry, "status").lower() == "true",
+        address=_text(entry, "instance"),
+        node=_text(entry, "nodeName"),
+        message=_text(entry, "message"),
     )
 
 
-def _state(found: Obj) -> State:
+def _state(condition: Obj) -> State:
     return State(
-        type=_text(found, "type"),
-        status=_text(found, "status"),
-        reason=_text(found, "reason"),
-        message=_text(found, "message"),
-        since=_text(found, "lastTransitionTime"),
+        type=_text(condition, "type"),
+        status=_text(condition, "status"),
+        reason=_text(condition, "reason"),
+        message=_text(condition, "message"),
+        since=_text(condition, "lastTransitionTime"),
     )
 
 
-def _trouble(conditions: Iterable[State]) -> str:
-    ready = next((one for one in conditions if one.type == "Ready"), State())
+def _why_not_ready(conditions: Iterable[State]) -> str:
+    ready = next((condition for condition in conditions if condition.type == "Ready"), State())
     return ready.message if ready.status != "True" else ""
 
 
@@ -113,27 +113,26 @@ def _database(spec: Obj) -> str:
     return "postgresql" if named.startswith("postgres") or _text(_map(spec, "postgres"), "host") else "embedded"
 
 
-def _announced(image: str) -> str:
-    """By the image's tag, until the servers have said themselves."""
-    found = version_of_image(image)
-    return str(found) if found.known else ""
+def _version_of_tag(image: str) -> str:
+    version = version_of_image(image)
+    return str(version) if version.known else ""
 
 
 def _map(obj: Obj, name: str) -> Obj:
-    found = obj.get(name)
-    return found if isinstance(found, dict) else {}
+    value = obj.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def _maps(obj: Obj, name: str) -> list[Obj]:
-    found = obj.get(name)
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    value = obj.get(name)
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _text(obj: Obj, name: str) -> str:
-    found: Any = obj.get(name)
-    return found if isinstance(found, str) else ""
+    value: Any = obj.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def _number(obj: Obj, name: str, default: int = 0) -> int:
-    found: Any = obj.get(name)
-    return found if isinstance(found, int) and not isinstance(found, bool) else default
+    value: Any = obj.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else default

@@ -1,8 +1,8 @@
 """Simulated database servers, for the Nacos operator on virtual time.
 
-The decisions, texts and time limits are those of the real ones: this module only opens stores that live in memory. What
-is simulated are servers with users, databases with tables and rows, transactions (PostgreSQL's are whole, MySQL's
-commit with every CREATE TABLE), and all that can go wrong, by switches on the server.
+The decisions, messages and time limits are the operator's own: this module only opens stores in memory. It simulates
+servers with users, databases with tables and rows, transactions (PostgreSQL's are atomic, MySQL's commit with every
+CREATE TABLE), and faults, which tests set as attributes of a server.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DEFAULT_HASH = "$2a$10$EuWPZHzz32dJN7jexM34MOeYirDdFAZm2kuWj7VEOJhhZkDrxfvUu"
 
 @dataclass
 class Content:
-    """What a database holds: tables with their columns, the sentinel's version, users, administrators."""
+    """The content of a database: tables with their columns, the sentinel's version, users, administrators."""
 
     tables: dict[str, frozenset[str]] = field(default_factory=dict)
     version: int | None = None
@@ -41,51 +41,51 @@ class Content:
 
 
 class SimulatedDatabase:
-    """One database. `content` is what is committed; change it at will between calls."""
+    """One database. `content` is the committed state; tests may change it between calls."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.content = Content()
         self.lock = asyncio.Lock()
-        """What an operator holds while it changes something; hold it to play another operator."""
+        """An operator holds it during changes; a test may hold it to act as another operator."""
 
     def initialise(self, line: str, *, tables: int | None = None, version: int | None = 1) -> None:
-        """As an earlier run left it. With `tables`, one that ended after so many of them: half-initialised."""
+        """The state after an earlier run. With `tables`, that run ended after so many of them: half-initialised."""
         for statement in scripts.schema(self.engine, family_of(line)).statements:
             if tables is not None and len(self.content.tables) >= tables and statement.table not in self.content.tables:
                 return
-            _give(self.content, statement)
+            _apply(self.content, statement)
         self.content.version = version
 
     def accepts(self, username: str, password: str) -> bool:
-        """Whether a Nacos server on this database lets this user log in. `enabled` does not count, as in real ones."""
+        """Whether a Nacos server on this database lets this user log in. Real servers ignore `enabled` too."""
         stored = self.content.users.get(username)
         if stored is None:
             return False
-        return stored[0] == simulated_hash(password) or _checked(password, stored[0])
+        return stored[0] == simulated_hash(password) or _matches_bcrypt(password, stored[0])
 
 
 class SimulatedServer:
-    """A server and its switches; all may be thrown at any time."""
+    """A server and its faults, which may be set at any time."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.users: dict[str, str] = {}
         self.databases: dict[str, SimulatedDatabase] = {}
         self.down = False
-        """Nothing listens; open connections break."""
+        """It refuses connections; open connections break."""
         self.read_only: Literal["", "standby", "setting"] = ""
         self.full = False
         """No connection slot is free."""
         self.denied = False
-        """The user may read, and nothing else."""
+        """The user may only read."""
         self.delay = 0.0
         """Seconds before every answer."""
         self.tls = True
         self.ca = ""
-        """What a client that verifies must trust."""
+        """The CA that verifying clients must trust."""
         self.names: frozenset[str] = frozenset()
-        """What the server's certificate carries."""
+        """The names in the server's certificate."""
         self.connections = 0
         self.writes = 0
         self._breaks_in: int | None = None
@@ -96,7 +96,7 @@ class SimulatedServer:
         return self.databases.setdefault(database, SimulatedDatabase(self.engine))
 
     def freeze(self) -> None:
-        """Connections are accepted, and nothing is answered any more."""
+        """Accept connections, and answer nothing any more."""
         self._frozen = self._frozen or asyncio.Event()
 
     def thaw(self) -> None:
@@ -105,30 +105,30 @@ class SimulatedServer:
             self._frozen = None
 
     def break_after(self, writes: int) -> None:
-        """The connection breaks once, after so many more writes."""
+        """Break the connection once, after so many more writes."""
         self._breaks_in = writes
 
     async def answer(self, target: Target) -> None:
-        """The wait before an answer, and whether there is one."""
+        """Wait as the server's faults demand. Raises when it does not answer."""
         await asyncio.sleep(self.delay)
         while self._frozen is not None:
             await self._frozen.wait()
         if self.down:
-            raise _lost(target)
+            raise _connection_lost(target)
 
     def count_write(self, target: Target) -> None:
         if self.denied:
-            raise _said(target, "42501", 1142, "permission denied")
+            raise _error(target, "42501", 1142, "permission denied")
         if self._breaks_in == 0:
             self._breaks_in = None
-            raise _lost(target)
+            raise _connection_lost(target)
         if self._breaks_in is not None:
             self._breaks_in -= 1
         self.writes += 1
 
 
 class SimulatedDatabases(StoredDatabases):
-    """The operator's databases in a simulation. `calls` counts what it asked for.
+    """The operator's databases in a simulation. `calls` counts its calls.
 
     >>> databases = SimulatedDatabases()
     >>> nacos = databases.add_server("pg.example", 5432, "postgresql").add("nacos", "nacos", "secret")
@@ -186,31 +186,31 @@ def _refuse_tls(server: SimulatedServer, target: Target) -> None:
     name = target.tls.server_name or target.host
     wrong_name = mode == "verify-full" and name not in server.names
     if mode != "require" and (target.tls.ca.strip() != server.ca.strip() or wrong_name):
-        text = f"{target}: the server's certificate was refused: give the CA that signed it, and a name that it carries"
+        text = f"{target}: the server's certificate was refused: give the CA that signed it, and one of its names"
         raise DatabaseError("TlsFailed", text)
 
 
 def _refuse_login(server: SimulatedServer, target: Target) -> None:
     if server.full:
-        raise _said(target, "53300", 1040, "too many connections")
+        raise _error(target, "53300", 1040, "too many connections")
     if server.users.get(target.username) != target.password:
-        raise _said(target, "28P01", 1045, f"authentication failed for user {target.username}")
+        raise _error(target, "28P01", 1045, f"authentication failed for user {target.username}")
     if target.database not in server.databases:
-        raise _said(target, "3D000", 1049, f"database {target.database} does not exist")
+        raise _error(target, "3D000", 1049, f"database {target.database} does not exist")
 
 
-def _said(target: Target, sqlstate: str, number: int, text: str) -> DatabaseError:
+def _error(target: Target, sqlstate: str, number: int, text: str) -> DatabaseError:
     if target.engine == "postgresql":
         return errors.postgres_error(sqlstate, text, target)
     return errors.mysql_error(number, text, target)
 
 
-def _lost(target: Target) -> DatabaseError:
-    return _said(target, "08003", 2013, "the connection was closed in the middle of an operation")
+def _connection_lost(target: Target) -> DatabaseError:
+    return _error(target, "08003", 2013, "the connection was closed in the middle of an operation")
 
 
 class _MemoryStore(Store):
-    """Outside of an exclusive block `_content` is what is committed; inside, a copy that becomes it."""
+    """Outside of an exclusive block `_content` is the committed state; inside, a copy that will replace it."""
 
     def __init__(self, server: SimulatedServer, database: SimulatedDatabase, target: Target) -> None:
         self._server = server
@@ -257,9 +257,9 @@ class _MemoryStore(Store):
 
     async def run(self, statement: Statement) -> None:
         await self._write()
-        _give(self._content, statement)
+        _apply(self._content, statement)
         if self._target.engine == "mysql":
-            _give(self._database.content, statement)
+            _apply(self._database.content, statement)
 
     async def add_default_admin(self) -> None:
         await self._write("users")
@@ -294,10 +294,10 @@ class _MemoryStore(Store):
 
     def _refuse_missing(self, table: str) -> None:
         if table not in self._content.tables:
-            raise _said(self._target, "42P01", 1146, f"table {table} does not exist")
+            raise _error(self._target, "42P01", 1146, f"table {table} does not exist")
 
 
-def _give(content: Content, statement: Statement) -> None:
+def _apply(content: Content, statement: Statement) -> None:
     content.tables[statement.table] = content.tables.get(statement.table, frozenset()) | statement.columns
 
 
@@ -305,7 +305,7 @@ def _give(content: Content, statement: Statement) -> None:
 
 
 class SimulatedHasher(passwords.Hasher):
-    """Looks like bcrypt, costs nothing, needs no thread, and is the same for every run."""
+    """Hashes that look like bcrypt's, take no time, need no thread, and are the same in every run."""
 
     async def hash(self, password: str) -> str:
         return simulated_hash(password)
@@ -319,8 +319,8 @@ def simulated_hash(password: str) -> str:
     return "$2b$10$" + base64.b64encode(digest).translate(_BCRYPT_ALPHABET)[:53].decode()
 
 
-def _checked(password: str, hashed: str) -> bool:
-    """Against a real hash, which a Secret may hold."""
+def _matches_bcrypt(password: str, hashed: str) -> bool:
+    """Against a real hash, which a Secret may have."""
     if not passwords.is_bcrypt(hashed):
         return False
     import bcrypt

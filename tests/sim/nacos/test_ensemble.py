@@ -13,9 +13,8 @@ from konverge import clock
 from konverge.operators.nacos.server import LEADING_GROUP, Verdict, View, answers, judge
 from konverge.sim.nacos import bodies
 from konverge.sim.nacos.ensemble import Ensemble
-from konverge.sim.nacos.member import Member, Phase
-from konverge.sim.nacos.settings import Settings, read, version_of
-from konverge.sim.nacos.timings import Timings
+from konverge.sim.nacos.member import Member, Phase, Timings
+from konverge.sim.nacos.settings import Settings, read_settings, version_of
 
 AUTH = {"NACOS_AUTH_TOKEN": "t", "NACOS_AUTH_IDENTITY_KEY": "k", "NACOS_AUTH_IDENTITY_VALUE": "v"}
 
@@ -24,7 +23,7 @@ def _settings(number: int, size: int = 3, version: str = "2.4.3", **env: str) ->
     listed = " ".join(f"nacos-{i}.nacos-headless.default.svc.cluster.local:8848" for i in range(size))
     words = {"NACOS_SERVERS": listed, **AUTH, **env}
     image = f"nacos/nacos-server:v{version}"
-    return read("default", f"nacos-{number}", f"uid-{number}", f"127.1.0.{number + 1}", image, words)
+    return read_settings("default", f"nacos-{number}", f"uid-{number}", f"127.1.0.{number + 1}", image, words)
 
 
 class Play:

@@ -13,7 +13,7 @@ from konverge.sim.nacos.settings import Settings, raft
 
 
 def members(ensemble: Ensemble, member: Member) -> list[dict[str, Any]]:
-    """The list of members as this one sees it. Its order is not stable on real servers; here it is that of the list."""
+    """The members as this one sees them. Their order is not stable on real servers; here it is that of the list."""
     return [entry(ensemble, member, address) for address in member.settings.members]
 
 
@@ -24,7 +24,7 @@ def entry(ensemble: Ensemble, member: Member, address: str) -> dict[str, Any]:
     ability: dict[str, Any] = {"supportRemoteConnection": True}
     if line >= (2, 3):
         ability["grpcReportEnabled"] = True
-    made: dict[str, Any] = {
+    body: dict[str, Any] = {
         "ip": host,
         "port": int(port),
         "state": state,
@@ -38,21 +38,22 @@ def entry(ensemble: Ensemble, member: Member, address: str) -> dict[str, Any]:
         },
     }
     if line >= (2, 2, 1):
-        made["grpcReportEnabled"] = True
-    return made
+        body["grpcReportEnabled"] = True
+    return body
 
 
 def _extended(member: Member, address: str, version: str | None, leaders: dict[str, Leader] | None) -> dict[str, Any]:
     port = raft(address).rpartition(":")[2]
-    made: dict[str, Any] = {"raftPort": port, "readyToUpgrade": True}
+    info: dict[str, Any] = {"raftPort": port, "readyToUpgrade": True}
     if version is None:
-        return made
-    made |= {"lastRefreshTime": int(clock.now() * 1000), "version": version}
+        return info
+    info |= {"lastRefreshTime": int(clock.now() * 1000), "version": version}
     if member.settings.line >= (2, 5):
-        made["supportGrayModel"] = True
+        info["supportGrayModel"] = True
     if leaders is not None:
-        made["raftMetaData"] = {"metaDataMap": {group: _group(member, group, one) for group, one in leaders.items()}}
-    return made
+        groups = {group: _group(member, group, leader) for group, leader in leaders.items()}
+        info["raftMetaData"] = {"metaDataMap": groups}
+    return info
 
 
 def _group(member: Member, group: str, leader: Leader) -> dict[str, Any]:
@@ -64,15 +65,15 @@ def _group(member: Member, group: str, leader: Leader) -> dict[str, Any]:
 
 
 def state(settings: Settings, *, needs_admin: bool) -> dict[str, Any]:
-    """The state of a server, without the settings that say nothing to an operator."""
-    made: dict[str, Any] = {
+    """The state of a server, without the settings that an operator does not read."""
+    body: dict[str, Any] = {
         "version": settings.version,
         "startup_mode": "standalone" if settings.standalone else "cluster",
         "function_mode": None,
         "server_port": str(settings.port),
-        "auth_enabled": _word(settings.auth),
+        "auth_enabled": _boolean(settings.auth),
         "auth_system_type": "nacos",
-        "login_page_enabled": _word(settings.auth),
+        "login_page_enabled": _boolean(settings.auth),
         "console_ui_enabled": "true",
         "datasource_platform": settings.platform,
         "config_retention_days": "30",
@@ -81,11 +82,11 @@ def state(settings: Settings, *, needs_admin: bool) -> dict[str, Any]:
         "defaultMaxSize": "102400",
     }
     if settings.line >= (2, 4):
-        made["auth_admin_request"] = _word(needs_admin)
-    return made
+        body["auth_admin_request"] = _boolean(needs_admin)
+    return body
 
 
-def _word(value: bool) -> str:
+def _boolean(value: bool) -> str:
     return "true" if value else "false"
 
 
@@ -100,9 +101,9 @@ def spring(status: int, error: str, message: str, path: str) -> dict[str, Any]:
 
 
 def gone(path: str, instead: str) -> dict[str, Any]:
-    """How 3.x speaks of an API of 2.x."""
-    words = (
+    """The answer of 3.x for an API of 2.x."""
+    message = (
         f'{{"code":40000,"message":"Current API will be deprecated, please use API(s) `{instead}` instead, or set '
         '`nacos.core.api.compatibility.console.enabled=true` in application.properties."}'
     )
-    return spring(410, "Gone", words, path)
+    return spring(410, "Gone", message, path)

@@ -1,4 +1,4 @@
-"""What can be wrong with the answers of a simulated server, by switch or by chance."""
+"""Faults in the answers of a simulated server, set by a test or drawn by chance."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from enum import Enum
 from random import Random
 
 from konverge.wire.errors import ConnectionLost
-from konverge.wire.message import Headers, Request, Response
+from konverge.wire.message import Headers, Response
 
 _SLOW = 60.0
+"""Seconds: longer than any timeout of the operator."""
 _OVERSIZED = 2 << 20
+"""Bytes: more than the operator reads (`answers.MAX_BODY`)."""
 _HTML = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
 
 
@@ -27,28 +29,28 @@ class Fault(Enum):
 
 
 @dataclass(slots=True)
-class Mischief:
-    """By pod; an empty name stands for all."""
+class AnswerFaults:
+    """By pod; an empty name means all pods."""
 
     rng: Random
     rate: float = 0.0
-    """The part of all answers that goes wrong by chance."""
+    """The fraction of all answers that fail by chance."""
     faults: dict[str, Fault] = field(default_factory=dict)
     lags: dict[str, float] = field(default_factory=dict)
     """Seconds before every answer."""
 
-    async def before(self, pod: str, request: Request) -> Response | None:
-        """What is answered in place of the server, if anything. Raises what a broken connection raises."""
+    async def before(self, pod: str) -> Response | None:
+        """The answer in place of the server's, if any. Raises the error of a broken connection."""
         lag = self.lags.get(pod) or self.lags.get("", 0.0)
         if lag:
             await asyncio.sleep(lag)
         fault = self.faults.get(pod) or self.faults.get("")
         if fault is None and self.rate and self.rng.random() < self.rate:
             fault = self.rng.choice(list(Fault))
-        return None if fault is None else await _instead(fault, request)
+        return None if fault is None else await _faulty_answer(fault)
 
 
-async def _instead(fault: Fault, request: Request) -> Response | None:
+async def _faulty_answer(fault: Fault) -> Response | None:
     json = Headers.of({"content-type": "application/json"})
     match fault:
         case Fault.SLOW:

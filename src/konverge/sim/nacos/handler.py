@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
+from konverge.operators.nacos.server import RAFT_OFFSET
 from konverge.sim.nacos import bodies
 from konverge.sim.nacos.ensemble import Ensemble
 from konverge.sim.nacos.member import Member
@@ -20,7 +21,7 @@ _TEXT = "text/plain;charset=UTF-8"
 _NEW = (3,)
 Route = Callable[[Request, dict[str, str]], Response]
 Check = Callable[[str, str], bool]
-"""Whether a password fits a hash."""
+"""Whether a password matches a hash."""
 
 
 class _Operation(msgspec.Struct):
@@ -29,7 +30,7 @@ class _Operation(msgspec.Struct):
 
 
 class NacosHandler:
-    """Answers for one member. Whoever asks has let the ensemble catch up with the time."""
+    """Answers for one member. The caller has advanced the ensemble to the present time."""
 
     def __init__(self, ensemble: Ensemble, member: Member, users: Users, check: Check) -> None:
         self.ensemble = ensemble
@@ -41,7 +42,7 @@ class NacosHandler:
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """Where it listens, once it is open: the console has a port of its own since 3.0."""
+        """Its ports, once it is open: since 3.0 the console has a port of its own."""
         own = (self.settings.port,)
         return (*own, self.settings.console_port) if self.settings.line >= _NEW else own
 
@@ -54,7 +55,7 @@ class NacosHandler:
         return _error(404, "Not Found", "No message available", path) if route is None else route(request, query)
 
     def status(self, port: int, path: str) -> int:
-        """What a probe would get."""
+        """The status that a probe would get."""
         return self.answer(port, Request("GET", path)).status
 
     # -------------------------------------------------------------- routes
@@ -132,10 +133,9 @@ class NacosHandler:
     def _nodes_v1(self, request: Request, query: dict[str, str]) -> Response:
         if self.settings.line >= (2, 3) and not self._may(request, query):
             return self._forbidden(request)
-        found = [
-            one for one in bodies.members(self.ensemble, self.member) if query.get("keyword", "") in one["address"]
-        ]
-        return _json(200, bodies.result(found, code=200, message=None))
+        keyword = query.get("keyword", "")
+        members = [entry for entry in bodies.members(self.ensemble, self.member) if keyword in entry["address"]]
+        return _json(200, bodies.result(members, code=200, message=None))
 
     def _nodes_v2(self, request: Request, query: dict[str, str]) -> Response:
         if not self._may(request, query):
@@ -166,19 +166,19 @@ class NacosHandler:
         return _error(501, "Not Implemented", f"no such api:{request.method}:{path}", path)
 
     def _raft(self, request: Request, query: dict[str, str]) -> Response:
-        """Of the operations on raft groups, the one that an operator needs."""
+        """The one operation on raft groups that an operator needs."""
         if not self._may(request, query):
             return self._forbidden(request)
         try:
-            asked = msgspec.json.decode(request.body, type=_Operation)
+            operation = msgspec.json.decode(request.body, type=_Operation)
         except msgspec.MsgspecError:
             return _error(400, "Bad Request", "Required request body is missing", urlsplit(request.target).path)
-        host, _, port = asked.value.rpartition(":")
-        if asked.command != "removePeer" or not port.isdecimal():
-            return _json(200, bodies.result(None, code=500, message=f"Not support command: {asked.command}"))
-        known = self.ensemble.remove_peer(self.member, f"{host}:{int(port) + 1000}", self.ensemble.now)
+        host, _, port = operation.value.rpartition(":")
+        if operation.command != "removePeer" or not port.isdecimal():
+            return _json(200, bodies.result(None, code=500, message=f"Not support command: {operation.command}"))
+        removed = self.ensemble.remove_peer(self.member, f"{host}:{int(port) - RAFT_OFFSET}", self.ensemble.now)
         good = 0 if self.settings.line >= _NEW else 200
-        return _json(200, bodies.result(None, code=good if known else 500, message=None if known else "no leader"))
+        return _json(200, bodies.result(None, code=good if removed else 500, message=None if removed else "no leader"))
 
     # -------------------------------------------------------------- state and health
 
@@ -195,7 +195,7 @@ class NacosHandler:
         return bodies.state(self.settings, needs_admin=not self.users.current(self.settings))
 
     def unready(self) -> str:
-        """Why it is not ready. With a database of its own a server does not notice that it has no leader."""
+        """Why it is not ready; empty when it is. The readiness depends on the database alone."""
         up = self.ensemble.has_database(self.member) and (
             self.settings.embedded or self.users.current(self.settings) is not None
         )
@@ -208,8 +208,8 @@ class NacosHandler:
         return _json(200, bodies.result("ok"))
 
     def _ready_v1(self, request: Request, query: dict[str, str]) -> Response:
-        why = self.unready()
-        return _text(500, why) if why else _text(200, "OK")
+        reason = self.unready()
+        return _text(500, reason) if reason else _text(200, "OK")
 
     def _ready_v2(self, request: Request, query: dict[str, str]) -> Response:
         return self._readiness(failure=200)
@@ -218,11 +218,11 @@ class NacosHandler:
         return self._readiness(failure=500)
 
     def _readiness(self, failure: int) -> Response:
-        why = self.unready()
-        body = bodies.result(None, code=30000, message=why) if why else bodies.result("ok")
-        return _json(failure if why else 200, body)
+        reason = self.unready()
+        body = bodies.result(None, code=30000, message=reason) if reason else bodies.result("ok")
+        return _json(failure if reason else 200, body)
 
-    # -------------------------------------------------------------- who may
+    # -------------------------------------------------------------- authentication
 
     def _may(self, request: Request, query: dict[str, str]) -> bool:
         protected = self.settings.auth or self.settings.line >= _NEW
@@ -235,10 +235,10 @@ class NacosHandler:
         return not self._tokens.isdisjoint({bearer, query.get("accessToken", ""), request.headers.get("accesstoken")})
 
     def _forbidden(self, request: Request) -> Response:
-        words = "user not found!"
+        message = "user not found!"
         if self.settings.line >= _NEW:
-            words = "Code: 401, Message: User not found! Please check user exist or password is right!."
-        return _error(403, "Forbidden", words, urlsplit(request.target).path)
+            message = "Code: 401, Message: User not found! Please check user exist or password is right!."
+        return _error(403, "Forbidden", message, urlsplit(request.target).path)
 
     def _login(self, request: Request, query: dict[str, str]) -> Response:
         form = query | _form(request)
@@ -246,7 +246,7 @@ class NacosHandler:
         known = self.users.cached(self.member, self.ensemble.now).get(username)
         if known is None:
             return self._unknown_user(request, username)
-        if not self._fits(password, known):
+        if not self._matches(password, known):
             return self._wrong_password(request)
         token = f"simulated.{username}.{len(self._tokens)}"
         self._tokens.add(token)
@@ -255,7 +255,7 @@ class NacosHandler:
         response.headers.add("Authorization", f"Bearer {token}")
         return response
 
-    def _fits(self, password: str, known: str) -> bool:
+    def _matches(self, password: str, known: str) -> bool:
         return password == known if self.settings.embedded else self._check(password, known)
 
     def _unknown_user(self, request: Request, username: str) -> Response:
@@ -269,20 +269,20 @@ class NacosHandler:
         return _text(403, "user not found!")
 
     def _admin_v1(self, request: Request, query: dict[str, str]) -> Response:
-        made = self._bootstrap(request, query)
-        if isinstance(made, Response):
-            return made
-        if made is None:
+        admin = self._bootstrap(request, query)
+        if isinstance(admin, Response):
+            return admin
+        if admin is None:
             return _json(200, bodies.result("have admin user cannot use it", code=409, message=None))
-        return _json(200, made)
+        return _json(200, admin)
 
     def _admin_v3(self, request: Request, query: dict[str, str]) -> Response:
-        made = self._bootstrap(request, query)
-        if isinstance(made, Response):
-            return made
-        if made is None:
+        admin = self._bootstrap(request, query)
+        if isinstance(admin, Response):
+            return admin
+        if admin is None:
             return _json(200, bodies.result(None, code=409, message="have admin user cannot use it."))
-        return _json(200, bodies.result(made))
+        return _json(200, bodies.result(admin))
 
     def _bootstrap(self, request: Request, query: dict[str, str]) -> Response | dict[str, str] | None:
         current = self.users.current(self.settings)

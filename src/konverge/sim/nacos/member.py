@@ -1,4 +1,7 @@
-"""One running server: how far its start has come, what its raft groups say, and what it knows of its peers."""
+"""One running server: how far its start has come, its raft metadata, what it knows of its peers; and how long it takes.
+
+The timings were measured on real servers, on a machine with two busy cores.
+"""
 
 from __future__ import annotations
 
@@ -9,36 +12,74 @@ from math import inf
 from konverge.operators.nacos.server import Leader
 from konverge.sim.nacos.settings import Settings
 
+Span = tuple[float, float]
+"""From, to: a random time between them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timings:
+    """Seconds."""
+
+    boot: Span = (40.0, 60.0)
+    """To the opening of the HTTP port; 75 to 150 when three start on one machine."""
+    ports_open: float = 0.6
+    """The fraction of it after which the ports for peers are open, and raft runs."""
+    early_exit: float = 4.0
+    """How long a 3.x server with embedded storage waits for the leader of its database before it gives up."""
+    election: Span = (5.5, 8.0)
+    """From the loss of a leader to the next one: election_timeout_ms is 5000."""
+    news: Span = (0.2, 1.0)
+    """From an election until another member knows the new leader."""
+    routes: float = 10.0
+    """How long a server's routing table may be behind its raft peers: it is refreshed every 5 to 10 seconds."""
+    report: Span = (2.0, 4.0)
+    """How far the entry about a peer is behind that peer's own."""
+    refused: tuple[float, float] = (2.2, 2.4)
+    """A peer that refuses connections: the first failed probe, and the time between those after it."""
+    silent: tuple[float, float] = (8.0, 2.3)
+    """The same for one that is frozen."""
+    silent_before_2_2: tuple[float, float] = (6.0, 4.0)
+    """Older servers report over HTTP, and call a peer that refuses DOWN at once."""
+    failures_allowed: int = 3
+    """nacos.core.member.fail-access-cnt."""
+    user_cache: float = 15.0
+    """How often users are read from the database."""
+
+
+QUICK = Timings(boot=(2.0, 3.0), election=(0.5, 0.8), news=(0.1, 0.2), report=(0.2, 0.4), early_exit=1.5)
+"""For tests on real time, and for demonstrations."""
+
+
 _KEPT = 16
-"""States of its own raft groups that a server remembers, so that peers can be told old ones."""
+"""Past states of its own raft groups that a server keeps, because peers see old ones."""
 
 
 class Phase(Enum):
     BOOTING = "booting"
     WAITING = "waiting"
-    """All is loaded but the embedded database, which needs a leader."""
+    """Everything is loaded except the embedded database, which needs a leader."""
     SERVING = "serving"
     ENDED = "ended"
 
 
 @dataclass(slots=True)
 class Contact:
-    """How one server gets on with another."""
+    """What one server knows of another."""
 
     since: float
-    """When it began to answer, or not to."""
+    """When it began or ceased to answer."""
     answers: bool
     silent: bool = False
-    """It does not answer because it hangs, not because nobody is there."""
+    """It does not answer because it hangs, not because no process listens."""
     version: str | None = None
     leaders: dict[str, Leader] | None = None
-    """What was last reported."""
+    """The last report."""
     lag: float = 0.0
 
 
 @dataclass(eq=False, slots=True)
 class Member:
-    """A process. A restart makes another one."""
+    """A process. A restart is a new member."""
 
     settings: Settings
     began: float
@@ -49,13 +90,13 @@ class Member:
     serving_since: float = 0.0
     exit_code: int | None = None
     peers: set[str] = field(default_factory=set)
-    """The addresses of those that its raft groups consist of; they are kept on disk."""
+    """The addresses of the peers of its raft groups, as on its disk."""
     named: dict[str, frozenset[str]] = field(default_factory=dict)
-    """By group: whom it names as its peers, which is not always what they are."""
+    """By group: the peers that it reports, which may be out of date."""
     routes: tuple[float, frozenset[str]] = (-inf, frozenset())
-    """Its routing table: until when it is behind the last change of the peers, and who is in it until then."""
+    """Its routing table: until when it lags behind the last change of the peers, and its content until then."""
     beliefs: dict[str, Leader] = field(default_factory=dict)
-    """Its own raft metadata: by group, and never cleared."""
+    """Its own raft metadata by group; never cleared."""
     history: list[tuple[float, dict[str, Leader]]] = field(default_factory=list)
     contacts: dict[str, Contact] = field(default_factory=dict)
 
@@ -70,7 +111,7 @@ class Member:
 
     @property
     def open(self) -> bool:
-        """The HTTP port takes connections; a frozen process still does, by its kernel."""
+        """The HTTP port accepts connections; the kernel does so for a frozen process too."""
         return self.phase is Phase.SERVING
 
     def believe(self, group: str, leader: Leader, now: float) -> None:
@@ -79,12 +120,12 @@ class Member:
         del self.history[:-_KEPT]
 
     def name_peers(self, group: str, now: float) -> None:
-        """A leader knows its peers. Who begins to follow one names those in its routing table, and goes on to."""
+        """A leader knows its peers. A new follower reports those in its routing table, and keeps reporting them."""
         until, behind = self.routes
         leads = self.beliefs[group].address == self.settings.raft_address
         self.named[group] = frozenset(self.peers) if leads or now >= until else behind
 
     def reported(self, before: float) -> dict[str, Leader] | None:
-        """Its raft metadata as it was at some moment."""
-        found = [leaders for at, leaders in self.history if at <= before]
-        return found[-1] if found else None
+        """Its raft metadata as it was at that time."""
+        past = [leaders for at, leaders in self.history if at <= before]
+        return past[-1] if past else None

@@ -1,17 +1,39 @@
-"""What a simulated server is told by its container: image and environment, as the official image reads them. Pure."""
+"""The settings of a simulated server: image and environment, as the official image reads them. Pure.
+
+Values that the environment takes from Secrets and ConfigMaps come from the API server. Settings of mounted properties
+files are translated into variables, and override them. What is missing stays unset: a simulated server then behaves
+like a real one without it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import Any
 
+from konverge.objects.kinds.core_v1 import Container, EnvVarSource, Pod
+from konverge.operators.nacos.server import PORT, RAFT_OFFSET
+from konverge.operators.nacos.versions import version_of_image
+
+Read = Callable[[str, str, str], dict[str, Any] | None]
+"""Reads an object by plural, namespace and name."""
 IMAGES = ("*nacos-server", "*nacos-server:*", "*nacos-server@*")
 NEWEST = "3.0.3"
-"""For a tag that names no version: the newest line that answers were recorded from."""
-PORT = 8848
-_VERSION = re.compile(r":v?(\d+)\.(\d+)(?:\.(\d+))?")
+"""For a tag without a version: the newest line with recorded answers."""
+_REFERENCE = re.compile(r"\$\(([^()]+)\)")
+_PLACEHOLDER = re.compile(r"\$\{([^${}:]+)(?::([^${}]*))?\}")
+_PROPERTIES = {
+    "db.url.0": "DB_URL_0",
+    "spring.sql.init.platform": "SPRING_DATASOURCE_PLATFORM",
+    "spring.datasource.platform": "SPRING_DATASOURCE_PLATFORM",
+    "nacos.core.auth.enabled": "NACOS_AUTH_ENABLE",
+    "nacos.core.auth.server.identity.key": "NACOS_AUTH_IDENTITY_KEY",
+    "nacos.core.auth.server.identity.value": "NACOS_AUTH_IDENTITY_VALUE",
+}
 _NEEDED_BY_3 = ("NACOS_AUTH_TOKEN", "NACOS_AUTH_IDENTITY_KEY", "NACOS_AUTH_IDENTITY_VALUE")
 
 
@@ -33,11 +55,11 @@ class Settings:
     platform: str = ""
     """mysql or postgresql; empty: embedded storage."""
     database: tuple[str, int, str] = ("", 0, "")
-    """Host, port and name of an external one."""
+    """Host, port and name of an external database."""
     auth: bool = False
     identity: tuple[str, str] = field(default=("", ""), repr=False)
     refusal: str = ""
-    """Why the image's entrypoint gives up, if it does."""
+    """Why the image's entrypoint exits, if it does."""
 
     @property
     def line(self) -> tuple[int, int, int]:
@@ -50,7 +72,7 @@ class Settings:
 
     @property
     def cluster(self) -> str:
-        """Whose data a server shares: the pods of one StatefulSet."""
+        """Servers of one cluster share their data: the pods of one StatefulSet."""
         return f"{self.namespace}/{self.pod.rpartition('-')[0] or self.pod}"
 
     @property
@@ -63,17 +85,17 @@ class Settings:
         if self.standalone:
             third = "naming_service_metadata" if self.line >= (3,) else "naming_persistent_service"
             return ("naming_instance_metadata", "naming_persistent_service_v2", third)
-        found = [
+        groups = [
             "naming_instance_metadata",
             "naming_persistent_service",
             "naming_persistent_service_v2",
             "naming_service_metadata",
         ]
         if self.embedded:
-            found.insert(0, "nacos_config")
+            groups.insert(0, "nacos_config")
         if self.line >= (3,):
-            found.insert(0, "lock_acquire_service_v2")
-        return tuple(found)
+            groups.insert(0, "lock_acquire_service_v2")
+        return tuple(groups)
 
 
 def raft(address: str) -> str:
@@ -83,7 +105,7 @@ def raft(address: str) -> str:
     'nacos-0.nacos-headless:7848'
     """
     host, _, port = address.rpartition(":")
-    return f"{host}:{int(port) - 1000}"
+    return f"{host}:{int(port) + RAFT_OFFSET}"
 
 
 def is_nacos(image: str) -> bool:
@@ -95,18 +117,18 @@ def version_of(image: str) -> str:
     >>> version_of("nacos/nacos-server:v2.4.3-slim"), version_of("registry:5000/nacos/nacos-server")
     ('2.4.3', '3.0.3')
     """
-    found = _VERSION.search(image.rpartition("/")[2])
-    return f"{found[1]}.{found[2]}.{found[3] or 0}" if found else NEWEST
+    version = version_of_image(image)
+    return str(version) if version.known else NEWEST
 
 
-def read(namespace: str, pod: str, uid: str, ip: str, image: str, env: Mapping[str, str]) -> Settings:
+def read_settings(namespace: str, pod: str, uid: str, ip: str, image: str, env: Mapping[str, str]) -> Settings:
     """The settings of a container with this environment."""
     version = version_of(image)
     port = _number(env.get("NACOS_APPLICATION_PORT"), PORT)
     standalone = env.get("MODE", "cluster") == "standalone"
     listed = [] if standalone else _members(env, port)
-    address = _own(listed, pod, ip, port, by_name=env.get("PREFER_HOST_MODE") == "hostname")
-    lacking = [name for name in _NEEDED_BY_3 if not env.get(name)] if version.startswith("3.") else []
+    address = _own_address(listed, pod, ip, port, by_name=env.get("PREFER_HOST_MODE") == "hostname")
+    missing = [name for name in _NEEDED_BY_3 if not env.get(name)] if version.startswith("3.") else []
     platform = env.get("SPRING_DATASOURCE_PLATFORM", "").lower()
     return Settings(
         namespace=namespace,
@@ -123,7 +145,7 @@ def read(namespace: str, pod: str, uid: str, ip: str, image: str, env: Mapping[s
         database=_database(env),
         auth=env.get("NACOS_AUTH_ENABLE", "").lower() == "true",
         identity=(env.get("NACOS_AUTH_IDENTITY_KEY", ""), env.get("NACOS_AUTH_IDENTITY_VALUE", "")),
-        refusal=f"env {lacking[0]} must be set" if lacking else "",
+        refusal=f"env {missing[0]} must be set" if missing else "",
     )
 
 
@@ -138,10 +160,9 @@ def _with_port(item: str, port: int) -> str:
     return item if colon and digits.isdecimal() and host else f"{item}:{port}"
 
 
-def _own(listed: list[str], pod: str, ip: str, port: int, *, by_name: bool) -> str:
-    """Its own entry: by the pod's name, by its address, or none yet, and then a server adds itself.
-
-    By the name that it has beside its peers, where names are preferred.
+def _own_address(listed: list[str], pod: str, ip: str, port: int, *, by_name: bool) -> str:
+    """Its own entry: found by the pod's name or address. A server that is not listed adds itself: where names are
+    preferred, by a name in the domain of its peers.
     """
     for address in listed:
         host = address.rpartition(":")[0]
@@ -152,7 +173,7 @@ def _own(listed: list[str], pod: str, ip: str, port: int, *, by_name: bool) -> s
 
 
 def _database(env: Mapping[str, str]) -> tuple[str, int, str]:
-    """Of a JDBC URL, or of the variables for MySQL."""
+    """From a JDBC URL, or from the variables for MySQL."""
     url = re.search(r"//\[?([^/?]+?)\]?(?::(\d+))?/([^?]*)", env.get("DB_URL_0", ""))
     if url is not None:
         return url[1], int(url[2] or 0), url[3]
@@ -162,3 +183,75 @@ def _database(env: Mapping[str, str]) -> tuple[str, int, str]:
 
 def _number(text: str | None, default: int) -> int:
     return int(text) if text and text.isdecimal() else default
+
+
+# ------------------------------------------------------------------ the environment of a container
+
+
+def environment(pod: Pod, container: Container, address: str, read: Read) -> dict[str, str]:
+    namespace = pod.metadata.namespace
+    env: dict[str, str] = {}
+    for source in container.env_from:
+        if source.config_map_ref is not None:
+            env |= _prefixed(source.prefix, _texts(read, "configmaps", namespace, source.config_map_ref.name or ""))
+        if source.secret_ref is not None:
+            env |= _prefixed(source.prefix, _texts(read, "secrets", namespace, source.secret_ref.name or ""))
+    for variable in container.env:
+        if variable.value_from is None:
+            env[variable.name] = _REFERENCE.sub(lambda name: env.get(name[1], name[0]), variable.value or "")
+        elif (value := _value(variable.value_from, pod, address, read)) is not None:
+            env[variable.name] = value
+    return env | _properties(pod, container, env, read)
+
+
+def _properties(pod: Pod, container: Container, env: dict[str, str], read: Read) -> dict[str, str]:
+    mounted = {mount.name for mount in container.volume_mounts}
+    variables: dict[str, str] = {}
+    for volume in pod.spec.volumes:
+        if volume.config_map is None or volume.name not in mounted:
+            continue
+        for name, text in _texts(read, "configmaps", pod.metadata.namespace, volume.config_map.name or "").items():
+            if name.endswith(".properties"):
+                variables |= _variables(text, env)
+    return variables
+
+
+def _variables(text: str, env: dict[str, str]) -> dict[str, str]:
+    """For a repeated key the last value counts."""
+    variables: dict[str, str] = {}
+    for line in text.splitlines():
+        key, equals, value = line.partition("=")
+        name = _PROPERTIES.get(key.strip())
+        if equals and name is not None:
+            variables[name] = _PLACEHOLDER.sub(lambda match: env.get(match[1], match[2] or ""), value.strip())
+    return variables
+
+
+def _value(source: EnvVarSource, pod: Pod, address: str, read: Read) -> str | None:
+    meta = pod.metadata
+    if (ref := source.secret_key_ref) is not None:
+        return _texts(read, "secrets", meta.namespace, ref.name or "").get(ref.key)
+    if (named := source.config_map_key_ref) is not None:
+        return _texts(read, "configmaps", meta.namespace, named.name or "").get(named.key)
+    if (field := source.field_ref) is not None:
+        known = {"metadata.name": meta.name, "metadata.namespace": meta.namespace, "status.podIP": address}
+        return known.get(field.field_path)
+    return None
+
+
+def _prefixed(prefix: str | None, texts: dict[str, str]) -> dict[str, str]:
+    return {f"{prefix or ''}{key}": value for key, value in texts.items()}
+
+
+def _texts(read: Read, plural: str, namespace: str, name: str) -> dict[str, str]:
+    data = (read(plural, namespace, name) or {}).get("data") or {}
+    if plural != "secrets":
+        return dict(data)
+    return {key: _decoded(value) for key, value in data.items()}
+
+
+def _decoded(value: str) -> str:
+    try:
+        return b64decode(value).decode("utf-8", "replace")
+    except NotBase64:
+        return ""

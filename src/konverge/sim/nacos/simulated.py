@@ -1,8 +1,8 @@
-"""`SimulatedNacos`: joins simulated servers to a cluster's pods, to callers and to time.
+"""`SimulatedNacos`: connects simulated servers to a cluster's pods, to callers and to time.
 
-A server begins with its container and ends with it; what the container's probes would find at the server decides
-whether the pod is ready, and a server that gives up ends its container. In between nothing runs: a timer wakes the
-ensemble when something is due, and questions are answered from its state.
+A server starts and ends with its container; the container's probes, answered by the server, decide whether the pod is
+ready, and a server that exits ends its container. In between nothing runs: a timer wakes the ensemble when an event is
+due, and requests are answered from its state.
 """
 
 from __future__ import annotations
@@ -10,29 +10,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from konverge import clock
-from konverge.objects.kinds.core_v1 import Container, Pod
+from konverge.objects.kinds.core_v1 import Container, Pod, Probe
 from konverge.operators.nacos.server import Connection, over_sockets
 from konverge.sim.cluster import Cluster
 from konverge.sim.kubelet.behaviour import Behaviour
 from konverge.sim.kubelet.containers import Mode
 from konverge.sim.kubelet.machine import PodMachine
 from konverge.sim.loop import VirtualLoop
-from konverge.sim.nacos import directing
 from konverge.sim.nacos.ensemble import Ensemble
-from konverge.sim.nacos.environment import environment
-from konverge.sim.nacos.faults import Fault, Mischief
+from konverge.sim.nacos.faults import AnswerFaults, Fault
 from konverge.sim.nacos.handler import NacosHandler
-from konverge.sim.nacos.member import Member
-from konverge.sim.nacos.settings import Settings, is_nacos
-from konverge.sim.nacos.settings import read as read_settings
+from konverge.sim.nacos.member import Member, Timings
+from konverge.sim.nacos.settings import Settings, environment, is_nacos, read_settings
 from konverge.sim.nacos.sockets import Sockets
-from konverge.sim.nacos.timings import Timings
 from konverge.sim.nacos.users import Users
 from konverge.wire.errors import ConnectFailed
 from konverge.wire.message import Request, Response
@@ -43,12 +39,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Run:
-    """A server in a run of its container."""
+    """A server in one run of its container."""
 
     number: int
     handler: NacosHandler
-    shown: tuple[Any, ...] = ()
-    """What the kubelet was last told."""
+    reported: tuple[Any, ...] = ()
+    """What the kubelet last saw of it."""
 
     @property
     def member(self) -> Member:
@@ -56,7 +52,7 @@ class _Run:
 
 
 class SimulatedNacos:
-    """All simulated servers of a cluster, and the switches for what goes wrong. Pods are given by name."""
+    """All simulated servers of a cluster, and methods to break them. Pods are given by name."""
 
     def __init__(
         self,
@@ -68,13 +64,13 @@ class SimulatedNacos:
         fault_rate: float = 0.0,
         sockets: bool | None = None,
     ) -> None:
-        """`databases` are asked for the users of servers with an external one; `fault_rate` is the part of all answers
-        that goes wrong, by `seed`; with `sockets` servers listen on their pods' addresses as well (unless told
-        otherwise, they do so on real time)."""
+        """`databases` hold the users of servers with an external database; `fault_rate` is the fraction of answers that
+        fail, chosen by `seed`; with `sockets` servers also listen on their pods' addresses (by default, on real time).
+        """
         self._cluster = cluster
         self._databases = databases
         self.ensemble = Ensemble(clock.seeded(seed), timings)
-        self.mischief = Mischief(clock.seeded(seed + 1), fault_rate)
+        self.answer_faults = AnswerFaults(clock.seeded(seed + 1), fault_rate)
         self.users = Users(self._user_table, every=self.ensemble.timings.user_cache)
         self._runs: dict[str, _Run] = {}
         """By the uid of the pod."""
@@ -83,7 +79,7 @@ class SimulatedNacos:
         self._changed = asyncio.Event()
         if sockets is None:
             sockets = not isinstance(asyncio.get_running_loop(), VirtualLoop)
-        self._sockets = Sockets(self._serve, self._tell) if sockets else None
+        self._sockets = Sockets(self._serve, self._notify) if sockets else None
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -104,10 +100,10 @@ class SimulatedNacos:
         if self._timer is not None:
             self._timer.cancel()
 
-    # -------------------------------------------------------------- switches
+    # -------------------------------------------------------------- faults
 
     def freeze(self, pod: str) -> None:
-        """The process stops without ending: connections are taken, and nothing is answered."""
+        """The process stops without ending: it accepts connections, and answers nothing."""
         self.ensemble.freeze(self.member(pod), self._now())
         self.refresh()
 
@@ -125,7 +121,7 @@ class SimulatedNacos:
         self.refresh()
 
     def split(self, *sides: Iterable[str]) -> None:
-        """Pods of one side and those of the others do not reach each other; all can still be asked."""
+        """Pods of different sides do not reach each other; the operator still reaches all."""
         addresses = [[self.member(pod).address for pod in side] for side in sides]
         for index, side in enumerate(addresses):
             for other in addresses[index + 1 :]:
@@ -138,19 +134,19 @@ class SimulatedNacos:
 
     def lag(self, pod: str, seconds: float) -> None:
         """Every answer takes so long. An empty name is for all pods."""
-        self.mischief.lags[pod] = seconds
+        self.answer_faults.lags[pod] = seconds
 
     def spoil(self, pod: str, fault: Fault) -> None:
-        """Every answer is like this. An empty name is for all pods."""
-        self.mischief.faults[pod] = fault
+        """Every answer fails like this. An empty name is for all pods."""
+        self.answer_faults.faults[pod] = fault
 
     def mend(self) -> None:
-        """No lag and no fault any more."""
-        self.mischief.faults.clear()
-        self.mischief.lags.clear()
-        self.mischief.rate = 0.0
+        """End all lags and faults of answers."""
+        self.answer_faults.faults.clear()
+        self.answer_faults.lags.clear()
+        self.answer_faults.rate = 0.0
 
-    # -------------------------------------------------------------- looking
+    # -------------------------------------------------------------- state
 
     def member(self, pod: str) -> Member:
         """The server that runs in a pod."""
@@ -158,50 +154,50 @@ class SimulatedNacos:
             if run.member.settings.pod == pod:
                 return run.member
         known = ", ".join(sorted(run.member.settings.pod for run in self._runs.values()))
-        raise LookupError(f"no Nacos runs in a pod {pod!r}; there are: {known}")
+        raise LookupError(f"no Nacos runs in a pod {pod!r}; known are: {known}")
 
     async def opened(self, *pods: str) -> None:
-        """Until the servers in these pods take connections, on their sockets too."""
+        """Wait until the servers in these pods accept connections, on their sockets too."""
         while not all(self._is_open(pod) for pod in pods):
             await self._changed.wait()
 
     def _is_open(self, pod: str) -> bool:
         for run in self._runs.values():
             if run.member.settings.pod == pod and run.member.open:
-                places = [(run.member.settings.ip, port) for port in run.handler.ports]
-                return self._sockets is None or self._sockets.done_with(places)
+                endpoints = [(run.member.settings.ip, port) for port in run.handler.ports]
+                return self._sockets is None or self._sockets.settled(endpoints)
         return False
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
     def leader(self, group: str = "naming_persistent_service_v2") -> str:
-        """The pod that leads a group now, as only a simulation can know it; empty: none."""
+        """The pod that leads a group now, as only the simulation knows it; empty: none."""
         self.ensemble.advance(self._now())
         members = self.ensemble.members.values()
-        return next((one.settings.pod for one in members if self.ensemble.leader_of(one, group) is one), "")
+        return next((member.settings.pod for member in members if self.ensemble.leader_of(member, group) is member), "")
 
     # -------------------------------------------------------------- answers
 
     def connect(self, address: str, port: int) -> Connection:
-        """The transport for `HttpNacosServers`: no sockets, and any kind of time.
+        """The transport for `HttpNacosServers`: without sockets, on real or virtual time.
 
-        On real time whatever else has an address can be asked too: a real server in a process pod.
+        On real time other addresses can be reached too: those of real servers in process pods.
         """
         simulated = any(run.member.settings.ip == address for run in self._runs.values())
         return _Link(self, address, port) if simulated or self._sockets is None else over_sockets(address, port)
 
     async def exchange(self, address: str, port: int, request: Request) -> Response:
-        """One request to whatever listens there. Raises ConnectFailed when nothing does."""
+        """One request to the server that listens there. Raises ConnectFailed when none does."""
         run = self._listening(address, port)
         if run is None:
             raise ConnectFailed(f"nothing listens on {address}:{port}; is the server still starting?")
         while run.member.frozen:
             await self._thawed.wait()
-        instead = await self.mischief.before(run.member.settings.pod, request)
+        faulty = await self.answer_faults.before(run.member.settings.pod)
         self.refresh()
-        return instead or run.handler.answer(port, request)
+        return faulty or run.handler.answer(port, request)
 
     def _listening(self, address: str, port: int) -> _Run | None:
         self.refresh()
@@ -235,7 +231,7 @@ class SimulatedNacos:
             return scripts
         run, base = self._runs.get(pod.metadata.uid), scripts[container.name]
         handler, number = (None, 0) if run is None else (run.handler, run.number)
-        return scripts | {container.name: directing.behaviour(pod, container, base, handler, number)}
+        return scripts | {container.name: _behaviour(pod, container, base, handler, number)}
 
     def lived(self, machine: PodMachine, address: str) -> None:
         pod = machine.pod
@@ -245,22 +241,22 @@ class SimulatedNacos:
         state, run = machine.mains[container.name], self._runs.get(pod.metadata.uid)
         if run is not None and (state.mode is not Mode.RUNNING or state.runs != run.number):
             self.forgotten(pod.metadata.uid)
-            self._cluster.kubelet.look_at(pod)  # before the next run: it begins with closed ports
+            self._cluster.kubelet.look_at(pod)  # before the next run, which begins with closed ports
         if state.mode is Mode.RUNNING and pod.metadata.uid not in self._runs:
             env = environment(pod, container, address, self._read)
             meta = pod.metadata
             settings = read_settings(meta.namespace, meta.name, meta.uid, address, container.image or "", env)
             member = self.ensemble.start(settings, self._now())
-            handler = NacosHandler(self.ensemble, member, self.users, _fits)
-            self._runs[meta.uid] = _Run(state.runs, handler, self._shown(handler))
+            handler = NacosHandler(self.ensemble, member, self.users, _matches)
+            self._runs[meta.uid] = _Run(state.runs, handler, _reported(handler))
             self.refresh()
 
     def _server_in(self, pod: Pod) -> Container | None:
-        """The container with a server, unless it is one that runs as a real process."""
+        """The container with a server, unless it runs as a real process."""
         runtime = self._cluster.kubelet.runtime
         real = runtime.lives(pod) if runtime is not None else ()
-        found = (one for one in pod.spec.containers if is_nacos(one.image or "") and one.name not in real)
-        return next(found, None)
+        servers = (c for c in pod.spec.containers if is_nacos(c.image or "") and c.name not in real)
+        return next(servers, None)
 
     def forgotten(self, uid: str) -> None:
         run = self._runs.pop(uid, None)
@@ -278,25 +274,21 @@ class SimulatedNacos:
         return self._cluster.kubelet.now()
 
     def refresh(self) -> None:
-        """Let happen what is due, and tell the kubelet and the sockets what has changed by it."""
+        """Run the events that are due, and pass their effects on to the kubelet and the sockets."""
         self.ensemble.advance(self._now())
         changed = set()
         for uid, run in self._runs.items():
-            shown = self._shown(run.handler)
-            if shown != run.shown:
-                run.shown = shown
+            reported = _reported(run.handler)
+            if reported != run.reported:
+                run.reported = reported
                 changed.add(uid)
         if changed:
             self._cluster.kubelet.look_again(lambda pod: pod.metadata.uid in changed)
         if self._sockets is not None:
             open_runs = [run for run in self._runs.values() if run.member.open]
-            self._sockets.want((run.member.settings.ip, port) for run in open_runs for port in run.handler.ports)
+            self._sockets.listen((run.member.settings.ip, port) for run in open_runs for port in run.handler.ports)
         self._set_timer()
-        self._tell()
-
-    def _shown(self, handler: NacosHandler) -> tuple[Any, ...]:
-        member = handler.member
-        return member.open, member.frozen, member.exit_code, member.open and handler.unready()
+        self._notify()
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -305,6 +297,12 @@ class SimulatedNacos:
         due = self.ensemble.due
         if due < inf:
             self._timer = asyncio.get_running_loop().call_later(max(due - self._now(), 0.0), self.refresh)
+
+
+def _reported(handler: NacosHandler) -> tuple[Any, ...]:
+    """What the kubelet acts on."""
+    member = handler.member
+    return member.open, member.frozen, member.exit_code, member.open and handler.unready()
 
 
 class _Link:
@@ -322,15 +320,52 @@ class _Link:
         """Nothing stays open."""
 
 
-def _fits(password: str, hashed: str) -> bool:
-    """Against a hash of the simulated databases, or a real one that a Secret holds."""
+def _matches(password: str, hashed: str) -> bool:
+    """Against a hash of the simulated databases, or a real one from a Secret."""
     from konverge.sim.databases import simulated_hash
 
     if hashed == simulated_hash(password):
         return True
     import bcrypt
 
-    try:  # on the loop: virtual time knows no threads
+    try:  # on the loop: there are no threads in virtual time
         return bcrypt.checkpw(password.encode(), hashed.encode())
-    except ValueError:  # a simulated hash looks like bcrypt, and is none
+    except ValueError:  # a simulated hash looks like bcrypt, but is not
         return False
+
+
+def _behaviour(pod: Pod, container: Container, base: Behaviour, handler: NacosHandler | None, run: int) -> Behaviour:
+    """The container's behaviour by the results of its probes at the server. `base` comes from annotations and rules;
+    a healthy server adds nothing to it. `run` is the number of the run.
+    """
+    if handler is not None and handler.member.exit_code is not None and base.exit_code is None:
+        return replace(base, exit_code=handler.member.exit_code, exit_after=0.0, exit_times=run, ready_after=inf)
+    startup, readiness, liveness = container.startup_probe, container.readiness_probe, container.liveness_probe
+    if startup is not None and not _started(pod, container.name) and not _passes(startup, container, handler):
+        return replace(base, ready_after=inf)
+    if liveness is not None and not _passes(liveness, container, handler):
+        return replace(base, ready_after=inf)
+    if readiness is not None and not _passes(readiness, container, handler):
+        return replace(base, ready_after=None)
+    return base
+
+
+def _started(pod: Pod, name: str) -> bool:
+    return any(status.name == name and status.started for status in pod.status.container_statuses)
+
+
+def _passes(probe: Probe, container: Container, handler: NacosHandler | None) -> bool:
+    if handler is None or not handler.member.open or handler.member.frozen:
+        return False
+    if probe.http_get is not None:
+        port = _number(probe.http_get.port, container)
+        return port in handler.ports and 200 <= handler.status(port, probe.http_get.path or "/") < 400
+    if probe.tcp_socket is not None:
+        return True
+    return not handler.unready()
+
+
+def _number(port: int | str, container: Container) -> int:
+    if isinstance(port, str) and not port.isdecimal():
+        return next((entry.container_port for entry in container.ports if entry.name == port), 0)
+    return int(port)

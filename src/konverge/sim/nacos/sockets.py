@@ -1,7 +1,7 @@
-"""Simulated servers on real sockets, at their pods' addresses: `curl 127.1.0.5:8848/nacos/…` finds them.
+"""Simulated servers on real sockets, at their pods' addresses: `curl 127.1.0.5:8848/nacos/…` reaches them.
 
-One task opens and closes what is wanted. Where an address cannot be had (macOS has 127.0.0.1 alone, and a port may be
-taken), the server is not heard from outside, and a line in the log says what to do.
+One task opens and closes the sockets. Where an address is not available (macOS has 127.0.0.1 only, and a port may be in
+use), the server cannot be reached from outside, and a line in the log says what to do.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from konverge.wire.server import Server
 
 _log = logging.getLogger("konverge.sim.nacos")
 Serve = Callable[[str, int, Request], Awaitable[Response]]
-Place = tuple[str, int]
+Endpoint = tuple[str, int]
 
 
 class Sockets:
-    """Listens at the places that are wanted."""
+    """Listens on a set of endpoints that may change."""
 
-    def __init__(self, serve: Serve, told: Callable[[], None]) -> None:
-        """`told` is called when something was opened or closed."""
+    def __init__(self, serve: Serve, on_change: Callable[[], None]) -> None:
+        """`on_change` is called after sockets were opened or closed."""
         self._serve = serve
-        self._told = told
-        self._wanted: frozenset[Place] = frozenset()
-        self._open: dict[Place, Server] = {}
-        self._impossible: set[Place] = set()
+        self._on_change = on_change
+        self._desired: frozenset[Endpoint] = frozenset()
+        self._open: dict[Endpoint, Server] = {}
+        self._unavailable: set[Endpoint] = set()
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -50,35 +50,36 @@ class Sockets:
             await server.close(grace=0)
         self._open.clear()
 
-    def want(self, places: Iterable[Place]) -> None:
-        wanted = frozenset(places)
-        if wanted != self._wanted:
-            self._wanted = wanted
+    def listen(self, endpoints: Iterable[Endpoint]) -> None:
+        """From now on, listen on these endpoints and no others."""
+        desired = frozenset(endpoints)
+        if desired != self._desired:
+            self._desired = desired
             self._changed.set()
 
-    def done_with(self, places: Iterable[Place]) -> bool:
+    def settled(self, endpoints: Iterable[Endpoint]) -> bool:
         """They are open, or cannot be opened."""
-        return all(place in self._open or place in self._impossible for place in places)
+        return all(endpoint in self._open or endpoint in self._unavailable for endpoint in endpoints)
 
     async def _run(self) -> None:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            for place in [place for place in self._open if place not in self._wanted]:
-                await self._open.pop(place).close(grace=0)
-            for place in sorted(self._wanted - self._open.keys() - self._impossible):
-                await self._listen(*place)
-            self._told()
+            for endpoint in sorted(self._open.keys() - self._desired):
+                await self._open.pop(endpoint).close(grace=0)
+            for endpoint in sorted(self._desired - self._open.keys() - self._unavailable):
+                await self._start(*endpoint)
+            self._on_change()
 
-    async def _listen(self, address: str, port: int) -> None:
+    async def _start(self, address: str, port: int) -> None:
         server = Server(partial(self._serve, address, port))
         try:
             await server.start(address, port)
         except OSError as error:
-            self._impossible.add((address, port))
+            self._unavailable.add((address, port))
             _log.warning(
-                "the simulated Nacos at %s:%s cannot listen there (%s): free the port, or give the address to the "
-                "loopback interface; within this process it answers all the same",
+                "the simulated Nacos cannot listen on %s:%s (%s): free the port, or add the address to the loopback "
+                "interface; within this process the server answers nevertheless",
                 address,
                 port,
                 error.strerror or error,

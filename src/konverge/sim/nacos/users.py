@@ -1,7 +1,7 @@
-"""Who may log in to simulated servers: users of an embedded database, or of an external one through a cache.
+"""The users of simulated servers: those of an embedded database, or of an external one through a cache.
 
-Real servers read users from the database every 15 s. Here a change is noticed when somebody asks, and counts from the
-server's next reading on: so a rotated password is refused at first, and accepted within 15 s.
+Real servers read users from the database every 15 s. Here a login notices a change, which counts from the server's next
+reading on: so a rotated password is refused at first, and accepted within 15 s.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ class _Cache:
 
 
 class Users:
-    """Of all servers."""
+    """The users of all servers."""
 
     def __init__(self, table: UserTable, *, every: float) -> None:
         self._table = table
         self._every = every
         self._embedded: dict[str, dict[str, str]] = {}
-        """By cluster: plain passwords, since nobody else sees them."""
+        """By cluster: plain passwords, which never leave the simulation."""
         self._caches: dict[Member, _Cache] = {}
 
     def forget(self, member: Member) -> None:
         self._caches.pop(member, None)
 
     def current(self, settings: Settings) -> dict[str, str] | None:
-        """What is in the database now; None: it does not answer."""
+        """The present content of the database; None: it does not answer."""
         if not settings.embedded:
-            found = self._table(settings)
-            return None if found is None else dict(found)
+            users = self._table(settings)
+            return None if users is None else dict(users)
         seeded = {ADMIN: ADMIN} if settings.line < (2, 4) else {}
         return dict(self._embedded.setdefault(settings.cluster, seeded))
 
     def add(self, settings: Settings, username: str, password: str) -> None:
-        """Into an embedded database."""
+        """Add a user to an embedded database."""
         self.current(settings)
         self._embedded[settings.cluster][username] = password
 
     def cached(self, member: Member, now: float) -> dict[str, str]:
-        """What this server believes at this moment."""
+        """The users that this server knows at this moment."""
         current = self.current(member.settings)
         cache = self._caches.get(member)
         if cache is None:

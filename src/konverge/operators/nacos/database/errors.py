@@ -114,7 +114,7 @@ def network_error(error: OSError, target: Target) -> DatabaseError:
     """An error of sockets or TLS, before or below the protocol."""
     if isinstance(error, ssl.SSLCertVerificationError):
         text = f"{target}: the server's certificate was refused ({error.verify_message.rstrip('.')})"
-        return DatabaseError("TlsFailed", f"{text}: give the CA that signed it, and a server name that it carries")
+        return DatabaseError("TlsFailed", f"{text}: give the CA that signed it, and a server name that it has")
     if isinstance(error, ssl.SSLError):
         return _error("TlsFailed", error.strerror or str(error), target)
     if isinstance(error, socket.gaierror):

@@ -1,9 +1,18 @@
-"""The description of the API as a page for people, made from the OpenAPI document. No script, no foreign host."""
+"""Pages for people: the reference of the API, built from the OpenAPI document, and the files of the console.
+
+The reference has no script and loads nothing from other hosts. The files are a fixed table: no path of a request
+touches the disk.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from functools import cache
 from html import escape
+from importlib.resources import files
 from typing import Any
+
+from konverge.wire.message import Headers, Request, Response
 
 Schema = dict[str, Any]
 
@@ -53,9 +62,9 @@ curl -N -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8082/api/v1/watch/ins
 
 def _operation(method: str, path: str, operation: Schema) -> str:
     rows = [
-        f"<tr><td><code>{escape(one['name'])}</code></td><td>{escape(one['in'])}</td>"
-        f"<td>{escape(one.get('description', ''))}</td></tr>"
-        for one in operation["parameters"]
+        f"<tr><td><code>{escape(parameter['name'])}</code></td><td>{escape(parameter['in'])}</td>"
+        f"<td>{escape(parameter.get('description', ''))}</td></tr>"
+        for parameter in operation["parameters"]
     ]
     table = f"<table><tbody>{''.join(rows)}</tbody></table>" if rows else ""
     body = _named("Body", operation.get("requestBody"))
@@ -110,3 +119,35 @@ def _type(schema: Schema) -> str:
     if schema.get("type") == "array":
         return f"list of {_type(schema['items'])}"
     return str(schema.get("type") or ("integer or string" if "anyOf" in schema else "anything"))
+
+
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+
+@cache
+def _table() -> dict[str, tuple[str, bytes, str]]:
+    """Name -> media type, content, ETag. Read once: the files are part of the program."""
+    table = {}
+    for entry in files("konverge.service").joinpath("static").iterdir():
+        media = _TYPES.get(entry.name.rpartition(".")[2])
+        if media is not None:
+            content = entry.read_bytes()
+            table[entry.name] = (media, content, f'"{hashlib.sha256(content).hexdigest()[:16]}"')
+    return table
+
+
+def static(request: Request, name: str) -> Response | None:
+    """The answer for a file; None for an unknown name. Browsers revalidate each time, and mostly get a 304."""
+    entry = _table().get(name)
+    if entry is None:
+        return None
+    media, content, tag = entry
+    headers = Headers.of({"Content-Type": media, "ETag": tag, "Cache-Control": "no-cache"})
+    if request.headers.get("if-none-match") == tag:
+        return Response(304, headers)
+    return Response(200, headers, content)
