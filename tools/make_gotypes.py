@@ -1,6 +1,7 @@
 """Makes src/konverge/apiserver/data/gotypes.json.gz: the server's internal structs, as error messages print them.
 
-    python tools/make_gotypes.py <folder of the Go module cache, with k8s.io/api@… and k8s.io/kubernetes@… in it>
+    python tools/make_gotypes.py <folder of the Go module cache, with k8s.io/api@…, k8s.io/kubernetes@… and
+                                 k8s.io/apiextensions-apiserver@… in it>
 
 A refusal of a whole struct prints the internal Go struct, which has no JSON tags: Go's names, in Go's order, with every
 field. That is read from the struct declarations of the Kubernetes modules (Apache-2.0).
@@ -83,6 +84,9 @@ class Packages:
         self.meta = Package("meta", machinery / "pkg/apis/meta/v1")
         self.external: dict[str, Package] = {}
         self.internal = {group: Package(group, internal / group) for group in GROUPS}
+        extensions = next(modules.glob("k8s.io/apiextensions-apiserver@*")) / "pkg/apis/apiextensions"
+        self.internal["apiextensions"] = Package("apiextensions", extensions)
+        self.external["apiextensions/v1"] = Package("apiextensions/v1", extensions / "v1")
         for group in GROUPS:
             for folder in (api / group).iterdir():
                 if folder.is_dir() and STABLE.fullmatch(folder.name):
@@ -172,7 +176,7 @@ def _json_name(packages: Packages, group: str, struct: str, name: str) -> str:
     """The JSON name of the same field in an external version, newest first; else Go's name with a small start."""
     for label in sorted((label for label in packages.external if label.startswith(f"{group}/")), reverse=True):
         for go_name, tag, _ in packages.external[label].structs.get(struct, []):
-            if go_name == name:
+            if go_name == name and tag:
                 return tag.partition(",")[0]
     return name[:1].lower() + name[1:]
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import difflib
 import gzip
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,20 @@ from konverge.apiserver.go.json import html_safe
 _DATA = Path(__file__).parents[1] / "data" / "gotypes.json.gz"
 _EMPTY: dict[str, Any] = {"s": "", "i": 0, "b": False, "f": 0, "Q": "0", "P": 0}
 """What an absent value of these types is printed as; anything else is null."""
+_UNIONS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "apiextensions.JSONSchemaPropsOrBool": lambda value: {"allows": value is not False, "schema": _schema(value)},
+    "apiextensions.JSONSchemaPropsOrArray": lambda value: {"schema": _schema(value), "jSONSchemas": _list(value)},
+    "apiextensions.JSONSchemaPropsOrStringArray": lambda value: {"schema": _schema(value), "property": _list(value)},
+}
+"""Structs of which JSON shows one member only."""
+
+
+def _schema(value: Any) -> Any:
+    return value if isinstance(value, dict) else None
+
+
+def _list(value: Any) -> Any:
+    return value if isinstance(value, list) else None
 
 
 @cache
@@ -40,7 +55,12 @@ def internal(kind: str, value: Any) -> Any:
         return None if value is None else {key: internal(kind[2:], item) for key, item in sorted(value.items())}
     if "." not in kind:
         return _EMPTY.get(kind) if value is None else value
-    return _struct(kind, value or {})
+    return _struct(kind, _UNIONS[kind](value) if kind in _UNIONS else value or {})
+
+
+def field_names(kind: str) -> list[tuple[str, str]]:
+    """(name in messages, JSON name) of each field of a struct."""
+    return [(name, at) for name, at, _, _ in _types()[kind]]
 
 
 def _struct(kind: str, value: dict[str, Any]) -> dict[str, Any]:

@@ -15,14 +15,15 @@ from konverge.apiserver.cel.cost import estimate
 from konverge.apiserver.cel.cost_ranges import MAX
 from konverge.apiserver.crd.cel.decl_types import REQUEST_BYTES, Decl, declare
 from konverge.apiserver.crd.cel.rules import Rule, RuleValidator, compile_rules
-from konverge.apiserver.crd.definition.internal_form import show_rule
 from konverge.apiserver.crd.definition.schema_validation import Place
 from konverge.apiserver.crd.schema import structural
 from konverge.apiserver.crd.schema.structural import Schema, Structural
 from konverge.apiserver.field_errors import ErrorType, FieldError, forbidden, invalid
+from konverge.apiserver.go.structs import internal
 
 RULE_LIMIT = 10_000_000  # upstream: StaticEstimatedCostLimit
 TOTAL_LIMIT = 100_000_000  # upstream: StaticEstimatedCRDCostLimit
+_RULE = "apiextensions.ValidationRule"
 _MOST_NAMED = 4
 """Expensive rules that the error about the total names. Upstream: TotalCost.ObserveExpressionCost."""
 _TOTAL_COST = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
@@ -127,9 +128,9 @@ def _check(rule: Rule, path: str, place: Place, context: Context, decl: Decl) ->
         yield forbidden(f"{path}.rule", _over("estimated rule cost", cost, RULE_LIMIT))
     context.budget.observe(f"{path}.rule", cost)
     if rule.error:
-        yield invalid(f"{path}.rule", show_rule(rule.raw), rule.error)
+        yield invalid(f"{path}.rule", internal(_RULE, rule.raw), rule.error)
     if rule.message_error:
-        yield invalid(f"{path}.messageExpression", show_rule(rule.raw), rule.message_error)
+        yield invalid(f"{path}.messageExpression", internal(_RULE, rule.raw), rule.message_error)
     elif rule.message is not None:
         yield from _message_cost(rule, path, context, decl)
     if rule.uses_old and place.no_old_self:

@@ -13,11 +13,12 @@ from typing import Any
 
 from konverge.apiserver.crd.cel.rule_validation import Budget, check_default, check_rules, root_context
 from konverge.apiserver.crd.definition import conversion_validation, default_validation, structural_validation
-from konverge.apiserver.crd.definition.internal_form import FIELDS, Hub, lift, schema_of, show_schema, show_versions
 from konverge.apiserver.crd.definition.schema_validation import Checker, Place
 from konverge.apiserver.crd.schema import structural
 from konverge.apiserver.crd.schema.field_path import FieldPathError, resolve
+from konverge.apiserver.crd.schema.structural import schema_of
 from konverge.apiserver.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required, too_many
+from konverge.apiserver.go.structs import field_names, internal
 from konverge.apiserver.strategy import Obj
 from konverge.objects.names import dns_1035_errors, dns_subdomain_errors
 
@@ -29,6 +30,34 @@ _AT_ROOT = (
     "MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example "
     "XPreserveUnknownFields XValidations"
 )
+_COMMON_AT_ROOT = {"type", "properties", "required", "description"}
+_VERSIONS = "[]apiextensions.CustomResourceDefinitionVersion"
+_SHARED = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
+
+
+@dataclass(slots=True)
+class Hub:
+    """A definition in the API server's internal form: parts that all versions share stand once, at `spec.validation`,
+    `spec.subresources` and so on, and errors name those paths.
+
+    `shared` holds these parts (None: differing or absent), `versions` the rest. Upstream:
+    Convert_v1_CustomResourceDefinitionSpec_To_apiextensions_CustomResourceDefinitionSpec.
+    """
+
+    shared: dict[str, Any]
+    versions: list[Obj] = field(default_factory=list)
+
+
+def lift(spec: Mapping[str, Any]) -> Hub:
+    versions = [dict(version) for version in spec.get("versions") or ()]
+    shared: dict[str, Any] = dict.fromkeys(_SHARED)
+    for part in _SHARED if versions else ():
+        first = versions[0].get(part)
+        if all((version.get(part) or None) == (first or None) for version in versions):
+            shared[part] = first
+            for version in versions:
+                version.pop(part, None)
+    return Hub(shared, versions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +185,13 @@ def _deprecation(version: Obj) -> Iterator[str]:  # upstream: validateDeprecatio
 def _versions(hub: Hub) -> Iterator[FieldError]:
     names = [version.get("name") for version in hub.versions]
     if len(set(names)) < len(names):
-        yield invalid("spec.versions", show_versions(hub), "must contain unique version names")
+        yield invalid("spec.versions", internal(_VERSIONS, hub.versions), "must contain unique version names")
     if sum(bool(version.get("storage")) for version in hub.versions) != 1:
-        yield invalid("spec.versions", show_versions(hub), "must have exactly one version marked as storage version")
+        yield invalid(
+            "spec.versions",
+            internal(_VERSIONS, hub.versions),
+            "must have exactly one version marked as storage version",
+        )
 
 
 def _first_version(hub: Hub) -> Iterator[FieldError]:
@@ -291,8 +324,10 @@ def _validation(
 
 def _root_keywords(raw: Mapping[str, Any], path: str) -> Iterator[FieldError]:  # upstream: allowedAtRootSchema
     """With a status subresource the schema of `status` is used alone, so the root may not hold more than properties."""
+    if raw.get("type") == "object" and raw.keys() <= _COMMON_AT_ROOT:
+        return
     allowed = _AT_ROOT.split()
-    for title, name in FIELDS:
+    for title, name in field_names("apiextensions.JSONSchemaProps"):
         if not raw.get(name) and raw.get(name) != 0:
             continue
         if title == "Type":
@@ -305,5 +340,5 @@ def _root_keywords(raw: Mapping[str, Any], path: str) -> Iterator[FieldError]:  
             detail = (
                 f"only [{_AT_ROOT}] fields are allowed at the root of the schema if the status subresource is enabled"
             )
-            yield invalid(path, show_schema(raw), detail)
+            yield invalid(path, internal("apiextensions.JSONSchemaProps", raw), detail)
             return

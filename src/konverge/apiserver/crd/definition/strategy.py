@@ -16,10 +16,9 @@ from konverge.apiserver.crd.definition import (
     termination,
 )
 from konverge.apiserver.crd.definition.conversion_validation import recognizes
-from konverge.apiserver.crd.definition.internal_form import schema_of
 from konverge.apiserver.crd.definition.naming import EMPTY_NAMES, is_true
 from konverge.apiserver.crd.schema import structural
-from konverge.apiserver.crd.schema.structural import Schema
+from konverge.apiserver.crd.schema.structural import Schema, schema_of
 from konverge.apiserver.field_errors import FieldError, invalid, required
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.go.strfmt import effective

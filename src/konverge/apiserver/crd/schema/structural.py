@@ -74,6 +74,11 @@ def build(raw: Schema) -> Structural:
     )
 
 
+def schema_of(validation: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    schema = (validation or {}).get("openAPIV3Schema")
+    return schema if isinstance(schema, Mapping) else None
+
+
 def has(node: Structural, wanted: str) -> bool:
     """True when any node has the attribute set. Walks are skipped for schemas that do not need them."""
     return bool(getattr(node, wanted)) or any(has(child, wanted) for child in node.children())

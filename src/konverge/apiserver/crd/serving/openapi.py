@@ -12,7 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from konverge.apiserver.crd.definition.internal_form import schema_of
+from konverge.apiserver.crd.schema.structural import schema_of
 from konverge.apiserver.strategy import Obj
 
 _JUNCTORS = ("allOf", "oneOf", "anyOf", "not")

@@ -9,11 +9,10 @@ import msgspec
 
 from konverge.apiserver import status
 from konverge.apiserver.crd.cel.rules import RuleValidator
-from konverge.apiserver.crd.definition.internal_form import schema_of
 from konverge.apiserver.crd.schema import embedded_objects, structural
 from konverge.apiserver.crd.schema.coercion import Coercer
 from konverge.apiserver.crd.schema.correlation import UNKNOWN, old_member, same
-from konverge.apiserver.crd.schema.structural import Structural
+from konverge.apiserver.crd.schema.structural import Structural, schema_of
 from konverge.apiserver.crd.schema.value_errors import Issue, as_field_errors
 from konverge.apiserver.crd.schema.values import Check, check_uniqueness, compile_check
 from konverge.apiserver.crd.serving.jsonpath import JSONPath
