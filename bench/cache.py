@@ -16,7 +16,7 @@ from konverge.cache import CacheSpec, Informer
 from konverge.client.call import Call
 from konverge.objects.resource import Resource
 from konverge.runtime.caches import bulk_load
-from konverge.runtime.manager import MANY
+from konverge.runtime.manager import LARGE_CACHE
 from konverge.wire.message import Headers, Response
 
 LIMIT = 50.0
@@ -95,7 +95,7 @@ async def _longest_stop(objects: int, seconds: float) -> float:
     stream = _Changes(objects, seconds)
     informer = Informer(_Caller(stream), CacheSpec(resource=CONFIG_MAPS))
     running = asyncio.create_task(informer.run())
-    with bulk_load(lambda: informer.count >= MANY):
+    with bulk_load(lambda: informer.count >= LARGE_CACHE):
         await informer.synced.wait()
     loop = asyncio.get_running_loop()
     worst, last = 0.0, loop.time()
