@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
-from konverge.objects.model import Model, NullableList, NullableText, field, nulls_to_empty, required
+from konverge.objects.model import Model, NullableList, NullableText, field, required
 from konverge.objects.resource import Resource
 
 
@@ -125,9 +125,6 @@ class ObjectList(Model, Generic[_T]):
     metadata: ListMeta = field(default_factory=ListMeta)
     items: NullableList[_T] = []
 
-    def __post_init__(self) -> None:
-        nulls_to_empty(self, "items")
-
 
 def _schema(**keywords: Any) -> Meta:
     """Keywords for the schema of a custom resource that decoding does not check: the server's word is enough."""
@@ -150,9 +147,6 @@ class Condition(Model):
         str, _schema(minLength=1, maxLength=1024, pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
     ] = required(str)
     message: Annotated[str, _schema(maxLength=32768)] = required(str)
-
-    def __post_init__(self) -> None:
-        nulls_to_empty(self, "last_transition_time", empty=str)
 
 
 class LabelSelectorRequirement(Model):

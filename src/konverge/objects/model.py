@@ -6,8 +6,8 @@ value is not sent and what the class does not know is ignored. Three kinds of fi
 - optional: `replicas: int | None = None`, `env: list[EnvVar] = []`;
 - required of the author, forgiven of the server: `name: str = required(str)`. A type checker asks for it, it is always
   sent, and an object without it still decodes (a server of another version must never stop a watch);
-- lists, maps and times that some servers send as null: `rules: NullableList[PolicyRule] = []` with `nulls_to_empty` in
-  `__post_init__`. They read as empty.
+- lists, maps and times that some servers send as null: `rules: NullableList[PolicyRule] = []`. They read as empty. The
+  module needs `from __future__ import annotations`: the metaclass knows such a field by the text of its annotation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ __all__ = [
     "NullableText",
     "Required",
     "field",
-    "nulls_to_empty",
     "required",
 ]
 
@@ -46,6 +45,9 @@ else:
     NullableList = list[_T] | None
     NullableMap = dict[_K, _V] | None
     NullableText = str | None
+
+
+_EMPTY_OF: dict[str, Callable[[], Any]] = {"NullableList": list, "NullableMap": dict, "NullableText": str}
 
 
 class Required:
@@ -69,7 +71,8 @@ def required(factory: Callable[..., Any], *, name: str | None = None) -> Any:
 class ModelMeta(msgspec.StructMeta):
     """Makes every model keyword-only, which msgspec asks for class by class, and takes its CEL rules.
 
-    A kind (a class with a `resource`) gets its `api_version` and `kind` filled in.
+    A kind (a class with a `resource`) gets its `api_version` and `kind` filled in, and a class with nullable fields a
+    `__post_init__` that makes their nulls empty.
     """
 
     def __new__(
@@ -84,6 +87,7 @@ class ModelMeta(msgspec.StructMeta):
         config.setdefault("kw_only", True)
         if isinstance(resource := namespace.get("resource"), Resource):
             bases = _with_identity(mcls, name, bases, namespace, resource)
+        _turn_nulls_to_empty(bases, namespace)
         cls = super().__new__(mcls, name, bases, namespace, **config)
         inherited = [rule for base in bases for rule in getattr(base, "__rules__", ())]
         if rules or inherited:
@@ -110,6 +114,29 @@ def _with_identity(
     return (msgspec.StructMeta.__new__(mcls, f"{name}Identity", bases, between, kw_only=True),)
 
 
+def _turn_nulls_to_empty(bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
+    """Give a class with nullable fields a `__post_init__` for them; its own or inherited one runs afterwards."""
+    fields = []
+    for name, annotation in namespace.get("__annotations__", {}).items():
+        if isinstance(annotation, str) and "Nullable" in annotation:
+            empty = _EMPTY_OF.get(annotation.removeprefix("Annotated[").split("[")[0].split(",")[0])
+            if empty is not None:
+                fields.append((name, empty))
+    if not fields:
+        return
+    inherited = (getattr(base, "__post_init__", None) for base in bases)
+    then = namespace.get("__post_init__") or next(filter(None, inherited), None)
+
+    def post_init(self: Model) -> None:
+        for name, empty in fields:
+            if getattr(self, name) is None:
+                setattr(self, name, empty())
+        if then is not None:
+            then(self)
+
+    namespace["__post_init__"] = post_init
+
+
 # The transform stands on the base class because msgspec has its own there, and type checkers take the nearest.
 @dataclass_transform(kw_only_default=True, field_specifiers=(field, required))
 class Model(msgspec.Struct, metaclass=ModelMeta, omit_defaults=True, rename="camel", gc=False):
@@ -118,10 +145,3 @@ class Model(msgspec.Struct, metaclass=ModelMeta, omit_defaults=True, rename="cam
     They are trees of plain data, so the garbage collector does not look into them (`gc=False`): in a program that holds
     many of them it has that much less to do. An object that contains itself is never freed.
     """
-
-
-def nulls_to_empty(model: Model, *names: str, empty: Callable[[], Any] = list) -> None:
-    """Turn the nulls of these fields into empty lists (or maps)."""
-    for name in names:
-        if getattr(model, name) is None:
-            setattr(model, name, empty())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from konverge.objects import meta
-from konverge.objects.model import Model, NullableList, field as _field, nulls_to_empty as _nulls_to_empty, required as _required
+from konverge.objects.model import Model, NullableList, field as _field, required as _required
 from konverge.objects.resource import Resource
 
 
@@ -133,9 +133,6 @@ class MutatingWebhook(Model):
     side_effects: str = _required(str)
     timeout_seconds: int | None = None
 
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "admission_review_versions")
-
 
 class MutatingWebhookConfiguration(meta.Object):
     resource: ClassVar[Resource] = Resource("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False)
@@ -199,9 +196,6 @@ class ValidatingWebhook(Model):
     rules: list[RuleWithOperations] = []
     side_effects: str = _required(str)
     timeout_seconds: int | None = None
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "admission_review_versions")
 
 
 class ValidatingWebhookConfiguration(meta.Object):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from konverge.objects import meta
-from konverge.objects.model import Model, NullableList, field as _field, nulls_to_empty as _nulls_to_empty, required as _required
+from konverge.objects.model import Model, NullableList, field as _field, required as _required
 from konverge.objects.resource import Resource
 
 
@@ -34,9 +34,6 @@ class WebhookClientConfig(Model):
 class WebhookConversion(Model):
     client_config: WebhookClientConfig | None = None
     conversion_review_versions: NullableList[str] = _required(list)
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "conversion_review_versions")
 
 
 class CustomResourceConversion(Model):
@@ -157,9 +154,6 @@ class CustomResourceDefinitionSpec(Model):
     scope: str = _required(str)
     versions: NullableList[CustomResourceDefinitionVersion] = _required(list)
 
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "versions")
-
 
 class CustomResourceDefinitionCondition(Model):
     last_transition_time: str | None = None
@@ -175,9 +169,6 @@ class CustomResourceDefinitionStatus(Model):
     conditions: NullableList[CustomResourceDefinitionCondition] = []
     observed_generation: int | None = None
     stored_versions: NullableList[str] = []
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "conditions", "stored_versions")
 
 
 class CustomResourceDefinition(meta.Object):

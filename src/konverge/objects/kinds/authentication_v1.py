@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from konverge.objects import meta
-from konverge.objects.model import Model, NullableList, field as _field, nulls_to_empty as _nulls_to_empty, required as _required
+from konverge.objects.model import Model, NullableList, field as _field, required as _required
 from konverge.objects.resource import Resource
 
 
@@ -37,9 +37,6 @@ class TokenRequestSpec(Model):
     audiences: NullableList[str] = []
     bound_object_ref: BoundObjectReference | None = None
     expiration_seconds: int | None = None
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "audiences")
 
 
 class TokenRequestStatus(Model):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from konverge.objects import meta
-from konverge.objects.model import Model, NullableList, field as _field, nulls_to_empty as _nulls_to_empty, required as _required
+from konverge.objects.model import Model, NullableList, field as _field, required as _required
 from konverge.objects.resource import Resource
 
 
@@ -62,18 +62,12 @@ class NonResourceRule(Model):
     non_resource_urls: list[str] = _field(default_factory=list, name="nonResourceURLs")
     verbs: NullableList[str] = _required(list)
 
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "verbs")
-
 
 class ResourceRule(Model):
     api_groups: list[str] = []
     resource_names: list[str] = []
     resources: list[str] = []
     verbs: NullableList[str] = _required(list)
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "verbs")
 
 
 class SelfSubjectAccessReviewSpec(Model):
@@ -96,9 +90,6 @@ class SubjectRulesReviewStatus(Model):
     incomplete: bool = False
     non_resource_rules: NullableList[NonResourceRule] = []
     resource_rules: NullableList[ResourceRule] = []
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "non_resource_rules", "resource_rules")
 
 
 class SelfSubjectRulesReview(meta.Object):

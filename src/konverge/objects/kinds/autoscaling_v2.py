@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from konverge.objects import meta
-from konverge.objects.model import Model, NullableList, field as _field, nulls_to_empty as _nulls_to_empty, required as _required
+from konverge.objects.model import Model, NullableList, field as _field, required as _required
 from konverge.objects.quantity import Quantity
 from konverge.objects.resource import Resource
 
@@ -148,9 +148,6 @@ class HorizontalPodAutoscalerStatus(Model):
     desired_replicas: int = 0
     last_scale_time: str | None = None
     observed_generation: int | None = None
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "current_metrics")
 
 
 class HorizontalPodAutoscaler(meta.Object):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from konverge.objects import meta
-from konverge.objects.model import Model, NullableList, field as _field, nulls_to_empty as _nulls_to_empty, required as _required
+from konverge.objects.model import Model, NullableList, field as _field, required as _required
 from konverge.objects.resource import Resource
 from konverge.objects.kinds import core_v1
 
@@ -22,9 +22,6 @@ class PodFailurePolicyOnExitCodesRequirement(Model):
     operator: str = _required(str)
     values: NullableList[int] = _required(list)
 
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "values")
-
 
 class PodFailurePolicyOnPodConditionsPattern(Model):
     status: str | None = None
@@ -40,9 +37,6 @@ class PodFailurePolicyRule(Model):
 class PodFailurePolicy(Model):
     rules: NullableList[PodFailurePolicyRule] = _required(list)
 
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "rules")
-
 
 class SuccessPolicyRule(Model):
     succeeded_count: int | None = None
@@ -51,9 +45,6 @@ class SuccessPolicyRule(Model):
 
 class SuccessPolicy(Model):
     rules: NullableList[SuccessPolicyRule] = _required(list)
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "rules")
 
 
 class JobSpec(Model):

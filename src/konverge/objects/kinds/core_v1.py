@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from konverge.objects import meta
 from konverge.objects.int_or_string import IntOrString
-from konverge.objects.model import Model, NullableList, field as _field, nulls_to_empty as _nulls_to_empty, required as _required
+from konverge.objects.model import Model, NullableList, field as _field, required as _required
 from konverge.objects.quantity import Quantity
 from konverge.objects.resource import Resource
 
@@ -31,9 +31,6 @@ class NodeSelectorTerm(Model):
 
 class NodeSelector(Model):
     node_selector_terms: NullableList[NodeSelectorTerm] = _required(list)
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "node_selector_terms")
 
 
 class PreferredSchedulingTerm(Model):
@@ -166,9 +163,6 @@ class CephFSPersistentVolumeSource(Model):
     secret_ref: SecretReference | None = None
     user: str | None = None
 
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "monitors")
-
 
 class CephFSVolumeSource(Model):
     monitors: NullableList[str] = _required(list)
@@ -177,9 +171,6 @@ class CephFSVolumeSource(Model):
     secret_file: str | None = None
     secret_ref: LocalObjectReference | None = None
     user: str | None = None
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "monitors")
 
 
 class CinderPersistentVolumeSource(Model):
@@ -497,9 +488,6 @@ class ContainerExtendedResourceRequest(Model):
 class ContainerImage(Model):
     names: NullableList[str] = []
     size_bytes: int | None = None
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "names")
 
 
 class ContainerStateRunning(Model):
@@ -850,9 +838,6 @@ class LimitRangeItem(Model):
 class LimitRangeSpec(Model):
     limits: NullableList[LimitRangeItem] = _required(list)
 
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "limits")
-
 
 class LimitRange(meta.Object):
     resource: ClassVar[Resource] = Resource("", "v1", "LimitRange", "limitranges")
@@ -1069,9 +1054,6 @@ class RBDPersistentVolumeSource(Model):
     read_only: bool | None = None
     secret_ref: SecretReference | None = None
     user: str | None = None
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "monitors")
 
 
 class ScaleIOPersistentVolumeSource(Model):
@@ -1307,9 +1289,6 @@ class ProjectedVolumeSource(Model):
     default_user: int | None = None
     sources: NullableList[VolumeProjection] = []
 
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "sources")
-
 
 class RBDVolumeSource(Model):
     fs_type: str | None = None
@@ -1320,9 +1299,6 @@ class RBDVolumeSource(Model):
     read_only: bool | None = None
     secret_ref: LocalObjectReference | None = None
     user: str | None = None
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "monitors")
 
 
 class ScaleIOVolumeSource(Model):
@@ -1433,9 +1409,6 @@ class PodSpec(Model):
     topology_spread_constraints: list[TopologySpreadConstraint] = []
     volumes: list[Volume] = []
 
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "containers")
-
 
 class PodCondition(Model):
     last_probe_time: str | None = None
@@ -1450,9 +1423,6 @@ class PodCondition(Model):
 class PodExtendedResourceClaimStatus(Model):
     request_mappings: NullableList[ContainerExtendedResourceRequest] = _required(list)
     resource_claim_name: str = _required(str)
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "request_mappings")
 
 
 class PodIP(Model):
@@ -1633,9 +1603,6 @@ class ServiceAccount(meta.Object):
 class TopologySelectorLabelRequirement(Model):
     key: str = _required(str)
     values: NullableList[str] = _required(list)
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "values")
 
 
 class TopologySelectorTerm(Model):

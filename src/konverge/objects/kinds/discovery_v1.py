@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from konverge.objects import meta
-from konverge.objects.model import Model, NullableList, nulls_to_empty as _nulls_to_empty, required as _required
+from konverge.objects.model import Model, NullableList, required as _required
 from konverge.objects.resource import Resource
 from konverge.objects.kinds import core_v1
 
@@ -39,9 +39,6 @@ class Endpoint(Model):
     target_ref: core_v1.ObjectReference | None = None
     zone: str | None = None
 
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "addresses")
-
 
 class EndpointPort(Model):
     app_protocol: str | None = None
@@ -55,6 +52,3 @@ class EndpointSlice(meta.Object):
     address_type: str = _required(str)
     endpoints: NullableList[Endpoint] = []
     ports: NullableList[EndpointPort] = []
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "endpoints", "ports")

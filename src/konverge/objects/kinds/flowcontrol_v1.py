@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from konverge.objects import meta
-from konverge.objects.model import Model, NullableList, field as _field, nulls_to_empty as _nulls_to_empty, required as _required
+from konverge.objects.model import Model, NullableList, field as _field, required as _required
 from konverge.objects.resource import Resource
 
 
@@ -22,9 +22,6 @@ class NonResourcePolicyRule(Model):
     non_resource_urls: NullableList[str] = _required(list, name="nonResourceURLs")
     verbs: NullableList[str] = _required(list)
 
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "non_resource_urls", "verbs")
-
 
 class ResourcePolicyRule(Model):
     api_groups: NullableList[str] = _required(list)
@@ -32,9 +29,6 @@ class ResourcePolicyRule(Model):
     namespaces: NullableList[str] = []
     resources: NullableList[str] = _required(list)
     verbs: NullableList[str] = _required(list)
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "api_groups", "namespaces", "resources", "verbs")
 
 
 class GroupSubject(Model):
@@ -61,9 +55,6 @@ class PolicyRulesWithSubjects(Model):
     non_resource_rules: list[NonResourcePolicyRule] = []
     resource_rules: list[ResourcePolicyRule] = []
     subjects: NullableList[Subject] = _required(list)
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "subjects")
 
 
 class PriorityLevelConfigurationReference(Model):

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from konverge.objects import meta
 from konverge.objects.int_or_string import IntOrString
-from konverge.objects.model import Model, NullableList, field as _field, nulls_to_empty as _nulls_to_empty, required as _required
+from konverge.objects.model import Model, NullableList, field as _field, required as _required
 from konverge.objects.resource import Resource
 from konverge.objects.kinds import core_v1
 
@@ -34,9 +34,6 @@ class HTTPIngressPath(Model):
 
 class HTTPIngressRuleValue(Model):
     paths: NullableList[HTTPIngressPath] = _required(list)
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "paths")
 
 
 class ParentReference(Model):

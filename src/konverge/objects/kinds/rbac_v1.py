@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from konverge.objects import meta
-from konverge.objects.model import Model, NullableList, field as _field, nulls_to_empty as _nulls_to_empty, required as _required
+from konverge.objects.model import Model, NullableList, field as _field, required as _required
 from konverge.objects.resource import Resource
 
 
@@ -20,17 +20,11 @@ class PolicyRule(Model):
     resources: list[str] = []
     verbs: NullableList[str] = _required(list)
 
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "verbs")
-
 
 class ClusterRole(meta.Object):
     resource: ClassVar[Resource] = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
     aggregation_rule: AggregationRule | None = None
     rules: NullableList[PolicyRule] = []
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "rules")
 
 
 class RoleRef(Model):
@@ -55,9 +49,6 @@ class ClusterRoleBinding(meta.Object):
 class Role(meta.Object):
     resource: ClassVar[Resource] = Resource("rbac.authorization.k8s.io", "v1", "Role", "roles")
     rules: NullableList[PolicyRule] = []
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "rules")
 
 
 class RoleBinding(meta.Object):

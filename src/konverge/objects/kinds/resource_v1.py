@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from konverge.objects import meta
-from konverge.objects.model import Model, NullableList, field as _field, nulls_to_empty as _nulls_to_empty, required as _required
+from konverge.objects.model import Model, NullableList, field as _field, required as _required
 from konverge.objects.quantity import Quantity
 from konverge.objects.resource import Resource
 from konverge.objects.kinds import core_v1
@@ -25,9 +25,6 @@ class AllocatedDeviceStatus(Model):
     network_data: NetworkDeviceData | None = None
     pool: str = _required(str)
     share_id: str | None = _field(default=None, name="shareID")
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "conditions")
 
 
 class OpaqueDeviceConfiguration(Model):
@@ -216,9 +213,6 @@ class DeviceClaim(Model):
     config: list[DeviceClaimConfiguration] = []
     constraints: list[DeviceConstraint] = []
     requests: NullableList[DeviceRequest] = []
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "requests")
 
 
 class DeviceClassConfiguration(Model):

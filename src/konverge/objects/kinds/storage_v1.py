@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from konverge.objects import meta
-from konverge.objects.model import Model, NullableList, field as _field, nulls_to_empty as _nulls_to_empty, required as _required
+from konverge.objects.model import Model, NullableList, field as _field, required as _required
 from konverge.objects.quantity import Quantity
 from konverge.objects.resource import Resource
 from konverge.objects.kinds import core_v1
@@ -45,15 +45,9 @@ class CSINodeDriver(Model):
     node_id: str = _required(str, name="nodeID")
     topology_keys: NullableList[str] = []
 
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "topology_keys")
-
 
 class CSINodeSpec(Model):
     drivers: NullableList[CSINodeDriver] = _required(list)
-
-    def __post_init__(self) -> None:
-        _nulls_to_empty(self, "drivers")
 
 
 class StorageHealthCondition(Model):

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from konverge.objects import Condition, Model, Object, Resource, field, required
 from konverge.objects.kinds.core_v1 import VolumeResourceRequirements
-from konverge.objects.model import NullableList, nulls_to_empty
+from konverge.objects.model import NullableList
 from konverge.operators.wukong.kinds.domain import Present
 
 
@@ -90,9 +90,6 @@ class DataVolumeStatus(Model):
     restart_count: int = 0
     claim_name: str = ""
     conditions: NullableList[Condition] = []
-
-    def __post_init__(self) -> None:
-        nulls_to_empty(self, "conditions")
 
 
 class DataVolume(Object):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from konverge.objects import Condition, Model, Object, Resource, field
-from konverge.objects.model import NullableList, nulls_to_empty
+from konverge.objects.model import NullableList
 
 
 class InstanceInterface(Model):
@@ -19,9 +19,6 @@ class InstanceInterface(Model):
     ip_address: str = ""
     ip_addresses: NullableList[str] = []
     interface_name: str = ""
-
-    def __post_init__(self) -> None:
-        nulls_to_empty(self, "ip_addresses")
 
 
 class GuestOsInfo(Model):
@@ -42,9 +39,6 @@ class VirtualMachineInstanceStatus(Model):
     conditions: NullableList[Condition] = []
     interfaces: NullableList[InstanceInterface] = []
     guest_os_info: GuestOsInfo | None = field(default=None, name="guestOSInfo")
-
-    def __post_init__(self) -> None:
-        nulls_to_empty(self, "conditions", "interfaces")
 
 
 class VirtualMachineInstance(Object):

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from konverge.objects import Condition, Model, Object, Resource, field, required
 from konverge.objects.kinds.core_v1 import Affinity, LocalObjectReference, Toleration
-from konverge.objects.model import NullableList, nulls_to_empty
+from konverge.objects.model import NullableList
 from konverge.operators.wukong.kinds.domain import Domain, Present
 
 
@@ -154,9 +154,6 @@ class VirtualMachineStatus(Model):
     snapshot_in_progress: str = ""
     restore_in_progress: str = ""
     observed_generation: int = 0
-
-    def __post_init__(self) -> None:
-        nulls_to_empty(self, "conditions")
 
 
 class VirtualMachine(Object):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from konverge.objects import Condition, Model, Object, Resource, field
-from konverge.objects.model import NullableList, nulls_to_empty
+from konverge.objects.model import NullableList
 
 
 class PolicySpec(Model):
@@ -19,9 +19,6 @@ class PolicyStatus(Model):
     """Available, Degraded, Progressing, Ignored."""
 
     conditions: NullableList[Condition] = []
-
-    def __post_init__(self) -> None:
-        nulls_to_empty(self, "conditions")
 
 
 class NodeNetworkConfigurationPolicy(Object):
@@ -57,9 +54,6 @@ class NodeRoutes(Model):
     """The routes in force."""
 
     running: NullableList[NodeRoute] = []
-
-    def __post_init__(self) -> None:
-        nulls_to_empty(self, "running")
 
 
 class NodeState(Model):

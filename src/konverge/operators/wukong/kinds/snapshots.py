@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from konverge.objects import Condition, Model, Object, Resource, field, required
-from konverge.objects.model import NullableList, nulls_to_empty
+from konverge.objects.model import NullableList
 
 
 class MachineReference(Model):
@@ -35,9 +35,6 @@ class SnapshotVolumes(Model):
     included_volumes: NullableList[str] = []
     excluded_volumes: NullableList[str] = []
 
-    def __post_init__(self) -> None:
-        nulls_to_empty(self, "included_volumes", "excluded_volumes")
-
 
 class SnapshotStatus(Model):
     """How far it is."""
@@ -49,9 +46,6 @@ class SnapshotStatus(Model):
     indications: NullableList[str] = []
     snapshot_volumes: SnapshotVolumes | None = None
     conditions: NullableList[Condition] = []
-
-    def __post_init__(self) -> None:
-        nulls_to_empty(self, "indications", "conditions")
 
 
 class VirtualMachineSnapshot(Object):
@@ -78,9 +72,6 @@ class RestoreStatus(Model):
 
     complete: bool = False
     conditions: NullableList[Condition] = []
-
-    def __post_init__(self) -> None:
-        nulls_to_empty(self, "conditions")
 
 
 class VirtualMachineRestore(Object):
