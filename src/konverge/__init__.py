@@ -10,147 +10,73 @@ next to nothing. Everything else is in the package it belongs to: `konverge.clie
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from konverge.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
-    from konverge.apiserver import (
-        ApiServer,
-    )
-    from konverge.cache import (
-        CacheSpec,
-        Informer,
-        Lister,
-    )
-    from konverge.client import (
-        Client,
-    )
-    from konverge.objects import (
-        Condition,
-        CustomResource,
-        Model,
-        ObjectMeta,
-        Quantity,
-        Resource,
-    )
-    from konverge.observe.events import (
-        EventRecorder,
-    )
-    from konverge.runtime import (
-        Context,
-        Controller,
-        Fenced,
-        LeaderElector,
-        LeadershipLost,
-        Manager,
-        OwnershipError,
-        Reason,
-        Reconciler,
-        Request,
-        Result,
-        Settings,
-        Source,
-        TerminalError,
-        Timing,
-        TransientError,
-        Watch,
-        all_of,
-        annotations_changed,
-        any_of,
-        controller_of,
-        generation_changed,
-        is_true,
-        labels_changed,
-        not_,
-        resource_version_changed,
-        set_condition,
-        set_controller_reference,
-    )
-    from konverge.runtime.config import (
-        Configuration,
-        ConfigurationError,
-        load_configuration,
-    )
-    from konverge.runtime.manager import (
-        LeaderElection,
-    )
-    from konverge.workqueue import (
-        WorkQueue,
-    )
+    from konverge.apiserver import ApiServer as ApiServer
+    from konverge.cache import CacheSpec as CacheSpec
+    from konverge.cache import Informer as Informer
+    from konverge.cache import Lister as Lister
+    from konverge.client import Client as Client
+    from konverge.objects import Condition as Condition
+    from konverge.objects import CustomResource as CustomResource
+    from konverge.objects import Model as Model
+    from konverge.objects import ObjectMeta as ObjectMeta
+    from konverge.objects import Quantity as Quantity
+    from konverge.objects import Resource as Resource
+    from konverge.observe.events import EventRecorder as EventRecorder
+    from konverge.runtime import Context as Context
+    from konverge.runtime import Controller as Controller
+    from konverge.runtime import Fenced as Fenced
+    from konverge.runtime import LeaderElector as LeaderElector
+    from konverge.runtime import LeadershipLost as LeadershipLost
+    from konverge.runtime import Manager as Manager
+    from konverge.runtime import OwnershipError as OwnershipError
+    from konverge.runtime import Reason as Reason
+    from konverge.runtime import Reconciler as Reconciler
+    from konverge.runtime import Request as Request
+    from konverge.runtime import Result as Result
+    from konverge.runtime import Settings as Settings
+    from konverge.runtime import Source as Source
+    from konverge.runtime import TerminalError as TerminalError
+    from konverge.runtime import Timing as Timing
+    from konverge.runtime import TransientError as TransientError
+    from konverge.runtime import Watch as Watch
+    from konverge.runtime import all_of as all_of
+    from konverge.runtime import annotations_changed as annotations_changed
+    from konverge.runtime import any_of as any_of
+    from konverge.runtime import controller_of as controller_of
+    from konverge.runtime import generation_changed as generation_changed
+    from konverge.runtime import is_true as is_true
+    from konverge.runtime import labels_changed as labels_changed
+    from konverge.runtime import not_ as not_
+    from konverge.runtime import resource_version_changed as resource_version_changed
+    from konverge.runtime import set_condition as set_condition
+    from konverge.runtime import set_controller_reference as set_controller_reference
+    from konverge.runtime.config import Configuration as Configuration
+    from konverge.runtime.config import ConfigurationError as ConfigurationError
+    from konverge.runtime.config import load_configuration as load_configuration
+    from konverge.runtime.manager import LeaderElection as LeaderElection
+    from konverge.workqueue import WorkQueue as WorkQueue
 
-_HOME = {
-    "konverge.apiserver": ("ApiServer"),
-    "konverge.cache": ("CacheSpec Informer Lister"),
-    "konverge.client": ("Client"),
-    "konverge.objects": ("Condition CustomResource Model ObjectMeta Quantity Resource"),
-    "konverge.observe.events": ("EventRecorder"),
-    "konverge.runtime": (
-        "Context Controller Fenced LeaderElector LeadershipLost Manager OwnershipError Reason "
-        "Reconciler Request Result Settings Source TerminalError Timing TransientError Watch all_of "
-        "annotations_changed any_of controller_of generation_changed is_true labels_changed not_ "
-        "resource_version_changed set_condition set_controller_reference"
-    ),
-    "konverge.runtime.config": ("Configuration ConfigurationError load_configuration"),
-    "konverge.runtime.manager": ("LeaderElection"),
-    "konverge.workqueue": ("WorkQueue"),
-}
-_MODULE_OF = {name: module for module, names in _HOME.items() for name in names.split()}
-
-__all__ = [
-    "ApiServer",
-    "CacheSpec",
-    "Client",
-    "Condition",
-    "Configuration",
-    "ConfigurationError",
-    "Context",
-    "Controller",
-    "CustomResource",
-    "EventRecorder",
-    "Fenced",
-    "Informer",
-    "LeaderElection",
-    "LeaderElector",
-    "LeadershipLost",
-    "Lister",
-    "Manager",
-    "Model",
-    "ObjectMeta",
-    "OwnershipError",
-    "Quantity",
-    "Reason",
-    "Reconciler",
-    "Request",
-    "Resource",
-    "Result",
-    "Settings",
-    "Source",
-    "TerminalError",
-    "Timing",
-    "TransientError",
-    "Watch",
-    "WorkQueue",
-    "all_of",
-    "annotations_changed",
-    "any_of",
-    "controller_of",
-    "generation_changed",
-    "is_true",
-    "labels_changed",
-    "load_configuration",
-    "not_",
-    "resource_version_changed",
-    "set_condition",
-    "set_controller_reference",
-]
-
-
-def __getattr__(name: str) -> Any:
-    module = _MODULE_OF.get(name)
-    if module is None:
-        raise AttributeError(f"module 'konverge' has no attribute {name!r}")
-    return getattr(importlib.import_module(module), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "konverge.apiserver": "ApiServer",
+        "konverge.cache": "CacheSpec Informer Lister",
+        "konverge.client": "Client",
+        "konverge.objects": "Condition CustomResource Model ObjectMeta Quantity Resource",
+        "konverge.observe.events": "EventRecorder",
+        "konverge.runtime": (
+            "Context Controller Fenced LeaderElector LeadershipLost Manager OwnershipError Reason Reconciler "
+            "Request Result Settings Source TerminalError Timing TransientError Watch all_of annotations_changed "
+            "any_of controller_of generation_changed is_true labels_changed not_ resource_version_changed "
+            "set_condition set_controller_reference"
+        ),
+        "konverge.runtime.config": "Configuration ConfigurationError load_configuration",
+        "konverge.runtime.manager": "LeaderElection",
+        "konverge.workqueue": "WorkQueue",
+    },
+)

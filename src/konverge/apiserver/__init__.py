@@ -7,18 +7,12 @@ async with ApiServer() as server:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from konverge.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from konverge.apiserver.server import ApiServer as ApiServer
 
-__all__ = ["ApiServer"]
-
-
-def __getattr__(name: str) -> Any:
-    """Parts of the server (schemas, kinds, status) are used without the whole of it."""
-    if name != "ApiServer":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from konverge.apiserver.server import ApiServer
-
-    return ApiServer
+# Lazy: parts of the server (schemas, kinds, status) are used without the whole of it.
+__all__, __getattr__, __dir__ = lazy_names(__name__, {"konverge.apiserver.server": "ApiServer"})

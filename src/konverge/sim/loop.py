@@ -7,8 +7,9 @@ program that draws its time and randomness from its loop (see `konverge.clock`) 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
+from functools import partial
 from math import inf, ulp
 from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
 
@@ -114,3 +115,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         """The loop never sleeps in a system call, so it need not be woken."""
+
+
+def run(main: Coroutine[Any, Any, T], *, seed: int = 0) -> T:
+    """Run a coroutine on virtual time.
+
+    >>> async def nap() -> float:
+    ...     await asyncio.sleep(3600)
+    ...     return asyncio.get_running_loop().time()
+    >>> run(nap())
+    3600.0
+    """
+    with asyncio.Runner(loop_factory=partial(VirtualLoop, seed)) as runner:
+        return runner.run(main)

@@ -7,8 +7,9 @@ imports no sockets' code.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from konverge.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from konverge.wire.errors import BodyTooLarge as BodyTooLarge
@@ -47,27 +48,20 @@ if TYPE_CHECKING:
     from konverge.wire.tls import TlsOptions as TlsOptions
     from konverge.wire.tls import server_context as server_context
 
-_HOMES = {
-    "handler": "Refusal plain_refusal",
-    "in_process": "Direct",
-    "errors": "BodyTooLarge ConnectFailed ConnectTimeout ConnectionLost NotSent PoolClosed PoolTimeout ProtocolError "
-    "ProxyFailed ReadTimeout StaleConnection TlsFailed TotalTimeout WireError",
-    "limits": "ClientLimits ServerLimits",
-    "message": "Handler Headers LOCAL_PEER Peer Producer Request Response Sink Stream Transport",
-    "pool": "ConnectionPool",
-    "proxy": "Proxy proxy_from_environment",
-    "server": "Server",
-    "tls": "TlsOptions server_context",
-}
-_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
-
-__all__ = sorted(_MODULE_OF)
-
-
-def __getattr__(name: str) -> Any:
-    module = _MODULE_OF.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{module}"), name)
-    globals()[name] = value
-    return value
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "konverge.wire.errors": (
+            "BodyTooLarge ConnectFailed ConnectTimeout ConnectionLost NotSent PoolClosed PoolTimeout "
+            "ProtocolError ProxyFailed ReadTimeout StaleConnection TlsFailed TotalTimeout WireError"
+        ),
+        "konverge.wire.handler": "Refusal plain_refusal",
+        "konverge.wire.in_process": "Direct",
+        "konverge.wire.limits": "ClientLimits ServerLimits",
+        "konverge.wire.message": "Handler Headers LOCAL_PEER Peer Producer Request Response Sink Stream Transport",
+        "konverge.wire.pool": "ConnectionPool",
+        "konverge.wire.proxy": "Proxy proxy_from_environment",
+        "konverge.wire.server": "Server",
+        "konverge.wire.tls": "TlsOptions server_context",
+    },
+)
