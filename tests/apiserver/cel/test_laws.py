@@ -59,13 +59,13 @@ ARITHMETIC: dict[str, Callable[[int, int], int]] = {
 @settings(deadline=None)
 @given(a=INTS, b=INTS)
 def test_integers_are_exact_or_overflow(text: str, a: int, b: int) -> None:
-    found = run(compile_expression(text, TYPED), a, b)
+    result = run(compile_expression(text, TYPED), a, b)
     if b == 0 and text[2] in "/%":
-        assert found == ("division by zero" if text[2] == "/" else "modulus by zero")
+        assert result == ("division by zero" if text[2] == "/" else "modulus by zero")
         return
     exact = ARITHMETIC[text](a, b)
     overflows = not LOW <= exact <= HIGH or (text == "a % b" and (a, b) == (LOW, -1))
-    assert found == ("integer overflow" if overflows else exact)
+    assert result == ("integer overflow" if overflows else exact)
 
 
 @pytest.mark.spec("S-13")
@@ -100,11 +100,11 @@ OPERANDS = st.sampled_from(["true", "false", "1 / 0 == 1", "d.zzz"])
 @given(OPERANDS, OPERANDS, st.sampled_from(["&&", "||"]))
 def test_and_and_or_absorb_errors_from_either_side(left: str, right: str, sign: str) -> None:
     deciding = "false" if sign == "&&" else "true"
-    found, mirrored = outcome(f"{left} {sign} {right}"), outcome(f"{right} {sign} {left}")
+    result, mirrored = outcome(f"{left} {sign} {right}"), outcome(f"{right} {sign} {left}")
     if deciding in (left, right):
-        assert found == mirrored == {"value": deciding}
+        assert result == mirrored == {"value": deciding}
     elif "true" not in (left, right) and "false" not in (left, right):
-        assert "error" in found
+        assert "error" in result
 
 
 SIGNS = (*"()[]{}.,:?!-+*/%<>é$'\n", "&&", "||", "==", "!=", "<=", "[?", ".?", '"""', "r'\\'", "0x", "1e", "2u", "1.5")

@@ -1,4 +1,4 @@
-"""Expressions whose value, error and cost were recorded from the CEL environment of the real server (1.37)."""
+"""Expressions whose value, error and cost were recorded from the CEL environment of Kubernetes 1.37."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Internal structs, as messages of the real server print them."""
+"""Internal structs, as messages print them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from konverge.apiserver.go.structs import difference, internal
         ("meta.LabelSelector", {"matchExpressions": [{"operator": "Exists", "key": "a"}]}, None),
     ],
 )
-def test_as_printed(kind: str, value: object, text: str | None) -> None:
+def test_a_struct_is_printed_in_its_internal_form(kind: str, value: object, text: str | None) -> None:
     expected = text or '{"matchExpressions":[{"key":"a","operator":"Exists"}]}'
     assert render(internal(kind, value)) == expected
 

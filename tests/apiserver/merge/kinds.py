@@ -67,13 +67,13 @@ def map_owner(manager: str, now: str = "2026-01-01T00:00:01Z") -> Owner:
 
 
 def stack(spec: Obj | None, **more: Any) -> Obj:
-    found = {"apiVersion": "x.io/v1", "kind": "Stack", "metadata": {"name": "s"}, **more}
-    return found if spec is None else {**found, "spec": spec}
+    obj = {"apiVersion": "x.io/v1", "kind": "Stack", "metadata": {"name": "s"}, **more}
+    return obj if spec is None else {**obj, "spec": spec}
 
 
 def config_map(data: Obj | None, **metadata: Any) -> Obj:
-    found: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", **metadata}}
-    return found if data is None else {**found, "data": data}
+    obj: Obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", **metadata}}
+    return obj if data is None else {**obj, "data": data}
 
 
 def owned(obj: Obj) -> dict[str, Any]:

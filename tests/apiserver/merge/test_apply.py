@@ -34,7 +34,7 @@ def refused(live: Obj | None, spec: Obj, manager: str) -> ApiError:
 
 
 @pytest.mark.spec("S-07")
-def test_an_apply_owns_what_it_says() -> None:
+def test_an_apply_owns_its_fields() -> None:
     spec = {"ports": [{"port": 80}], "tags": ["a"], "args": ["1"], "env": {"X": "1"}, "atom": {"a": "1"}, "n": 1}
     new = applied(None, spec, "one")
     assert new["spec"] == spec
@@ -100,7 +100,7 @@ def test_a_conflict_with_an_update_names_its_version() -> None:
 
 
 @pytest.mark.spec("S-07")
-def test_force_takes_fields_and_empty_entries_go() -> None:
+def test_force_takes_fields_and_removes_empty_entries() -> None:
     live = applied(None, {"n": 1}, "one")
     new = applied(live, {"n": 2}, "two", force=True)
     assert new["spec"] == {"n": 2}
@@ -108,7 +108,7 @@ def test_force_takes_fields_and_empty_entries_go() -> None:
 
 
 @pytest.mark.spec("S-07")
-def test_the_same_value_is_owned_together() -> None:
+def test_equal_values_are_owned_together() -> None:
     live = applied(None, {"n": 1, "tags": ["a"]}, "one")
     both = applied(live, {"n": 1}, "two", now="2027-01-01T00:00:00Z")
     entries = {entry["manager"]: entry for entry in both["metadata"]["managedFields"]}
@@ -120,7 +120,7 @@ def test_the_same_value_is_owned_together() -> None:
 
 
 @pytest.mark.spec("S-07")
-def test_what_is_applied_no_more_goes_unless_others_own_it() -> None:
+def test_a_field_that_is_no_longer_applied_is_removed_unless_owned() -> None:
     live = applied(None, {"n": 1, "tags": ["a", "b"], "env": {"X": "1"}, "ports": [{"port": 1}, {"port": 2}]}, "one")
     live = applied(live, {"tags": ["b"], "ports": [{"port": 2, "name": "x"}]}, "two")
     new = applied(live, None, "one")
@@ -128,7 +128,7 @@ def test_what_is_applied_no_more_goes_unless_others_own_it() -> None:
     assert set(owned(new)) == {"two Apply"}
 
 
-def test_defaults_inside_an_item_go_with_it_and_stay_with_it() -> None:
+def test_defaults_inside_an_item_are_removed_and_kept_with_it() -> None:
     live = applied(None, {"ports": [{"port": 1}, {"port": 2}]}, "one")
     for port in live["spec"]["ports"]:
         port["proto"] = "TCP"
@@ -137,7 +137,7 @@ def test_defaults_inside_an_item_go_with_it_and_stay_with_it() -> None:
 
 
 @pytest.mark.spec("S-07")
-def test_the_first_apply_meets_what_was_there() -> None:
+def test_the_first_apply_conflicts_with_existing_fields() -> None:
     live = stored(stack({"n": 1}))
     assert refused(live, {"n": 2}, "one").message == (
         'Apply failed with 1 conflict: conflict with "before-first-apply" using x.io/v1: .spec.n'
@@ -166,13 +166,13 @@ def test_the_first_apply_meets_what_was_there() -> None:
         ),
     ],
 )
-def test_configurations_that_do_not_conform(spec: Obj, why: str) -> None:
+def test_a_configuration_that_does_not_conform_is_an_error(spec: Obj, why: str) -> None:
     error = refused(None, spec, "one")
     assert (error.code, error.reason) == (500, "")
     assert error.message == f"failed to create typed patch object (/s; x.io/v1, Kind=Stack): {why}"
 
 
-def test_a_list_item_without_its_keys() -> None:
+def test_a_list_item_without_its_keys_is_an_error() -> None:
     node = lookup("", "v1", "Pod")
     assert node is not None
     owner = Owner(node=node, manager="m", api_version="v1", kind="Pod", now="")
@@ -189,13 +189,13 @@ def test_a_list_item_without_its_keys() -> None:
         ({"metadata": {"name": "s", "managedFields": []}}, "metadata.managedFields must be nil"),
     ],
 )
-def test_configurations_of_something_else(change: Obj, why: str) -> None:
+def test_a_configuration_of_another_kind_is_an_error(change: Obj, why: str) -> None:
     with pytest.raises(ApiError) as failure:
         apply(None, {**stack({}), **change}, stack_owner("one"))
     assert (failure.value.code, failure.value.message) == (400, why)
 
 
-def test_a_value_that_its_type_refuses() -> None:
+def test_a_value_that_its_type_refuses_is_an_error() -> None:
     node = lookup("", "v1", "LimitRange")
     assert node is not None
     owner = Owner(node=node, manager="m", api_version="v1", kind="LimitRange", now="")
@@ -236,7 +236,7 @@ def test_a_field_that_becomes_atomic_is_owned_as_a_whole() -> None:
     assert refused(live, {"atom": {"b": "1"}}, "two").message.endswith(".spec.atom")
 
 
-def test_versions_without_conversion_are_one() -> None:
+def test_versions_without_conversion_have_the_same_fields() -> None:
     live = applied(None, {"n": 1}, "one")
     newer = Owner(node=STACK, manager="two", api_version="x.io/v2", kind="Stack", now="")
     with pytest.raises(ApiError, match=r"\.spec\.n"):
@@ -246,7 +246,7 @@ def test_versions_without_conversion_are_one() -> None:
     assert [entry["apiVersion"] for entry in new["metadata"]["managedFields"]] == ["x.io/v2"]
 
 
-def test_a_version_that_is_gone_takes_its_entries_along() -> None:
+def test_entries_of_a_version_that_is_not_served_are_removed() -> None:
     live = applied(None, {"n": 1}, "one")
     owner = Owner(
         node=STACK, manager="two", api_version="x.io/v2", kind="Stack", now="", convert=lambda obj, version: None
@@ -255,7 +255,7 @@ def test_a_version_that_is_gone_takes_its_entries_along() -> None:
     assert set(owned(new)) == {"two Apply"}
 
 
-def test_reading_configurations() -> None:
+def test_a_configuration_may_be_yaml_or_json() -> None:
     assert read(b'{"a":1}').obj == read(b"a: 1").obj == {"a": 1}
     twice = read(b'{"a":1,\n"a":2}')
     assert twice.obj == {"a": 2}
@@ -281,7 +281,7 @@ def test_reading_configurations() -> None:
         ),
     ],
 )
-def test_configurations_that_cannot_be_read(body: bytes, why: str) -> None:
+def test_an_unreadable_configuration_is_an_error(body: bytes, why: str) -> None:
     with pytest.raises(ApiError) as failure:
         read(body)
     assert (failure.value.code, failure.value.message) == (400, why)
@@ -327,14 +327,14 @@ def test_applying_again_changes_nothing(steps: list[tuple[str, Obj]]) -> None:
 
 
 @given(histories)
-def test_the_last_applier_has_its_way(steps: list[tuple[str, Obj]]) -> None:
+def test_the_last_forced_apply_decides_the_values(steps: list[tuple[str, Obj]]) -> None:
     live = history(steps)
     wanted = fields_of(STACK, stack(steps[-1][1]))
     assert field_set.difference(wanted, everything(STACK, live)) == {}
 
 
 @given(histories)
-def test_every_owned_field_is_there(steps: list[tuple[str, Obj]]) -> None:
+def test_every_owned_field_exists(steps: list[tuple[str, Obj]]) -> None:
     live = history(steps)
     there = everything(STACK, live)
     for fields in owned(live).values():
@@ -342,7 +342,7 @@ def test_every_owned_field_is_there(steps: list[tuple[str, Obj]]) -> None:
 
 
 @given(histories, specs)
-def test_no_force_means_no_change_of_others_fields(steps: list[tuple[str, Obj]], spec: Obj) -> None:
+def test_without_force_fields_of_others_do_not_change(steps: list[tuple[str, Obj]], spec: Obj) -> None:
     live = history(steps)
     try:
         new = applied(live, spec, "newcomer")
@@ -353,7 +353,7 @@ def test_no_force_means_no_change_of_others_fields(steps: list[tuple[str, Obj]],
 
 
 @given(histories)
-def test_leaving_everything_out_gives_everything_up(steps: list[tuple[str, Obj]]) -> None:
+def test_an_empty_apply_gives_up_all_fields(steps: list[tuple[str, Obj]]) -> None:
     live = history(steps)
     for manager in ("one", "two", "three"):
         live = applied(live, None, manager, force=True)

@@ -75,21 +75,21 @@ def owner(node: Any, api_version: str, kind: str, plural: str) -> Owner:
 
 @pytest.mark.spec("S-07")
 @given(metadata=METADATA, data=st.fixed_dictionaries({}, optional={"data": TEXTS, "immutable": st.booleans()}))
-def test_of_a_plain_kind(metadata: Obj, data: Obj) -> None:
+def test_a_creation_of_a_plain_kind_owns_what_a_comparison_finds(metadata: Obj, data: Obj) -> None:
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **data}
     short, long = both_ways(obj, owner(CONFIG_MAP, "v1", "ConfigMap", "configmaps"))
     assert short == long
 
 
 @given(metadata=METADATA, spec=SPEC, status=st.sampled_from([{}, {"replicas": 1}]))
-def test_of_a_kind_with_structs(metadata: Obj, spec: Obj, status: Obj) -> None:
+def test_a_creation_of_a_kind_with_structs_owns_what_a_comparison_finds(metadata: Obj, spec: Obj, status: Obj) -> None:
     obj = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec, "status": status}
     short, long = both_ways(obj, owner(DEPLOYMENT, "apps/v1", "Deployment", "deployments"))
     assert short == long
 
 
 @given(metadata=METADATA, rest=st.fixed_dictionaries({}, optional={"spec": STACK_SPEC, "status": FREE, "other": FREE}))
-def test_of_a_custom_kind(metadata: Obj, rest: Obj) -> None:
+def test_a_creation_of_a_custom_kind_owns_what_a_comparison_finds(metadata: Obj, rest: Obj) -> None:
     obj = {"apiVersion": "x.io/v1", "kind": "Stack", "metadata": metadata, **rest}
     short, long = both_ways(obj, owner(STACK, "x.io/v1", "Stack", "stacks"))
     assert short == long

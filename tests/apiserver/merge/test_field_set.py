@@ -33,33 +33,33 @@ def test_a_set_has_its_paths(paths: set[Path]) -> None:
 
 @given(path_sets, path_sets)
 def test_the_algebra_is_that_of_sets(a: set[Path], b: set[Path]) -> None:
-    one, other = made(a), made(b)
-    before = repr((one, other))
-    assert of(field_set.union(one, other)) == a | b
-    assert of(field_set.intersection(one, other)) == a & b
-    assert of(field_set.difference(one, other)) == a - b
-    assert repr((one, other)) == before
+    first, second = made(a), made(b)
+    before = repr((first, second))
+    assert of(field_set.union(first, second)) == a | b
+    assert of(field_set.intersection(first, second)) == a & b
+    assert of(field_set.difference(first, second)) == a - b
+    assert repr((first, second)) == before
 
 
 @given(path_sets, path_sets)
-def test_results_are_as_sets_are_made(a: set[Path], b: set[Path]) -> None:
+def test_results_have_the_canonical_form(a: set[Path], b: set[Path]) -> None:
     assert field_set.union(made(a), made(b)) == made(a | b)
     assert field_set.intersection(made(a), made(b)) == made(a & b)
     assert field_set.difference(made(a), made(b)) == made(a - b)
 
 
 @given(path_sets, path_sets)
-def test_a_recursive_difference_takes_what_is_below(a: set[Path], b: set[Path]) -> None:
+def test_a_recursive_difference_removes_what_is_below(a: set[Path], b: set[Path]) -> None:
     left = {path for path in a if not any(path[: len(other)] == other for other in b)}
     assert field_set.recursive_difference(made(a), made(b)) == made(left)
 
 
-def test_the_wire_form() -> None:
+def test_a_set_is_written_as_fields_v1() -> None:
     fields = field_set.of(("f:spec", "f:replicas"), ("f:spec", "f:ports"), ("f:spec", "f:ports", 'k:{"port":80}'))
     assert fields == {"f:spec": {"f:replicas": {}, "f:ports": {".": {}, 'k:{"port":80}': {}}}}
 
 
-def test_the_order_on_the_wire() -> None:
+def test_elements_are_written_in_canonical_order() -> None:
     fields: FieldSet = {
         "i:2": {},
         "v:10": {},
@@ -75,7 +75,7 @@ def test_the_order_on_the_wire() -> None:
     ]
 
 
-def test_members_of_a_level_come_before_what_is_below() -> None:
+def test_members_of_a_level_come_before_those_below() -> None:
     fields = field_set.of(("f:spec", "f:env", "f:X"), ("f:spec", "f:n"), ("f:spec", "f:args"))
     assert [field_set.show(path) for path in field_set.paths(fields)] == [".spec.args", ".spec.n", ".spec.env.X"]
 
@@ -91,7 +91,7 @@ def test_members_of_a_level_come_before_what_is_below() -> None:
         ("i:3", "[3]"),
     ],
 )
-def test_paths_in_messages(element: str, shown: str) -> None:
+def test_a_path_is_shown_in_messages(element: str, shown: str) -> None:
     assert field_set.show((element,)) == shown
 
 
@@ -111,6 +111,6 @@ def test_elements_become_canonical(given: Any, kept: FieldSet) -> None:
 
 
 @pytest.mark.parametrize("fields", [[], {"a": {}}, {"fa": {}}, {"k:x": {}}, {"v:": {}}, {"i:x": {}}, {"f:a": 1}])
-def test_what_is_no_set(fields: Any) -> None:
+def test_invalid_fields_are_refused(fields: Any) -> None:
     with pytest.raises(FieldSetError):
         field_set.canonical(fields)

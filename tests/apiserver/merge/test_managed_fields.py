@@ -40,19 +40,19 @@ def test_a_creation_owns_what_is_set() -> None:
     ]
 
 
-def test_structs_that_go_always_writes_are_not_owned() -> None:
+def test_structs_that_are_always_written_are_not_owned() -> None:
     owner = Owner(node=DEPLOYMENT, manager="m", api_version="apps/v1", kind="Deployment", now="")
     new = created({"metadata": {}, "spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}}, owner)
     template = owned(new)["m Update"]["f:spec"]["f:template"]
     assert template == {"f:spec": {"f:containers": {'k:{"name":"c"}': {".": {}, "f:name": {}}}}}
 
 
-def test_a_custom_resource_starts_from_nothing() -> None:
+def test_the_creator_of_a_custom_resource_owns_all_its_fields() -> None:
     assert owned(created(stack({"n": 1}), stack_owner("m")))["m Update"] == {"f:spec": {".": {}, "f:n": {}}}
 
 
 @pytest.mark.spec("S-07")
-def test_who_changes_a_field_takes_it() -> None:
+def test_the_manager_that_changes_a_field_takes_it() -> None:
     live = created(config_map({"a": "1", "b": "1"}), map_owner("one"))
     new = updated(live, config_map({"a": "2", "b": "1", "c": "1"}), map_owner("two", "2026-01-01T00:00:02Z"))
     assert owned(new) == {
@@ -65,7 +65,7 @@ def test_who_changes_a_field_takes_it() -> None:
     ]
 
 
-def test_who_removes_a_field_takes_it_from_everybody() -> None:
+def test_the_manager_that_removes_a_field_takes_it_from_all() -> None:
     live = created(config_map({"a": "1", "b": "1"}), map_owner("one"))
     new = updated(live, config_map({"b": "1"}), map_owner("two"))
     assert owned(new) == {"one Update": {"f:data": {".": {}, "f:b": {}}}}
@@ -80,7 +80,7 @@ def test_the_time_stays_where_nothing_changes() -> None:
 
 @pytest.mark.parametrize("reset", [[], [{}]])
 @pytest.mark.spec("S-07")
-def test_a_client_may_end_the_tracking(reset: list[Any]) -> None:
+def test_a_client_may_end_the_tracking_of_fields(reset: list[Any]) -> None:
     live = created(config_map({"a": "1"}), map_owner("one"))
     new = updated(live, config_map({"a": "2"}, managedFields=reset), map_owner("two"))
     assert "managedFields" not in new["metadata"]
@@ -96,7 +96,7 @@ def test_a_client_may_write_entries_but_not_through_a_subresource() -> None:
     assert set(owned(updated(live, new, stack_owner("two", subresource="status")))) == {"one Update"}
 
 
-def test_broken_entries_of_a_client_are_not_taken() -> None:
+def test_invalid_entries_of_a_client_are_ignored() -> None:
     live = created(config_map({"a": "1"}), map_owner("one"))
     new = updated(live, config_map({"a": "1"}, managedFields=[{"operation": "Sing"}]), map_owner("two"))
     assert set(owned(new)) == {"one Update"}
@@ -114,7 +114,7 @@ def test_broken_entries_of_a_client_are_not_taken() -> None:
         ),
     ],
 )
-def test_entries_that_cannot_be_read(entry: Obj, why: str) -> None:
+def test_invalid_entries_are_an_error(entry: Obj, why: str) -> None:
     with pytest.raises(EntryError) as failure:
         decode([entry])
     assert str(failure.value) == why
@@ -155,7 +155,7 @@ def test_resizing_owns_resources_alone() -> None:
     assert may_own("", "pods", "resize")(fields) == field_set.of((*container, "f:resources", "f:limits"))
 
 
-def test_new_times_alone_are_no_change() -> None:
+def test_new_times_alone_are_not_a_change() -> None:
     old = created(config_map({"a": "1"}), map_owner("one"))
     new = copy.deepcopy(old)
     new["metadata"]["managedFields"][0]["time"] = "2030-01-01T00:00:00Z"
@@ -176,5 +176,5 @@ def test_new_times_alone_are_no_change() -> None:
         ("", "x" * 200, "x" * 128),
     ],
 )
-def test_the_name_of_the_manager(field_manager: str, user_agent: str, manager: str) -> None:
+def test_the_manager_is_named_by_the_client_or_its_program(field_manager: str, user_agent: str, manager: str) -> None:
     assert manager_of(field_manager, user_agent) == manager

@@ -39,7 +39,7 @@ DOCUMENT: Any = {"a": {"b": [1, 2, 3]}, "c": None, "d/e": {"f~g": True}}
         ({"op": "test", "path": "/absent", "value": None}, DOCUMENT),
     ],
 )
-def test_operations(operation: Any, result: Any) -> None:
+def test_a_json_patch_operation_changes_the_document(operation: Any, result: Any) -> None:
     before = copy.deepcopy(DOCUMENT)
     assert json_patch.apply(DOCUMENT, [operation]) == result
     assert before == DOCUMENT
@@ -70,7 +70,7 @@ def test_operations(operation: Any, result: Any) -> None:
         "text",
     ],
 )
-def test_operations_that_fail(operation: Any) -> None:
+def test_an_impossible_json_patch_operation_fails(operation: Any) -> None:
     with pytest.raises(PatchFailed):
         json_patch.apply(DOCUMENT, [operation])
 
@@ -94,7 +94,7 @@ documents = st.dictionaries(st.sampled_from(["a", "b", "c"]), values, max_size=3
 
 
 @given(documents, documents)
-def test_a_merge_patch_twice_is_one(document: Any, patch: Any) -> None:
+def test_a_merge_patch_applied_twice_is_the_same_as_once(document: Any, patch: Any) -> None:
     once = json_patch.apply_merge(document, patch)
     assert json_patch.apply_merge(once, patch) == once
 
@@ -106,7 +106,7 @@ def test_a_document_as_a_patch_of_nothing_is_itself(document: Any, patch: Any) -
 
 
 @given(documents, documents)
-def test_a_merge_patch_leaves_what_it_does_not_name(document: Any, patch: Any) -> None:
+def test_a_merge_patch_leaves_other_members_alone(document: Any, patch: Any) -> None:
     result = json_patch.apply_merge(document, patch)
     assert {key: result.get(key) for key in document if key not in patch} == {
         key: document[key] for key in document if key not in patch
@@ -115,7 +115,7 @@ def test_a_merge_patch_leaves_what_it_does_not_name(document: Any, patch: Any) -
 
 
 @given(documents, st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=2), values)
-def test_what_is_added_tests_true_and_can_be_removed(document: Any, path: list[str], value: Any) -> None:
+def test_an_added_value_passes_a_test_and_can_be_removed(document: Any, path: list[str], value: Any) -> None:
     pointer = "/" + path[0]
     added = json_patch.apply(document, [{"op": "add", "path": pointer, "value": value}])
     assert json_patch.apply(added, [{"op": "test", "path": pointer, "value": value}]) == added

@@ -27,7 +27,7 @@ def test_scale_shows_the_owners_of_the_replicas() -> None:
     assert to_scale(entries, PATH) == [entry("one", REPLICAS, version="autoscaling/v1", time="t")]
 
 
-def test_replicas_may_stand_elsewhere() -> None:
+def test_replicas_may_be_at_another_path() -> None:
     path = replicas_path(".spec.size.count")
     assert path == ("f:spec", "f:size", "f:count")
     entries = [entry("one", {"f:spec": {"f:size": {"f:count": {}}}})]
@@ -46,12 +46,12 @@ def test_replicas_taken_through_scale_are_taken_from_the_resource() -> None:
     ]
 
 
-def test_an_owner_that_keeps_them_keeps_its_entry() -> None:
+def test_an_owner_that_keeps_the_replicas_keeps_its_entry() -> None:
     parents = [entry("one", BOTH, time="t")]
     assert to_parent(parents, to_scale(parents, PATH), PATH, "apps/v1") == parents
 
 
-def test_an_entry_that_has_nothing_left_goes() -> None:
+def test_an_entry_without_fields_is_removed() -> None:
     parents = [entry("one", REPLICAS, time="t")]
     scales = [entry("hpa", REPLICAS, version="autoscaling/v1", subresource="scale")]
     assert [found["manager"] for found in to_parent(parents, scales, PATH, "apps/v1")] == ["hpa"]

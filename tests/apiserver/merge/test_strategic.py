@@ -76,7 +76,7 @@ def c(**more: Any) -> Any:
         ),
     ],
 )
-def test_pods(live: Any, patch: Any, result: Any) -> None:
+def test_a_strategic_patch_of_a_pod(live: Any, patch: Any, result: Any) -> None:
     before = copy.deepcopy((live, patch))
     assert strategic.apply(POD_SPEC, live, patch) == result
     assert (live, patch) == before
@@ -100,9 +100,9 @@ def test_pods(live: Any, patch: Any, result: Any) -> None:
         ),
     ],
 )
-def test_lists_of_texts(live: list[str], patch: Any, result: list[str]) -> None:
-    found = strategic.apply(CONFIG_MAP, {"metadata": {"finalizers": live}}, {"metadata": patch})
-    assert found["metadata"]["finalizers"] == result
+def test_a_strategic_patch_of_a_list_of_texts(live: list[str], patch: Any, result: list[str]) -> None:
+    patched = strategic.apply(CONFIG_MAP, {"metadata": {"finalizers": live}}, {"metadata": patch})
+    assert patched["metadata"]["finalizers"] == result
 
 
 def test_retained_keys_of_a_strategy() -> None:
@@ -138,7 +138,7 @@ def test_retained_keys_of_a_strategy() -> None:
         ({"containers": [[]]}, 500, "list element types are not identical: [[map[name:a]] [[]]]"),
     ],
 )
-def test_patches_that_cannot_be_done(patch: Any, code: int, why: str) -> None:
+def test_an_impossible_strategic_patch_fails(patch: Any, code: int, why: str) -> None:
     live = {"containers": [a()], "nodeSelector": {"x": "1"}}
     with pytest.raises(StrategicError) as failure:
         strategic.apply(POD_SPEC, live, patch)

@@ -19,9 +19,9 @@ from konverge.apiserver.status import ApiError
 
 
 def node(group: str, version: str, kind: str) -> TypeNode:
-    found = lookup(group, version, kind)
-    assert found is not None
-    return found
+    type_node = lookup(group, version, kind)
+    assert type_node is not None
+    return type_node
 
 
 CONFIG_MAP, POD, SECRET = (node("", "v1", kind) for kind in ("ConfigMap", "Pod", "Secret"))
@@ -180,25 +180,25 @@ def test_strict_errors_are_in_the_order_of_the_document() -> None:
         b'{"metadata":{"name":"c","bogus":1,"labels":{"a":"1","a":"2"}},"data":{"x":"1","x":"2"},'
         b'"extra":true,"extra":false,"Data":{}}'
     )
-    found = decode.from_json(CONFIG_MAP, body)
-    assert list(found.strict) == [
+    decoded = decode.from_json(CONFIG_MAP, body)
+    assert list(decoded.strict) == [
         'unknown field "metadata.bogus"',
         'duplicate field "metadata.labels.a"',
         'duplicate field "data.x"',
         'unknown field "extra"',
         'unknown field "Data"',
     ]
-    assert found.obj == {"metadata": {"name": "c", "labels": {"a": "2"}}, "data": {"x": "2"}}
+    assert decoded.obj == {"metadata": {"name": "c", "labels": {"a": "2"}}, "data": {"x": "2"}}
 
 
 def test_paths_of_unknown_fields_have_indices() -> None:
-    found = decode.from_obj(POD, {"spec": {"containers": [{"name": "a"}, {"name": "b", "bar": 1}]}})
-    assert list(found.strict) == ['unknown field "spec.containers[1].bar"']
+    decoded = decode.from_obj(POD, {"spec": {"containers": [{"name": "a"}, {"name": "b", "bar": 1}]}})
+    assert list(decoded.strict) == ['unknown field "spec.containers[1].bar"']
 
 
 def test_at_most_a_hundred_strict_errors_are_reported() -> None:
-    found = decode.from_obj(CONFIG_MAP, {f"x{i}": 1 for i in range(300)})
-    assert len(found.strict) == 100
+    decoded = decode.from_obj(CONFIG_MAP, {f"x{i}": 1 for i in range(300)})
+    assert len(decoded.strict) == 100
 
 
 def test_field_validation_decides_what_strict_errors_do() -> None:
@@ -238,9 +238,9 @@ def test_schemas_in_definitions_decode_themselves() -> None:
     crd = node("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
     schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string", "odd": 1}}}, "odd": 1}
     body = {"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}}
-    found = decode.from_obj(crd, body)
-    assert list(found.strict) == ['unknown field "spec.versions[0].schema.openAPIV3Schema.odd"']
-    kept = found.obj["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    decoded = decode.from_obj(crd, body)
+    assert list(decoded.strict) == ['unknown field "spec.versions[0].schema.openAPIV3Schema.odd"']
+    kept = decoded.obj["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     assert kept["properties"]["a"]["items"] == {"type": "string"}
 
 
@@ -263,8 +263,8 @@ def test_the_result_of_a_merge_gives_the_messages_of_the_converter(body: Any, te
 
 
 def test_unknown_fields_of_a_merge_come_sorted() -> None:
-    found = decode.from_patched(CONFIG_MAP, {"z": 1, "metadata": {"b": 1, "a": 2}, "data": {"k": "v"}})
-    assert list(found.strict) == ['unknown field "metadata.a"', 'unknown field "metadata.b"', 'unknown field "z"']
+    decoded = decode.from_patched(CONFIG_MAP, {"z": 1, "metadata": {"b": 1, "a": 2}, "data": {"k": "v"}})
+    assert list(decoded.strict) == ['unknown field "metadata.a"', 'unknown field "metadata.b"', 'unknown field "z"']
 
 
 texts = st.text(max_size=5)

@@ -1,4 +1,4 @@
-"""What the real server says to definitions of custom kinds, and to changes of them."""
+"""Definitions of custom kinds, and changes of them: responses recorded from kube-apiserver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DRY = {"dryRun": "All"}
 
 @pytest.mark.spec("S-08")
 @pytest.mark.parametrize("form", ["rule", "property", "definition"])
-async def test_definitions_are_taken_or_refused_like_on_the_real_server(api: Api, form: str) -> None:
+async def test_definitions_are_accepted_or_refused_as_upstream(api: Api, form: str) -> None:
     wrong: Row = {}
     for row in CREATED:
         if form in row:
@@ -28,7 +28,7 @@ async def test_definitions_are_taken_or_refused_like_on_the_real_server(api: Api
 
 
 @pytest.mark.spec("S-08")
-async def test_changes_of_definitions_are_taken_or_refused_like_on_the_real_server(api: Api) -> None:
+async def test_changes_of_definitions_are_accepted_or_refused_as_upstream(api: Api) -> None:
     for row in UPDATED:
         if "base" in row:
             await define(api, row["base"])

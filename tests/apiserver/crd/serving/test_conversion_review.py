@@ -98,7 +98,7 @@ async def test_an_object_is_written_and_read_in_either_version(api: Api) -> None
 
 
 @pytest.mark.spec("S-08")
-async def test_a_watch_shows_the_version_it_asked_for(api: Api) -> None:
+async def test_a_watch_shows_the_requested_version(api: Api) -> None:
     async with webhook_server() as hooks:
         hooks.replies["convert"] = answering()
         await define(api, definition(hooks))
@@ -110,7 +110,7 @@ async def test_a_watch_shows_the_version_it_asked_for(api: Api) -> None:
 
 
 @pytest.mark.spec("S-08")
-async def test_what_was_stored_before_is_converted_when_it_is_asked_for(api: Api) -> None:
+async def test_an_object_stored_before_is_converted_when_it_is_read(api: Api) -> None:
     async with webhook_server() as hooks:
         hooks.replies["convert"] = answering()
         plain = definition(hooks)
@@ -129,12 +129,12 @@ async def test_the_stored_version_works_without_the_webhook(api: Api) -> None:
         await define(api, definition(hooks))
         await api.call("POST", V1, box("v1", size="1x2"))
         failed = await api.call("GET", f"{V2}/a", expect=500)
-        words = "conversion webhook for box.example.com/v%d, Kind=Box failed: out for lunch"
+        message = "conversion webhook for box.example.com/v%d, Kind=Box failed: out for lunch"
         assert "StorageError: corrupt object, Code: 7, Key: /box.example.com/boxes/default/a," in failed["message"]
-        assert failed["message"].endswith(words % 1)
+        assert failed["message"].endswith(message % 1)
         assert (await api.call("GET", V2, expect=500))["reason"] == "StorageReadError"
         refused = await api.call("POST", V2, {**box("v2", width=1), "metadata": {"name": "b"}}, expect=500)
-        assert (refused["message"], refused.get("reason")) == (words % 2, None)
+        assert (refused["message"], refused.get("reason")) == (message % 2, None)
         hooks.replies["convert"] = answering()
         assert (await api.call("GET", f"{V2}/a"))["spec"] == {"width": 1, "height": 2}
 
@@ -179,7 +179,7 @@ GOOD: Row = {**box("v2", width=1), "metadata": {"name": "a", "uid": "u", "labels
         ),
     ],
 )
-def test_an_answer_that_cannot_be_used_is_refused(change: Row, wrong: str) -> None:
+def test_an_invalid_response_is_refused(change: Row, wrong: str) -> None:
     response = {"uid": "id", "result": {"status": "Success"}, "convertedObjects": [GOOD], **change}
     answer = {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "response": response}
     with pytest.raises(ConversionFailed) as caught:

@@ -63,9 +63,12 @@ async def test_the_second_definition_with_a_name_waits_for_it(api: Api) -> None:
     await define(api, crd())
     await api.call("POST", DEFINITIONS, crd("lobsters", "Crab"))
     waiting = await settled(api, "lobsters.sea.example.com", "NamesAccepted")
-    told = {one["type"]: (one["status"], one["reason"], one["message"]) for one in waiting["status"]["conditions"]}
-    assert told["NamesAccepted"] == ("False", "ListKindConflict", '"CrabList" is already in use')
-    assert told["Established"] == ("False", "NotAccepted", "not all names are accepted")
+    conditions = {
+        condition["type"]: (condition["status"], condition["reason"], condition["message"])
+        for condition in waiting["status"]["conditions"]
+    }
+    assert conditions["NamesAccepted"] == ("False", "ListKindConflict", '"CrabList" is already in use')
+    assert conditions["Established"] == ("False", "NotAccepted", "not all names are accepted")
     assert waiting["status"]["acceptedNames"] == {"plural": "lobsters", "kind": ""}
     async with api.watch(DEFINITIONS, fieldSelector="metadata.name=lobsters.sea.example.com") as watch:
         await api.call("DELETE", f"{DEFINITIONS}/crabs.sea.example.com")
@@ -75,7 +78,7 @@ async def test_the_second_definition_with_a_name_waits_for_it(api: Api) -> None:
 
 
 @pytest.mark.spec("S-08")
-async def test_the_objects_of_a_definition_go_with_it(api: Api) -> None:
+async def test_the_objects_of_a_definition_are_deleted_with_it(api: Api) -> None:
     await define(api, crd())
     await api.call("POST", CRABS, crab("one"))
     await api.call("POST", CRABS, crab("held") | {"metadata": {"name": "held", "finalizers": ["x.example.com/y"]}})
@@ -120,7 +123,7 @@ async def test_a_default_added_later_shows_on_reads(api: Api) -> None:
 
 
 @pytest.mark.spec("S-08")
-async def test_unknown_fields_are_pruned_warned_of_or_refused(api: Api) -> None:
+async def test_unknown_fields_are_pruned_with_a_warning_or_refused(api: Api) -> None:
     schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"legs": {"type": "integer"}}}}}
     await define(api, crd("crabs", "Crab", version(schema=schema)))
     body = crab(spec={"legs": 8, "wings": 2})

@@ -1,4 +1,4 @@
-"""Custom objects: what is pruned, filled in, refused and forgiven, as recorded from the real server."""
+"""Custom objects: what is pruned, filled in, refused and forgiven, as recorded from kube-apiserver."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DRY = {"dryRun": "All"}
 
 
 @pytest.mark.spec("S-08")
-async def test_objects_are_taken_or_refused_like_on_the_real_server(api: Api) -> None:
+async def test_objects_are_accepted_or_refused_as_upstream(api: Api) -> None:
     await define(api, document("object_definition.json"))
     wrong: Row = {}
     for row in (row for row in rows("objects.jsonl") if "create" in row):
@@ -42,7 +42,7 @@ async def test_transition_rules_see_the_object_as_it_was(api: Api) -> None:
 
 
 @pytest.mark.spec("S-08")
-async def test_what_was_wrong_before_may_stay_but_not_spread(api: Api) -> None:
+async def test_an_invalid_part_may_stay_but_not_spread(api: Api) -> None:
     """Objects stored under a loose schema, changed under a tight one."""
     recorded = document("ratcheting.json")
     await define(api, recorded["loose"])

@@ -11,33 +11,15 @@ from typing import Any
 
 from konverge.apiserver.crd.schema.structural import Structural
 from konverge.apiserver.field_errors import FieldError, invalid, required
-from konverge.apiserver.go.json import cannot_unmarshal
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.kinds.rules.names import label_errors
+from konverge.apiserver.schema import object_meta
+from konverge.apiserver.schema.decode import DecodeError, from_obj
 from konverge.objects.names import dns_1035_errors, dns_label_errors, path_segment_errors, qualified_name_errors
-
-_STRING, _NUMBER, _STRINGS, _MAP, _OBJECTS = "string", "int64", "[]string", "map[string]string", "[]object"
-_METADATA = {
-    "name": _STRING,
-    "generateName": _STRING,
-    "namespace": _STRING,
-    "selfLink": _STRING,
-    "uid": _STRING,
-    "resourceVersion": _STRING,
-    "generation": _NUMBER,
-    "creationTimestamp": _STRING,
-    "deletionTimestamp": _STRING,
-    "deletionGracePeriodSeconds": _NUMBER,
-    "labels": _MAP,
-    "annotations": _MAP,
-    "ownerReferences": _OBJECTS,
-    "finalizers": _STRINGS,
-    "managedFields": _OBJECTS,
-}
 
 
 def coerce(value: Any, node: Structural | None, path: str, unknown: list[str]) -> FieldError | None:
-    """Clean embedded metadata in place; the first type error, and the unknown members dropped."""
+    """Decode embedded metadata in place; returns the first error, and adds the unknown members to `unknown`."""
     if node is None:
         return None
     if isinstance(value, list):
@@ -67,28 +49,14 @@ def _coerce_resource(obj: dict[str, Any], path: str, unknown: list[str]) -> Fiel
     metadata = obj.get("metadata")
     if metadata is None:
         return None
-    if not isinstance(metadata, dict):
-        return invalid(f"{path}.metadata", metadata, cannot_unmarshal(metadata, "value of type v1.ObjectMeta"))
-    for name in [name for name in metadata if name not in _METADATA]:
-        unknown.append(f"{path}.metadata.{name}")
-        del metadata[name]
-    for name in [name for name, value in metadata.items() if value in (None, "", {}, []) or value == 0]:
-        del metadata[name]
-    error = next(filter(None, (_type_error(name, value) for name, value in sorted(metadata.items()))), "")
-    return invalid(f"{path}.metadata", metadata, error) if error else None
-
-
-def _type_error(name: str, value: Any) -> str:
-    wanted = _METADATA[name]
-    field = f"struct field ObjectMeta.{name} of type"
-    if (wanted == _MAP and isinstance(value, dict)) or (wanted == _STRINGS and isinstance(value, list)):
-        members = value.values() if isinstance(value, dict) else value
-        bad = next((member for member in members if not isinstance(member, str)), None)
-        return cannot_unmarshal(bad, f"{field} string") if bad is not None else ""
-    fits = {_STRING: str, _NUMBER: int, _STRINGS: list, _MAP: dict, _OBJECTS: list}[wanted]
-    if isinstance(value, fits) and not isinstance(value, bool):
-        return ""
-    return cannot_unmarshal(value, f"{field} {'[]v1.OwnerReference' if name == 'ownerReferences' else wanted}")
+    given = dict(sorted(metadata.items())) if isinstance(metadata, dict) else metadata
+    try:
+        decoded = from_obj(object_meta(), given)
+    except DecodeError as error:
+        return invalid(f"{path}.metadata", given, str(error))
+    unknown += [f"{path}.metadata.{text.removeprefix('unknown field ')[1:-1]}" for text in decoded.strict]
+    obj["metadata"] = decoded.obj
+    return None
 
 
 def check(value: Any, node: Structural | None, path: str) -> Iterator[FieldError]:
