@@ -20,10 +20,10 @@ from typing import Any, Literal
 
 from konverge.operators.nacos.database import errors, passwords, scripts
 from konverge.operators.nacos.database.errors import DatabaseError
-from konverge.operators.nacos.database.operations import StoredDatabases
-from konverge.operators.nacos.database.protocol import Engine, Target
+from konverge.operators.nacos.database.operations import Databases
 from konverge.operators.nacos.database.scripts import SENTINEL, Statement, family_of
 from konverge.operators.nacos.database.store import Connector, Store, User
+from konverge.operators.nacos.database.target import Engine, Target
 
 _BCRYPT_ALPHABET = bytes.maketrans(b"+/", b"./")
 _DEFAULT_HASH = "$2a$10$EuWPZHzz32dJN7jexM34MOeYirDdFAZm2kuWj7VEOJhhZkDrxfvUu"
@@ -127,7 +127,7 @@ class SimulatedServer:
         self.writes += 1
 
 
-class SimulatedDatabases(StoredDatabases):
+class SimulatedDatabases(Databases):
     """The operator's databases in a simulation. `calls` counts its calls.
 
     >>> databases = SimulatedDatabases()

@@ -12,17 +12,7 @@ from konverge.objects import from_dict
 from konverge.objects.kinds.core_v1 import Event, Pod
 from konverge.operators.nacos.operator import Report, controllers
 from konverge.operators.nacos.resource import Nacos, definition
-from konverge.operators.nacos.server import (
-    PORT,
-    HttpNacosServers,
-    Identity,
-    Leader,
-    Member,
-    NacosError,
-    NacosServers,
-    Reason,
-    ServerState,
-)
+from konverge.operators.nacos.server import PORT, HttpNacosServers, Identity, Leader, Member, NacosError, Reason
 from konverge.operators.nacos.steps import Options
 from konverge.runtime import Manager
 from konverge.sim.cluster import Cluster
@@ -46,10 +36,11 @@ CLUSTER: dict[str, Any] = {
 }
 
 
-class ScriptedServers:
+class ScriptedServers(HttpNacosServers):
     """Servers that are up as soon as their pods are ready; the first pod leads. Switches are by pod name."""
 
     def __init__(self, cluster: Cluster) -> None:
+        super().__init__()
         self._cluster = cluster
         self.faults: dict[str, NacosError] = {}
         self.delay: dict[str, float] = {}
@@ -112,12 +103,6 @@ class ScriptedServers:
             )
         return tuple(members)
 
-    async def state(self, address: str, *, port: int = PORT, timeout: float = 5.0) -> ServerState:
-        return ServerState(version=self.version)
-
-    async def ready(self, address: str, *, port: int = PORT, timeout: float = 5.0) -> bool:
-        return True
-
     async def login(
         self, address: str, *, port: int = PORT, username: str, password: str, timeout: float = 5.0
     ) -> bool:
@@ -133,9 +118,6 @@ class ScriptedServers:
             raise self.unremovable
         self.departed.discard(peer)
 
-    async def aclose(self) -> None:
-        """There is nothing to close."""
-
     def fail(self, pod: str, reason: Reason, message: str = "an injected fault") -> None:
         self.faults[pod] = NacosError(reason, message)
 
@@ -147,7 +129,7 @@ class World:
         self.cluster = cluster
         self.client: Client = cluster.client
         self.servers = ScriptedServers(cluster)
-        self.asked: NacosServers = self.servers
+        self.asked: HttpNacosServers = self.servers
         """Whom the operator asks."""
         self.databases = SimulatedDatabases()
         self.reports: list[Report] = []

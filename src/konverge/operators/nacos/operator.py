@@ -22,7 +22,7 @@ from konverge.operators.catalog import Operator
 from konverge.operators.nacos.children.services import ServiceMonitor
 from konverge.operators.nacos.database import Databases, RealDatabases
 from konverge.operators.nacos.resource import PAUSE, AnyNacos, Nacos
-from konverge.operators.nacos.server import HttpNacosServers, NacosServers
+from konverge.operators.nacos.server import HttpNacosServers
 from konverge.operators.nacos.spec import NacosSpec
 from konverge.operators.nacos.steps import STEPS, Options, ReconcileState, Tools, record_early_end
 from konverge.operators.nacos.steps.outcome import CONTINUE, DONE, SYSTEM, Outcome, StepError, failed
@@ -173,7 +173,7 @@ def _of_pod(pod: Pod) -> Iterable[Request]:
 
 def controllers(
     databases: Databases | None = None,
-    nacos: NacosServers | None = None,
+    nacos: HttpNacosServers | None = None,
     *,
     options: Options | None = None,
     on_report: Callable[[Report], None] | None = None,

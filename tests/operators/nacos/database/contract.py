@@ -14,18 +14,8 @@ from typing import Any, Protocol
 import msgspec
 import pytest
 
-from konverge.operators.nacos.database import (
-    AdminOutcome,
-    DatabaseError,
-    Databases,
-    Policy,
-    SchemaOutcome,
-    Target,
-    bcrypt_hash,
-    is_bcrypt,
-    scripts,
-)
-from konverge.operators.nacos.database.operations import StoredDatabases
+from konverge.operators.nacos.database import DatabaseError, Databases, Policy, Target, bcrypt_hash, is_bcrypt, scripts
+from konverge.operators.nacos.database.operations import AdminOutcome, SchemaOutcome
 from konverge.operators.nacos.database.passwords import Hasher
 from konverge.operators.nacos.database.scripts import family_of
 from konverge.operators.nacos.database.store import Connector, Store
@@ -40,7 +30,7 @@ ODD_NAMES = ["o'brien", 'say "hi"', "back\\slash", "100%s", "管理员", "a;--b"
 class Place(Protocol):
     """A database server with an empty database on it."""
 
-    databases: StoredDatabases
+    databases: Databases
     connector: Connector
     hasher: Hasher
     target: Target
@@ -277,7 +267,7 @@ class SchemaContract:
     @pytest.mark.spec("N-20")
     @pytest.mark.parametrize("after", [0, 1, 7])
     async def test_killed_between_two_statements(self, place: Place, after: int) -> None:
-        databases = StoredDatabases(KillingConnector(place.connector, after), place.hasher)
+        databases = Databases(KillingConnector(place.connector, after), place.hasher)
         with pytest.raises(Killed):
             await databases.ensure_schema(
                 place.target, line="2.4", policy="IfNotPresent", schema_version=1, timeout=LIMIT

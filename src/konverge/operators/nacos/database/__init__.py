@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from konverge.operators.nacos.database.errors import WRONG_INPUT, DatabaseError, Reason, quote_name
-from konverge.operators.nacos.database.operations import RealDatabases
+from konverge.operators.nacos.database.errors import WRONG_INPUT, DatabaseError, quote_name
+from konverge.operators.nacos.database.operations import Databases, RealDatabases
 from konverge.operators.nacos.database.passwords import bcrypt_hash, is_bcrypt
-from konverge.operators.nacos.database.protocol import (
-    AdminOutcome,
-    Databases,
-    Engine,
-    Policy,
-    SchemaOutcome,
-    Target,
-    Tls,
-    TlsMode,
-)
 from konverge.operators.nacos.database.scripts import mysql_script, postgres_script
+from konverge.operators.nacos.database.target import Engine, Policy, Target, Tls, TlsMode
 
 __all__ = [
     "WRONG_INPUT",
-    "AdminOutcome",
     "DatabaseError",
     "Databases",
     "Engine",
     "Policy",
     "RealDatabases",
-    "Reason",
-    "SchemaOutcome",
     "Target",
     "Tls",
     "TlsMode",

@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import importlib
 import ssl
+from collections.abc import Awaitable, Callable, Collection
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from konverge.operators.nacos.database.errors import DatabaseError
-from konverge.operators.nacos.database.protocol import Tls
+from konverge.operators.nacos.database.target import Tls
 
+T = TypeVar("T")
 _loaded: dict[str, ModuleType] = {}
 
 
@@ -26,6 +28,19 @@ async def driver(module: str) -> Any:
             text = f"the Python package {module} is not installed: pip install 'konverge[nacos]'"
             raise DatabaseError("DriverMissing", text) from error
     return _loaded[module]
+
+
+async def connect_by_mode(
+    tls: Tls, connect: Callable[[ssl.SSLContext | None], Awaitable[T]], fall_back_on: Collection[str]
+) -> T:
+    """Connects as the TLS mode demands. `prefer` falls back to plain text after errors of these reasons."""
+    context = tls_context(tls)
+    try:
+        return await connect(context)
+    except DatabaseError as error:
+        if context is None or tls.mode != "prefer" or error.reason not in fall_back_on:
+            raise
+    return await connect(None)
 
 
 class _Context(ssl.SSLContext):

@@ -11,7 +11,7 @@ import socket
 import ssl
 from typing import Literal
 
-from konverge.operators.nacos.database.protocol import Engine, Target
+from konverge.operators.nacos.database.target import Engine, Target
 
 Reason = Literal[
     "InvalidTarget",  # the resource or its Secret cannot be right: no attempt was made

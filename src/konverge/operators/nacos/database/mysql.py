@@ -24,10 +24,10 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 from konverge.operators.nacos.database import errors
-from konverge.operators.nacos.database.drivers import driver, tls_context
+from konverge.operators.nacos.database.drivers import connect_by_mode, driver
 from konverge.operators.nacos.database.errors import DatabaseError
-from konverge.operators.nacos.database.protocol import Engine, Target
 from konverge.operators.nacos.database.store import Session, SqlStore
+from konverge.operators.nacos.database.target import Engine, Target
 
 T = TypeVar("T")
 
@@ -55,7 +55,9 @@ class MysqlConnector:
 
     @asynccontextmanager
     async def connect(self, target: Target, *, timeout: float) -> AsyncIterator[SqlStore]:
-        connection = await self._connection(target, timeout)
+        connection = await connect_by_mode(
+            target.tls, lambda context: self._attempt(target, timeout, context), ("TlsFailed",)
+        )
         try:
             session = MysqlSession(connection, target, timeout)
             await session.begin()
@@ -63,17 +65,6 @@ class MysqlConnector:
             await connection.call(connection.driver.close)
         finally:
             connection.abort()
-
-    async def _connection(self, target: Target, timeout: float) -> _Connection:
-        context = tls_context(target.tls)
-        if context is None or target.tls.mode != "prefer":
-            return await self._attempt(target, timeout, context)
-        try:
-            return await self._attempt(target, timeout, context)
-        except DatabaseError as error:
-            if error.reason != "TlsFailed":
-                raise
-        return await self._attempt(target, timeout, None)
 
     async def _attempt(self, target: Target, timeout: float, context: ssl.SSLContext | None) -> _Connection:
         pymysql = await driver("pymysql")

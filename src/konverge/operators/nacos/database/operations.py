@@ -1,4 +1,8 @@
-"""The operations on a database: ensure the schema, rotate the administrator, check. `RealDatabases` runs them.
+"""`Databases`: what the operator does with databases. It ensures the schema, rotates the administrator, and checks.
+
+`RealDatabases` connects to PostgreSQL, MySQL and MariaDB, the simulated ones (`konverge.sim.databases`) live in memory,
+and one test suite holds both to the same behaviour. Each call opens one connection and closes it: a reconciler calls
+rarely, and a pool per Nacos cluster would keep connections that the servers themselves need.
 
 Each operation reads before it locks: when there is nothing to do (which is nearly always), it writes nothing and waits
 for no lock. Otherwise it reads again under the lock, because another operator may have been faster.
@@ -10,14 +14,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+import msgspec
+
 from konverge.operators.nacos.database import postgres
 from konverge.operators.nacos.database.errors import DatabaseError
 from konverge.operators.nacos.database.mysql import MysqlConnector
 from konverge.operators.nacos.database.passwords import Bcrypt, Hasher, refuse_unusable_hash, refuse_unusable_password
 from konverge.operators.nacos.database.plan import Plan, decide
-from konverge.operators.nacos.database.protocol import AdminOutcome, Databases, Policy, SchemaOutcome, Target
 from konverge.operators.nacos.database.scripts import Schema, family_of, schema
 from konverge.operators.nacos.database.store import Connector, Store, User
+from konverge.operators.nacos.database.target import Policy, Target
 
 LONGEST_USERNAME = 50
 """The length of the column users.username."""
@@ -25,14 +31,34 @@ _LONGEST_NAME = 255
 _LONGEST_SECRET = 4096
 
 
-class StoredDatabases(Databases):
-    """`Databases` on top of a connector that opens stores."""
+class SchemaOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """`performed`: this call changed the database. `version`: what the sentinel table says now (0: it has none)."""
+
+    performed: bool
+    version: int
+    message: str
+
+
+class AdminOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """`performed`: this call changed rows; otherwise they were right already."""
+
+    performed: bool
+    message: str
+
+
+class Databases:
+    """The databases of the operator, on top of a connector that opens stores.
+
+    Every method raises `DatabaseError`, and nothing else, when something is wrong with the database. `timeout` bounds
+    the whole call in seconds: connecting, waiting for locks, all statements.
+    """
 
     def __init__(self, connector: Connector, hasher: Hasher) -> None:
         self._connector = connector
         self._hasher = hasher
 
     async def check(self, target: Target, *, timeout: float) -> None:
+        """The server is reachable, accepts the user, and takes writes."""
         async with self._open(target, timeout) as store:
             await store.refuse_unless_writable()
 
@@ -46,6 +72,11 @@ class StoredDatabases(Databases):
         timeout: float,
         default_admin: bool = False,
     ) -> SchemaOutcome:
+        """Create or complete the tables that servers of this line ("2.4", "3.0") need, as the policy allows.
+
+        `default_admin` also writes the user nacos with the password nacos, but only into a database without users:
+        servers before 2.4 get their first user in no other way. Leave it off where `rotate_admin` writes one.
+        """
         needed = schema(target.engine, family_of(line))
         async with self._open(target, timeout) as store:
             await store.refuse_unless_writable()
@@ -67,6 +98,11 @@ class StoredDatabases(Databases):
         previous: str = "",
         timeout: float,
     ) -> AdminOutcome:
+        """Make `username` an enabled administrator with this bcrypt hash, or with a hash of this password.
+
+        Give one of the two. Rows that already match are left alone (a plain password is compared with the stored
+        hash). `previous` is the admin that an earlier rotation wrote: where the name changed, that user is removed.
+        """
         _refuse_credentials(username, password_hash, password)
         obsolete = previous if previous != username else ""
         async with self._open(target, timeout) as store:
@@ -187,7 +223,7 @@ class _Engines(Connector):
         return self._mysql.connect(target, timeout=timeout)
 
 
-class RealDatabases(StoredDatabases):
+class RealDatabases(Databases):
     """PostgreSQL, MySQL and MariaDB; one for a whole operator. A driver is imported when its engine is first used."""
 
     def __init__(self) -> None:

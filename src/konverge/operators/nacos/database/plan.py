@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import msgspec
 
 from konverge.operators.nacos.database.errors import DatabaseError
-from konverge.operators.nacos.database.protocol import Policy
 from konverge.operators.nacos.database.scripts import SENTINEL, Schema, Statement
+from konverge.operators.nacos.database.target import Policy
 
 Layout = Mapping[str, frozenset[str]]
 """Tables and their columns."""

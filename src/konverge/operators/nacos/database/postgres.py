@@ -17,10 +17,10 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from konverge.operators.nacos.database import errors
-from konverge.operators.nacos.database.drivers import driver, tls_context
+from konverge.operators.nacos.database.drivers import connect_by_mode, driver
 from konverge.operators.nacos.database.errors import DatabaseError
-from konverge.operators.nacos.database.protocol import Engine, Target
 from konverge.operators.nacos.database.store import Session, SqlStore
+from konverge.operators.nacos.database.target import Engine, Target
 
 OLDEST = 100000
 """server_version_num of PostgreSQL 10: older ones get no fixes, and no test here."""
@@ -45,7 +45,9 @@ current_setting('transaction_read_only')
 
 @asynccontextmanager
 async def connect(target: Target, *, timeout: float) -> AsyncIterator[SqlStore]:
-    connection = await _connection(target, timeout)
+    # As libpq does: some servers have no TLS, others let this user in without it only.
+    reasons = ("TlsFailed", "AuthenticationFailed")
+    connection = await connect_by_mode(target.tls, lambda context: _attempt(target, timeout, context), reasons)
     try:
         session = PostgresSession(connection, target, timeout)
         await session.begin()
@@ -58,19 +60,6 @@ async def connect(target: Target, *, timeout: float) -> AsyncIterator[SqlStore]:
         connection.terminate()
         await asyncio.sleep(0)  # the driver's own tasks see that they were cancelled before the caller goes on
         raise
-
-
-async def _connection(target: Target, timeout: float) -> Any:
-    context = tls_context(target.tls)
-    if context is None or target.tls.mode != "prefer":
-        return await _attempt(target, timeout, context)
-    try:
-        return await _attempt(target, timeout, context)
-    except DatabaseError as error:
-        if error.reason not in ("TlsFailed", "AuthenticationFailed"):
-            raise
-    # As libpq does: some servers have no TLS, others let this user in without it only.
-    return await _attempt(target, timeout, None)
 
 
 async def _attempt(target: Target, timeout: float, context: ssl.SSLContext | None) -> Any:

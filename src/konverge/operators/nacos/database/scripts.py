@@ -20,7 +20,7 @@ from typing import Literal
 import msgspec
 
 from konverge.operators.nacos.database.errors import DatabaseError
-from konverge.operators.nacos.database.protocol import Engine
+from konverge.operators.nacos.database.target import Engine
 
 Family = Literal["until-2.4", "since-2.5"]
 

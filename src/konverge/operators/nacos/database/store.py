@@ -15,8 +15,8 @@ import msgspec
 
 from konverge.operators.nacos.database import scripts
 from konverge.operators.nacos.database.plan import Layout
-from konverge.operators.nacos.database.protocol import Engine, Target
 from konverge.operators.nacos.database.scripts import SENTINEL, Family, Statement
+from konverge.operators.nacos.database.target import Engine, Target
 
 
 class User(msgspec.Struct, frozen=True):

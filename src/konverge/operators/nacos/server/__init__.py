@@ -8,7 +8,7 @@ Pods that could not be asked are views too, with their `error`: a member counts 
 
 from __future__ import annotations
 
-from konverge.operators.nacos.server.client import Connect, Connection, HttpNacosServers, over_sockets
+from konverge.operators.nacos.server.client import Connection, HttpNacosServers, over_sockets
 from konverge.operators.nacos.server.judgement import LEADING_GROUP, judge
 from konverge.operators.nacos.server.model import (
     PORT,
@@ -16,11 +16,8 @@ from konverge.operators.nacos.server.model import (
     Identity,
     Leader,
     Member,
-    MemberStatus,
     NacosError,
-    NacosServers,
     Reason,
-    Role,
     ServerState,
     Verdict,
     View,
@@ -30,17 +27,13 @@ __all__ = [
     "LEADING_GROUP",
     "PORT",
     "RAFT_OFFSET",
-    "Connect",
     "Connection",
     "HttpNacosServers",
     "Identity",
     "Leader",
     "Member",
-    "MemberStatus",
     "NacosError",
-    "NacosServers",
     "Reason",
-    "Role",
     "ServerState",
     "Verdict",
     "View",

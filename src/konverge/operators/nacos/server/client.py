@@ -103,7 +103,7 @@ def over_sockets(address: str, port: int) -> Connection:
 
 
 class HttpNacosServers:
-    """See `NacosServers`."""
+    """Each call is about one server. All raise NacosError, and none takes longer than its timeout (seconds)."""
 
     def __init__(self, connect: Connect = over_sockets, *, concurrent: int = CONCURRENT) -> None:
         self._connect = connect
@@ -128,6 +128,7 @@ class HttpNacosServers:
     async def nodes(
         self, address: str, *, port: int = PORT, identity: Identity | None = None, timeout: float = 5.0
     ) -> tuple[Member, ...]:
+        """The members as this server lists them."""
         headers = _headers(identity)
         answer = await self._ask(address, port, timeout, "nodes", lambda path: Request("GET", path, headers))
         with _about(address, port):
@@ -135,24 +136,28 @@ class HttpNacosServers:
             return answers.members(answer.body)
 
     async def state(self, address: str, *, port: int = PORT, timeout: float = 5.0) -> ServerState:
+        """What the server reports about itself; needs no identity."""
         answer = await self._ask(address, port, timeout, "state", _get)
         with _about(address, port):
             _must_be_good(answer, None)
             return answers.state(answer.body)
 
     async def ready(self, address: str, *, port: int = PORT, timeout: float = 5.0) -> bool:
+        """Whether the server calls itself ready."""
         answer = await self._ask(address, port, timeout, "readiness", _get)
         return answer.status == 200 and answers.code(answer.body) in (None, *answers.GOOD)
 
     async def login(
         self, address: str, *, port: int = PORT, username: str, password: str, timeout: float = 5.0
     ) -> bool:
+        """Whether this password is accepted. Servers reread their users every 15 s: ask again after a change."""
         form = {"username": username, "password": password}
         answer = await self._ask(address, port, timeout, "login", lambda path: _post(path, form))
         # An unknown user is a 500 in 2.4 and a wrong password a 500 in 3.0: no status identifies a refusal.
         return answer.status == 200 and answers.has_token(answer.body)
 
     async def bootstrap_admin(self, address: str, *, port: int = PORT, password: str, timeout: float = 5.0) -> bool:
+        """Create the first administrator, `nacos` (2.4 and later). False: there is one already."""
         form = {"password": password}
         answer = await self._ask(address, port, timeout, "admin", lambda path: _post(path, form))
         code = answers.code(answer.body)
@@ -167,6 +172,11 @@ class HttpNacosServers:
     async def remove_peer(
         self, address: str, *, port: int = PORT, peer: str, identity: Identity | None = None, timeout: float = 5.0
     ) -> None:
+        """Remove a server that left from all raft groups: by its raft address, as in `Verdict.surplus`.
+
+        Needed after a cluster shrank: its groups keep counting the server, whatever the servers' lists say (seen on a
+        real 2.1.1). It takes a leader in every group: ask again when it fails, which does no harm.
+        """
         headers = _headers(identity)
         headers.add("content-type", "application/json")
         body = msgspec.json.encode({"command": "removePeer", "value": peer})

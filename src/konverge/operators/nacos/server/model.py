@@ -1,15 +1,14 @@
 """Nacos servers as the operator sees them, in one form for every version.
 
-`NacosServers` is what the operator asks of servers. A `Member` is one entry of one answer: it is hearsay unless the
-server that was asked speaks of itself. A `View` holds together which pod was asked and what it answered;
-`konverge.operators.nacos.server.judge` makes a `Verdict` from several views.
+A `Member` is one entry of one answer: it is hearsay unless the server that was asked speaks of itself. A `View` holds
+together which pod was asked and what it answered; `judge` makes a `Verdict` from several views.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 PORT = 8848
 CONSOLE_PORT = 8080
@@ -113,7 +112,7 @@ class ServerState:
     """`standalone` or `cluster`."""
     auth_enabled: bool = False
     needs_admin: bool = False
-    """There is no administrator yet (2.4 and later): see `NacosServers.bootstrap_admin`."""
+    """There is no administrator yet (2.4 and later): see `HttpNacosServers.bootstrap_admin`."""
     platform: str = ""
     """`mysql`, `postgresql`, or empty with embedded storage."""
 
@@ -158,7 +157,7 @@ class Verdict:
     """By address."""
     surplus: tuple[str, ...]
     """Raft addresses that still count for a majority, though no verified member lists them any more: a server that left
-    and has to be removed (`NacosServers.remove_peer`), or the majority of a shrunk cluster is that of the old one."""
+    and has to be removed (`remove_peer`), or the majority of a shrunk cluster is that of the old one."""
     outside: tuple[str, ...]
     """The pods (member addresses where none is known) of verified members that the raft groups do not count: they were
     removed while they ran, and come back when they restart."""
@@ -171,47 +170,6 @@ class Verdict:
 
     def of_pod(self, pod: str) -> MemberStatus | None:
         return next((member for member in self.members if member.pod == pod), None)
-
-
-# --- what servers are asked ---------------------------------------------------------------------------------------
-
-
-class NacosServers(Protocol):
-    """Each call is about one server. All raise NacosError, and none takes longer than its timeout (seconds).
-
-    `HttpNacosServers` implements it over HTTP, for real and for simulated servers.
-    """
-
-    async def nodes(
-        self, address: str, *, port: int = PORT, identity: Identity | None = None, timeout: float = 5.0
-    ) -> tuple[Member, ...]:
-        """The members as this server lists them."""
-
-    async def state(self, address: str, *, port: int = PORT, timeout: float = 5.0) -> ServerState:
-        """What the server reports about itself; needs no identity."""
-
-    async def ready(self, address: str, *, port: int = PORT, timeout: float = 5.0) -> bool:
-        """Whether the server calls itself ready."""
-
-    async def login(
-        self, address: str, *, port: int = PORT, username: str, password: str, timeout: float = 5.0
-    ) -> bool:
-        """Whether this password is accepted. Servers reread their users every 15 s: ask again after a change."""
-
-    async def bootstrap_admin(self, address: str, *, port: int = PORT, password: str, timeout: float = 5.0) -> bool:
-        """Create the first administrator, `nacos` (2.4 and later). False: there is one already."""
-
-    async def remove_peer(
-        self, address: str, *, port: int = PORT, peer: str, identity: Identity | None = None, timeout: float = 5.0
-    ) -> None:
-        """Remove a server that left from all raft groups: by its raft address, as in `Verdict.surplus`.
-
-        Needed after a cluster shrank: its groups keep counting the server, whatever the servers' lists say (seen on a
-        real 2.1.1). It takes a leader in every group: ask again when it fails, which does no harm.
-        """
-
-    async def aclose(self) -> None:
-        """Close what is open."""
 
 
 def join(host: str, port: int) -> str:

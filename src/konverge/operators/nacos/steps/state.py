@@ -18,7 +18,7 @@ from konverge.operators.nacos.database import Databases
 from konverge.operators.nacos.desired import Desired
 from konverge.operators.nacos.metrics import NacosMetrics
 from konverge.operators.nacos.resource import AnyNacos, NacosStatus
-from konverge.operators.nacos.server import NacosServers
+from konverge.operators.nacos.server import HttpNacosServers
 from konverge.runtime import Context, Request, find_condition, is_true, set_condition, set_controller_reference
 
 K = TypeVar("K", bound=Object)
@@ -85,7 +85,7 @@ class Tools:
     """Shared by all reconciles of a process."""
 
     databases: Databases
-    servers: NacosServers
+    servers: HttpNacosServers
     options: Options = field(default_factory=Options)
     databases_checked: Memory = field(default_factory=Memory)
     monitors_applied: Memory = field(default_factory=Memory)
