@@ -126,9 +126,9 @@ def error(text: str) -> str:
 @pytest.mark.spec("S-13")
 @settings(deadline=None)
 @given(st.lists(WORDS, max_size=14).map(" ".join) | st.lists(WORDS, max_size=10).map("".join) | st.text(max_size=12))
-def test_any_text_is_an_expression_or_refused_with_a_place(text: str) -> None:
-    found = error(text)
-    assert not found or found.startswith("ERROR: <input>:")
+def test_any_text_is_an_expression_or_refused_with_a_position(text: str) -> None:
+    message = error(text)
+    assert not message or message.startswith("ERROR: <input>:")
 
 
 @pytest.mark.spec("S-13")

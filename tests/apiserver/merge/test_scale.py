@@ -54,4 +54,4 @@ def test_an_owner_that_keeps_the_replicas_keeps_its_entry() -> None:
 def test_an_entry_without_fields_is_removed() -> None:
     parents = [entry("one", REPLICAS, time="t")]
     scales = [entry("hpa", REPLICAS, version="autoscaling/v1", subresource="scale")]
-    assert [found["manager"] for found in to_parent(parents, scales, PATH, "apps/v1")] == ["hpa"]
+    assert [row["manager"] for row in to_parent(parents, scales, PATH, "apps/v1")] == ["hpa"]

@@ -21,9 +21,9 @@ async def test_definitions_are_accepted_or_refused_as_upstream(api: Api, form: s
     wrong: Row = {}
     for row in CREATED:
         if form in row:
-            found = await answer(api, "POST", DEFINITIONS, definition(row), query=DRY)
-            if found != expected(row):
-                wrong[row["name"]] = (found, expected(row))
+            response = await answer(api, "POST", DEFINITIONS, definition(row), query=DRY)
+            if response != expected(row):
+                wrong[row["name"]] = (response, expected(row))
     assert not wrong
 
 
@@ -37,7 +37,7 @@ async def test_changes_of_definitions_are_accepted_or_refused_as_upstream(api: A
         path = f"{DEFINITIONS}/{row['of']}"
         live = await api.call("GET", path)
         metadata = {**row["definition"]["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]}
-        found = await answer(api, "PUT", path, {**row["definition"], "metadata": metadata}, query=DRY)
-        if found != expected(row):
-            wrong[row["name"]] = (found, expected(row))
+        response = await answer(api, "PUT", path, {**row["definition"], "metadata": metadata}, query=DRY)
+        if response != expected(row):
+            wrong[row["name"]] = (response, expected(row))
     assert not wrong

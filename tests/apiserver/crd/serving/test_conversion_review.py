@@ -191,7 +191,7 @@ def test_an_invalid_response_is_refused(change: Row, wrong: str) -> None:
 def test_labels_and_annotations_may_change_and_nothing_else_in_the_metadata() -> None:
     response = {"uid": "id", "result": {"status": "Success"}, "convertedObjects": [GOOD]}
     answer = {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "response": response}
-    (found,) = review().read(json.dumps(answer).encode())
-    assert found["metadata"] == {"name": "a", "uid": "u", "labels": {"new": "label"}}
+    (converted,) = review().read(json.dumps(answer).encode())
+    assert converted["metadata"] == {"name": "a", "uid": "u", "labels": {"new": "label"}}
     with pytest.raises(ConversionFailed, match="no supported conversion review versions"):
         review("v7")

@@ -36,9 +36,9 @@ async def settled(api: Api, name: str, condition: str) -> Row:
     """The definition once a condition of it has been decided."""
     async with api.watch(DEFINITIONS, fieldSelector=f"metadata.name={name}") as watch:
         while True:
-            found: Row = (await watch.next())["object"]
-            if any(one["type"] == condition for one in found["status"].get("conditions") or ()):
-                return found
+            definition: Row = (await watch.next())["object"]
+            if any(entry["type"] == condition for entry in definition["status"].get("conditions") or ()):
+                return definition
 
 
 @pytest.mark.spec("S-08")
@@ -47,15 +47,18 @@ async def test_a_kind_is_served_after_its_definition_is_established(api: Api) ->
     await define(api, crd())
     made = await api.call("POST", CRABS, crab(spec={"legs": 8}))
     assert made["metadata"]["generation"] == 1
-    found = await api.call("GET", f"{DEFINITIONS}/crabs.sea.example.com")
-    conditions = [(one["type"], one["status"], one["reason"], one["message"]) for one in found["status"]["conditions"]]
+    definition = await api.call("GET", f"{DEFINITIONS}/crabs.sea.example.com")
+    conditions = [
+        (entry["type"], entry["status"], entry["reason"], entry["message"])
+        for entry in definition["status"]["conditions"]
+    ]
     assert conditions == [
         ("NamesAccepted", "True", "NoConflicts", "no conflicts found"),
         ("Established", "True", "InitialNamesAccepted", "the initial names have been accepted"),
     ]
-    assert found["status"]["storedVersions"] == ["v1"]
+    assert definition["status"]["storedVersions"] == ["v1"]
     names = {"plural": "crabs", "singular": "crab", "kind": "Crab", "listKind": "CrabList"}
-    assert found["status"]["acceptedNames"] == names == found["spec"]["names"]
+    assert definition["status"]["acceptedNames"] == names == definition["spec"]["names"]
 
 
 @pytest.mark.spec("S-08")
@@ -100,11 +103,11 @@ async def test_an_object_is_read_in_every_served_version(api: Api) -> None:
     await define(api, crd("crabs", "Crab", version(), version("v2", storage=False)))
     await api.call("POST", CRABS, crab(spec={"legs": 8}))
     newer = CRABS.replace("v1", "v2")
-    found = await api.call("GET", f"{newer}/one")
-    assert (found["apiVersion"], found["spec"]) == ("sea.example.com/v2", {"legs": 8})
+    stored = await api.call("GET", f"{newer}/one")
+    assert (stored["apiVersion"], stored["spec"]) == ("sea.example.com/v2", {"legs": 8})
     listed = await api.call("GET", newer)
     assert listed["apiVersion"] == "sea.example.com/v2"
-    changed = await api.call("PUT", f"{newer}/one", {**found, "spec": {"legs": 10}})
+    changed = await api.call("PUT", f"{newer}/one", {**stored, "spec": {"legs": 10}})
     assert changed["apiVersion"] == "sea.example.com/v2"
     assert (await api.call("GET", f"{CRABS}/one"))["spec"] == {"legs": 10}
 
@@ -146,5 +149,5 @@ async def test_status_and_scale_are_subresources(api: Api) -> None:
     scale = await api.call("GET", f"{CRABS}/one/scale")
     assert (scale["spec"], scale["status"]) == ({"replicas": 8}, {"replicas": 3, "selector": "a=b"})
     await api.call("PATCH", f"{CRABS}/one/scale", {"spec": {"replicas": 5}}, content_type=MERGE)
-    found = await api.call("GET", f"{CRABS}/one")
-    assert (found["spec"]["legs"], found["metadata"]["generation"]) == (5, 2)
+    stored = await api.call("GET", f"{CRABS}/one")
+    assert (stored["spec"]["legs"], stored["metadata"]["generation"]) == (5, 2)

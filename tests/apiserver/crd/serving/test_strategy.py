@@ -22,9 +22,9 @@ async def test_objects_are_accepted_or_refused_as_upstream(api: Api) -> None:
     for row in (row for row in rows("objects.jsonl") if "create" in row):
         response = await api.send("POST", OBJECTS, custom_object(row["create"], row.get("as", "t")), query=DRY)
         body = json.loads(response.body)
-        found = summary(response.status, body, response.headers.get_all("warning")) | {"spec": body.get("spec")}
-        if found != expected(row) | {"spec": row.get("spec")}:
-            wrong[str(row["create"])] = (found, row)
+        result = summary(response.status, body, response.headers.get_all("warning")) | {"spec": body.get("spec")}
+        if result != expected(row) | {"spec": row.get("spec")}:
+            wrong[str(row["create"])] = (result, row)
     assert not wrong
 
 
@@ -35,9 +35,9 @@ async def test_transition_rules_see_the_object_as_it_was(api: Api) -> None:
     await api.call("POST", OBJECTS, custom_object(changes[0]["of"], "u"))
     wrong: Row = {}
     for row in changes:
-        found = await patched(api, f"{OBJECTS}/u", {"spec": row["patch"]})
-        if found != expected(row):
-            wrong[str(row["patch"])] = (found, expected(row))
+        result = await patched(api, f"{OBJECTS}/u", {"spec": row["patch"]})
+        if result != expected(row):
+            wrong[str(row["patch"])] = (result, expected(row))
     assert not wrong
 
 
@@ -52,9 +52,9 @@ async def test_an_invalid_part_may_stay_but_not_spread(api: Api) -> None:
     wrong: Row = {}
     for row in rows("ratcheting.jsonl"):
         path = "/".join(filter(None, (RATS, row["object"], row.get("subresource"))))
-        found = await patched(api, path, row["patch"])
-        if found != expected(row):
-            wrong[f"{row['object']} {row['patch']}"] = (found, expected(row))
+        result = await patched(api, path, row["patch"])
+        if result != expected(row):
+            wrong[f"{row['object']} {row['patch']}"] = (result, expected(row))
     assert not wrong
 
 
