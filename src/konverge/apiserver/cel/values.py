@@ -8,6 +8,7 @@ common/types; unstructuredSetList and unstructuredMapList (apiserver/pkg/cel/com
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from konverge.apiserver.cel.literals import UInt
@@ -29,23 +30,15 @@ def no_overload() -> EvalError:
     return EvalError("no such overload")
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class TypeValue:
     """A type as a value: `type(x)`, `int`. Types are equal by their names."""
 
-    __slots__ = ("name", "shown")
-
-    def __init__(self, name: str, shown: str = "") -> None:
-        self.name = name
-        self.shown = shown or name
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TypeValue) and other.name == self.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
+    name: str
+    shown: str = field(default="", compare=False)
 
     def __repr__(self) -> str:
-        return self.shown
+        return self.shown or self.name
 
 
 class Optional:

@@ -48,24 +48,21 @@ class Authorizer:
 
 
 @dataclass(frozen=True, slots=True)
-class PathCheck:
+class _Check:
+    query: Query
+    decide: Decide = field(compare=False)
+
+
+class PathCheck(_Check):
     cel_name: ClassVar[str] = "kubernetes.authorization.PathCheck"
-    query: Query
-    decide: Decide = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupCheck:
+class GroupCheck(_Check):
     cel_name: ClassVar[str] = "kubernetes.authorization.GroupCheck"
-    query: Query
-    decide: Decide = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceCheck:
+class ResourceCheck(_Check):
     cel_name: ClassVar[str] = "kubernetes.authorization.ResourceCheck"
-    query: Query
-    decide: Decide = field(compare=False)
 
 
 def _service_account(authorizer: Authorizer, namespace: str, name: str) -> Authorizer:
@@ -81,7 +78,7 @@ def _refine(member: str) -> Callable[[ResourceCheck, str], ResourceCheck]:
     return refine
 
 
-def _check(check: PathCheck | ResourceCheck, verb: str) -> Decision:
+def _check(check: _Check, verb: str) -> Decision:
     return check.decide(replace(check.query, verb=verb))
 
 

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from konverge.apiserver.cel.declarations import FORMATS
 from konverge.apiserver.cel.values import NONE, EvalError, Optional
 from konverge.apiserver.go import strfmt
+from konverge.apiserver.go.strconv import NumberError, parse_uint
 from konverge.apiserver.go.url import Url, UrlError, parse_url
 from konverge.objects import names
 from konverge.objects.quantity import Quantity, QuantityError
@@ -97,6 +98,8 @@ def _semver(text: str, normalize: bool = False) -> Semver:
             raise EvalError("Prerelease is empty")
         if part.isdigit() and len(part) > 1 and part[0] == "0":
             raise EvalError(f'Numeric PreRelease version must not contain leading zeroes "{part}"')
+        if part.isascii() and part.isdigit():
+            _uint(part)
         if not _WORD.fullmatch(part):
             raise EvalError(f'Invalid character(s) found in prerelease "{part}"')
     for part in build_parts:
@@ -112,7 +115,14 @@ def _version_number(name: str, text: str) -> int:
         raise EvalError(f'Invalid character(s) found in {name.lower()} number "{text}"')
     if not _NUMBER.fullmatch(text):
         raise EvalError(f'{name} number must not contain leading zeroes "{text}"')
-    return int(text)
+    return _uint(text)
+
+
+def _uint(text: str) -> int:
+    try:
+        return parse_uint(text)
+    except NumberError as error:
+        raise EvalError(str(error)) from None
 
 
 def _normalized(text: str) -> str:

@@ -3,48 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from ipaddress import IPv6Address
-from typing import Any
+from typing import Any, ClassVar
 
 from konverge.apiserver.cel.values import EvalError
 from konverge.apiserver.go.netip import Address, Network, address_error, parse_cidr, parse_ip, prefix_error
 from konverge.apiserver.go.strconv import quote
 
 
+@dataclass(frozen=True, slots=True)
 class IP:
     """An address. IPv4-mapped IPv6 addresses are refused: an address would have two forms."""
 
-    cel_name = "net.IP"
-    __slots__ = ("address",)
-
-    def __init__(self, address: Address) -> None:
-        self.address = address
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, IP) and other.address == self.address
-
-    def __hash__(self) -> int:
-        return hash(self.address)
+    cel_name: ClassVar[str] = "net.IP"
+    address: Address
 
     def __str__(self) -> str:
         return str(self.address)
 
 
+@dataclass(frozen=True, slots=True)
 class CIDR:
     """A network, with the address that it was written with."""
 
-    cel_name = "net.CIDR"
-    __slots__ = ("address", "network")
-
-    def __init__(self, address: Address, network: Network) -> None:
-        self.address = address
-        self.network = network
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CIDR) and (other.address, other.network) == (self.address, self.network)
-
-    def __hash__(self) -> int:
-        return hash((self.address, self.network))
+    cel_name: ClassVar[str] = "net.CIDR"
+    address: Address
+    network: Network
 
     def __str__(self) -> str:
         return f"{self.address}/{self.network.prefixlen}"

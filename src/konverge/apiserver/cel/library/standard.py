@@ -13,6 +13,7 @@ from konverge.apiserver.cel.timestamps import Duration, Timestamp, parse_duratio
 from konverge.apiserver.cel.values import EvalError, TypeValue
 from konverge.apiserver.go.fmt import go_float
 from konverge.apiserver.go.regexp import RegexError, compile_pattern
+from konverge.apiserver.go.strconv import NumberError, parse_int, parse_uint
 
 _MIN, _MAX, _UMAX = -(2**63), 2**63 - 1, 2**64 - 1
 _FLOAT = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))")
@@ -73,15 +74,17 @@ def _conversion_error(wanted: str) -> EvalError:
 
 
 def _text_to_int(text: str) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]+", text, re.ASCII) or not _MIN <= int(text) <= _MAX:
-        raise _conversion_error("int")
-    return int(text)
+    try:
+        return parse_int(text)
+    except NumberError:
+        raise _conversion_error("int") from None
 
 
 def _text_to_uint(text: str) -> UInt:
-    if not re.fullmatch(r"[0-9]+", text, re.ASCII) or int(text) > _UMAX:
-        raise _conversion_error("uint")
-    return UInt(int(text))
+    try:
+        return UInt(parse_uint(text))
+    except NumberError:
+        raise _conversion_error("uint") from None
 
 
 def _text_to_double(text: str) -> float:
