@@ -42,6 +42,7 @@ FIRST_DELAY = 0.8
 MAX_DELAY = 30.0
 HEALTHY_AFTER = 120.0
 JITTER = 0.5
+"""The largest random share that is added to a delay; half of upstream's defaultBackoffJitter."""
 
 WATCH_SECONDS = (300, 600)
 """The time limit of a watch, chosen at random. Upstream: defaultMinWatchTimeout, defaultMaxWatchTimeout."""

@@ -2,7 +2,7 @@
 
 Used by the DaemonSet controller, the eviction by taints and the simulated scheduler.
 
-Upstream: k8s.io/component-helpers/scheduling/corev1 (nodeaffinity, ToleratesTaint).
+Upstream: k8s.io/component-helpers/scheduling/corev1/nodeaffinity, Toleration.ToleratesTaint (k8s.io/api/core/v1).
 """
 
 from __future__ import annotations

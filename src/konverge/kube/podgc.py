@@ -32,7 +32,7 @@ THRESHOLD = 12500
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 ON_NODE = "podgc/node"
 ENDED = "podgc/ended"
-_MOST_NAMES = 10_000
+_MOST_NAMES = 10_000  # a bound on memory, far above the nodes of a cluster
 
 
 class PodCollector(Reconciler[Pod]):

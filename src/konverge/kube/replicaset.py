@@ -22,7 +22,7 @@ from konverge.objects.kinds.apps_v1 import ReplicaSet, ReplicaSetCondition, Repl
 from konverge.objects.kinds.core_v1 import Pod, PodSpec, PodTemplateSpec
 from konverge.objects.labels import Selector
 from konverge.objects.times import now
-from konverge.runtime import Context, Controller, Reconciler, Result, Watch
+from konverge.runtime import Context, Controller, Reconciler, Result, Watch, find_condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _conditions(classes: StatusClasses, replicaset: Any, failure: ClientError | 
     others = [condition for condition in present if condition.type != "ReplicaFailure"]
     if failure is None:
         return others
-    known = next((condition for condition in present if condition.type == "ReplicaFailure"), None)
+    known = find_condition(present, "ReplicaFailure")
     condition = classes.condition(
         type="ReplicaFailure",
         status="True",

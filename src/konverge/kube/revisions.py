@@ -29,7 +29,7 @@ POD_LABEL = "controller-revision-hash"
 """The label of a pod that names its revision."""
 
 _LONGEST_PREFIX = 223  # upstream: ControllerRevisionName
-_MOST_COLLISIONS = 50
+_MOST_COLLISIONS = 50  # a bound on the loop; two collisions in a row are already unlikely
 
 
 def data_of(template: PodTemplateSpec) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from konverge.objects.kinds.core_v1 import (
     Volume,
 )
 from konverge.objects.times import now
-from konverge.runtime import Context, Controller, Reconciler, Request, Watch
+from konverge.runtime import Context, Controller, Reconciler, Request, Watch, find_condition
 from konverge.runtime.finalizers import add_finalizer, remove_finalizer
 
 CLAIM = "kubernetes.io/pvc-protection"
@@ -91,7 +91,7 @@ def _is_own(pod: Pod, volume: Volume, claim: PersistentVolumeClaim) -> bool:
 # upstream: updateUnusedCondition
 async def _report_unused(ctx: Context[PersistentVolumeClaim], used: bool) -> None:
     conditions = ctx.obj.status.conditions
-    known = next((condition for condition in conditions if condition.type == UNUSED), None)
+    known = find_condition(conditions, UNUSED)
     if known is not None and (known.status == "True") is not used:
         return
     if used:

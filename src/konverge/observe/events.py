@@ -27,7 +27,7 @@ EVENTS = Resource("", "v1", "Event", "events")
 MAX_WAITING = 10_000
 """Events that may wait: some megabytes. Bursts are written after the reconciles that they come from."""
 MAX_MESSAGE = 1024
-"""Characters of a message: the API server refuses longer ones."""
+"""Characters of a message. Upstream: NoteLengthLimit, which binds events.k8s.io."""
 FLUSH = 5.0
 """Seconds for writing the rest at the end."""
 NAME_ATTEMPTS = 3

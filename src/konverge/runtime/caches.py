@@ -44,7 +44,7 @@ class SharedCaches:
         """The informers that a controller reads and receives changes from."""
         informers: dict[Resource, Informer] = {}
         for spec, kind in _specs(controller):
-            whole = replace(
+            full_spec = replace(
                 spec,
                 # Our entry in managedFields says what we own; without it an apply could not be skipped.
                 field_manager=self.manager,
@@ -52,14 +52,14 @@ class SharedCaches:
                 list_timeout=self.limits.list_timeout,
                 streaming=self.limits.streaming,
             )
-            informer = self.informers.get(whole)
+            informer = self.informers.get(full_spec)
             if informer is None:
-                informer = self.informers[whole] = Informer(self.client.caller, whole)
+                informer = self.informers[full_spec] = Informer(self.client.caller, full_spec)
             for name, function in _indexes(controller, kind).items():
                 informer.add_index(name, function)
             informers.setdefault(kind.resource, informer)
             if kind not in controller.optional:
-                self.needed.add(whole)
+                self.needed.add(full_spec)
         return informers
 
     async def wait_synced(self, limit: float) -> None:
@@ -97,11 +97,11 @@ def _specs(controller: Controller[Any]) -> Iterator[tuple[CacheSpec, type[Object
     for owned in controller.owns:
         yield CacheSpec(resource=owned.resource, namespaces=_namespaces(controller, owned)), owned
     for watch in controller.watches:
-        space = _namespaces(controller, watch.kind) if watch.namespaces is None else watch.namespaces
+        namespaces = _namespaces(controller, watch.kind) if watch.namespaces is None else watch.namespaces
         yield (
             CacheSpec(
                 resource=watch.kind.resource,
-                namespaces=space,
+                namespaces=namespaces,
                 label_selector=watch.label_selector,
                 field_selector=watch.field_selector,
             ),

@@ -5,11 +5,14 @@ Upstream: meta.SetStatusCondition (k8s.io/apimachinery/pkg/api/meta/conditions.g
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Any, Literal, TypeVar
 
 from konverge import clock
 from konverge.objects.meta import Condition
 from konverge.objects.times import format_time
+
+C = TypeVar("C", bound=Any)
 
 ConditionStatus = Literal["True", "False", "Unknown"]
 
@@ -47,7 +50,8 @@ def set_condition(
     return before != (present.status, present.reason, present.message, present.observed_generation)
 
 
-def find_condition(conditions: list[Condition], type: str) -> Condition | None:
+def find_condition(conditions: Iterable[C], type: str) -> C | None:
+    """The condition of a type, of any kind's conditions; None when there is none."""
     return next((condition for condition in conditions if condition.type == type), None)
 
 

@@ -57,16 +57,17 @@ def set_controller_reference(owner: Object, owned: Object, *, block_owner_deleti
 
 def _check_namespaces(owner: Object, owned: Object) -> None:
     resource: Resource = type(owner).resource
-    where, there = owner.metadata.namespace, owned.metadata.namespace
+    owner_namespace, owned_namespace = owner.metadata.namespace, owned.metadata.namespace
     if not resource.namespaced:
         return
     if not type(owned).resource.namespaced:
         raise OwnershipError(
             f"{owned.kind} {owned.metadata.name} is cluster-scoped and cannot be owned by the namespaced "
-            f"{owner.kind} {where}/{owner.metadata.name}; use a finalizer to clean it up"
+            f"{owner.kind} {owner_namespace}/{owner.metadata.name}; use a finalizer to clean it up"
         )
-    if there and there != where:
+    if owned_namespace and owned_namespace != owner_namespace:
         raise OwnershipError(
-            f"{owned.kind} {there}/{owned.metadata.name} cannot be owned by {owner.kind} {where}/{owner.metadata.name}:"
-            " owners work within one namespace only; use a finalizer to clean it up"
+            f"{owned.kind} {owned_namespace}/{owned.metadata.name} cannot be owned by {owner.kind} "
+            f"{owner_namespace}/{owner.metadata.name}: owners work within one namespace only; "
+            "use a finalizer to clean it up"
         )

@@ -75,8 +75,8 @@ def _of_controller(controller: Controller[Any]) -> set[Permission]:
     for made in controller.makes:
         needed |= set(_on(made.resource, WRITE, controller.namespaces))
     for watch in controller.watches:
-        space = controller.namespaces if watch.namespaces is None else watch.namespaces
-        needed |= set(_on(watch.kind.resource, READ, space))
+        namespaces = controller.namespaces if watch.namespaces is None else watch.namespaces
+        needed |= set(_on(watch.kind.resource, READ, namespaces))
     for read in controller.reads:
         needed |= set(_on(read.resource, READ, controller.namespaces))
     for namespace in controller.namespaces or ("",):

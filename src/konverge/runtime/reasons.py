@@ -13,6 +13,7 @@ from konverge.cache.record import Key
 from konverge.cache.store import Change, ChangeType
 
 MAX_FIELDS = 8
+"""Changed fields that the text of a reason names."""
 
 
 class Changed(msgspec.Struct, frozen=True, gc=False):

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfoNotFoundError
 from konverge import clock
 from konverge.client import AlreadyExists, ClientError, Forbidden, NotFound
 from konverge.kube.cronjob import schedule as schedules
-from konverge.kube.cronjob.due import MANY, PADDING, Due, due, is_too_late, stamp, zone_of
+from konverge.kube.cronjob.due import MANY_MISSED, PADDING, Due, due, is_too_late, stamp, zone_of
 from konverge.kube.cronjob.schedule import Schedule, ScheduleError
 from konverge.kube.job.verdict import is_finished, is_true
 from konverge.objects.codec import from_dict, to_dict
@@ -151,7 +151,7 @@ async def _start(ctx: Context[CronJob], due_start: Due, now: datetime) -> None:
     cronjob, start = ctx.obj, due_start.start
     if start is None:
         return
-    if due_start.missed > MANY:
+    if due_start.missed > MANY_MISSED:
         message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
         ctx.warning("TooManyMissedTimes", message)
     if is_too_late(cronjob, start, now):

@@ -13,7 +13,7 @@ from konverge.kube.cronjob.schedule import Schedule
 from konverge.objects.kinds.batch_v1 import CronJob
 from konverge.objects.times import parse_time
 
-MANY = 100
+MANY_MISSED = 100
 """Missed starts after which a warning asks to check for clock skew. Upstream: mostRecentScheduleTime."""
 PADDING = 0.1
 """Seconds added to the wait, so that a clock that is slightly behind does not wake us early. Upstream:

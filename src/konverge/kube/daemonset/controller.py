@@ -33,7 +33,7 @@ from konverge.runtime.predicates import labels_changed
 FIRST_DELAY, LONGEST_DELAY = 1.0, 900.0
 """Seconds between deletions of pods that fail on a node: a kubelet may reject them as fast as they are created.
 Upstream: failedPodsBackoff, 1 s to 15 min."""
-_LONG_AGO = 2 * LONGEST_DELAY
+_FORGET_AFTER = 2 * LONGEST_DELAY  # upstream: flowcontrol.Backoff.GC
 BY_NODE = "daemonset/node"
 
 
@@ -138,7 +138,9 @@ class FailedPodsBackoff:
     def wait(self, key: tuple[str, int, str]) -> float:
         """Seconds to wait; 0 when the pod may be deleted, and then the next delay is longer."""
         now = clock.monotonic()
-        self._known = {old: (delay, until) for old, (delay, until) in self._known.items() if now < until + _LONG_AGO}
+        self._known = {
+            old: (delay, until) for old, (delay, until) in self._known.items() if now < until + _FORGET_AFTER
+        }
         delay, until = self._known.get(key, (0.0, 0.0))
         if until > now:
             return until - now

@@ -22,7 +22,7 @@ from konverge.kube.deployment.replicasets import count
 from konverge.objects import labels
 from konverge.objects.kinds.apps_v1 import Deployment, ReplicaSet
 from konverge.objects.kinds.core_v1 import Pod
-from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch, controller_of
+from konverge.runtime import Context, Controller, Reconciler, Request, Result, Watch, controller_of, find_condition
 from konverge.runtime.context import Caches
 from konverge.runtime.predicates import deleted
 
@@ -113,7 +113,7 @@ async def _resize(
 def _note_new(deployment: Deployment, new: ReplicaSet, existed: bool) -> None:
     if not status.has_deadline(deployment):
         return
-    current = status.find(deployment.status.conditions, "Progressing")
+    current = find_condition(deployment.status.conditions, "Progressing")
     name = new.metadata.name
     if not existed:
         condition = ("True", status.CREATED, f'Created new replica set "{name}"')
@@ -129,7 +129,7 @@ def _note_pause(deployment: Deployment) -> None:
     """A paused rollout makes no progress, and its deadline does not run."""
     if not status.has_deadline(deployment):
         return
-    current = status.find(deployment.status.conditions, "Progressing")
+    current = find_condition(deployment.status.conditions, "Progressing")
     if current is not None and current.reason == status.TIMED_OUT:
         return
     paused = current is not None and current.reason == status.PAUSED
@@ -158,7 +158,7 @@ async def _finish(ctx: Context[Deployment], new: ReplicaSet | None, old: list[Re
     await ctx.save_status()
     if rolls and complete:
         await _clean_up_history(ctx, old)
-    seconds = None if complete else status.left(deployment, status.find(new_status.conditions, "Progressing"))
+    seconds = None if complete else status.left(deployment, find_condition(new_status.conditions, "Progressing"))
     return Result(requeue_after=max(1.0, seconds + 1)) if seconds is not None else None
 
 

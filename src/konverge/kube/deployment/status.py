@@ -11,6 +11,7 @@ from konverge import clock
 from konverge.kube.deployment.replicasets import count, replicas_of, unavailable_allowed
 from konverge.objects.kinds.apps_v1 import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
 from konverge.objects.times import now, parse_time
+from konverge.runtime import find_condition
 
 AVAILABLE = "NewReplicaSetAvailable"
 UPDATED = "ReplicaSetUpdated"
@@ -23,10 +24,6 @@ NO_DEADLINE = 2**31 - 1
 """The deadline that means none. Upstream: HasProgressDeadline."""
 
 
-def find(conditions: list[DeploymentCondition], type: str) -> DeploymentCondition | None:
-    return next((condition for condition in conditions if condition.type == type), None)
-
-
 def put(
     conditions: list[DeploymentCondition], type: str, status: str, reason: str, message: str, *, fresh: bool = False
 ) -> list[DeploymentCondition]:
@@ -34,7 +31,7 @@ def put(
 
     Upstream: SetDeploymentCondition.
     """
-    known = find(conditions, type)
+    known = find_condition(conditions, type)
     if known is not None and known.status == status and known.reason == reason and not fresh:
         return conditions
     moved = now() if known is None or known.status != status else known.last_transition_time
@@ -88,7 +85,7 @@ def progress(
     deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None, replicasets: list[ReplicaSet]
 ) -> None:
     """Decide Progressing and ReplicaFailure of the new status."""
-    current = find(status.conditions, "Progressing")
+    current = find_condition(status.conditions, "Progressing")
     settled = (status.replicas or 0) == (status.updated_replicas or 0) and (
         current is not None and current.reason == AVAILABLE
     )
@@ -121,7 +118,7 @@ def _moved(deployment: Deployment, status: DeploymentStatus) -> bool:
 
 # upstream: DeploymentTimedOut
 def _timed_out(deployment: Deployment, status: DeploymentStatus) -> bool:
-    current = find(status.conditions, "Progressing")
+    current = find_condition(status.conditions, "Progressing")
     if current is None or current.reason == AVAILABLE:
         return False
     return current.reason == TIMED_OUT or (left(deployment, current) or 0.0) <= 0.0

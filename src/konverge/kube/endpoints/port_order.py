@@ -3,7 +3,7 @@
 Nothing depends on the order, but it makes two clusters comparable. The hash is FNV-1a (128 bits) of the port as Go
 prints its struct, so these texts are built here.
 
-Upstream: DeepHashObject, hashObject (k8s.io/kubernetes/pkg/api/v1/endpoints/util.go, k8s.io/endpointslice/util).
+Upstream: portsByHash (pkg/api/v1/endpoints/util.go, k8s.io/endpointslice/util), DeepHashObject (pkg/util/hash).
 """
 
 from __future__ import annotations

@@ -58,20 +58,20 @@ def _first(selector: dict[str, str]) -> str:
 
 def selected(ctx: Context[Service]) -> list[Pod]:
     """The pods that the Service's selector chooses."""
-    wanted, space = ctx.obj.spec.selector, ctx.request.namespace
-    candidates = ctx.indexed(Pod, LABELS, f"{space}/{_first(wanted)}")
-    return [pod for pod in candidates if wanted.items() <= pod.metadata.labels.items()]
+    selector, namespace = ctx.obj.spec.selector, ctx.request.namespace
+    candidates = ctx.indexed(Pod, LABELS, f"{namespace}/{_first(selector)}")
+    return [pod for pod in candidates if selector.items() <= pod.metadata.labels.items()]
 
 
 def services_of(pod: Pod, caches: Caches) -> list[Request]:
     lister = caches.lister(Service)
     if lister is None:
         return []
-    space, labels = pod.metadata.namespace, pod.metadata.labels
+    namespace, labels = pod.metadata.namespace, pod.metadata.labels
     return [
-        Request(space, service.metadata.name)
+        Request(namespace, service.metadata.name)
         for name, value in labels.items()
-        for service in lister.by_index(SELECTOR, f"{space}/{name}={value}")
+        for service in lister.by_index(SELECTOR, f"{namespace}/{name}={value}")
         if service.spec.selector.items() <= labels.items()
     ]
 

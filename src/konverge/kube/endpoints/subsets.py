@@ -3,7 +3,7 @@
 An address that is ready for one port is ready in that port's subset; addresses with exactly the same ports share a
 subset. An address that is listed as ready and as not ready is not ready.
 
-Upstream: RepackSubsets (k8s.io/kubernetes/pkg/api/v1/endpoints/util.go),
+Upstream: RepackSubsets (pkg/api/v1/endpoints/util.go),
 pkg/controller/endpoint/endpoints_controller.go.
 """
 

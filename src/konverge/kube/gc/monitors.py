@@ -19,7 +19,7 @@ from konverge.objects.resource import Resource
 
 DEFINITIONS = {("apiextensions.k8s.io", "customresourcedefinitions"), ("apiregistration.k8s.io", "apiservices")}
 """Kinds whose objects say what is served."""
-LOOK_AGAIN = (1.0, 5.0, 30.0, 600.0)
+DISCOVERY_DELAYS = (1.0, 5.0, 30.0, 600.0)
 """Seconds between two requests for discovery after a definition changed: discovery follows it, but not at once. The
 last is for changes that no definition announces, such as those of an aggregated server. Upstream asks every 30 s.
 """
@@ -55,7 +55,7 @@ class Monitors:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            quiet = len(LOOK_AGAIN) - 1
+            quiet = len(DISCOVERY_DELAYS) - 1
             step = quiet
             while True:
                 self._changed.clear()
@@ -65,7 +65,7 @@ class Monitors:
                     _log.warning("discovery failed and is asked again soon: %s", error)
                     step = min(step, quiet - 1)
                 try:
-                    async with asyncio.timeout(LOOK_AGAIN[step]):
+                    async with asyncio.timeout(DISCOVERY_DELAYS[step]):
                         await self._changed.wait()
                     step = 0
                 except TimeoutError:

@@ -15,7 +15,7 @@ from konverge.kube.job.job_pods import finished_at
 from konverge.objects.kinds.core_v1 import Pod
 
 FIRST, LONGEST = 10.0, 600.0  # upstream: DefaultJobPodFailureBackOff, MaxJobPodFailureBackOff
-_MOST_JOBS = 10_000
+_MOST_JOBS = 10_000  # a bound on memory
 
 
 def remaining(failures: int, last: datetime | None) -> float:

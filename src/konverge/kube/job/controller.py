@@ -41,7 +41,7 @@ from konverge.runtime.reasons import Changed
 OURS = "kubernetes.io/job-controller"
 BATCH = 1.0
 """Seconds for which changes of pods are collected. Upstream: SyncJobBatchPeriod."""
-_AT_ONCE = 0.01
+_AT_ONCE = 0.01  # seconds until the rest of the ended pods is counted
 
 
 @dataclass(slots=True)

@@ -32,8 +32,8 @@ def plan(view: View, streak: Streak) -> Plan:
     surplus = _surplus(view, max(0, len(view.active) - wanted))
     if surplus:
         return Plan(delete=surplus[:BURST])
-    going = view.terminating if job_pods.replaces_failed_only(view.job) else 0
-    missing = min(wanted - going - len(view.active), BURST)
+    terminating = view.terminating if job_pods.replaces_failed_only(view.job) else 0
+    missing = min(wanted - terminating - len(view.active), BURST)
     return _create(view, missing, streak) if missing > 0 else Plan()
 
 
@@ -83,8 +83,8 @@ def _pending_indexes(view: View, count: int) -> list[int]:
     taken = view.succeeded_indexes | (view.failed_indexes or set())
     taken |= {index for pod in view.active if (index := index_of(pod)) is not None}
     if job_pods.replaces_failed_only(view.job):
-        going = [pod for pod in view.pods if job_pods.is_terminating(pod)]
-        taken |= {index for pod in going if (index := index_of(pod)) is not None}
+        terminating = [pod for pod in view.pods if job_pods.is_terminating(pod)]
+        taken |= {index for pod in terminating if (index := index_of(pod)) is not None}
     pending: list[int] = []
     for index in range(view.completions):
         if len(pending) == count:

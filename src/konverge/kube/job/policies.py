@@ -79,9 +79,9 @@ def met(policy: SuccessPolicy | None, completions: int, succeeded: set[int]) -> 
         if required is None:
             enough = rule.succeeded_count is not None and len(succeeded) >= rule.succeeded_count
         else:
-            there = len(required & succeeded)
-            counted = rule.succeeded_count is not None and there >= rule.succeeded_count
-            enough = bool(required) and (there == len(required) or counted)
+            matching = len(required & succeeded)
+            counted = rule.succeeded_count is not None and matching >= rule.succeeded_count
+            enough = bool(required) and (matching == len(required) or counted)
         if enough:
             return f"Matched rules at index {index}"
     return ""

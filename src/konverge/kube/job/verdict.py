@@ -15,6 +15,7 @@ from konverge.kube.job.view import View
 from konverge.objects.kinds.batch_v1 import Job, JobCondition
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.objects.times import now, parse_time
+from konverge.runtime import find_condition
 
 DEFAULT_BACKOFF_LIMIT = 6  # upstream: the API default of backoffLimit
 
@@ -38,12 +39,8 @@ class Verdict:
 COMPLETED = Verdict(True, "CompletionsReached", "Reached expected number of succeeded pods")
 
 
-def find(job: Job, type: str) -> JobCondition | None:
-    return next((condition for condition in job.status.conditions if condition.type == type), None)
-
-
 def is_true(job: Job, type: str) -> bool:
-    condition = find(job, type)
+    condition = find_condition(job.status.conditions, type)
     return condition is not None and condition.status == "True"
 
 
@@ -56,7 +53,7 @@ def put(job: Job, type: str, status: str, reason: str, message: str) -> bool:
 
     Upstream: ensureJobConditionStatus.
     """
-    known = find(job, type)
+    known = find_condition(job.status.conditions, type)
     if known is None and status == "False":
         return False
     if known is not None and (known.status, known.reason, known.message) == (status, reason, message):
@@ -81,7 +78,7 @@ def judge(view: View) -> Verdict | None:
 
 def _decided_before(job: Job) -> Verdict | None:
     for type, success in (("SuccessCriteriaMet", True), ("FailureTarget", False)):
-        condition = find(job, type)
+        condition = find_condition(job.status.conditions, type)
         if condition is not None and condition.status == "True":
             return Verdict(success, condition.reason or "", condition.message or "")
     return None

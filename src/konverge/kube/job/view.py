@@ -88,10 +88,10 @@ def _look_at_indexes(view: View, fresh: list[Pod]) -> None:
         return
     known = indexes.parse(job.status.failed_indexes or "", view.completions)
     view.failed_indexes = known | {_by_index(pod) for pod in fresh if _index_failed(job, pod)}
-    over = view.succeeded_indexes | view.failed_indexes | {_by_index(pod) for pod in view.active}
+    taken = view.succeeded_indexes | view.failed_indexes | {_by_index(pod) for pod in view.active}
     for pod in fresh:
         index = _by_index(pod)
-        if is_failed(pod, job) and index not in over and _is_later(pod, view.last_failed.get(index)):
+        if is_failed(pod, job) and index not in taken and _is_later(pod, view.last_failed.get(index)):
             view.last_failed[index] = pod
 
 

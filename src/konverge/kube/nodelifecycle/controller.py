@@ -22,7 +22,7 @@ from konverge.objects.codec import decoder, to_dict
 from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.objects.kinds.core_v1 import Node, NodeCondition, Pod
 from konverge.objects.times import now, parse_time
-from konverge.runtime import Context, Controller, Reconciler, Request, Result, Source, Watch
+from konverge.runtime import Context, Controller, Reconciler, Request, Result, Source, Watch, find_condition
 from konverge.runtime.context import Caches
 
 GRACE = 50.0
@@ -33,7 +33,7 @@ LEASES = "kube-node-lease"
 ON_NODE = "nodelifecycle/node"
 _CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 _OLD_LABELS = {"kubernetes.io/os": "beta.kubernetes.io/os", "kubernetes.io/arch": "beta.kubernetes.io/arch"}
-_MOST_NODES = 100_000
+_MOST_NODES = 100_000  # a bound on memory, far above the nodes of a cluster
 
 _node = decoder(Node).decode
 
@@ -81,7 +81,7 @@ class NodeReconciler(Reconciler[Node]):
             self._known.clear()
         # The Lease is read and not cached: the watch of a cache would deliver every heartbeat of every node.
         renewed = await _renew_time(ctx)
-        ready = next((condition for condition in ctx.obj.status.conditions if condition.type == "Ready"), None)
+        ready = find_condition(ctx.obj.status.conditions, "Ready")
         mark = (renewed, (ready.last_heartbeat_time or "") if ready and ready.status != "Unknown" else "")
         moment = parse_time(renewed).timestamp() if renewed else None
         health = self._known[name] = observe(self._known.get(name), meta.uid, mark, moment, clock.now())

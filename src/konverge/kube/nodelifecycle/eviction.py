@@ -26,7 +26,7 @@ from konverge.runtime import Context, Controller, Reconciler, Request, Result, W
 from konverge.runtime.context import Caches
 
 ON_NODE = "eviction/node"
-_MOST_SEEN = 10_000
+_MOST_SEEN = 10_000  # a bound on memory
 
 Seen = dict[tuple[str, str, str], float]
 

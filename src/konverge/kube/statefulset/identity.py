@@ -23,7 +23,7 @@ POD_NAME = "statefulset.kubernetes.io/pod-name"
 POD_INDEX = "apps.kubernetes.io/pod-index"
 
 _NAME = re.compile(r"(.*)-([0-9]+)", re.DOTALL)
-_HIGHEST = 2**31 - 1
+_MAX_INT32 = 2**31 - 1
 
 
 def parent_and_ordinal(name: str) -> tuple[str, int]:
@@ -36,7 +36,7 @@ def parent_and_ordinal(name: str) -> tuple[str, int]:
     if match is None:
         return "", -1
     number = match[2].lstrip("0") or "0"
-    return match[1], int(number) if len(number) <= 10 and int(number) <= _HIGHEST else -1
+    return match[1], int(number) if len(number) <= 10 and int(number) <= _MAX_INT32 else -1
 
 
 def ordinal_of(pod: Pod) -> int:

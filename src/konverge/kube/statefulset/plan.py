@@ -109,13 +109,13 @@ def _shrink(view: View, steps: Plan) -> bool:
     """
     first_unavailable = _first_unavailable(view)
     for pod in view.condemned:
-        going = pod.metadata.deletion_timestamp is not None
+        deleting = pod.metadata.deletion_timestamp is not None
         if view.ordered:
             healthy = is_running_and_ready(pod) and view.available(pod)
-            if not going and (healthy or pod is first_unavailable):
+            if not deleting and (healthy or pod is first_unavailable):
                 steps.remove.append(pod)
             return False
-        if not going:
+        if not deleting:
             steps.remove.append(pod)
     return True
 
