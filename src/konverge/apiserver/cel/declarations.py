@@ -60,34 +60,6 @@ class Overload:
     variables: frozenset[Type]
 
 
-_ORDERED = "int uint double bool span time string bytes".split()  # noqa: SIM905
-_LONG = {"span": "duration", "time": "timestamp"}
-_PROTO = {"span": "google.protobuf.Duration", "time": "google.protobuf.Timestamp"}
-
-_COMPARED = (
-    "bool int int_double int_uint uint uint_double uint_int double double_int double_uint string bytes time span"
-)
-_RELATIONS = {"_<_": "less", "_<=_": "less_equals", "_>_": "greater", "_>=_": "greater_equals"}
-_WIDTH = {"int": "int64", "uint": "uint64"}
-_TIME_PARTS = {
-    "getDate": "day_of_month_1_based",
-    "getDayOfMonth": "day_of_month",
-    "getDayOfWeek": "day_of_week",
-    "getDayOfYear": "day_of_year",
-    "getFullYear": "year",
-    "getHours": "hours",
-    "getMilliseconds": "milliseconds",
-    "getMinutes": "minutes",
-    "getMonth": "month",
-    "getSeconds": "seconds",
-}
-_FORMATS = (
-    "byte date datetime dns1035Label dns1035LabelPrefix dns1123Label dns1123LabelPrefix dns1123Subdomain "
-    "dns1123SubdomainPrefix labelValue qualifiedName uri uuid"
-)
-FORMATS = tuple(_FORMATS.split())
-
-
 @cache
 def functions() -> dict[str, list[Overload]]:
     """All functions, by name."""
@@ -98,36 +70,7 @@ def functions() -> dict[str, list[Overload]]:
             overloads.setdefault(name, []).append(_overload(line))
         else:
             name = line
-    for name, lines in _generated():
-        overloads.setdefault(name, []).extend(_overload(line) for line in lines)
     return overloads
-
-
-def _generated() -> list[tuple[str, list[str]]]:
-    """Families of overloads that differ in one type only."""
-    made: list[tuple[str, list[str]]] = []
-    for operator, word in _RELATIONS.items():
-        lines = []
-        for pair in _COMPARED.split():
-            left, _, right = pair.partition("_")
-            shown = "_".join(_WIDTH.get(kind, _LONG.get(kind, kind)) for kind in (left, right) if kind)
-            lines.append(f"{word}_{shown} ({left}, {right or left}) bool")
-        made.append((operator, lines))
-    for kind in _ORDERED:
-        long, proto = _LONG.get(kind, kind), _PROTO.get(kind, kind)
-        made.append(("isSorted", [f"list_{long}_is_sorted_bool list({kind}).() bool"]))
-        made.append(("max", [f"list_{long}_max_{long} list({kind}).() {kind}"]))
-        made.append(("min", [f"list_{long}_min_{long} list({kind}).() {kind}"]))
-        made.append(("sort", [f"list_{proto}_sort list({kind}).() list({kind})"]))
-        made.append(("@sortByAssociatedKeys", [f"list_{proto}_sortByAssociatedKeys list(T).(list({kind})) list(T)"]))
-    for function, part in _TIME_PARTS.items():
-        tz = "tz" if part == "seconds" else "with_tz"
-        lines = [f"timestamp_to_{part} time.() int", f"timestamp_to_{part}_{tz} time.(string) int"]
-        if part in ("hours", "milliseconds", "minutes", "seconds"):
-            lines.append(f"duration_to_{part} span.() int")
-        made.append((function, lines))
-    made.extend((f"format.{kind}", [f"format.{kind} () Format"]) for kind in FORMATS)
-    return made
 
 
 _LINE = re.compile(r"\s*(\S+) (?:(.+?)\.)?\((.*)\) (.+)")

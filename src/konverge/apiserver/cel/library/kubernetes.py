@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from konverge.apiserver.cel.declarations import FORMATS
 from konverge.apiserver.cel.values import NONE, EvalError, Optional
 from konverge.apiserver.go import strfmt
 from konverge.apiserver.go.strconv import NumberError, parse_uint
@@ -207,7 +206,7 @@ _FORMAT_ERRORS: dict[str, names.Format] = {
     "date": _strfmt("date", "invalid date"),
     "datetime": _strfmt("datetime", "invalid datetime"),
 }
-_NAMED = {name: NamedFormat(name, _FORMAT_ERRORS[name]) for name in FORMATS}
+_NAMED = {name: NamedFormat(name, errors) for name, errors in _FORMAT_ERRORS.items()}
 
 
 def _named_format(name: str) -> Optional:
