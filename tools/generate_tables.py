@@ -3,8 +3,8 @@
     python -m tools.generate_tables
 
 A real kube-apiserver (tools/real_binaries.py) is started and asked for each resource as a Table. Kept are the column
-definitions; the cells are made by konverge.apiserver.table. Form: {"group/Kind": [[name, type, format, priority,
-description], …]}, and under "" the two columns of a kind without a table of its own.
+definitions; the cells are written by hand (data/table_cells.txt, konverge.apiserver.table). Form: {"group/Kind":
+[[name, type, format, priority, description], …]}, and under "" the two columns of a kind without a table of its own.
 """
 
 from __future__ import annotations

@@ -26,16 +26,19 @@ async def table(api: Api, path: str, **query: str) -> Any:
 
 @pytest.mark.parametrize("kind", LISTED, ids=lambda kind: f"{kind[0]}/{kind[1]}")
 def test_cells_are_those_of_the_columns(kind: tuple[str, str]) -> None:
-    row, _, _ = tables._declared(*kind)
-    names = [column["name"] for column in tables._columns(kind)]
-    assert list(row) == [*names, *(["Age"] if kind in ONE_MORE else [])]
+    names = [column["name"] for column in tables._columns(*kind)]
+    assert list(tables.cells_of(kind[1])) == [*names, *(["Age"] if kind in ONE_MORE else [])]
+
+
+def test_every_entry_of_the_data_is_of_a_kind() -> None:
+    assert set(tables._entries()) - {kind for _, kind in LISTED} == {"-", "Scale"}
 
 
 @pytest.mark.parametrize("kind", LISTED, ids=lambda kind: f"{kind[0]}/{kind[1]}")
 def test_an_empty_object_has_a_row(kind: tuple[str, str]) -> None:
     """A server is shown what is stored, which need not be complete."""
     bare: Any = {"metadata": {"name": "x"}, "spec": {"names": {}}}
-    (row,) = tables._rows(kind, [bare], False)
+    (row,) = tables._rows(kind[1], [bare], False)
     assert len(json.loads(json.dumps(row))["cells"]) >= 2
 
 

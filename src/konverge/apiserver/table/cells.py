@@ -66,6 +66,11 @@ def since(stamp: str | None, default: str = UNKNOWN) -> str:
     return duration(clock.now() - seconds(stamp)) if stamp else default
 
 
+def since_at(path: str, default: str = "") -> Cell:
+    stamp_at = at(path)
+    return lambda obj: since(stamp_at(obj), default)
+
+
 def age(obj: Obj) -> str:
     return since(obj["metadata"].get("creationTimestamp"))
 
@@ -83,27 +88,45 @@ def labels_at(path: str) -> Cell:
     return lambda obj: labels(pairs_at(obj))
 
 
-def selector_at(path: str) -> Cell:
+def selector_at(path: str, empty: str = NONE, invalid: str = "<error>") -> Cell:
     """A LabelSelector as text."""
     selector = at(path, None)
 
     def cell(obj: Obj) -> str:
         try:
-            return str(from_selector_dict(selector(obj))) or NONE
+            return str(from_selector_dict(selector(obj))) or empty
         except SelectorError:
-            return "<error>"
+            return invalid
 
     return cell
 
 
-def container_names(path: str) -> Cell:
-    containers = at(path, ())
-    return lambda obj: ",".join(container.get("name", "") for container in containers(obj))
+def each(path: str, key: str) -> Cell:
+    """One member of each entry of a list: the names of containers."""
+    entries = at(path, ())
+    return lambda obj: ",".join(entry.get(key, "") for entry in entries(obj))
 
 
-def container_images(path: str) -> Cell:
-    containers = at(path, ())
-    return lambda obj: ",".join(container.get("image", "") for container in containers(obj))
+def joined(path: str, empty: str = "") -> Cell:
+    texts = at(path, ())
+    return lambda obj: ",".join(texts(obj)) or empty
+
+
+def pair(path: str, first: str, second: str, empty: str = "") -> Cell:
+    """Two members of an object with a slash between: the namespace and the name of a reference."""
+    reference_at = at(path)
+
+    def cell(obj: Obj) -> str:
+        reference = reference_at(obj)
+        return f"{reference.get(first, '')}/{reference.get(second, '')}" if reference else empty
+
+    return cell
+
+
+def shown(path: str, default: str) -> Cell:
+    """Any value as text."""
+    value_at = at(path, default)
+    return lambda obj: str(value_at(obj))
 
 
 def some(shown: Sequence[str], total: int, limit: int = 3, empty: str = UNSET) -> str:
@@ -127,6 +150,3 @@ def condition(obj: Obj, kind: str) -> Obj | None:
 
 def is_true(obj: Obj, kind: str) -> bool:
     return (condition(obj, kind) or {}).get("status") == "True"
-
-
-AGED: dict[str, Cell] = {"Name": name, "Age": age}

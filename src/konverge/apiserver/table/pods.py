@@ -5,10 +5,10 @@ Upstream: printPod (pkg/printers/internalversion).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from konverge.apiserver.strategy import Obj
-from konverge.apiserver.table.cells import NONE, age, is_true, name, seconds, since, status_of, text_at
+from konverge.apiserver.table.cells import NONE, is_true, seconds, since, status_of
 
 _MESSAGES = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
 
@@ -132,6 +132,10 @@ def _partly_completed(pod: Obj, running: int, failure: str) -> str:
     return failure or ("NotReady" if running else "Completed")
 
 
+def reason(pod: Obj) -> str:
+    return summary(pod).reason
+
+
 def ready(pod: Obj) -> str:
     containers = summary(pod)
     return f"{containers.ready}/{containers.total}"
@@ -144,25 +148,12 @@ def restarts(pod: Obj) -> str:
     return str(containers.restarts)
 
 
-def _ip(pod: Obj) -> str:
+def ip(pod: Obj) -> str:
     addresses = status_of(pod).get("podIPs") or [{}]
     return addresses[0].get("ip") or NONE
 
 
-def _readiness_gates(pod: Obj) -> str:
+def readiness_gates(pod: Obj) -> str:
     gates = pod["spec"].get("readinessGates") or ()
     passed = sum(is_true(pod, gate.get("conditionType", "")) for gate in gates)
     return f"{passed}/{len(gates)}" if gates else NONE
-
-
-POD: dict[str, Any] = {
-    "Name": name,
-    "Ready": ready,
-    "Status": lambda pod: summary(pod).reason,
-    "Restarts": restarts,
-    "Age": age,
-    "IP": _ip,
-    "Node": text_at("spec.nodeName"),
-    "Nominated Node": text_at("status.nominatedNodeName"),
-    "Readiness Gates": _readiness_gates,
-}

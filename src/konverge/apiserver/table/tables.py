@@ -12,27 +12,13 @@ import msgspec
 
 from konverge.apiserver.registry import Served
 from konverge.apiserver.strategy import Obj
+from konverge.apiserver.table import cells
+from konverge.apiserver.table.cells import Cell
 
 if TYPE_CHECKING:
     from konverge.apiserver.crd.serving.manager import Manager
 
-Cell = Callable[[Obj], Any]
-Row = Mapping[str, Cell]
-"""A kind: its cells by the names of their columns, in order."""
-
-_MODULES = {
-    "": "core",
-    "events.k8s.io": "core",
-    "apps": "workloads",
-    "autoscaling": "workloads",
-    "batch": "workloads",
-    "policy": "workloads",
-    "discovery.k8s.io": "networking",
-    "networking.k8s.io": "networking",
-    "storage.k8s.io": "storage",
-}
-_PLAIN = "cluster"
-"""The module of all other groups."""
+_DATA = resources.files("konverge.apiserver").joinpath("data")
 
 
 class Tables:
@@ -44,18 +30,18 @@ class Tables:
     def columns(self, served: Served) -> list[Obj]:
         if served.custom:
             return [definition for definition, _ in self._custom(served)]
-        return _columns(_key(served))
+        return _columns(served.resource.group, served.resource.kind)
 
     def rows(self, served: Served, objects: Sequence[Obj], *, listed: bool = False) -> list[Obj]:
         """A row for each object. `listed`: they are a list, in which rows may depend on each other."""
         if served.custom:
             cells = [cell for _, cell in self._custom(served)]
             return [{"cells": [cell(obj) for cell in cells]} for obj in objects]
-        return _rows(_key(served), objects, listed)
+        return _rows(served.resource.kind, objects, listed)
 
     def ordered(self, served: Served, objects: list[Obj]) -> list[Obj]:
         """The objects of a list in the order in which their table shows them."""
-        order = None if served.custom else _module(served.resource.group, "ORDER").get(served.resource.kind)
+        order = None if served.custom else _declared(served.resource.kind).get("@order")
         return objects if order is None else sorted(objects, key=order)
 
     def _custom(self, served: Served) -> list[tuple[Obj, Cell]]:
@@ -63,12 +49,9 @@ class Tables:
         return definition.columns if definition is not None else []
 
 
-def _key(served: Served) -> tuple[str, str]:
-    return served.resource.group, served.resource.kind
-
-
-def _rows(key: tuple[str, str], objects: Sequence[Obj], listed: bool) -> list[Obj]:
-    row, conditions, mark = _declared(*key)
+def _rows(kind: str, objects: Sequence[Obj], listed: bool) -> list[Obj]:
+    declared = _declared(kind)
+    row, conditions, mark = cells_of(kind), declared.get("@conditions"), declared.get("@mark")
     rows: list[Obj] = []
     for obj in objects:
         shown: Obj = {"cells": [cell(obj) for cell in row.values()]}
@@ -81,31 +64,56 @@ def _rows(key: tuple[str, str], objects: Sequence[Obj], listed: bool) -> list[Ob
 
 
 @cache
-def _declared(group: str, kind: str) -> tuple[Row, Callable[[Obj], list[Obj]] | None, Callable[..., None] | None]:
-    """The cells of a kind, the function for a row's conditions, and the function that marks rows of a list."""
-    row: Row | None = _module(group, "KINDS").get(kind)
-    if row is None:
-        row = import_module("konverge.apiserver.table.cluster").PLAIN
-    return row, _module(group, "CONDITIONS").get(kind), _module(group, "MARKS").get(kind)
+def cells_of(kind: str) -> Mapping[str, Cell]:
+    """The cells of a kind by the names of their columns, in order."""
+    return {column: cell for column, cell in _declared(kind).items() if not column.startswith("@")}
 
 
-def _module(group: str, part: str) -> dict[str, Any]:
-    """A table of the module of a group: `KINDS`, `CONDITIONS`, `MARKS` or `ORDER`, by kind."""
-    module = import_module(f"konverge.apiserver.table.{_MODULES.get(group, _PLAIN)}")
-    return getattr(module, part, {})
+@cache
+def _declared(kind: str) -> Mapping[str, Callable[..., Any]]:
+    """The entry of a kind: its cells and, behind an @, the function for a row's conditions, the one that marks rows of
+    a list, and the key by which a list is sorted."""
+    module, lines = _entries().get(kind) or _entries()["-"]
+    functions = import_module(f"konverge.apiserver.table.{module}")
+    return {column.strip(): _cell(functions, text) for column, _, text in (line.partition(": ") for line in lines)}
+
+
+@cache
+def _entries() -> dict[str, tuple[str, list[str]]]:
+    """The data file: a kind's module, and the lines of its entry."""
+    entries: dict[str, tuple[str, list[str]]] = {}
+    lines: list[str] = []
+    for line in _DATA.joinpath("table_cells.txt").read_text().splitlines():
+        if line.startswith("  "):
+            lines.append(line)
+        elif not line.startswith("#"):
+            module, *kinds = line.split()
+            lines = []
+            entries |= dict.fromkeys(kinds, (module, lines))
+    return entries
+
+
+def _cell(functions: object, text: str) -> Callable[..., Any]:
+    if text.startswith("."):
+        path, _, default = text[1:].partition(" = ")
+        return cells.at(path, msgspec.json.decode(default) if default else "")
+    name, _, arguments = text.partition("(")
+    function: Callable[..., Any] = getattr(functions, name, None) or getattr(cells, name)
+    return function(*arguments[:-1].split(", ")) if arguments else function
 
 
 @cache
 def _data() -> dict[str, list[list[Any]]]:
-    packed = resources.files("konverge.apiserver").joinpath("data/tables.json.gz").read_bytes()
-    columns: dict[str, list[list[Any]]] = msgspec.json.decode(gzip.decompress(packed))
+    columns: dict[str, list[list[Any]]] = msgspec.json.decode(
+        gzip.decompress(_DATA.joinpath("tables.json.gz").read_bytes())
+    )
     return columns
 
 
 @cache
-def _columns(key: tuple[str, str]) -> list[Obj]:
+def _columns(group: str, kind: str) -> list[Obj]:
     data = _data()
     return [
-        {"name": name, "type": kind, "format": form, "description": text, "priority": priority}
-        for name, kind, form, priority, text in data.get("/".join(key), data[""])
+        {"name": name, "type": type_, "format": form, "description": text, "priority": priority}
+        for name, type_, form, priority, text in data.get(f"{group}/{kind}", data[""])
     ]
