@@ -54,7 +54,7 @@ def _plus(text: str) -> str:
 
 
 class UrlError(ValueError):
-    """The reason, as Go words it."""
+    """The message is Go's."""
 
 
 def parse_url(text: str) -> Url:  # upstream: url.ParseRequestURI
