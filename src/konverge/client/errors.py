@@ -279,30 +279,13 @@ class ServerTimeout(ApiStatusError):
     default_code, default_reason = 504, "Timeout"
 
 
-_CLASSES: list[type[ApiStatusError]] = [
-    BadRequest,
-    Unauthorized,
-    Forbidden,
-    NotFound,
-    MethodNotAllowed,
-    NotAcceptable,
-    AlreadyExists,
-    Conflict,
-    Expired,
-    TooLarge,
-    UnsupportedMediaType,
-    Invalid,
-    TooManyRequests,
-    InternalError,
-    Unavailable,
-    ServerTimeout,
-]
+_CLASSES: list[type[ApiStatusError]] = ApiStatusError.__subclasses__()
 _BY_REASON: dict[str, type[ApiStatusError]] = {
     **{cls.default_reason: cls for cls in _CLASSES},
     "Gone": Expired,
     "ServerTimeout": ServerTimeout,
 }
-# AlreadyExists stands before Conflict above: a bare 409 without a reason is a Conflict.
+# In the order above: AlreadyExists stands before Conflict, so a bare 409 without a reason is a Conflict.
 _BY_CODE: dict[int, type[ApiStatusError]] = {cls.default_code: cls for cls in _CLASSES}
 
 

@@ -58,7 +58,12 @@ class WriteOptions(CallOptions, total=False):
     """What the server does about fields it does not know: refuse, warn (its default) or drop them."""
 
 
-class ApplyOptions(WriteOptions, total=False):
+class UpdateOptions(WriteOptions, total=False):
+    subresource: str
+    """Write this subresource, `status` for example, instead of the object."""
+
+
+class ApplyOptions(UpdateOptions, total=False):
     force: bool
     """Take fields over from other managers instead of failing with Conflict."""
 

@@ -12,11 +12,11 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 import msgspec
 
 from konverge.client.binding import Obj, known
-from konverge.client.call import Call
+from konverge.client.call import JSON, Call
 from konverge.client.errors import UNREADABLE, MalformedAnswer
 from konverge.client.options import DeleteOptions, GetOptions, WriteOptions, delete_body
 from konverge.client.patches import MergePatch, Patch
-from konverge.client.verbs import Verbs, make_call, write_call
+from konverge.client.verbs import Verbs, make_call
 from konverge.client.watch import Blocks, next_chunk
 from konverge.objects.codec import from_json, to_json
 from konverge.objects.resource import Resource
@@ -84,48 +84,39 @@ class Subresources(Verbs):
         return await self._answer(call, into)
 
     async def create_sub(
-        self,
-        kind: Any,
-        name: str,
-        subresource: str,
-        body: Any,
-        namespace: str = "",
-        **options: Unpack[WriteOptions],
+        self, kind: Any, name: str, subresource: str, body: Any, namespace: str = "", **options: Unpack[WriteOptions]
     ) -> Obj:
         """POST to a subresource: `binding`, `eviction`, `token`, `approval`, …"""
-        binding = known(kind) or await self._bind(kind)
-        call = write_call("create", binding.resource, namespace, name, options, to_json(body), subresource)
-        answer: Obj = await self._answer(call, None)
-        return answer
+        return await self._write_sub("create", kind, name, subresource, to_json(body), namespace, options)
 
     async def update_sub(
-        self,
-        kind: Any,
-        name: str,
-        subresource: str,
-        body: Any,
-        namespace: str = "",
-        **options: Unpack[WriteOptions],
+        self, kind: Any, name: str, subresource: str, body: Any, namespace: str = "", **options: Unpack[WriteOptions]
     ) -> Obj:
         """PUT a subresource."""
-        binding = known(kind) or await self._bind(kind)
-        call = write_call("update", binding.resource, namespace, name, options, to_json(body), subresource)
-        answer: Obj = await self._answer(call, None)
-        return answer
+        return await self._write_sub("update", kind, name, subresource, to_json(body), namespace, options)
 
     async def patch_sub(
+        self, kind: Any, name: str, subresource: str, patch: Patch, namespace: str = "", **options: Unpack[WriteOptions]
+    ) -> Obj:
+        """PATCH a subresource whose objects are of another kind."""
+        body, content_type = patch.encode(), patch.content_type
+        return await self._write_sub("patch", kind, name, subresource, body, namespace, options, content_type)
+
+    async def _write_sub(
         self,
+        verb: str,
         kind: Any,
         name: str,
         subresource: str,
-        patch: Patch,
-        namespace: str = "",
-        **options: Unpack[WriteOptions],
+        body: bytes,
+        namespace: str,
+        options: WriteOptions,
+        content_type: str = JSON,
     ) -> Obj:
-        """PATCH a subresource whose objects are of another kind."""
-        binding = known(kind) or await self._bind(kind)
-        call = write_call("patch", binding.resource, namespace, name, options, patch.encode(), subresource)
-        call.content_type = patch.content_type
+        resource = (known(kind) or await self._bind(kind)).resource
+        call = make_call(
+            verb, resource, namespace, name, options, subresource=subresource, body=body, content_type=content_type
+        )
         answer: Obj = await self._answer(call, None)
         return answer
 
@@ -147,7 +138,7 @@ class Subresources(Verbs):
             "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
             "deleteOptions": delete_body(options),
         }
-        call = write_call("create", PODS, namespace, name, options, to_json(body), "eviction")
+        call = make_call("create", PODS, namespace, name, options, subresource="eviction", body=to_json(body))
         await self._answer(call, None)
 
     async def request_token(

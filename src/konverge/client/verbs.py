@@ -44,21 +44,18 @@ def make_call(
     *,
     subresource: str = "",
     body: bytes = b"",
-    content_type: str = "",
+    content_type: str = JSON,
 ) -> Call:
-    """A call with its options as a query."""
-    call = Call(verb, resource, namespace, name, subresource=subresource, body=body, content_type=content_type)
+    """A call with its options as a query. The content type is that of the body, if there is one."""
+    call = Call(verb, resource, namespace, name, subresource=subresource)
+    if body:
+        call.body = body
+        call.content_type = content_type
     if options:
         call.query = to_query(options)
         if "timeout" in options:
             call.timeout = options["timeout"]
     return call
-
-
-def write_call(
-    verb: str, resource: Resource, namespace: str, name: str, options: Mapping[str, Any], body: bytes, sub: str = ""
-) -> Call:
-    return make_call(verb, resource, namespace, name, options, subresource=sub, body=body, content_type=JSON)
 
 
 def name_of(obj: Any) -> tuple[str, str]:

@@ -8,6 +8,7 @@ connections of the one inside, which stays the owner of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from konverge.client.call import JSON, Call, Caller
@@ -18,7 +19,7 @@ from konverge.wire.message import Response, Stream
 
 
 class Wrapper:
-    """Passes calls on, after `adjust` had its hands on them."""
+    """Passes calls on, after `adjust` has changed or noted them."""
 
     def __init__(self, inner: Caller) -> None:
         self._inner = inner
@@ -39,10 +40,34 @@ class Wrapper:
         return await self._inner.stream(call)
 
 
-class DryRunCalls(Wrapper):
-    """The server checks every write and stores none."""
+class _Adjusted(Wrapper):
+    """Passes calls on, after a function has changed them."""
+
+    def __init__(self, inner: Caller, adjust: Callable[[Call], None]) -> None:
+        super().__init__(inner)
+        self._adjust = adjust
 
     def adjust(self, call: Call) -> None:
+        self._adjust(call)
+
+
+class _AdjustingClient(Client):
+    """A client that changes or notes each call in `_adjust`, and then makes it with the caller of another client."""
+
+    def __init__(self, client: Client) -> None:
+        self._stand_on(_Adjusted(client.caller, self._adjust), client.mapper)
+
+    def _adjust(self, call: Call) -> None:
+        raise NotImplementedError
+
+
+class DryRun(_AdjustingClient):
+    """A client whose writes are checked but not stored.
+
+    await DryRun(client).create(deployment)     # would it be accepted?
+    """
+
+    def _adjust(self, call: Call) -> None:
         if call.writes:
             call.query["dryRun"] = "All"
         if call.verb in ("delete", "deletecollection"):  # these have their options in the body
@@ -50,83 +75,31 @@ class DryRunCalls(Wrapper):
             call.content_type = JSON
 
 
-class FieldOwnerCalls(Wrapper):
-    """Every write that takes a field manager names this one, unless the call names another."""
-
-    def __init__(self, inner: Caller, manager: str) -> None:
-        super().__init__(inner)
-        self._manager = manager
-
-    def adjust(self, call: Call) -> None:
-        if call.verb in ("create", "update", "patch"):
-            call.query.setdefault("fieldManager", self._manager)
-
-
-class StrictCalls(Wrapper):
-    """Unknown and doubled fields are refused instead of dropped with a warning."""
-
-    def adjust(self, call: Call) -> None:
-        if call.verb in ("create", "update", "patch"):
-            call.query.setdefault("fieldValidation", "Strict")
-
-
-class NamespacedCalls(Wrapper):
-    """Namespaced kinds are read and written in this namespace and in no other."""
-
-    def __init__(self, inner: Caller, namespace: str) -> None:
-        super().__init__(inner)
-        if not namespace:
-            raise ValueError("Namespaced needs the name of a namespace")
-        self._namespace = namespace
-
-    def adjust(self, call: Call) -> None:
-        if call.resource is None or not call.resource.namespaced:
-            return
-        if call.namespace and call.namespace != self._namespace:
-            raise ValueError(f"this client works in namespace {self._namespace!r}; the call is for {call.namespace!r}")
-        call.namespace = self._namespace
-
-
-class RecordingCalls(Wrapper):
-    """Notes every call, in order."""
-
-    def __init__(self, inner: Caller, calls: list[Call]) -> None:
-        super().__init__(inner)
-        self._calls = calls
-
-    def adjust(self, call: Call) -> None:
-        self._calls.append(call)
-
-
-class DryRun(Client):
-    """A client whose writes are checked but not stored.
-
-    await DryRun(client).create(deployment)     # would it be accepted?
-    """
-
-    def __init__(self, client: Client) -> None:
-        self._stand_on(DryRunCalls(client.caller), client.mapper)
-
-
-class FieldOwner(Client):
-    """A client that writes under this field manager.
+class FieldOwner(_AdjustingClient):
+    """A client that writes under this field manager, unless the call names another.
 
     client = FieldOwner(client, "shop-operator")
     await client.apply(deployment)
     """
 
     def __init__(self, client: Client, manager: str) -> None:
-        self._stand_on(FieldOwnerCalls(client.caller, manager), client.mapper)
+        super().__init__(client)
+        self._manager = manager
+
+    def _adjust(self, call: Call) -> None:
+        if call.verb in ("create", "update", "patch"):
+            call.query.setdefault("fieldManager", self._manager)
 
 
-class Strict(Client):
-    """A client whose writes fail on fields that the server does not know."""
+class Strict(_AdjustingClient):
+    """A client whose writes fail on unknown and doubled fields, which the server else drops with a warning."""
 
-    def __init__(self, client: Client) -> None:
-        self._stand_on(StrictCalls(client.caller), client.mapper)
+    def _adjust(self, call: Call) -> None:
+        if call.verb in ("create", "update", "patch"):
+            call.query.setdefault("fieldValidation", "Strict")
 
 
-class Namespaced(Client):
+class Namespaced(_AdjustingClient):
     """A client for one namespace: it need not be said again, and no other can be reached.
 
     shop = Namespaced(client, "shop")
@@ -134,10 +107,20 @@ class Namespaced(Client):
     """
 
     def __init__(self, client: Client, namespace: str) -> None:
-        self._stand_on(NamespacedCalls(client.caller, namespace), client.mapper)
+        super().__init__(client)
+        if not namespace:
+            raise ValueError("Namespaced needs the name of a namespace")
+        self._namespace = namespace
+
+    def _adjust(self, call: Call) -> None:
+        if call.resource is None or not call.resource.namespaced:
+            return
+        if call.namespace and call.namespace != self._namespace:
+            raise ValueError(f"this client works in namespace {self._namespace!r}; the call is for {call.namespace!r}")
+        call.namespace = self._namespace
 
 
-class Recording(Client):
+class Recording(_AdjustingClient):
     """A client that remembers its calls, for tests and for counting.
 
     recording = Recording(client)
@@ -146,8 +129,11 @@ class Recording(Client):
     """
 
     def __init__(self, client: Client) -> None:
+        super().__init__(client)
         self.calls: list[Call] = []
-        self._stand_on(RecordingCalls(client.caller, self.calls), client.mapper)
+
+    def _adjust(self, call: Call) -> None:
+        self.calls.append(call)
 
     @property
     def writes(self) -> list[Call]:

@@ -3,24 +3,29 @@
 **Why there is no update of a typed object.** A class knows the fields of one version of the API. Read an object with
 it, and what the class does not know is gone; PUT it back, and it is gone from the stored object. So `update` takes
 dicts, which lose nothing. For typed objects there are `apply` (the fields that you want to own), `patch` (say what to
-change;
-`merge_between` makes the patch), and `replace`, which is the PUT for those who know that nothing can be lost, such as
-the writer of a kind that is all its own.
+change; `merge_between` makes the patch), and `replace`, which is the PUT for those who know that nothing can be lost,
+such as the writer of a kind that is all its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Unpack, overload
 
 import msgspec
 
 from konverge.client.binding import Binding, K, Listing, Obj, known
-from konverge.client.call import JSON, Call
+from konverge.client.call import Call
 from konverge.client.errors import UNREADABLE, MalformedAnswer
-from konverge.client.options import ApplyOptions, DeleteCollectionOptions, DeleteOptions, WriteOptions, delete_body
+from konverge.client.options import (
+    ApplyOptions,
+    DeleteCollectionOptions,
+    DeleteOptions,
+    UpdateOptions,
+    WriteOptions,
+    delete_body,
+)
 from konverge.client.patches import ApplyPatch, Patch
-from konverge.client.verbs import Verbs, make_call, placed, write_call
+from konverge.client.verbs import Verbs, make_call, placed
 from konverge.objects.codec import to_json
 from konverge.objects.resource import Resource
 
@@ -51,17 +56,11 @@ class Writing(Verbs):
         """
         binding = await self._bind_object(obj, resource)
         space, _ = placed(obj, namespace)
-        call = write_call("create", binding.resource, space, "", options, to_json(obj))
+        call = make_call("create", binding.resource, space, "", options, body=to_json(obj))
         return binding.decode((await self.caller.call(call)).body)
 
     async def update(
-        self,
-        obj: Obj,
-        namespace: str = "",
-        *,
-        resource: Resource | str | None = None,
-        subresource: str = "",
-        **options: Unpack[WriteOptions],
+        self, obj: Obj, namespace: str = "", *, resource: Resource | str | None = None, **options: Unpack[UpdateOptions]
     ) -> Obj:
         """Replace a dict that was read before. Raises `Conflict` when it has changed since.
 
@@ -74,58 +73,34 @@ class Writing(Verbs):
                 f"update() of a {type(obj).__name__} would drop the fields that the class does not know: use apply(), "
                 "patch(…, merge_between(before, after)), a dict, or replace() when that is what you want"
             )
-        stored: Obj = await self._put(obj, namespace, resource, subresource, options)
+        stored: Obj = await self._put(obj, namespace, resource, options)
         return stored
 
-    async def replace(
-        self, obj: K, namespace: str = "", *, subresource: str = "", **options: Unpack[WriteOptions]
-    ) -> K:
+    async def replace(self, obj: K, namespace: str = "", **options: Unpack[UpdateOptions]) -> K:
         """PUT a typed object: whatever its class does not know is dropped on the server.
 
         Right for kinds that are wholly one's own, and for objects made from scratch. Else prefer `apply` and `patch`.
         """
-        stored: K = await self._put(obj, namespace, None, subresource, options)
+        stored: K = await self._put(obj, namespace, None, options)
         return stored
 
-    async def _put(
-        self, obj: Any, namespace: str, resource: Resource | str | None, subresource: str, options: WriteOptions
-    ) -> Any:
+    async def _put(self, obj: Any, namespace: str, resource: Resource | str | None, options: UpdateOptions) -> Any:
         binding = await self._bind_object(obj, resource)
         space, name = placed(obj, namespace)
-        call = write_call("update", binding.resource, space, name, options, to_json(obj), subresource)
+        subresource = options.pop("subresource", "")
+        call = make_call("update", binding.resource, space, name, options, subresource=subresource, body=to_json(obj))
         return binding.decode((await self.caller.call(call)).body)
 
     @overload
     async def patch(
-        self,
-        kind: type[K],
-        name: str,
-        patch: Patch,
-        namespace: str = "",
-        *,
-        subresource: str = "",
-        **options: Unpack[ApplyOptions],
+        self, kind: type[K], name: str, patch: Patch, namespace: str = "", **options: Unpack[ApplyOptions]
     ) -> K: ...
     @overload
     async def patch(
-        self,
-        kind: Resource | str,
-        name: str,
-        patch: Patch,
-        namespace: str = "",
-        *,
-        subresource: str = "",
-        **options: Unpack[ApplyOptions],
+        self, kind: Resource | str, name: str, patch: Patch, namespace: str = "", **options: Unpack[ApplyOptions]
     ) -> Obj: ...
     async def patch(
-        self,
-        kind: Any,
-        name: str,
-        patch: Patch,
-        namespace: str = "",
-        *,
-        subresource: str = "",
-        **options: Unpack[ApplyOptions],
+        self, kind: Any, name: str, patch: Patch, namespace: str = "", **options: Unpack[ApplyOptions]
     ) -> Any:
         """Change a part of an object; see `konverge.client.patches` for the ways to say which.
 
@@ -133,46 +108,25 @@ class Writing(Verbs):
         await client.patch(Pod, "web-0", MergePatch({"status": …}), namespace="shop", subresource="status")
         """
         binding = known(kind) or await self._bind(kind)
-        call = _patch_call(binding, namespace, name, patch, subresource, options)
+        call = _patch_call(binding, namespace, name, patch, options)
         return binding.decode((await self.caller.call(call)).body)
 
     async def send_patch(
-        self,
-        kind: Any,
-        name: str,
-        patch: Patch,
-        namespace: str = "",
-        *,
-        subresource: str = "",
-        **options: Unpack[ApplyOptions],
+        self, kind: Any, name: str, patch: Patch, namespace: str = "", **options: Unpack[ApplyOptions]
     ) -> bytes:
         """Like `patch`, for those who read little or nothing of the answer: the object as JSON, not decoded."""
         binding = known(kind) or await self._bind(kind)
-        call = _patch_call(binding, namespace, name, patch, subresource, options)
+        call = _patch_call(binding, namespace, name, patch, options)
         return (await self.caller.call(call)).body
 
     @overload
-    async def apply(
-        self, obj: K, namespace: str = "", *, subresource: str = "", **options: Unpack[ApplyOptions]
-    ) -> K: ...
+    async def apply(self, obj: K, namespace: str = "", **options: Unpack[ApplyOptions]) -> K: ...
     @overload
     async def apply(
-        self,
-        obj: Obj,
-        namespace: str = "",
-        *,
-        resource: Resource | str | None = None,
-        subresource: str = "",
-        **options: Unpack[ApplyOptions],
+        self, obj: Obj, namespace: str = "", *, resource: Resource | str | None = None, **options: Unpack[ApplyOptions]
     ) -> Obj: ...
     async def apply(
-        self,
-        obj: Any,
-        namespace: str = "",
-        *,
-        resource: Resource | str | None = None,
-        subresource: str = "",
-        **options: Unpack[ApplyOptions],
+        self, obj: Any, namespace: str = "", *, resource: Resource | str | None = None, **options: Unpack[ApplyOptions]
     ) -> Any:
         """Server-side apply: own exactly the fields that are in `obj`, creating the object where there is none.
 
@@ -183,7 +137,7 @@ class Writing(Verbs):
         """
         binding = await self._bind_object(obj, resource)
         space, name = placed(obj, namespace)
-        call = _patch_call(binding, space, name, ApplyPatch(obj), subresource, options)
+        call = _patch_call(binding, space, name, ApplyPatch(obj), options)
         return binding.decode((await self.caller.call(call)).body)
 
     @overload
@@ -203,7 +157,7 @@ class Writing(Verbs):
         """
         binding = known(kind) or await self._bind(kind)
         body = to_json(delete_body(options))
-        call = make_call("delete", binding.resource, namespace, name, options, body=body, content_type=JSON)
+        call = make_call("delete", binding.resource, namespace, name, options, body=body)
         answer = (await self.caller.call(call)).body
         return None if _is_status(answer) else binding.decode(answer)
 
@@ -224,14 +178,13 @@ class Writing(Verbs):
         """
         binding = known(kind) or await self._bind(kind)
         body = to_json(delete_body(options))
-        call = make_call("deletecollection", binding.resource, namespace, "", options, body=body, content_type=JSON)
+        call = make_call("deletecollection", binding.resource, namespace, "", options, body=body)
         answer = (await self.caller.call(call)).body
         return Listing() if _is_status(answer) else binding.decode_list(answer)
 
 
-def _patch_call(
-    binding: Binding[Any], namespace: str, name: str, patch: Patch, subresource: str, options: Mapping[str, Any]
-) -> Call:
+def _patch_call(binding: Binding[Any], namespace: str, name: str, patch: Patch, options: ApplyOptions) -> Call:
+    subresource, body, content_type = options.pop("subresource", ""), patch.encode(), patch.content_type
     return make_call(
         "patch",
         binding.resource,
@@ -239,8 +192,8 @@ def _patch_call(
         name,
         options,
         subresource=subresource,
-        body=patch.encode(),
-        content_type=patch.content_type,
+        body=body,
+        content_type=content_type,
     )
 
 
