@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from konverge.client.config import Config as Config
     from konverge.client.config import Impersonation as Impersonation
     from konverge.client.config import TlsSettings as TlsSettings
+    from konverge.client.config import in_cluster_config as in_cluster_config
     from konverge.client.config import load_config as load_config
     from konverge.client.credentials import Credential as Credential
     from konverge.client.credentials import Credentials as Credentials
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
     from konverge.client.errors import UnsupportedMediaType as UnsupportedMediaType
     from konverge.client.exec_plugin import ExecPlugin as ExecPlugin
     from konverge.client.exec_plugin import ExecSpec as ExecSpec
-    from konverge.client.incluster import in_cluster_config as in_cluster_config
     from konverge.client.kubeconfig import Kubeconfig as Kubeconfig
     from konverge.client.patches import ApplyPatch as ApplyPatch
     from konverge.client.patches import JsonPatch as JsonPatch
@@ -93,7 +93,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "konverge.client.binding": "Listing Obj",
         "konverge.client.call": "Call Caller",
         "konverge.client.client": "Client",
-        "konverge.client.config": "Config Impersonation TlsSettings load_config",
+        "konverge.client.config": "Config Impersonation TlsSettings in_cluster_config load_config",
         "konverge.client.credentials": "Credential Credentials Static TokenFile",
         "konverge.client.discovery": "Mapper Served",
         "konverge.client.errors": (
@@ -103,7 +103,6 @@ __all__, __getattr__, __dir__ = lazy_names(
             "Unauthorized Unavailable UnknownKind UnsupportedMediaType"
         ),
         "konverge.client.exec_plugin": "ExecPlugin ExecSpec",
-        "konverge.client.incluster": "in_cluster_config",
         "konverge.client.kubeconfig": "Kubeconfig",
         "konverge.client.patches": "ApplyPatch JsonPatch MergePatch Patch StrategicPatch merge_between",
         "konverge.client.retry": "RetryPolicy",

@@ -1,7 +1,7 @@
 """`Config`: where the API server is and who we are to it; and `load_config`, which finds one.
 
-This is the only module of the client that reads the environment. The search order is that of controller-runtime:
-what the caller names, then $KUBECONFIG, then the pod's own service account, then ~/.kube/config.
+This is the only module of the client that reads the environment. The search order is that of controller-runtime
+(`config.GetConfig`): what the caller names, then $KUBECONFIG, then the pod's own service account, then ~/.kube/config.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from konverge.client.credentials import ANONYMOUS, Credentials
+from konverge.client.credentials import ANONYMOUS, Credentials, TokenFile
 from konverge.client.errors import ConfigError
 from konverge.wire.proxy import Proxy, proxy_from_environment
 
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where the kubelet mounts the service account of a pod."""
 _IN_HEADER_NAMES = "!#$&'*+^`|"  # besides letters, digits and what `quote` never touches
 
 
@@ -111,15 +113,14 @@ def _environment_proxy(config: Config, env: Mapping[str, str]) -> Proxy | None:
 
 
 def _find(kubeconfig: str | Path | None, context: str | None, env: Mapping[str, str]) -> Config:
-    from konverge.client import incluster
     from konverge.client.kubeconfig import Kubeconfig
 
     if kubeconfig is not None:
         return Kubeconfig.read(kubeconfig).config(context)
     if listed := env.get("KUBECONFIG"):
         return Kubeconfig.read_list(listed).config(context)
-    if context is None and incluster.available(env):
-        return incluster.in_cluster_config(env)
+    if context is None and _in_cluster(env):
+        return in_cluster_config(env)
     home = Path(env.get("HOME") or Path.home()) / ".kube" / "config"
     if home.exists():
         return Kubeconfig.read(home).config(context)
@@ -127,3 +128,39 @@ def _find(kubeconfig: str | Path | None, context: str | None, env: Mapping[str, 
         "no configuration found: set KUBECONFIG to a kubeconfig file, put one at ~/.kube/config, or run in a pod "
         "with a service account (KUBERNETES_SERVICE_HOST is not set here)"
     )
+
+
+def _in_cluster(environ: Mapping[str, str], account: Path = ACCOUNT) -> bool:
+    """Whether this process looks like one in a pod with a service account."""
+    return bool(environ.get("KUBERNETES_SERVICE_HOST")) and (account / "token").exists()
+
+
+def in_cluster_config(environ: Mapping[str, str], account: Path = ACCOUNT) -> Config:
+    """The configuration from the pod's environment and its mounted service account.
+
+    Upstream: `rest.InClusterConfig` (client-go). The kubelet keeps the token and the CA fresh, so both are given as
+    paths and read again when they change.
+    """
+    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT") or "443"
+    if not host:
+        raise ConfigError("not in a cluster: KUBERNETES_SERVICE_HOST is not set")
+    if not (account / "token").exists():
+        raise ConfigError(
+            f"{account}/token is missing: the pod has no service account token "
+            "(automountServiceAccountToken: false?); mount one, or set KUBECONFIG"
+        )
+    ca = account / "ca.crt"
+    return Config(
+        server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
+        credentials=TokenFile(account / "token"),
+        tls=TlsSettings(ca_file=str(ca) if ca.exists() else ""),
+        namespace=_namespace(account),
+        source="in-cluster service account",
+    )
+
+
+def _namespace(account: Path) -> str:
+    try:
+        return (account / "namespace").read_text().strip() or "default"
+    except OSError:
+        return "default"

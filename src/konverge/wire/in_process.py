@@ -13,6 +13,7 @@ from konverge.wire.errors import ConnectionLost, TotalTimeout
 from konverge.wire.handler import Refusal, answer, log, plain_refusal
 from konverge.wire.limits import ClientLimits
 from konverge.wire.message import Handler, Producer, Request, Response
+from konverge.wire.sink import Pausable
 from konverge.wire.stream import ResponseStream
 
 _FAIRNESS = 32
@@ -92,15 +93,14 @@ class Direct:
         return stream
 
 
-class _Feed:
+class _Feed(Pausable):
     """Between a producer and a stream: the producer's `Sink`, the stream's `Source`, and the task that links them."""
 
     def __init__(self, feeds: set[_Feed]) -> None:
+        super().__init__(paused=False)
         self._feeds = feeds
         self._stream: ResponseStream | None = None
         self._task: asyncio.Task[None] | None = None
-        self._paused = False
-        self._waiters: list[asyncio.Future[None]] = []
 
     def begin(self, stream: ResponseStream, producer: Producer, request: Request, deadline: float | None) -> None:
         self._stream = stream
@@ -142,9 +142,7 @@ class _Feed:
 
     async def drain(self) -> None:
         if self._paused and not self.closed:
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            await waiter
+            await self._resumed()
         if self.closed:
             raise ConnectionResetError("the reader of this stream has gone; stop writing")
 
@@ -156,14 +154,7 @@ class _Feed:
     def closed(self) -> bool:
         return self._stream is None
 
-    # --- Source, for the stream -----------------------------------------------------------------------------------
-
-    def pause(self) -> None:
-        self._paused = True
-
-    def resume(self) -> None:
-        self._paused = False
-        self._wake()
+    # --- Source, for the stream (with `pause` and `resume`) -------------------------------------------------------
 
     def reader_waits(self) -> None:
         """Silence is not measured in process."""
@@ -172,12 +163,6 @@ class _Feed:
         self._stream = None
         self._wake()
         await self.stop()
-
-    def _wake(self) -> None:
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-        self._waiters.clear()
 
 
 def _late() -> TotalTimeout:

@@ -20,8 +20,7 @@ from konverge.wire.keepalive import keep_alive
 from konverge.wire.limits import ServerLimits
 from konverge.wire.message import Handler, Peer, Producer, Response, Upgrade
 from konverge.wire.request_reader import HEAD, IDLE, STOPPED, Incoming, Refused, RequestReader
-from konverge.wire.sink import ChunkSink
-from konverge.wire.tunnel import BUFFER, Tunnel
+from konverge.wire.sink import BUFFER, ChunkSink, Tunnel
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CLOSE = b"connection: close\r\n"
