@@ -17,7 +17,7 @@ One line for each type: its checks, in order. A check is a list: the name of the
 
 Arguments that are functions in Go: "==" compares whole values; a list of names compares two items by these members;
 [name, true] asks whether a member is set (a pointer), [name, false] whether it is not empty; checks are written as
-checks. konverge.apiserver.kinds.framework.declared reads it.
+checks. konverge.apiserver.kinds.framework.declarative_validation reads it.
 """
 
 from __future__ import annotations

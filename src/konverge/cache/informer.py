@@ -20,7 +20,7 @@ import msgspec
 from konverge.cache.record import Key, Meta, Record, receiver
 from konverge.cache.reflector import Reflector, Scope
 from konverge.cache.store import Change, ChangeType, IndexFunction, Store
-from konverge.cache.watching import Watching
+from konverge.cache.watch_state import Watching
 from konverge.client.call import Caller
 from konverge.objects.resource import Resource
 

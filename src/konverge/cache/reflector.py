@@ -19,7 +19,7 @@ import msgspec
 from konverge import clock
 from konverge.cache.record import Key, number
 from konverge.cache.store import SLICE, Change
-from konverge.cache.watching import WatchError, Watching
+from konverge.cache.watch_state import WatchError, Watching
 from konverge.client.call import Call, Caller
 from konverge.client.errors import (
     ApiStatusError,

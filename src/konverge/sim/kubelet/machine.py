@@ -13,7 +13,7 @@ from konverge.objects.kinds.core_v1 import Container, ContainerStateTerminated, 
 from konverge.objects.times import parse_time
 from konverge.sim.kubelet.behaviour import RUNS, Behaviour
 from konverge.sim.kubelet.containers import FIRST_BACKOFF, MAX_BACKOFF, ContainerState, Mode, Note, Run
-from konverge.sim.kubelet.live import LiveContainer, Order
+from konverge.sim.kubelet.process_containers import LiveContainer, Order
 
 
 class PodMachine:

@@ -37,7 +37,7 @@ from konverge.sim.kubevirt.kinds import (
     with_finalizers,
     without_finalizer,
 )
-from konverge.sim.kubevirt.printable import FINAL, Around, printable
+from konverge.sim.kubevirt.printable_status import FINAL, Around, printable
 from konverge.sim.kubevirt.templates import FINALIZER, comparable, instance_for, propagated, spec_for, strategy
 from konverge.sim.kubevirt.timings import Pace, Timings, seconds
 

@@ -22,7 +22,7 @@ from konverge.objects.kinds.core_v1 import Pod
 from konverge.objects.resource import Resource
 from konverge.sim.kubevirt.kinds import Instance, Migration, Obj, VirtualMachine, drop_condition, is_true, set_condition
 from konverge.sim.kubevirt.launcher import CREATED_BY
-from konverge.sim.kubevirt.printable import FINAL
+from konverge.sim.kubevirt.printable_status import FINAL
 from konverge.sim.kubevirt.templates import strategy
 from konverge.wire.message import Response
 

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from konverge.client import ClientError
 from konverge.objects.kinds.core_v1 import Container, Pod, Probe
 from konverge.sim.kubelet.containers import Note
-from konverge.sim.kubelet.live import LiveContainer, Look, Start, Stop
 from konverge.sim.kubelet.machine import PodMachine
+from konverge.sim.kubelet.process_containers import LiveContainer, Look, Start, Stop
 from konverge.sim.processes import disk
 from konverge.sim.processes.contents import MountError
 from konverge.sim.processes.downward import DownwardError

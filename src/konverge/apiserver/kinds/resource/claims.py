@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from konverge.apiserver.kinds.framework.declarative_validation import Declared
 from konverge.apiserver.kinds.framework.declare import (
     Report,
     as_created,
@@ -15,7 +16,6 @@ from konverge.apiserver.kinds.framework.declare import (
     text,
     update,
 )
-from konverge.apiserver.kinds.framework.declared import Declared
 from konverge.apiserver.kinds.framework.lifecycle import kept, status_cleared, status_kept
 from konverge.apiserver.kinds.resource.claim_permissions import (
     allocated_admin_access,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from konverge.apiserver.kinds.framework.declarative_validation import Declared
 from konverge.apiserver.kinds.framework.declare import Report, creation, dig, field, section, struct, update
-from konverge.apiserver.kinds.framework.declared import Declared
 from konverge.apiserver.kinds.framework.lifecycle import first_generation, next_generation
 from konverge.apiserver.kinds.resource.devices import MOST_CONFIGURATIONS, SELECTORS, configuration, up_to
 from konverge.apiserver.strategy import Context, Obj, Strategy

@@ -9,6 +9,7 @@ from typing import Any
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.core.pod.scheduling import node_selector
+from konverge.apiserver.kinds.framework.declarative_validation import Declared
 from konverge.apiserver.kinds.framework.declare import (
     Report,
     Rule,
@@ -23,7 +24,6 @@ from konverge.apiserver.kinds.framework.declare import (
     unchanged,
     update,
 )
-from konverge.apiserver.kinds.framework.declared import Declared
 from konverge.apiserver.kinds.framework.lifecycle import first_generation, next_generation
 from konverge.apiserver.kinds.resource.capacity import request_policy
 from konverge.apiserver.kinds.resource.devices import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from konverge.apiserver.kinds.framework.declarative_validation import Declared
 from konverge.apiserver.kinds.framework.declare import (
     as_created,
     at_most,
@@ -12,7 +13,6 @@ from konverge.apiserver.kinds.framework.declare import (
     struct,
     update,
 )
-from konverge.apiserver.kinds.framework.declared import Declared
 from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.resource.devices import TAINT, driver_name, pool_name
 from konverge.apiserver.kinds.rules.conditions import conditions

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.kinds.core.volume.sources import csi_driver_name
+from konverge.apiserver.kinds.framework.declarative_validation import Declared
 from konverge.apiserver.kinds.framework.declare import (
     Report,
     as_created,
@@ -16,7 +17,6 @@ from konverge.apiserver.kinds.framework.declare import (
     text,
     update,
 )
-from konverge.apiserver.kinds.framework.declared import Declared
 from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.conditions import longest
 from konverge.apiserver.kinds.rules.names import dns_subdomain, map_size

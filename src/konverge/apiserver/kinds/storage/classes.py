@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from konverge.apiserver.kinds.core.nodes import deprecated_label
+from konverge.apiserver.kinds.framework.declarative_validation import Declared
 from konverge.apiserver.kinds.framework.declare import (
     Report,
     as_created,
@@ -26,7 +27,6 @@ from konverge.apiserver.kinds.framework.declare import (
     unchanged,
     update,
 )
-from konverge.apiserver.kinds.framework.declared import Declared
 from konverge.apiserver.kinds.framework.lifecycle import kept
 from konverge.apiserver.kinds.rules.defaults import each, fill_unset
 from konverge.apiserver.kinds.rules.names import dns_subdomain, map_size, qualified_name

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from konverge.cache.record import Key
 from konverge.cache.store import Change, ChangeType, Store, by_label, by_owner
-from konverge.cache.watching import INITIAL_EVENTS_END, WatchError, Watching
+from konverge.cache.watch_state import INITIAL_EVENTS_END, WatchError, Watching
 from tests.sizes import examples
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from konverge.objects.codec import from_dict, to_dict
 from konverge.objects.kinds.core_v1 import Pod
-from konverge.sim.kubelet.live import LiveContainer, Look, Start, Stop
 from konverge.sim.kubelet.machine import PodMachine, recover
+from konverge.sim.kubelet.process_containers import LiveContainer, Look, Start, Stop
 from konverge.sim.kubelet.status import wanted
 from tests.sim.conftest import pod
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from konverge.apiserver.kinds.framework import declared
+from konverge.apiserver.kinds.framework import declarative_validation
+from konverge.apiserver.kinds.framework.declarative_validation import CREATED, Declared
 from konverge.apiserver.kinds.framework.declare import Report
-from konverge.apiserver.kinds.framework.declared import CREATED, Declared
 
 THING = "test/v1.Thing"
 Checks = list[list[Any]]
@@ -17,7 +17,7 @@ Checks = list[list[Any]]
 def errors(
     monkeypatch: pytest.MonkeyPatch, checks: Checks, new: Any, old: Any = CREATED, *, options: tuple[str, ...] = ()
 ) -> list[str]:
-    monkeypatch.setattr(declared, "_types", lambda: {THING: checks})
+    monkeypatch.setattr(declarative_validation, "_types", lambda: {THING: checks})
     report = Report()
     Declared(THING, options=options).updated(new, old, "", report)
     return [str(error) for error in report.errors]
@@ -28,7 +28,7 @@ def field(name: str, *checks: list[Any], zero: Any = None) -> list[Any]:
 
 
 def test_every_type_in_the_data_is_understood() -> None:
-    for name in declared._types():
+    for name in declarative_validation._types():
         Declared(name)
 
 
