@@ -41,9 +41,9 @@ class Told:
     def problem(self) -> dict[str, Any]:
         """The answer as a refusal, which has a form of its own."""
         assert self.headers.get("content-type") == "application/problem+json", self.body
-        found: dict[str, Any] = self.json
-        assert found["status"] == self.status
-        return found
+        problem: dict[str, Any] = self.json
+        assert problem["status"] == self.status
+        return problem
 
 
 class Desk:
@@ -132,8 +132,8 @@ class Listener:
                 return Said(fields["event"], json.loads(fields["data"]), fields.get("id", ""))
 
     async def take(self, count: int) -> list[Said]:
-        found = [await self.next() for _ in range(count)]
-        return [one for one in found if one is not None]
+        events = [await self.next() for _ in range(count)]
+        return [event for event in events if event is not None]
 
     async def _block(self) -> str | None:
         while b"\n\n" not in self._rest:

@@ -45,13 +45,13 @@ async def test_nothing_of_the_api_is_answered_without_a_good_token() -> None:
 NO_TOKENS = ["Basic YTpi", "Bearer", "Bearer ", "Bearer a b", "Bearer \x01", "Bearer " + "a" * 20_000, "Token abc"]
 
 
-async def test_what_is_no_bearer_token_is_refused_before_the_cluster_is_asked() -> None:
+async def test_an_invalid_token_is_refused_before_the_cluster_is_asked() -> None:
     async with a_desk() as desk:
         for header in NO_TOKENS:
             assert (await desk.send("GET", ALL, token="", authorization=header)).status == 401, header[:50]
 
 
-async def test_somebody_without_rights_is_refused_everything_and_told_why() -> None:
+async def test_a_caller_without_rights_is_refused_with_the_reason() -> None:
     async with a_desk() as desk:
         await desk.create("shop")
         token = await desk.account("nobody", "get", resources=("pods",))
@@ -88,10 +88,10 @@ async def test_rights_in_one_namespace_are_none_in_another() -> None:
         assert (await desk.send("POST", elsewhere, {"name": "shop"}, token=token)).status == 403
 
 
-async def test_nobody_becomes_somebody_else_by_headers() -> None:
+async def test_headers_do_not_change_the_caller() -> None:
     async with a_desk() as desk:
-        told = await desk.send("GET", "/api/v1/identity", impersonate_user="root", impersonate_group="system:masters")
-        assert told.json["username"] != "root"
+        answer = await desk.send("GET", "/api/v1/identity", impersonate_user="root", impersonate_group="system:masters")
+        assert answer.json["username"] != "root"
         token = await desk.account("reader", *READ)
         as_admin = {"impersonate_user": "admin", "impersonate_group": "system:masters"}
         assert (await desk.send("POST", ALL, {"name": "shop"}, token=token, **as_admin)).status == 403
@@ -123,7 +123,7 @@ async def test_tokens_and_secrets_are_in_no_log(caplog: pytest.LogCaptureFixture
         await desk.send("GET", f"{ALL}?labelSelector=x", token="wr0ng")
     text = caplog.text
     assert "/api/v1/namespaces/default/instances" in text
-    assert [one for one in (token, desk.token, "s3cret", "wr0ng", "labelSelector") if one in text] == []
+    assert [item for item in (token, desk.token, "s3cret", "wr0ng", "labelSelector") if item in text] == []
 
 
 def test_the_way_to_the_cluster_brings_no_identity_of_its_own() -> None:

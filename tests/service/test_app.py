@@ -44,22 +44,22 @@ async def ask(service: Service, path: str) -> Response:
     return await service.handle(Request("GET", path, Headers.of({"authorization": "Bearer t"})))
 
 
-async def test_every_answer_keeps_browsers_from_mischief() -> None:
+async def test_every_answer_has_security_headers() -> None:
     async with a_desk() as desk:
         for path in ("/docs", "/openapi.json", "/healthz", ALL, "/nowhere", "/static/style.css", f"{ALL}/nothing"):
-            told = await desk.send("GET", path)
-            policy = told.headers.get("content-security-policy")
+            answer = await desk.send("GET", path)
+            policy = answer.headers.get("content-security-policy")
             assert "default-src 'none'" in policy
             assert "unsafe" not in policy
             assert "http" not in policy
-            assert told.headers.get("x-content-type-options") == "nosniff"
-            assert told.headers.get("x-frame-options") == "DENY"
-            assert told.headers.get("referrer-policy") == "no-referrer"
-            assert told.headers.get("cache-control") in ("no-store", "no-cache")
-            assert "access-control-allow-origin" not in told.headers
+            assert answer.headers.get("x-content-type-options") == "nosniff"
+            assert answer.headers.get("x-frame-options") == "DENY"
+            assert answer.headers.get("referrer-policy") == "no-referrer"
+            assert answer.headers.get("cache-control") in ("no-store", "no-cache")
+            assert "access-control-allow-origin" not in answer.headers
 
 
-async def test_paths_and_methods_that_there_are_not_are_said_to_be_none() -> None:
+async def test_unknown_paths_and_methods_are_refused() -> None:
     async with a_desk() as desk:
         for path in (
             "/nowhere",
@@ -78,20 +78,20 @@ async def test_paths_and_methods_that_there_are_not_are_said_to_be_none() -> Non
 
 async def test_the_description_is_whole_and_true() -> None:
     async with a_desk() as desk:
-        told = (await desk.send("GET", "/openapi.json", token="")).json
-        assert told["openapi"].startswith("3.0")
-        operations = [operation for path in told["paths"].values() for operation in path.values()]
-        names = [one["operationId"] for one in operations]
+        document = (await desk.send("GET", "/openapi.json", token="")).json
+        assert document["openapi"].startswith("3.0")
+        operations = [operation for path in document["paths"].values() for operation in path.values()]
+        names = [item["operationId"] for item in operations]
         assert len(names) == len(set(names)) == 13
-        schemas = told["components"]["schemas"]
-        used = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(told)))
+        schemas = document["components"]["schemas"]
+        used = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(document)))
         assert used <= set(schemas)
         spec = schemas["NacosSpec"]["properties"]
         assert set(spec["type"]["enum"]) == {"standalone", "cluster"}
         assert {"replicas", "resources", "database", "volume", "postgres"} <= set(spec)
-        for path, methods in told["paths"].items():
+        for path, methods in document["paths"].items():
             for operation in methods.values():
-                inside = [one["name"] for one in operation["parameters"] if one["in"] == "path"]
+                inside = [parameter["name"] for parameter in operation["parameters"] if parameter["in"] == "path"]
                 assert inside == re.findall(r"\{(\w+)\}", path)
                 assert operation["responses"]["default"]["content"].keys() == {"application/problem+json"}
 
@@ -102,8 +102,8 @@ async def test_answers_have_the_fields_that_are_described() -> None:
         made = (await desk.create("shop")).json
         listed = (await desk.send("GET", ALL)).json
         problem = (await desk.send("GET", f"{ALL}/none")).json
-        for name, told in (("Instance", made), ("Instances", listed), ("ProblemDetails", problem)):
-            assert set(told) == set(schemas[name]["properties"])
+        for name, shown in (("Instance", made), ("Instances", listed), ("ProblemDetails", problem)):
+            assert set(shown) == set(schemas[name]["properties"])
 
 
 async def test_the_page_of_the_api_needs_no_foreign_host_and_no_script() -> None:
@@ -161,7 +161,7 @@ async def test_over_a_socket_streams_end_well_when_the_service_stops() -> None:
 
 
 async def test_a_client_that_half_closes_early_leaves_no_watch_behind() -> None:
-    """Its stream would have nobody to end it, and would count nowhere."""
+    """No reader would end its stream, and no counter would count it."""
     async with a_desk() as desk:
         watches = Watches(desk.server.transport)
         service = Service(watches)
@@ -170,8 +170,8 @@ async def test_a_client_that_half_closes_early_leaves_no_watch_behind() -> None:
             head = f"GET {STREAM} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {desk.token}\r\n\r\n"
             writer.write(head.encode())
             writer.write_eof()
-            told = await reader.read()
-            assert told.startswith(b"HTTP/1.1 200 ")
+            answer = await reader.read()
+            assert answer.startswith(b"HTTP/1.1 200 ")
             writer.close()
             (watch,) = watches.opened
             assert await watch.read() == b"", "who reads a stream that is still open waits for minutes"

@@ -54,7 +54,7 @@ async def test_a_renewed_certificate_is_shown_to_new_connections(tmp_path: Path)
 
 
 @pytest.mark.parametrize("what", ["a pair that is none", "half a file", "nothing"])
-async def test_what_cannot_be_used_changes_nothing_until_it_can(
+async def test_an_unusable_certificate_changes_nothing_until_it_is_usable(
     tmp_path: Path, what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     before, after = authority(), authority("another")
@@ -79,7 +79,7 @@ async def test_what_cannot_be_used_changes_nothing_until_it_can(
 
 
 @pytest.mark.virtual
-async def test_it_is_looked_for_by_itself(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_new_certificate_is_noticed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     certificate = Certificate(*write(tmp_path, authority().issue("one")))
     following = asyncio.create_task(certificate.follow(), name="following")

@@ -22,14 +22,14 @@ async def test_every_file_is_served_as_what_it_is_and_not_sent_twice() -> None:
     async with a_desk() as desk:
         assert (await desk.send("GET", "/", token="")).body.decode() == FILES["index.html"]
         for name, text in FILES.items():
-            told = await desk.send("GET", f"/static/{name}", token="")
-            assert (told.status, told.body.decode()) == (200, text)
-            assert told.headers.get("content-type").startswith(types[name.rpartition(".")[2]])
-            again = await desk.send("GET", f"/static/{name}", token="", if_none_match=told.headers.get("etag"))
+            answer = await desk.send("GET", f"/static/{name}", token="")
+            assert (answer.status, answer.body.decode()) == (200, text)
+            assert answer.headers.get("content-type").startswith(types[name.rpartition(".")[2]])
+            again = await desk.send("GET", f"/static/{name}", token="", if_none_match=answer.headers.get("etag"))
             assert (again.status, again.body) == (304, b"")
 
 
-def test_whatever_a_file_names_is_there() -> None:
+def test_every_file_that_a_page_names_exists() -> None:
     for name, text in FILES.items():
         for named in re.findall(r"/static/([\w.]+)", text):
             assert named in FILES, f"{name} names {named}"
@@ -52,5 +52,5 @@ def test_texts_never_become_markup() -> None:
         assert re.findall(risky, text) == [], name
 
 
-def test_it_is_small() -> None:
+def test_the_console_is_small() -> None:
     assert sum(len(text.encode()) for text in FILES.values()) < 60_000

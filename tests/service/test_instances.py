@@ -29,18 +29,18 @@ async def test_an_instance_is_created_with_quota_type_and_storage() -> None:
         made = await desk.send("POST", ALL, {"name": "shop", "version": "2.0.4", "labels": {"a": "b"}, "spec": CLUSTER})
         assert made.status == 201
         assert made.headers.get("location") == f"{ALL}/shop"
-        told = made.json
-        assert (told["name"], told["namespace"], told["labels"]) == ("shop", SPACE, {"a": "b"})
-        assert (told["type"], told["replicas"], told["phase"]) == ("cluster", 3, "Pending")
-        assert (told["image"], told["version"]) == ("nacos/nacos-server:v2.0.4", "2.0.4")
-        assert told["resources"] == CLUSTER["resources"]
-        assert told["storage"] == {"database": "mysql", "volume": True, "size": "10Gi", "storageClass": "fast"}
+        created = made.json
+        assert (created["name"], created["namespace"], created["labels"]) == ("shop", SPACE, {"a": "b"})
+        assert (created["type"], created["replicas"], created["phase"]) == ("cluster", 3, "Pending")
+        assert (created["image"], created["version"]) == ("nacos/nacos-server:v2.0.4", "2.0.4")
+        assert created["resources"] == CLUSTER["resources"]
+        assert created["storage"] == {"database": "mysql", "volume": True, "size": "10Gi", "storageClass": "fast"}
         stored = await desk.admin.get(Nacos, "shop", SPACE)
         assert stored.spec.database.mysql_password == "s3cret"
-        assert (await desk.send("GET", f"{ALL}/shop")).json == told
+        assert (await desk.send("GET", f"{ALL}/shop")).json == created
 
 
-async def test_what_exists_already_is_a_conflict() -> None:
+async def test_an_existing_instance_is_a_conflict() -> None:
     async with a_desk() as desk:
         await desk.create("shop")
         again = await desk.send("POST", ALL, {"name": "shop"})
@@ -76,10 +76,10 @@ async def test_every_wrong_field_comes_back_with_its_path() -> None:
         for body, status, fields in WRONG:
             refused = await desk.send("POST", ALL, body)
             assert refused.status == status, body
-            assert sorted(one["field"] for one in refused.problem["errors"]) == sorted(fields)
-            pointers = {one["pointer"] for one in refused.problem["errors"]}
-            assert pointers == {"/" + one.replace(".", "/").replace("[0]", "/0") for one in fields}
-            assert all(one["message"] for one in refused.problem["errors"])
+            assert sorted(error["field"] for error in refused.problem["errors"]) == sorted(fields)
+            pointers = {error["pointer"] for error in refused.problem["errors"]}
+            assert pointers == {"/" + field.replace(".", "/").replace("[0]", "/0") for field in fields}
+            assert all(error["message"] for error in refused.problem["errors"])
         assert (await desk.send("GET", ALL)).json["items"] == []
 
 
@@ -135,11 +135,11 @@ async def test_a_change_that_cannot_be_is_refused_and_changes_nothing() -> None:
         for body, field in IMPOSSIBLE:
             refused = await desk.send("PATCH", f"{ALL}/shop", body)
             assert refused.status in (400, 422), body
-            assert [one["field"] for one in refused.problem["errors"]] == ([field] if field else [])
+            assert [error["field"] for error in refused.problem["errors"]] == ([field] if field else [])
         assert (await desk.send("GET", f"{ALL}/shop")).json == before
 
 
-async def test_a_change_to_what_was_seen_fails_when_somebody_was_faster() -> None:
+async def test_a_change_with_if_match_fails_after_another_change() -> None:
     async with a_desk() as desk:
         tag = (await desk.create("shop", **CLUSTER)).headers.get("etag")
         assert (await desk.send("PATCH", f"{ALL}/shop", {"replicas": 5}, if_match=tag)).status == 200
@@ -159,13 +159,13 @@ async def test_an_instance_is_deleted_by_name_and_namespace() -> None:
         assert (gone.status, gone.problem["reason"]) == (404, "NotFound")
 
 
-async def test_what_has_a_finalizer_is_said_to_be_on_its_way() -> None:
+async def test_deleting_an_instance_with_a_finalizer_answers_202() -> None:
     async with a_desk() as desk:
         body = {"apiVersion": "nacos.io/v1alpha1", "kind": "Nacos", "metadata": {"name": "shop", "namespace": SPACE}}
         body["metadata"]["finalizers"] = ["nacos.io/held"]  # type: ignore[index]
         await desk.admin.create(body, resource=Nacos.resource)
-        told = await desk.send("DELETE", f"{ALL}/shop")
-        assert (told.status, told.json["deleting"]) == (202, True)
+        answer = await desk.send("DELETE", f"{ALL}/shop")
+        assert (answer.status, answer.json["deleting"]) == (202, True)
 
 
 async def test_a_dry_run_changes_nothing() -> None:
@@ -175,8 +175,8 @@ async def test_a_dry_run_changes_nothing() -> None:
         assert (await desk.send("PATCH", f"{ALL}/shop?dryRun=true", {"replicas": 9})).json["replicas"] == 9
         assert (await desk.send("DELETE", f"{ALL}/shop?dryRun=true")).status in (202, 204)
         assert (await desk.send("DELETE", f"{ALL}/shop?dryRun=yes")).problem["errors"][0]["field"] == "dryRun"
-        found = (await desk.send("GET", ALL)).json["items"]
-        assert [(one["name"], one["replicas"]) for one in found] == [("shop", 3)]
+        instances = (await desk.send("GET", ALL)).json["items"]
+        assert [(item["name"], item["replicas"]) for item in instances] == [("shop", 3)]
 
 
 async def test_pages_show_one_moment_and_lead_to_each_other() -> None:
@@ -184,7 +184,7 @@ async def test_pages_show_one_moment_and_lead_to_each_other() -> None:
         for number in range(7):
             await desk.create(f"shop-{number}")
         first = await desk.send("GET", f"{ALL}?limit=3")
-        assert [one["name"] for one in first.json["items"]] == ["shop-0", "shop-1", "shop-2"]
+        assert [item["name"] for item in first.json["items"]] == ["shop-0", "shop-1", "shop-2"]
         assert first.json["remaining"] == 4
         await desk.create("shop-00")
         await desk.send("DELETE", f"{ALL}/shop-5")
@@ -192,7 +192,7 @@ async def test_pages_show_one_moment_and_lead_to_each_other() -> None:
         while link:
             page = await desk.send("GET", link.partition(">")[0].removeprefix("<"))
             assert page.json["resourceVersion"] == first.json["resourceVersion"]
-            names += [one["name"] for one in page.json["items"]]
+            names += [item["name"] for item in page.json["items"]]
             link = page.headers.get("link")
             assert bool(link) == bool(page.json["continueToken"])
         assert names == ["shop-3", "shop-4", "shop-5", "shop-6"]
@@ -242,7 +242,7 @@ async def test_instances_are_chosen_by_label_and_by_namespace() -> None:
             ("/api/v1/instances?labelSelector=team%3Dbank", ["b"]),
             (ALL, ["a"]),
         ):
-            assert [one["name"] for one in (await desk.send("GET", path)).json["items"]] == wanted
+            assert [item["name"] for item in (await desk.send("GET", path)).json["items"]] == wanted
 
 
 WORDS: list[tuple[Any, str, str]] = [
@@ -255,15 +255,15 @@ WORDS: list[tuple[Any, str, str]] = [
 ]
 
 
-async def test_what_is_wrong_is_said_in_words_that_callers_know() -> None:
+async def test_decoding_errors_use_the_names_of_json() -> None:
     async with a_desk() as desk:
         for body, field, detail in WORDS:
             refused = await desk.send("POST", ALL, body)
             assert (refused.status, refused.problem["detail"]) == (422, detail)
-            assert [one["field"] for one in refused.problem["errors"]] == [field]
+            assert [error["field"] for error in refused.problem["errors"]] == [field]
         size = {"volume": {"enabled": True, "requests": {"storage": "10 GB"}}}
         refused = await desk.send("POST", ALL, {"name": "a", "spec": size})
-        assert [(one["field"], one["message"]) for one in refused.problem["errors"]] == [
+        assert [(error["field"], error["message"]) for error in refused.problem["errors"]] == [
             ("spec.volume.requests.storage", '"10 GB" is not a quantity: write it as 2, 500m or 4Gi')
         ]
         for method, path, reason in (("PUT", f"{ALL}/a", "MethodNotAllowed"), ("GET", f"{ALL}?a=1&a=2", "BadRequest")):
@@ -281,7 +281,7 @@ async def test_names_that_no_object_can_have_never_reach_the_server() -> None:
                 assert (refused.status, refused.problem["reason"]) == (422, "Invalid"), path
 
 
-async def test_versions_are_those_of_the_catalogue() -> None:
+async def test_the_versions_are_those_of_the_catalogue() -> None:
     catalogue = Catalogue(
         repository="harbor.cloud.io/nacos/nacos-server", releases=("2.0.4", "2.10.0"), default="2.0.4"
     )
@@ -325,10 +325,10 @@ async def test_secrets_are_never_shown() -> None:
         assert "server.port=8848" in shown["spec"]["config"]
         for path in (f"{ALL}/shop/manifest", f"{ALL}/shop", ALL):
             body_text = (await desk.send("GET", path)).body.decode()
-            assert [one for one in hidden if one in body_text] == []
+            assert [item for item in hidden if item in body_text] == []
 
 
-async def test_what_happened_is_told_latest_first() -> None:
+async def test_events_are_listed_latest_first() -> None:
     async with a_desk() as desk:
         await desk.create("shop")
         for number, when in enumerate(("10:00:00", "12:00:00", "11:00:00")):
@@ -346,6 +346,6 @@ async def test_what_happened_is_told_latest_first() -> None:
                     "lastTimestamp": f"2026-01-01T{when}Z",
                 }
             )
-        found = (await desk.send("GET", f"{ALL}/shop/events")).json["items"]
-        assert [one["reason"] for one in found] == ["R1", "R2", "R0"]
-        assert (found[0]["count"], found[0]["last"]) == (2, "2026-01-01T12:00:00Z")
+        events = (await desk.send("GET", f"{ALL}/shop/events")).json["items"]
+        assert [event["reason"] for event in events] == ["R1", "R2", "R0"]
+        assert (events[0]["count"], events[0]["last"]) == (2, "2026-01-01T12:00:00Z")

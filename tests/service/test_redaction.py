@@ -46,7 +46,7 @@ def test_no_text_takes_long(piece: str) -> None:
     assert shown({"spec": {"config": text, "image": text}})["spec"]["image"]
 
 
-def test_what_is_shown_is_a_copy() -> None:
+def test_the_redacted_resource_is_a_copy() -> None:
     whole = {"metadata": {"managedFields": [1]}, "spec": {"database": {"mysqlPassword": "s3cret"}}}
     assert shown(whole) == {"metadata": {}, "spec": {"database": {"mysqlPassword": HIDDEN}}}
     assert whole["spec"]["database"]["mysqlPassword"] == "s3cret"  # type: ignore[call-overload, index]
@@ -69,8 +69,10 @@ def test_a_resource_of_another_form_is_shown_as_far_as_it_goes(odd: Any) -> None
         {"spec": {"volume": odd, "replicas": odd, "type": odd}},
     ):
         assert instance(whole).phase == "Pending"
-    told = instance({"status": {"conditions": odd, "kubeConditions": odd, "phase": odd, "readyReplicas": odd}})
-    assert told.ready_replicas in (0, 3)
+    shown_instance = instance(
+        {"status": {"conditions": odd, "kubeConditions": odd, "phase": odd, "readyReplicas": odd}}
+    )
+    assert shown_instance.ready_replicas in (0, 3)
 
 
 NAMES = st.sampled_from(["password", "mysqlPassword", "token", "A_SECRET", "db.password.0", "userPwd", "accessKey"])

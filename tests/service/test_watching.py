@@ -21,13 +21,13 @@ async def phase(desk: Desk, name: str, phase: str) -> None:
     await desk.admin.patch(Nacos, name, MergePatch({"status": {"phase": phase}}), SPACE, subresource="status")
 
 
-async def test_a_stream_tells_what_there_is_and_then_every_change() -> None:
+async def test_a_stream_sends_the_instances_and_then_every_change() -> None:
     async with a_desk() as desk:
         await desk.create("a")
         await desk.create("b")
         async with listening(desk) as stream:
             first = await stream.take(3)
-            assert [(one.event, one.data.get("name"), one.id) for one in first[:2]] == [
+            assert [(item.event, item.data.get("name"), item.id) for item in first[:2]] == [
                 ("added", "a", ""),
                 ("added", "b", ""),
             ]
@@ -36,12 +36,12 @@ async def test_a_stream_tells_what_there_is_and_then_every_change() -> None:
             await desk.create("c")
             await desk.send("DELETE", f"{ALL}/b")
             changes = await stream.take(3)
-            assert [(one.event, one.data["name"], one.data["phase"]) for one in changes] == [
+            assert [(change.event, change.data["name"], change.data["phase"]) for change in changes] == [
                 ("modified", "a", "Creating"),
                 ("added", "c", "Pending"),
                 ("deleted", "b", "Pending"),
             ]
-            ids = [int(one.id) for one in changes]
+            ids = [int(change.id) for change in changes]
             assert ids == sorted(ids)
 
 
@@ -54,13 +54,13 @@ async def test_a_stream_is_resumed_where_its_reader_stopped() -> None:
         await desk.create("b")
         await phase(desk, "a", "Running")
         async with listening(desk, last_event_id=seen) as stream:
-            assert [(one.event, one.data["name"]) for one in await stream.take(2)] == [
+            assert [(item.event, item.data["name"]) for item in await stream.take(2)] == [
                 ("added", "b"),
                 ("modified", "a"),
             ]
 
 
-async def test_whoever_was_away_for_too_long_is_told_to_begin_anew() -> None:
+async def test_a_reader_that_was_away_for_too_long_gets_a_reset() -> None:
     async with a_desk() as desk:
         await desk.create("a")
         async with listening(desk) as stream:
@@ -70,8 +70,8 @@ async def test_whoever_was_away_for_too_long_is_told_to_begin_anew() -> None:
         await desk.send("DELETE", f"{ALL}/a")
         desk.server.store.compact(desk.server.store.revision)
         async with listening(desk, last_event_id=seen) as stream:
-            told = await stream.take(3)
-            assert [(one.event, one.data.get("name", "")) for one in told] == [
+            events = await stream.take(3)
+            assert [(item.event, item.data.get("name", "")) for item in events] == [
                 ("reset", ""),
                 ("added", "b"),
                 ("synced", ""),
@@ -80,7 +80,7 @@ async def test_whoever_was_away_for_too_long_is_told_to_begin_anew() -> None:
             assert (await stream.take(1))[0].data["name"] == "c"
 
 
-async def test_an_id_that_is_none_of_ours_is_refused() -> None:
+async def test_a_foreign_event_id_is_refused() -> None:
     async with a_desk() as desk:
         for text in ("x", "-1", "1" * 21, "1\u00b2"):
             assert (await desk.send("GET", STREAM, last_event_id=text)).status == 400
@@ -99,12 +99,15 @@ async def test_one_instance_and_labels_can_be_watched_alone() -> None:
         await desk.send("POST", ALL, {"name": "b", "labels": {"team": "shop"}})
         for path in (f"{STREAM}/b", f"{STREAM}?labelSelector=team%3Dshop"):
             async with listening(desk, path) as stream:
-                assert [one.data.get("name") for one in await stream.take(2)] == ["b", None]
+                assert [item.data.get("name") for item in await stream.take(2)] == ["b", None]
                 await phase(desk, "a", "Running")
                 await phase(desk, "b", "Creating")
                 await phase(desk, "b", "Running")
-                told = await stream.take(2)
-                assert [(one.data["name"], one.data["phase"]) for one in told] == [("b", "Creating"), ("b", "Running")]
+                events = await stream.take(2)
+                assert [(item.data["name"], item.data["phase"]) for item in events] == [
+                    ("b", "Creating"),
+                    ("b", "Running"),
+                ]
 
 
 async def test_a_silent_stream_beats_and_ends_after_its_time() -> None:
@@ -176,7 +179,7 @@ async def test_many_at_once_do_not_get_past_the_bounds() -> None:
         await desk.close()
 
 
-async def test_what_a_stream_begins_with_is_bounded() -> None:
+async def test_the_first_instances_of_a_stream_are_bounded() -> None:
     async with a_desk(ServiceOptions(initial=2)) as desk:
         for name in ("a", "b", "c"):
             await desk.create(name)
@@ -208,10 +211,10 @@ async def test_phases_are_shown_as_the_operator_brings_an_instance_up_and_scales
             assert (await stream.take(1))[0].event == "synced"
             await desk.create("shop", **CLUSTER)
             assert (await until(stream, "Running", ready=3))[:2] == ["Pending", "Creating"]
-            told = (await desk.send("GET", f"{ALL}/shop")).json
-            assert {one["role"] for one in told["servers"]} == {"leader", "follower"}
-            assert told["leader"] in [one["pod"] for one in told["servers"]]
-            assert (told["healthy"], told["version"], told["message"]) == (True, "2.0.4", "")
+            events = (await desk.send("GET", f"{ALL}/shop")).json
+            assert {item["role"] for item in events["servers"]} == {"leader", "follower"}
+            assert events["leader"] in [item["pod"] for item in events["servers"]]
+            assert (events["healthy"], events["version"], events["message"]) == (True, "2.0.4", "")
             await desk.send("PATCH", f"{ALL}/shop", {"replicas": 5})
             await until(stream, "Running", ready=5)
             events = (await desk.send("GET", f"{ALL}/shop/events")).json["items"]

@@ -80,7 +80,7 @@ class TestSwitches:
         outcome = await ensure(place, "2.4")
         assert (outcome.performed, outcome.version) == (True, 1)
 
-    async def test_half_initialised(self, place: SimulatedPlace) -> None:
+    async def test_a_half_initialised_simulated_database(self, place: SimulatedPlace) -> None:
         place.database.initialise("2.4", tables=4, version=None)
         assert len(place.tables()) == 4
         assert "completed" in (await ensure(place, "2.4")).message
@@ -98,7 +98,7 @@ class TestSwitches:
             (Tls(mode="verify-full", ca="theirs", server_name="database.example"), ""),
         ],
     )
-    async def test_certificates(self, place: SimulatedPlace, tls: Tls, reason: str) -> None:
+    async def test_certificates_are_verified_by_mode(self, place: SimulatedPlace, tls: Tls, reason: str) -> None:
         place.server.ca, place.server.names = "theirs", frozenset({"database.example"})
         place.target = msgspec.structs.replace(place.target, tls=tls)
         if reason:

@@ -1,6 +1,6 @@
 """The children of a Nacos, whole: what is made of a resource stands in `golden/`, to be read and reviewed.
 
-After a change that is meant, `GOLDEN=write pytest tests/operators/nacos/test_children.py` writes them anew.
+After an intended change, `GOLDEN=write pytest tests/operators/nacos/test_children.py` writes them again.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def wish_of(spec: dict[str, Any], name: str = "nacos") -> Desired:
+def desired_of(spec: dict[str, Any], name: str = "nacos") -> Desired:
     labels = {"team": "a", "app": "mine"}
     annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "note": "kept"}
     meta = ObjectMeta(name=name, namespace="default", labels=labels, annotations=annotations)
@@ -112,13 +112,13 @@ def children(desired: Desired) -> list[dict[str, Any]]:
         secret = auth_secret(desired)
         secret.data = dict.fromkeys(secret.data, "cmFuZG9t")
         made.append(secret)
-    return [to_dict(one) for one in made]
+    return [to_dict(item) for item in made]
 
 
 @pytest.mark.spec("N-03", "N-07", "N-08", "N-15", "N-17")
 @pytest.mark.parametrize("case", CASES)
 def test_children_are_as_written_down(case: str) -> None:
-    made = yaml.safe_dump_all(children(wish_of(CASES[case])), sort_keys=True, width=110)
+    made = yaml.safe_dump_all(children(desired_of(CASES[case])), sort_keys=True, width=110)
     file = GOLDEN / f"{case}.yaml"
     if os.environ.get("GOLDEN") == "write":
         file.write_text(made)
@@ -127,18 +127,18 @@ def test_children_are_as_written_down(case: str) -> None:
 
 @pytest.mark.spec("N-03")
 def test_no_password_is_in_a_child_where_a_secret_is_named() -> None:
-    text = str(children(wish_of(CASES["cluster-postgres-3.0"])))
+    text = str(children(desired_of(CASES["cluster-postgres-3.0"])))
     assert "secretKeyRef" in text
     assert "${NACOS_DB_PASSWORD}" in text
 
 
 def test_two_auth_secrets_differ() -> None:
-    desired = wish_of(CASES["standalone-3.0"])
+    desired = desired_of(CASES["standalone-3.0"])
     assert auth_secret(desired).data["token"] != auth_secret(desired).data["token"]
 
 
 @pytest.mark.parametrize(
-    ("spec", "words"),
+    ("spec", "expected"),
     [
         ({"type": "cluster", "replicas": 2}, "spec.replicas: a cluster needs at least 3"),
         ({"type": "standalone", "replicas": 2}, "spec.replicas: a standalone has 1"),
@@ -159,10 +159,10 @@ def test_two_auth_secrets_differ() -> None:
     ],
 )
 @pytest.mark.spec("N-02")
-def test_a_wrong_wish_names_the_field(spec: dict[str, Any], words: str) -> None:
+def test_an_invalid_spec_names_the_field(spec: dict[str, Any], expected: str) -> None:
     with pytest.raises(InvalidSpec) as wrong:
-        wish_of(spec)
-    assert words in str(wrong.value)
+        desired_of(spec)
+    assert expected in str(wrong.value)
 
 
 @pytest.mark.parametrize(
@@ -177,17 +177,17 @@ def test_a_wrong_wish_names_the_field(spec: dict[str, Any], words: str) -> None:
     ],
 )
 def test_a_token_that_works_is_taken(spec: dict[str, Any]) -> None:
-    assert wish_of(spec).spec.certification.token
+    assert desired_of(spec).spec.certification.token
 
 
 @pytest.mark.parametrize("name", ["Nacos", "1nacos", "a.b", "n" * 51])
 def test_a_name_that_no_service_can_have(name: str) -> None:
     with pytest.raises(InvalidSpec, match=r"metadata.name"):
-        wish_of({}, name)
+        desired_of({}, name)
 
 
 def test_members_have_names_that_outlive_their_addresses() -> None:
-    desired = wish_of({**CLUSTER, "clusterDomain": "corp.local."})
+    desired = desired_of({**CLUSTER, "clusterDomain": "corp.local."})
     assert desired.members[2] == "nacos-2.nacos-headless.default.svc.corp.local:8848"
     assert names.claim("nacos", 2) == "db-nacos-2"
 

@@ -9,19 +9,17 @@ import pytest
 from konverge.objects.kinds.batch_v1 import Job
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.sim.kubelet.behaviour import Rule
-from tests.operators.nacos.test_faults import MYSQL, POSTGRES, with_postgres
-from tests.operators.nacos.world import SPACE, a_world, condition
+from tests.operators.nacos.world import MYSQL, POSTGRES, SPACE, a_world, condition
 
 pytestmark = [pytest.mark.virtual, pytest.mark.limit(120)]
 WITH_JOB: dict[str, Any] = {**MYSQL, "image": "nacos/nacos-server:v2.4.3", "mysqlInitImage": "mysql:8"}
 
 
 @pytest.mark.spec("N-07", "N-08")
-async def test_the_job_makes_the_tables_once_and_again_for_another_line() -> None:
+async def test_the_job_creates_the_tables_once_and_again_for_another_line() -> None:
     async with a_world() as world, world.operating():
-        world.databases.add_server("my", 3306, "mysql").add("nacos", "nacos", "word")
-        await world.create("nacos", WITH_JOB)
-        await world.until("nacos")
+        world.mysql()
+        await world.up("nacos", WITH_JOB)
         script = (await world.client.get(ConfigMap, "nacos-mysql-sql-init", SPACE)).data["SQL_SCRIPT"]
         assert "config_info_beta" in script
         assert "config_info_gray" not in script
@@ -39,9 +37,9 @@ async def test_the_job_makes_the_tables_once_and_again_for_another_line() -> Non
 
 @pytest.mark.spec("N-07")
 @pytest.mark.parametrize(("tag", "seeded"), [("v2.3.2", True), ("v2.4.0", False)])
-async def test_the_default_user_is_there_for_servers_that_cannot_make_one(tag: str, seeded: bool) -> None:
+async def test_the_default_user_is_created_for_servers_that_need_it(tag: str, seeded: bool) -> None:
     async with a_world() as world, world.operating():
-        world.databases.add_server("my", 3306, "mysql").add("nacos", "nacos", "word")
+        world.mysql()
         await world.create("nacos", {**WITH_JOB, "image": f"nacos/nacos-server:{tag}"})
         await world.advance(15.0)
         script = (await world.client.get(ConfigMap, "nacos-mysql-sql-init", SPACE)).data["SQL_SCRIPT"]
@@ -49,15 +47,15 @@ async def test_the_default_user_is_there_for_servers_that_cannot_make_one(tag: s
 
 
 @pytest.mark.spec("N-12", "N-20")
-async def test_a_job_that_fails_is_told_of_and_tried_again() -> None:
+async def test_a_failed_job_is_reported_and_tried_again() -> None:
     rules = [Rule(image="mysql:broken", container="mysql-sql-init", behave="exit 1")]
     async with a_world(rules=rules) as world, world.operating():
-        world.databases.add_server("my", 3306, "mysql").add("nacos", "nacos", "word")
+        world.mysql()
         await world.create("nacos", {**WITH_JOB, "mysqlInitImage": "mysql:broken"})
-        found = await world.until("nacos", "Failed", limit=3000.0)
+        nacos = await world.until("nacos", "Failed", limit=3000.0)
         first = await world.client.get(Job, "nacos-mysql-sql-init", SPACE)
-        assert "Job nacos-mysql-sql-init failed" in found.status.event[-1].message
-        assert condition(found, "DatabaseReady") == ("False", "InitJobFailed")
+        assert "Job nacos-mysql-sql-init failed" in nacos.status.event[-1].message
+        assert condition(nacos, "DatabaseReady") == ("False", "InitJobFailed")
         await world.advance(180.0)
         assert (await world.client.get(Job, "nacos-mysql-sql-init", SPACE)).metadata.uid != first.metadata.uid
         await world.change("nacos", mysqlInitImage="mysql:8")
@@ -66,12 +64,11 @@ async def test_a_job_that_fails_is_told_of_and_tried_again() -> None:
 
 
 @pytest.mark.spec("N-07")
-async def test_mysql_by_secret_and_without_a_look() -> None:
+async def test_mysql_credentials_by_secret_and_without_a_check() -> None:
     async with a_world() as world, world.operating():
         await world.secret("my", username="nacos", password="word")
         database = {"type": "mysql", "mysqlHost": "nowhere", "mysqlCredentialsSecretRef": {"name": "my"}}
-        await world.create("nacos", {**MYSQL, "database": {**database, "mysqlCheck": False}})
-        await world.until("nacos")
+        await world.up("nacos", {**MYSQL, "database": {**database, "mysqlCheck": False}})
         assert not world.databases.calls
         assert not await world.events("PlainTextPassword")
 
@@ -88,44 +85,44 @@ async def test_mysql_by_secret_and_without_a_look() -> None:
     ],
     ids=["never-missing", "never-there", "always", "bump", "off"],
 )
-async def test_policies(init: dict[str, Any], prepared: str | None, code: int, reason: str) -> None:
+async def test_the_policies_of_pg_init(init: dict[str, Any], prepared: str | None, code: int, reason: str) -> None:
     async with a_world() as world, world.operating():
-        server = await with_postgres(world)
+        server = await world.postgres()
         if prepared:
             server.databases["nacos"].initialise(prepared)
         await world.create("nacos", {**POSTGRES, "pgInit": init})
         if code:
-            found = await world.until("nacos", "Failed", limit=400.0)
-            assert found.status.event[-1].code == code
-            assert condition(found, "DatabaseReady") == ("False", reason)
+            nacos = await world.until("nacos", "Failed", limit=400.0)
+            assert nacos.status.event[-1].code == code
+            assert condition(nacos, "DatabaseReady") == ("False", reason)
             return
-        found = await world.until("nacos")
-        assert found.status.pg.initialized == init.get("enabled", True)
+        nacos = await world.until("nacos")
+        assert nacos.status.pg.initialized == init.get("enabled", True)
         assert server.databases["nacos"].content.version == init.get("schemaVersion", 1)
 
 
 @pytest.mark.spec("N-05")
 async def test_tls_needs_the_right_authority() -> None:
     async with a_world() as world, world.operating():
-        server = await with_postgres(world)
+        server = await world.postgres()
         server.ca, server.names = "right", frozenset({"pg"})
         await world.secret("ca", **{"ca.crt": "wrong"})
         tls = {"mode": "verify-full", "caSecretRef": {"name": "ca"}}
         await world.create("nacos", {**POSTGRES, "postgres": {**POSTGRES["postgres"], "tls": tls}})
-        found = await world.until("nacos", "Failed", limit=400.0)
-        assert condition(found, "DatabaseReady") == ("False", "TlsFailed")
+        nacos = await world.until("nacos", "Failed", limit=400.0)
+        assert condition(nacos, "DatabaseReady") == ("False", "TlsFailed")
         await world.secret("ca2", **{"ca.crt": "right"})
         await world.change("nacos", postgres={"tls": {"caSecretRef": {"name": "ca2"}}})
         await world.until("nacos")
 
 
 @pytest.mark.spec("N-05")
-async def test_an_image_that_tells_no_version_needs_one_said() -> None:
+async def test_an_image_without_a_version_needs_spec_version() -> None:
     async with a_world() as world, world.operating():
-        await with_postgres(world)
+        await world.postgres()
         await world.create("nacos", {**POSTGRES, "image": "nacos/nacos-server:latest"})
         await world.advance(30.0)
-        found = await world.nacos("nacos")
-        assert (found.status.event[-1].code, "set spec.version" in found.status.event[-1].message) == (301, True)
+        nacos = await world.nacos("nacos")
+        assert (nacos.status.event[-1].code, "set spec.version" in nacos.status.event[-1].message) == (301, True)
         await world.change("nacos", version="2.4.3")
         await world.until("nacos")

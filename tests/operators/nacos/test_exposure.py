@@ -55,14 +55,13 @@ async def test_an_ingress_leads_to_the_console_of_each_line() -> None:
         await world.create("new", {**CLUSTER, "image": "nacos/nacos-server:v3.0.3", "ingress": options})
         await world.until("new")
         assert await ingress_of(world, "new") == ("nginx", "/", "new-client", "console")
-        found = await world.client.get(Ingress, "new", SPACE)
-        assert (found.spec.rules[0].host, found.spec.tls[0].secret_name) == ("nacos.example.com", "cert")
+        console = await world.client.get(Ingress, "new", SPACE)
+        assert (console.spec.rules[0].host, console.spec.tls[0].secret_name) == ("nacos.example.com", "cert")
 
 
-async def test_an_ingress_is_put_right_and_goes_when_it_is_not_wished_any_more() -> None:
+async def test_an_ingress_is_restored_and_removed_when_it_is_disabled() -> None:
     async with a_world() as world, world.operating():
-        await world.create("nacos", {**STANDALONE, "ingress": {"enabled": True}})
-        await world.until("nacos")
+        await world.up("nacos", {**STANDALONE, "ingress": {"enabled": True}})
         await world.client.delete(Ingress, "nacos", SPACE)
         await world.advance(10.0)
         assert await ingress_of(world, "nacos") == ("", "/nacos", "nacos", "client")
@@ -72,13 +71,12 @@ async def test_an_ingress_is_put_right_and_goes_when_it_is_not_wished_any_more()
             await world.client.get(Ingress, "nacos", SPACE)
 
 
-async def test_numbers_are_shown_and_prometheus_is_told_where() -> None:
+async def test_servers_expose_metrics_and_a_service_monitor_selects_them() -> None:
     async with a_world() as world:
         await install_service_monitors(world)
         async with await service_account(world.cluster) as client, world.operating(client=client):
-            await world.create("nacos", {**CLUSTER, "metrics": MONITORED})
-            found = await world.until("nacos")
-            assert condition(found, "Monitored") == ("True", "ServiceMonitor")
+            nacos = await world.up("nacos", {**CLUSTER, "metrics": MONITORED})
+            assert condition(nacos, "Monitored") == ("True", "ServiceMonitor")
             monitor = await world.client.get(ServiceMonitor, "nacos", SPACE)
             assert monitor.metadata.labels["release"] == "prom"
             assert monitor.metadata.owner_references[0].name == "nacos"
@@ -86,7 +84,7 @@ async def test_numbers_are_shown_and_prometheus_is_told_where() -> None:
             assert (endpoint["port"], endpoint["path"]) == ("client", "/nacos/actuator/prometheus")
             assert endpoint["relabelings"][0]["regex"] == "nacos-client", "one of the two Services is enough"
             pods = await world.client.list(Pod, SPACE, label_selector="app=nacos")
-            env = {one.name: one.value for one in pods.items[0].spec.containers[0].env}
+            env = {variable.name: variable.value for variable in pods.items[0].spec.containers[0].env}
             assert env[EXPOSED] == "prometheus,health"
             await world.change("nacos", metrics={"serviceMonitor": {"enabled": False}})
             await world.advance(10.0)
@@ -96,11 +94,10 @@ async def test_numbers_are_shown_and_prometheus_is_told_where() -> None:
             assert condition(await world.nacos("nacos"), "Monitored") == ("False", "NotWished")
 
 
-async def test_one_that_was_deleted_comes_back_and_one_that_is_there_costs_nothing() -> None:
+async def test_a_deleted_service_monitor_comes_back_and_an_unchanged_one_is_not_written() -> None:
     async with a_world() as world, world.operating():
         await install_service_monitors(world)
-        await world.create("nacos", {**STANDALONE, "metrics": MONITORED})
-        await world.until("nacos")
+        await world.up("nacos", {**STANDALONE, "metrics": MONITORED})
         version = (await world.client.get(ServiceMonitor, "nacos", SPACE)).metadata.resource_version
         await world.advance(1300.0)
         assert (await world.client.get(ServiceMonitor, "nacos", SPACE)).metadata.resource_version == version
@@ -111,9 +108,8 @@ async def test_one_that_was_deleted_comes_back_and_one_that_is_there_costs_nothi
 
 async def test_without_the_prometheus_operator_nacos_runs_and_says_what_is_missing() -> None:
     async with a_world() as world, world.operating():
-        await world.create("nacos", {**STANDALONE, "metrics": MONITORED})
-        found = await world.until("nacos")
-        assert condition(found, "Monitored") == ("False", "KindMissing")
+        nacos = await world.up("nacos", {**STANDALONE, "metrics": MONITORED})
+        assert condition(nacos, "Monitored") == ("False", "KindMissing")
         assert len(await world.events("KindMissing")) == 1
         await install_service_monitors(world)
         await world.advance(700.0)

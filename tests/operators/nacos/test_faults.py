@@ -14,39 +14,9 @@ from konverge.objects.kinds.core_v1 import Secret
 from konverge.operators.nacos.resource import Nacos
 from konverge.sim.databases import SimulatedServer
 from konverge.sim.kubelet.behaviour import Rule
-from tests.operators.nacos.world import CLUSTER, SPACE, STANDALONE, World, a_world, condition
+from tests.operators.nacos.world import CLUSTER, MYSQL, POSTGRES, SPACE, STANDALONE, World, a_world, condition
 
 pytestmark = [pytest.mark.long, pytest.mark.virtual, pytest.mark.spec("N-12", "N-20"), pytest.mark.limit(180)]
-
-POSTGRES: dict[str, Any] = {
-    **CLUSTER,
-    "image": "nacos/nacos-server:v2.4.3",
-    "database": {"type": "postgresql"},
-    "postgres": {"host": "pg", "database": "nacos", "credentialsSecretRef": {"name": "pg"}},
-    "adminCredentialsSecretRef": {"name": "admin"},
-}
-MYSQL: dict[str, Any] = {
-    **CLUSTER,
-    "database": {"type": "mysql", "mysqlHost": "my", "mysqlUser": "nacos", "mysqlPassword": "word"},
-}
-
-
-async def with_postgres(world: World) -> SimulatedServer:
-    server = world.databases.add_server("pg", 5432, "postgresql")
-    server.add("nacos", "nacos", "word")
-    await world.secret("pg", username="nacos", password="word")
-    await world.secret("admin", username="nacos", password="first")
-    return server
-
-
-async def replace_secret(world: World, name: str, **values: str) -> None:
-    data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
-    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": SPACE}, "data": data}
-    found = await world.client.list(Secret, SPACE, field_selector=f"metadata.name={name}")
-    if found.items:
-        await world.client.delete(Secret, name, SPACE)
-    await world.client.create(body)
-
 
 # ------------------------------------------------------------------ PGEnsure and RotateAdmin
 
@@ -54,17 +24,16 @@ async def replace_secret(world: World, name: str, **values: str) -> None:
 @pytest.mark.spec("N-05", "N-06")
 async def test_postgres_gets_its_tables_and_its_admin() -> None:
     async with a_world() as world, world.operating():
-        server = await with_postgres(world)
-        await world.create("nacos", POSTGRES)
-        found = await world.until("nacos")
+        server = await world.postgres()
+        nacos = await world.up("nacos", POSTGRES)
         database = server.databases["nacos"]
         assert {"config_info", "users", "roles"} <= set(database.content.tables)
         assert database.accepts("nacos", "first")
         assert database.content.admins == {"nacos"}
-        assert (found.status.pg.initialized, found.status.pg.last_result) == (True, "Success")
-        assert (found.status.admin.username, found.status.admin.last_result) == ("nacos", "Success")
-        assert condition(found, "DatabaseReady") == ("True", "Writable")
-        assert condition(found, "AdminRotated") == ("True", "Rotated")
+        assert (nacos.status.pg.initialized, nacos.status.pg.last_result) == (True, "Success")
+        assert (nacos.status.admin.username, nacos.status.admin.last_result) == ("nacos", "Success")
+        assert condition(nacos, "DatabaseReady") == ("True", "Writable")
+        assert condition(nacos, "AdminRotated") == ("True", "Rotated")
         writes = server.writes
         await world.advance(600.0)
         assert server.writes == writes
@@ -77,13 +46,12 @@ async def test_postgres_gets_its_tables_and_its_admin() -> None:
 async def test_a_changed_secret_rotates_within_seconds(hashed: bool) -> None:
     bcrypt = "$2b$04$KcdJVvRfVMKAp0Hk0iaVYOwl9DV2lMGTDZyj0tiGcSElY3jUHS/Rq"
     async with a_world() as world, world.operating():
-        server = await with_postgres(world)
-        await world.create("nacos", POSTGRES)
-        first = await world.until("nacos")
+        server = await world.postgres()
+        first = await world.up("nacos", POSTGRES)
         if hashed:
-            await replace_secret(world, "admin", username="boss", passwordHash=bcrypt)
+            await world.replace_secret("admin", username="boss", passwordHash=bcrypt)
         else:
-            await replace_secret(world, "admin", username="boss", password="second")
+            await world.replace_secret("admin", username="boss", password="second")
         await world.advance(3.0)
         content = server.databases["nacos"].content
         assert content.admins == {"boss"}  # the old name has left
@@ -109,7 +77,7 @@ def switch(**values: Any) -> Break:
 
 def secret(name: str, **values: str) -> Break:
     async def write(world: World, server: SimulatedServer) -> None:
-        await replace_secret(world, name, **values)
+        await world.replace_secret(name, **values)
 
     return write
 
@@ -157,30 +125,29 @@ DATABASE_FAULTS: dict[str, tuple[Break, Break, int, str]] = {
 @pytest.mark.spec("N-05", "N-06")
 @pytest.mark.parametrize("fault", DATABASE_FAULTS)
 async def test_a_fault_of_the_database_at_creation(fault: str) -> None:
-    hurt, mend, code, words = DATABASE_FAULTS[fault]
+    inject, repair, code, expected = DATABASE_FAULTS[fault]
     async with a_world() as world, world.operating():
-        server = await with_postgres(world)
-        await hurt(world, server)
+        server = await world.postgres()
+        await inject(world, server)
         await world.create("nacos", POSTGRES)
         await world.advance(60.0)
         early = await world.nacos("nacos")
         assert early.status.phase == "Creating"  # three minutes of patience
         failed = await world.until("nacos", "Failed", limit=300.0)
         assert failed.status.event[-1].code == code
-        assert words.lower() in failed.status.event[-1].message.lower()
+        assert expected.lower() in failed.status.event[-1].message.lower()
         assert "word" not in failed.status.event[-1].message.replace("password", "")
         assert not await world.client.list(StatefulSet, SPACE)
-        await mend(world, server)
+        await repair(world, server)
         await world.until("nacos")
 
 
 @pytest.mark.spec("N-05")
 async def test_a_half_initialised_database_is_completed() -> None:
     async with a_world() as world, world.operating():
-        server = await with_postgres(world)
+        server = await world.postgres()
         await half(world, server)
-        await world.create("nacos", POSTGRES)
-        await world.until("nacos")
+        await world.up("nacos", POSTGRES)
         assert "tenant_info" in server.databases["nacos"].content.tables
 
 
@@ -188,16 +155,15 @@ async def test_a_half_initialised_database_is_completed() -> None:
 @pytest.mark.parametrize("spec", [POSTGRES, MYSQL], ids=["postgres", "mysql"])
 async def test_a_database_outage_is_noticed_and_survived(spec: dict[str, Any]) -> None:
     async with a_world() as world, world.operating():
-        await with_postgres(world)
-        world.databases.add_server("my", 3306, "mysql").add("nacos", "nacos", "word")
-        await world.create("nacos", spec)
-        await world.until("nacos")
+        await world.postgres()
+        world.mysql()
+        await world.up("nacos", spec)
         for server in world.databases.servers.values():
             server.down = True
         await world.advance(100.0)
-        found = await world.nacos("nacos")
-        assert (found.status.phase, condition(found, "DatabaseReady")) == ("Running", ("False", "Unreachable"))
-        assert condition(found, "Degraded")[0] == "True"
+        nacos = await world.nacos("nacos")
+        assert (nacos.status.phase, condition(nacos, "DatabaseReady")) == ("Running", ("False", "Unreachable"))
+        assert condition(nacos, "Degraded")[0] == "True"
         await world.until("nacos", "Failed")
         for server in world.databases.servers.values():
             server.down = False
@@ -207,9 +173,8 @@ async def test_a_database_outage_is_noticed_and_survived(spec: dict[str, Any]) -
 @pytest.mark.spec("N-03")
 async def test_a_plain_password_is_warned_of_once() -> None:
     async with a_world() as world, world.operating():
-        world.databases.add_server("my", 3306, "mysql").add("nacos", "nacos", "word")
-        await world.create("nacos", MYSQL)
-        await world.until("nacos")
+        world.mysql()
+        await world.up("nacos", MYSQL)
         await world.advance(120.0)
         (warning,) = await world.events("PlainTextPassword")
         assert "mysqlCredentialsSecretRef" in warning
@@ -220,35 +185,31 @@ async def test_a_plain_password_is_warned_of_once() -> None:
 
 @pytest.mark.spec("N-09")
 @pytest.mark.parametrize(
-    ("behave", "words"),
+    ("behave", "expected"),
     [
         ("never-ready", "nacos-0 is not ready"),
         ("image-pull-error", "ImagePull"),
         ("crash-loop", "CrashLoopBackOff"),
     ],
 )
-async def test_pods_that_do_not_come_up_say_why(behave: str, words: str) -> None:
+async def test_pods_that_do_not_come_up_say_why(behave: str, expected: str) -> None:
     async with a_world(rules=[Rule(image="*:v2.0.4", behave=behave)]) as world, world.operating():
         await world.create("nacos", STANDALONE)
-        found = await world.until("nacos", "Failed", limit=400.0)
-        assert condition(found, "PodsReady")[0] == "False"
-        assert (found.status.event[-1].code, found.status.healthy) == (-1, False)
-        assert words in found.status.event[-1].message
-        assert len(found.status.event) <= 10
-        await world.change("nacos", image="harbor.cloud.io/nacos/nacos-server:v2.0.5")
-        await world.advance(2.0)
-        await world.until("nacos")
+        nacos = await world.until("nacos", "Failed", limit=400.0)
+        assert condition(nacos, "PodsReady")[0] == "False"
+        assert (nacos.status.event[-1].code, nacos.status.healthy) == (-1, False)
+        assert expected in nacos.status.event[-1].message
+        assert len(nacos.status.event) <= 10
+        await world.update("nacos", image="harbor.cloud.io/nacos/nacos-server:v2.0.5")
 
 
 @pytest.mark.spec("N-09")
 async def test_pods_that_no_node_takes_say_why() -> None:
     async with a_world() as world, world.operating():
         await world.create("nacos", {**STANDALONE, "nodeSelector": {"disk": "none"}})
-        found = await world.until("nacos", "Failed", limit=400.0)
-        assert "Unschedulable" in found.status.event[-1].message
-        await world.change("nacos", nodeSelector=None)
-        await world.advance(2.0)
-        await world.until("nacos")
+        nacos = await world.until("nacos", "Failed", limit=400.0)
+        assert "Unschedulable" in nacos.status.event[-1].message
+        await world.update("nacos", nodeSelector=None)
 
 
 # ------------------------------------------------------------------ CheckNacos
@@ -267,10 +228,10 @@ async def test_a_server_that_answers_badly(when: str, reason: Any) -> None:
         if when == "later":
             await world.until("nacos")
             world.servers.fail("nacos-1", reason)
-        found = await world.until("nacos", "Failed", limit=400.0)
-        assert found.status.event[-1].code == 401
-        assert f"nacos-1: {reason}: an injected fault" in found.status.event[-1].message
-        assert condition(found, "Available")[0] == "True"
+        nacos = await world.until("nacos", "Failed", limit=400.0)
+        assert nacos.status.event[-1].code == 401
+        assert f"nacos-1: {reason}: an injected fault" in nacos.status.event[-1].message
+        assert condition(nacos, "Available")[0] == "True"
         world.servers.faults.clear()
         await world.until("nacos")
 
@@ -282,8 +243,8 @@ async def test_servers_are_asked_at_the_same_time_and_not_for_ever() -> None:
         await world.create("nacos", {**CLUSTER, "replicas": 5})
         await world.advance(60.0)
         assert world.servers.most_under_way == 5
-        found = await world.nacos("nacos")
-        assert "gave no answer within 5 s" in found.status.event[-1].message
+        nacos = await world.nacos("nacos")
+        assert "gave no answer within 5 s" in nacos.status.event[-1].message
         world.servers.delay.clear()
         await world.until("nacos")
 
@@ -294,9 +255,9 @@ async def test_up_without_a_version_is_not_enough() -> None:
         world.servers.unverified.add("nacos-2")
         await world.create("nacos", CLUSTER)
         await world.advance(60.0)
-        found = await world.nacos("nacos")
-        assert found.status.phase == "Creating"
-        assert "nacos-2 is UP without a version" in found.status.event[-1].message
+        nacos = await world.nacos("nacos")
+        assert nacos.status.phase == "Creating"
+        assert "nacos-2 is UP without a version" in nacos.status.event[-1].message
         world.servers.unverified.clear()
         await world.until("nacos")
 
@@ -318,8 +279,7 @@ async def test_the_identity_header_comes_from_the_secret() -> None:
 async def test_a_third_generation_has_a_secret_of_its_own() -> None:
     async with a_world() as world, world.operating():
         world.servers.version = "3.0.3"
-        await world.create("nacos", {**CLUSTER, "image": "nacos/nacos-server:v3.0.3"})
-        await world.until("nacos")
+        await world.up("nacos", {**CLUSTER, "image": "nacos/nacos-server:v3.0.3"})
         made = await world.client.get(Secret, "nacos-auth", SPACE)
         assert len(base64.b64decode(base64.b64decode(made.data["token"]))) >= 32
         _, identity = world.servers.calls[-1]
@@ -345,22 +305,22 @@ async def test_a_resource_that_got_past_an_older_definition_fails_readably() -> 
         body = {"apiVersion": "nacos.io/v1alpha1", "kind": "Nacos", "metadata": {"name": "odd", "namespace": SPACE}}
         await world.client.create({**body, "spec": {"type": "weird", "replicas": 1}}, resource=Nacos.resource)
         await world.advance(240.0)
-        found = await world.client.get(Nacos.resource, "odd", SPACE)
-        assert found["status"]["phase"] == "Failed"
-        assert found["status"]["event"][-1]["code"] == 301
-        assert "$.type" in found["status"]["event"][-1]["message"]
+        nacos = await world.client.get(Nacos.resource, "odd", SPACE)
+        assert nacos["status"]["phase"] == "Failed"
+        assert nacos["status"]["event"][-1]["code"] == 301
+        assert "$.type" in nacos["status"]["event"][-1]["message"]
         await world.client.patch(Nacos.resource, "odd", MergePatch({"spec": {"type": "standalone"}}), SPACE)
         await world.until("odd")
 
 
-async def test_what_the_api_server_refuses_is_told() -> None:
+async def test_a_refusal_of_the_api_server_is_reported() -> None:
     async with a_world() as world, world.operating():
         quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": SPACE}}
         await world.client.create({**quota, "spec": {"hard": {"services": "0"}}})
         await world.cluster.settle()
         await world.create("nacos", STANDALONE)
-        found = await world.until("nacos", "Failed", limit=400.0)
-        assert found.status.event[-1].code == 404
-        assert "exceeded quota" in found.status.event[-1].message
+        nacos = await world.until("nacos", "Failed", limit=400.0)
+        assert nacos.status.event[-1].code == 404
+        assert "exceeded quota" in nacos.status.event[-1].message
         await world.client.delete("resourcequotas", "none", SPACE)
         await world.until("nacos")

@@ -1,4 +1,4 @@
-"""What the operator puts right by itself, and what it leaves alone."""
+"""What the operator repairs by itself, and what it leaves alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from konverge.client import MergePatch
 from konverge.objects.kinds.apps_v1 import StatefulSet
-from konverge.objects.kinds.core_v1 import ConfigMap, Pod, Service
+from konverge.objects.kinds.core_v1 import ConfigMap, Service
 from konverge.operators.nacos.server import Leader, NacosError
 from konverge.runtime import find_condition
 from tests.operators.nacos.world import CLUSTER, SPACE, a_world, condition
@@ -21,8 +21,7 @@ pytestmark = [pytest.mark.virtual, pytest.mark.limit(180)]
 async def test_a_missing_child_comes_back(kind: Any) -> None:
     name = "nacos-client" if kind is Service else "nacos"
     async with a_world() as world, world.operating():
-        await world.create("nacos", CLUSTER)
-        await world.until("nacos")
+        await world.up("nacos", CLUSTER)
         await world.client.delete(kind, name, SPACE, propagation="Orphan")
         await world.advance(20.0)
         assert await world.client.get(kind, name, SPACE)
@@ -31,24 +30,22 @@ async def test_a_missing_child_comes_back(kind: Any) -> None:
 
 
 @pytest.mark.spec("N-14")
-async def test_what_comes_last_was_not_taken_away() -> None:
+async def test_a_budget_that_is_created_later_is_not_reported_as_restored() -> None:
     """A budget is made when the cluster is up: nothing is restored by that."""
     async with a_world() as world, world.operating():
-        await world.create("nacos", CLUSTER)
-        await world.until("nacos")
+        await world.up("nacos", CLUSTER)
         await world.advance(60.0)
         assert await world.events("Restored") == []
         assert await world.events("Protected") == ["PodDisruptionBudget nacos was created"]
-        found = find_condition((await world.nacos("nacos")).status.kube_conditions, "PodsReady")
-        assert found is not None
-        assert found.message == "3 of 3 pods are ready"
+        nacos = find_condition((await world.nacos("nacos")).status.kube_conditions, "PodsReady")
+        assert nacos is not None
+        assert nacos.message == "3 of 3 pods are ready"
 
 
 @pytest.mark.spec("N-14")
-async def test_a_changed_child_is_put_right() -> None:
+async def test_a_changed_child_is_restored() -> None:
     async with a_world() as world, world.operating():
-        await world.create("nacos", CLUSTER)
-        await world.until("nacos")
+        await world.up("nacos", CLUSTER)
         await world.client.patch(StatefulSet, "nacos", MergePatch({"spec": {"replicas": 1}}), SPACE)
         patch = MergePatch({"spec": {"ports": [{"name": "client", "port": 1, "targetPort": 1}]}})
         await world.client.patch(Service, "nacos-client", patch, SPACE)
@@ -60,36 +57,29 @@ async def test_a_changed_child_is_put_right() -> None:
 
 
 @pytest.mark.spec("N-14")
-async def test_a_server_that_is_of_no_use_is_restarted_and_its_quorum_is_not() -> None:
+async def test_a_useless_server_is_restarted_and_its_quorum_is_not() -> None:
     async with a_world() as world, world.operating():
-        await world.create("nacos", CLUSTER)
-        await world.until("nacos")
-        uids = {one.metadata.name: one.metadata.uid for one in await world.client.list(Pod, SPACE)}
+        await world.up("nacos", CLUSTER)
+        uids = await world.uids()
         world.servers.fail("nacos-1", "Timeout")
         await world.until("nacos", "Failed", limit=400.0)
         await world.advance(400.0)
-        changed = [
-            one.metadata.name
-            for one in await world.client.list(Pod, SPACE)
-            if one.metadata.uid != uids[one.metadata.name]
-        ]
-        assert changed == ["nacos-1"]
+        assert await world.restarted(uids) == ["nacos-1"]
         assert await world.events("Healing")
         world.servers.faults.clear()
         await world.until("nacos")
 
 
 @pytest.mark.spec("N-14")
-async def test_an_operator_that_hears_nobody_restarts_nobody() -> None:
+async def test_an_operator_without_any_answer_restarts_no_pod() -> None:
     async with a_world() as world, world.operating():
-        await world.create("nacos", CLUSTER)
-        await world.until("nacos")
-        uids = {one.metadata.name: one.metadata.uid for one in await world.client.list(Pod, SPACE)}
+        await world.up("nacos", CLUSTER)
+        uids = await world.uids()
         for number in range(3):
             world.servers.fail(f"nacos-{number}", "Unreachable")
         await world.until("nacos", "Failed", limit=400.0)
         await world.advance(1800.0)
-        assert {one.metadata.name: one.metadata.uid for one in await world.client.list(Pod, SPACE)} == uids
+        assert await world.uids() == uids
         world.servers.faults.clear()
         await world.until("nacos")
 
@@ -97,15 +87,14 @@ async def test_an_operator_that_hears_nobody_restarts_nobody() -> None:
 @pytest.mark.spec("N-14", "N-15")
 async def test_a_server_that_left_is_removed_before_anything_else_goes() -> None:
     async with a_world() as world, world.operating():
-        await world.create("nacos", CLUSTER)
-        await world.until("nacos")
+        await world.up("nacos", CLUSTER)
         gone = "nacos-3.nacos-headless.default.svc.cluster.local:7848"
         world.servers.departed = {gone}
         world.servers.unremovable = NacosError("ServerError", "no leader to ask")
         await world.change("nacos", config="a=1\n")
-        found = await world.until("nacos", "Failed", limit=400.0)
-        assert found.status.event[-1].message == "nacos-3 left and still counts for the majority: no leader to ask"
-        assert condition(found, "Ready") == ("False", "PeersLeft")
+        nacos = await world.until("nacos", "Failed", limit=400.0)
+        assert nacos.status.event[-1].message == "nacos-3 left and still counts for the majority: no leader to ask"
+        assert condition(nacos, "Ready") == ("False", "PeersLeft")
         assert not await world.events("RollingUpdate"), "of four that count, one is missing already"
         world.servers.unremovable = None
         await world.until("nacos")
@@ -117,8 +106,7 @@ async def test_a_server_that_left_is_removed_before_anything_else_goes() -> None
 @pytest.mark.spec("N-14")
 async def test_a_peer_that_may_come_back_is_never_removed() -> None:
     async with a_world() as world, world.operating():
-        await world.create("nacos", CLUSTER)
-        await world.until("nacos")
+        await world.up("nacos", CLUSTER)
         strangers = {"other-7.nacos-headless.default.svc.cluster.local:7848", "10.0.0.9:7848"}
         world.servers.departed = set(strangers)
         await world.advance(120.0)
@@ -127,21 +115,15 @@ async def test_a_peer_that_may_come_back_is_never_removed() -> None:
 
 
 @pytest.mark.spec("N-14")
-async def test_of_two_leaders_the_older_term_begins_anew() -> None:
+async def test_of_two_leaders_the_one_with_the_older_term_is_restarted() -> None:
     async with a_world() as world, world.operating():
-        await world.create("nacos", {**CLUSTER, "replicas": 3})
-        await world.until("nacos")
-        uids = {one.metadata.name: one.metadata.uid for one in await world.client.list(Pod, SPACE)}
+        await world.up("nacos", {**CLUSTER, "replicas": 3})
+        uids = await world.uids()
         itself = "nacos-2.nacos-headless.default.svc.cluster.local:7848"
         world.servers.claims["nacos-2"] = Leader(itself, 2)
-        found = await world.until("nacos", "Failed", limit=400.0)
-        assert condition(found, "MembersVerified") == ("False", "LeaderSplit")
+        nacos = await world.until("nacos", "Failed", limit=400.0)
+        assert condition(nacos, "MembersVerified") == ("False", "LeaderSplit")
         await world.advance(330.0)
-        changed = [
-            one.metadata.name
-            for one in await world.client.list(Pod, SPACE)
-            if one.metadata.uid != uids[one.metadata.name]
-        ]
-        assert changed == ["nacos-2"]
+        assert await world.restarted(uids) == ["nacos-2"]
         world.servers.claims.clear()
         await world.until("nacos")

@@ -1,7 +1,7 @@
 """The operator is killed after every single write, and the next process goes on where it was.
 
-Each process lives for so many writes; the answer to its last one never reaches it. If a wish is fulfilled by processes
-of one write each, it is fulfilled from every state between two writes.
+Each process lives for a number of writes; the answer to the last one never reaches it. If processes of one write each
+reach the desired state, the operator reaches it from every state between two writes.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.sim.kubelet.behaviour import Rule
 from konverge.wire.message import Response
-from tests.operators.nacos.test_faults import POSTGRES, replace_secret, with_postgres
-from tests.operators.nacos.world import CLUSTER, SPACE, World, a_world, is_ready
+from tests.operators.nacos.world import CLUSTER, POSTGRES, SPACE, World, a_world, is_ready
 
 pytestmark = [pytest.mark.long, pytest.mark.virtual, pytest.mark.spec("N-14", "N-20")]
 SLOW = [Rule(image="*nacos-server*", behave="ready after 4s")]
 
 
 class MortalCalls(Wrapper):
-    """Ends after so many writes: they happen, and nobody hears of the last one."""
+    """Ends after so many writes: they happen, but the answer to the last one is lost."""
 
     def __init__(self, client: Client, writes: int) -> None:
         super().__init__(client.caller)
@@ -47,8 +46,8 @@ class MortalCalls(Wrapper):
 
     @staticmethod
     def _counts(call: Call) -> bool:
-        about = call.resource
-        return call.writes and about is not None and about.kind != "Event" and about.group != "authorization.k8s.io"
+        kind = call.resource
+        return call.writes and kind is not None and kind.kind != "Event" and kind.group != "authorization.k8s.io"
 
     @staticmethod
     async def _hang_if(dead: bool) -> None:
@@ -63,8 +62,8 @@ class Mortal(Client):
 
 
 async def by_mortals(world: World, writes: int, *, limit: int = 400) -> list[str]:
-    """Processes of so many writes each, one after the other, until all is as wished; their last words."""
-    words = []
+    """Processes of so many writes each, one after the other, until the Nacos runs; their last writes."""
+    last_writes = []
     for _ in range(limit):
         client = Mortal(world.client, writes)
         async with world.operating(client=client):
@@ -72,11 +71,11 @@ async def by_mortals(world: World, writes: int, *, limit: int = 400) -> list[str
                 await world.advance(1.0)
                 if client.calls.dead.is_set():
                     break
-                found = await world.nacos("nacos")
-                if found.status.phase == "Running" and is_ready(found):
-                    return words
-        words.append(client.calls.last)
-    raise AssertionError(f"not fulfilled by {limit} processes: {words[-10:]}")
+                nacos = await world.nacos("nacos")
+                if nacos.status.phase == "Running" and is_ready(nacos):
+                    return last_writes
+        last_writes.append(client.calls.last)
+    raise AssertionError(f"not running after {limit} processes: {last_writes[-10:]}")
 
 
 @pytest.mark.parametrize("writes", [1, 2])
@@ -84,8 +83,8 @@ async def by_mortals(world: World, writes: int, *, limit: int = 400) -> list[str
 async def test_a_life_of_killed_processes(writes: int) -> None:
     async with a_world(nodes=5, rules=SLOW) as world:
         await world.create("nacos", CLUSTER)
-        words = await by_mortals(world, writes)
-        assert len(words) >= 6 // writes
+        last_writes = await by_mortals(world, writes)
+        assert len(last_writes) >= 6 // writes
         await world.change("nacos", image="harbor.cloud.io/nacos/nacos-server:v2.0.5")
         await by_mortals(world, writes)
         images = {pod.spec.containers[0].image for pod in await world.client.list(Pod, SPACE)}
@@ -101,11 +100,11 @@ async def test_a_life_of_killed_processes(writes: int) -> None:
 @pytest.mark.limit(180)
 async def test_a_rotation_by_killed_processes(writes: int) -> None:
     async with a_world(rules=SLOW) as world:
-        server = await with_postgres(world)
+        server = await world.postgres()
         spec: dict[str, Any] = {**POSTGRES, "certification": {"enabled": True}}
         await world.create("nacos", spec)
         await by_mortals(world, writes)
-        await replace_secret(world, "admin", username="nacos", password="second")
+        await world.replace_secret("admin", username="nacos", password="second")
         await world.change("nacos", config="a=1\n")
         await by_mortals(world, writes)
         async with world.operating():

@@ -42,27 +42,23 @@ async def test_the_declared_permissions_are_enough_for_a_whole_life() -> None:
         volume = {"enabled": True, "requests": {"storage": "1Gi"}}
         image = "nacos/nacos-server:v3.0.3"
         world.servers.version = "3.0.3"
-        await world.create("nacos", {**CLUSTER, "image": image, "volume": volume})
-        await world.until("nacos")
+        await world.up("nacos", {**CLUSTER, "image": image, "volume": volume})
         await world.advance(60.0)
-        await world.change("nacos", replicas=4, config="a=1\n")
-        await world.advance(2.0)
-        await world.until("nacos")
+        await world.update("nacos", replicas=4, config="a=1\n")
         await world.change("nacos", volume={"requests": {"storage": "2Gi"}})
         await world.advance(10.0)
         await world.until("nacos")
         claims = await world.client.list(PersistentVolumeClaim, SPACE)
-        assert {str(one.spec.resources.requests["storage"]) for one in claims} == {"2Gi"}  # type: ignore[union-attr]
+        assert {str(claim.spec.resources.requests["storage"]) for claim in claims} == {"2Gi"}  # type: ignore[union-attr]
         await world.client.delete(Nacos, "nacos", SPACE)
         await world.advance(120.0)
         assert not await world.client.list(Pod, SPACE)
 
 
 @pytest.mark.spec("N-17")
-async def test_numbers_of_each_resource_are_shown_and_forgotten_with_it() -> None:
+async def test_metrics_of_a_resource_are_exposed_until_it_is_deleted() -> None:
     async with a_world() as world, world.operating() as operator:
-        await world.create("nacos", STANDALONE)
-        await world.until("nacos")
+        await world.up("nacos", STANDALONE)
         await world.advance(60.0)
         text = render(operator.numbers).decode()
         assert 'nacos_phase{name="nacos",namespace="default",phase="Running"} 1.0' in text
@@ -89,23 +85,22 @@ async def test_embedded_servers_get_their_first_administrator() -> None:
     async with a_simulated_world() as (world, _), world.operating():
         await world.secret("admin", username="nacos", password="mine")
         spec = {**CLUSTER, "image": "nacos/nacos-server:v2.4.3", "certification": {"enabled": True}}
-        await world.create("nacos", {**spec, "adminCredentialsSecretRef": {"name": "admin"}})
-        await world.until("nacos")
+        await world.up("nacos", {**spec, "adminCredentialsSecretRef": {"name": "admin"}})
         await world.advance(60.0)
-        found = await world.nacos("nacos")
-        assert condition(found, "AdminRotated") == ("True", "Bootstrapped")
-        address = found.status.conditions[0].instance
+        nacos = await world.nacos("nacos")
+        assert condition(nacos, "AdminRotated") == ("True", "Bootstrapped")
+        address = nacos.status.conditions[0].instance
         assert await world.asked.login(address, username="nacos", password="mine")
 
 
 @pytest.mark.spec("N-06", "N-20")
-async def test_an_administrator_without_its_secret_is_told_before_anything_is_made() -> None:
+async def test_a_missing_secret_of_the_administrator_is_reported_before_anything_is_created() -> None:
     async with a_world() as world, world.operating():
         await world.create("nacos", {**STANDALONE, "image": "n:v2.4.3", "adminCredentialsSecretRef": {"name": "admin"}})
         await world.advance(20.0)
-        found = await world.nacos("nacos")
-        assert (found.status.phase, condition(found, "Ready")) == ("Creating", ("False", "SecretMissing"))
-        assert found.status.event[-1].message == "get secret default/admin failed: there is none; create it"
+        nacos = await world.nacos("nacos")
+        assert (nacos.status.phase, condition(nacos, "Ready")) == ("Creating", ("False", "SecretMissing"))
+        assert nacos.status.event[-1].message == "get secret default/admin failed: there is none; create it"
         await world.secret("admin", username="nacos", password="mine")
         await world.until("nacos")
 
@@ -116,25 +111,24 @@ async def test_two_clusters_in_one_namespace_do_not_meet() -> None:
         for name in ("one", "one-client"):
             await world.create(name, CLUSTER)
         for name in ("one", "one-client"):
-            found = await world.until(name)
-            assert {node.pod_name for node in found.status.conditions} == {f"{name}-{number}" for number in range(3)}
+            nacos = await world.until(name)
+            assert {node.pod_name for node in nacos.status.conditions} == {f"{name}-{number}" for number in range(3)}
 
 
 async def made_by(world: World, kind: str, name: str) -> list[str]:
-    found = await world.client.get(kind, name, SPACE)
-    return [entry["manager"] for entry in found["metadata"]["managedFields"]]
+    obj = await world.client.get(kind, name, SPACE)
+    return [entry["manager"] for entry in obj["metadata"]["managedFields"]]
 
 
 @pytest.mark.spec("N-14")
 async def test_fields_that_others_add_are_left_to_them() -> None:
     async with a_world() as world, world.operating():
-        await world.create("nacos", CLUSTER)
-        await world.until("nacos")
+        await world.up("nacos", CLUSTER)
         note = MergePatch({"metadata": {"annotations": {"theirs": "kept"}}})
         await world.client.patch("services", "nacos-client", note, SPACE)
         await world.advance(60.0)
-        found = await world.client.get("services", "nacos-client", SPACE)
-        assert found["metadata"]["annotations"]["theirs"] == "kept"
+        service = await world.client.get("services", "nacos-client", SPACE)
+        assert service["metadata"]["annotations"]["theirs"] == "kept"
         assert "nacos-operator" in await made_by(world, "services", "nacos-client")
 
 
@@ -161,7 +155,7 @@ def inherited(name: str, owner: dict[str, str]) -> dict[str, object]:
 
 
 @pytest.mark.spec("N-01", "N-14")
-async def test_what_an_older_operator_made_is_taken_over() -> None:
+async def test_a_stateful_set_of_an_older_operator_is_taken_over() -> None:
     async with a_world() as world:
         made = await world.create("nacos", CLUSTER)
         owner = {"apiVersion": "nacos.io/v1alpha1", "kind": "Nacos", "name": "nacos", "uid": made.metadata.uid}
@@ -175,13 +169,13 @@ async def test_what_an_older_operator_made_is_taken_over() -> None:
 
 
 @pytest.mark.spec("N-12")
-async def test_somebody_elses_set_is_left_alone() -> None:
+async def test_a_stateful_set_of_another_owner_is_left_alone() -> None:
     async with a_world() as world, world.operating():
         node = (await world.client.list("nodes"))[0]["metadata"]
         owner = {"apiVersion": "v1", "kind": "Node", "name": node["name"], "uid": node["uid"], "controller": True}
         await world.client.create(inherited("nacos", owner))  # type: ignore[arg-type]
         await world.create("nacos", CLUSTER)
-        found = await world.until("nacos", "Failed", limit=400.0)
-        assert "choose another name" in found.status.event[-1].message
+        nacos = await world.until("nacos", "Failed", limit=400.0)
+        assert "choose another name" in nacos.status.event[-1].message
         live = await world.client.get("statefulsets", "nacos", SPACE)
         assert live["spec"]["template"]["spec"]["containers"][0]["command"]

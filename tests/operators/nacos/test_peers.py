@@ -1,23 +1,20 @@
-"""Who is in the raft groups while the number of servers changes, with simulated servers that keep them on disk."""
+"""Members of the raft groups while the number of servers changes; the simulated servers keep them on disk."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
 from konverge.operators.nacos.server import PORT, HttpNacosServers, Identity, NacosError
 from konverge.sim.nacos import SimulatedNacos
-from tests.operators.nacos.world import CLUSTER, World, a_simulated_world, condition
+from tests.operators.nacos.world import EMBEDDED, World, a_simulated_world, condition
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("N-15"), pytest.mark.limit(180)]
 
-EMBEDDED: dict[str, Any] = {**CLUSTER, "image": "nacos/nacos-server:v2.4.3"}
 
-
-class Fickle(HttpNacosServers):
-    """A removal is done, and something comes in between before the operator hears of it; the first time only."""
+class LosesFirstAnswer(HttpNacosServers):
+    """The first removal is done, but the answer is lost after something else has happened (`between`)."""
 
     between: Callable[[], Awaitable[None]] | None = None
     removed: str = ""
@@ -33,24 +30,23 @@ class Fickle(HttpNacosServers):
 
 
 def grouped(simulated: SimulatedNacos) -> set[int]:
-    """How large the raft groups are, by the servers' own disks."""
-    return {len(one.peers) for one in simulated.ensemble.members.values()}
+    """The sizes of the raft groups on the servers' disks."""
+    return {len(member.peers) for member in simulated.ensemble.members.values()}
 
 
 def leads(simulated: SimulatedNacos, pod: str) -> bool:
     member = simulated.member(pod)
-    return any(one.address == member.settings.raft_address for one in member.beliefs.values())
+    return any(belief.address == member.settings.raft_address for belief in member.beliefs.values())
 
 
 async def up(world: World, replicas: int) -> None:
-    await world.create("nacos", {**EMBEDDED, "replicas": replicas, "allowSmallClusters": True})
-    await world.until("nacos")
+    await world.up("nacos", {**EMBEDDED, "replicas": replicas, "allowSmallClusters": True})
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 async def test_a_shrink_that_is_taken_back_after_the_removal_brings_the_server_back(seed: int) -> None:
     async with a_simulated_world(nodes=4, nacos_seed=seed) as (world, simulated):
-        servers = Fickle(simulated.connect)
+        servers = LosesFirstAnswer(simulated.connect)
         servers.between = lambda: world.change("nacos", replicas=4)
         world.asked = servers
         async with world.operating():
@@ -62,11 +58,11 @@ async def test_a_shrink_that_is_taken_back_after_the_removal_brings_the_server_b
             await world.until("nacos")
             assert grouped(simulated) == {4}
             assert len((await world.nacos("nacos")).status.conditions) == 4
-            (told,) = await world.events("Readmitting")
-            assert told.startswith("nacos-3 is restarted to rejoin the raft groups")
+            (message,) = await world.events("Readmitting")
+            assert message.startswith("nacos-3 is restarted to rejoin the raft groups")
 
 
-async def test_a_server_that_somebody_else_took_out_comes_back_and_the_others_are_left_alone() -> None:
+async def test_a_server_removed_by_another_client_comes_back_and_the_others_are_left_alone() -> None:
     async with a_simulated_world() as (world, simulated), world.operating():
         await up(world, 3)
         before = {name: simulated.member(name).began for name in ("nacos-0", "nacos-1", "nacos-2")}
@@ -82,19 +78,19 @@ async def test_a_server_that_somebody_else_took_out_comes_back_and_the_others_ar
 
 @pytest.mark.parametrize("seed", [0, 1])
 async def test_a_server_that_leads_a_group_can_leave(seed: int) -> None:
-    """Its followers go on naming it. Who believed them would remove it again and again, and never be done."""
+    """Its followers keep naming it. An operator that believed them would remove it again and again."""
     async with a_simulated_world(nodes=4, nacos_seed=seed) as (world, simulated), world.operating():
         await up(world, 4)
         assert leads(simulated, "nacos-3")
         await world.change("nacos", replicas=3)
         await world.until("nacos")
         assert grouped(simulated) == {3}
-        named = [peers for one in simulated.ensemble.members.values() for peers in one.named.values()]
-        assert any(len(peers) == 4 for peers in named), "somebody is behind, as on a real server"
+        named = [peers for member in simulated.ensemble.members.values() for peers in member.named.values()]
+        assert any(len(peers) == 4 for peers in named), "one server is behind, as on real servers"
 
 
-async def test_new_servers_are_left_alone_while_the_controller_has_not_said_which_revision_counts() -> None:
-    """It makes their pods before it writes its status: by the status of before, they are of another template."""
+async def test_new_servers_are_left_alone_until_the_controller_reports_its_revision() -> None:
+    """It creates their pods before it writes its status: by the old status they have another template."""
     async with a_simulated_world(nodes=5) as (world, _), world.operating():
         await up(world, 3)
         await world.change("nacos", replicas=5)
@@ -110,7 +106,7 @@ async def test_a_server_that_does_not_get_in_is_not_restarted_over_and_over() ->
         follower = next(name for name in ("nacos-0", "nacos-1", "nacos-2") if name != simulated.leader())
         processes = set()
         for _ in range(120):
-            member = next((one for one in simulated.ensemble.members.values() if one.settings.pod == follower), None)
+            member = next((m for m in simulated.ensemble.members.values() if m.settings.pod == follower), None)
             if member is not None and member.open:
                 processes.add(member.began)
                 simulated.ensemble.remove_peer(member, member.address, simulated.ensemble.now)

@@ -1,4 +1,4 @@
-"""What pods take from Secrets reaches them by an orderly rolling change, also an identity that old servers refuse."""
+"""Changed Secrets reach the pods by a rolling update, also an identity that old servers refuse."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from konverge.client import MergePatch
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import Pod, Secret
 from konverge.operators.nacos.names import SECRETS_DIGEST
-from tests.operators.nacos.test_faults import POSTGRES, replace_secret, with_postgres
-from tests.operators.nacos.test_simulated import watch_until
-from tests.operators.nacos.world import CLUSTER, SPACE, World, a_simulated_world, a_world
+from tests.operators.nacos.world import CLUSTER, POSTGRES, SPACE, World, a_simulated_world, a_world
 
 pytestmark = [pytest.mark.virtual, pytest.mark.limit(180)]
 THIRD: dict[str, Any] = {**CLUSTER, "image": "nacos/nacos-server:v3.0.3"}
@@ -24,7 +22,7 @@ async def digests(world: World) -> set[str]:
 
 
 async def rolled(world: World) -> list[str]:
-    """The pods that the operator replaced in turn, in order."""
+    """The pods that the operator replaced, in order."""
     texts = await world.events("RollingUpdate")
     return [text.partition(" ")[0] for text in sorted(texts, key=lambda text: -int(text.split()[-3]))]
 
@@ -32,29 +30,27 @@ async def rolled(world: World) -> list[str]:
 @pytest.mark.spec("N-15")
 async def test_a_regenerated_secret_is_rolled_out_follower_by_follower() -> None:
     async with a_simulated_world(nodes=4) as (world, simulated), world.operating():
-        await world.create("nacos", THIRD)
-        await world.until("nacos")
+        await world.up("nacos", THIRD)
         leader, (before,) = simulated.leader(), await digests(world)
         await world.client.delete(Secret, "nacos-auth", SPACE)
-        assert await watch_until(world) >= 2
+        assert await world.until_ready() >= 2
         (after,) = await digests(world)
         assert before != after
         order = await rolled(world)
         assert sorted(order) == ["nacos-0", "nacos-1", "nacos-2"]
         assert order[-1] == leader
-        assert not await world.events("Failed"), "it did not take a failure to get there"
+        assert not await world.events("Failed"), "it needs no failure"
         assert not await world.events("Healing")
 
 
 @pytest.mark.spec("N-15")
 async def test_a_changed_password_of_the_database_reaches_the_servers() -> None:
     async with a_world() as world, world.operating():
-        server = await with_postgres(world)
-        await world.create("nacos", POSTGRES)
-        await world.until("nacos")
+        server = await world.postgres()
+        await world.up("nacos", POSTGRES)
         (before,) = await digests(world)
         server.users["nacos"] = "other"
-        await replace_secret(world, "pg", username="nacos", password="other")
+        await world.replace_secret("pg", username="nacos", password="other")
         await world.advance(5.0)
         await world.until("nacos")
         (after,) = await digests(world)
@@ -63,13 +59,12 @@ async def test_a_changed_password_of_the_database_reaches_the_servers() -> None:
 
 
 @pytest.mark.spec("N-15", "N-20")
-async def test_a_missing_secret_restarts_nobody() -> None:
+async def test_a_missing_secret_restarts_no_pod() -> None:
     async with a_world() as world, world.operating():
-        await with_postgres(world)
+        await world.postgres()
         await world.secret("token", token="c2VjcmV0")
         auth = {"enabled": True, "tokenSecretRef": {"name": "token"}}
-        await world.create("nacos", {**POSTGRES, "certification": auth})
-        await world.until("nacos")
+        await world.up("nacos", {**POSTGRES, "certification": auth})
         template = (await world.client.get(StatefulSet, "nacos", SPACE)).spec.template
         await world.client.delete(Secret, "token", SPACE)
         await world.advance(60.0)
@@ -78,11 +73,10 @@ async def test_a_missing_secret_restarts_nobody() -> None:
 
 
 @pytest.mark.spec("N-15")
-async def test_labels_of_a_secret_matter_to_nobody() -> None:
+async def test_labels_of_a_secret_restart_no_pod() -> None:
     async with a_world() as world, world.operating():
-        await with_postgres(world)
-        await world.create("nacos", POSTGRES)
-        await world.until("nacos")
+        await world.postgres()
+        await world.up("nacos", POSTGRES)
         await world.client.patch(Secret, "pg", MergePatch({"metadata": {"labels": {"team": "a"}}}), SPACE)
         await world.advance(60.0)
         assert not await rolled(world)

@@ -1,4 +1,4 @@
-"""A simulated cluster with the Nacos operator at work, and servers that say whatever the test wants."""
+"""A simulated cluster with the Nacos operator, and servers whose answers the test decides."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 
 from konverge.client import Client, MergePatch
 from konverge.objects import from_dict
-from konverge.objects.kinds.core_v1 import Event, Pod
+from konverge.objects.kinds.core_v1 import Event, Pod, Secret
 from konverge.operators.nacos.operator import Report, controllers
 from konverge.operators.nacos.resource import Nacos, definition
 from konverge.operators.nacos.server import PORT, HttpNacosServers, Identity, Leader, Member, NacosError, Reason
 from konverge.operators.nacos.steps import Options
-from konverge.runtime import Manager
+from konverge.operators.nacos.steps.pods import is_ready as pod_is_ready
+from konverge.runtime import Manager, find_condition
 from konverge.sim.cluster import Cluster
-from konverge.sim.databases import SimulatedDatabases
+from konverge.sim.databases import SimulatedDatabases, SimulatedServer
 from konverge.sim.nacos import SimulatedNacos
 
 SPACE = "default"
@@ -34,10 +35,21 @@ CLUSTER: dict[str, Any] = {
     "replicas": 3,
     "database": {"type": "embedded"},
 }
+EMBEDDED: dict[str, Any] = {**CLUSTER, "image": "nacos/nacos-server:v2.4.3"}
+POSTGRES: dict[str, Any] = {
+    **EMBEDDED,
+    "database": {"type": "postgresql"},
+    "postgres": {"host": "pg", "database": "nacos", "credentialsSecretRef": {"name": "pg"}},
+    "adminCredentialsSecretRef": {"name": "admin"},
+}
+MYSQL: dict[str, Any] = {
+    **CLUSTER,
+    "database": {"type": "mysql", "mysqlHost": "my", "mysqlUser": "nacos", "mysqlPassword": "word"},
+}
 
 
 class ScriptedServers(HttpNacosServers):
-    """Servers that are up as soon as their pods are ready; the first pod leads. Switches are by pod name."""
+    """Servers that are up as soon as their pods are ready; the first pod leads. Faults are by pod name."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__()
@@ -45,10 +57,10 @@ class ScriptedServers(HttpNacosServers):
         self.faults: dict[str, NacosError] = {}
         self.delay: dict[str, float] = {}
         self.claims: dict[str, Leader] = {}
-        """What a server says of the leader, in place of the truth."""
+        """The leader that a server names, in place of the true one."""
         self.unverified: set[str] = set()
         self.departed: set[str] = set()
-        """Raft addresses that all servers still count, though nobody lists them."""
+        """Raft addresses that all servers still count, though none lists them."""
         self.unremovable: NacosError | None = None
         self.version = "2.0.4"
         self.calls: list[tuple[str, Identity | None]] = []
@@ -57,12 +69,12 @@ class ScriptedServers(HttpNacosServers):
 
     def _pods(self) -> list[Pod]:
         records = self._cluster.server.objects.scan("", "pods")
-        return [from_dict(Pod, one) for one in records]
+        return [from_dict(Pod, record) for record in records]
 
     async def nodes(
         self, address: str, *, port: int = PORT, identity: Identity | None = None, timeout: float = 5.0
     ) -> tuple[Member, ...]:
-        pod = next((one for one in self._pods() if one.status.pod_ip == address), None)
+        pod = next((pod for pod in self._pods() if pod.status.pod_ip == address), None)
         name = pod.metadata.name if pod is not None else ""
         self.calls.append((name, identity))
         self.under_way += 1
@@ -81,13 +93,13 @@ class ScriptedServers(HttpNacosServers):
         return self._answer(pod)
 
     def _answer(self, pod: Pod) -> tuple[Member, ...]:
-        env = {one.name: one.value or "" for one in pod.spec.containers[0].env}
+        env = {variable.name: variable.value or "" for variable in pod.spec.containers[0].env}
         listed = env.get("NACOS_SERVERS", f"{pod.metadata.name}:{PORT}").split()
         app = pod.metadata.labels["app"]
         truth = Leader(f"{listed[0].partition(':')[0]}:7848", 3)
         members = []
-        for one in listed:
-            host = one.partition(":")[0]
+        for address in listed:
+            host = address.partition(":")[0]
             name = host.partition(".")[0]
             assert name.startswith(app)
             known = name not in self.unverified
@@ -123,14 +135,14 @@ class ScriptedServers(HttpNacosServers):
 
 
 class World:
-    """A cluster, an operator on it, and what they say."""
+    """A cluster, and an operator on it."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.client: Client = cluster.client
         self.servers = ScriptedServers(cluster)
         self.asked: HttpNacosServers = self.servers
-        """Whom the operator asks."""
+        """The servers that the operator asks."""
         self.databases = SimulatedDatabases()
         self.reports: list[Report] = []
         self.operator: Manager
@@ -151,8 +163,8 @@ class World:
             shutdown_timeout=1.0,
             check_permissions=check_permissions,
         )
-        for one in controllers(self.databases, self.asked, options=options, on_report=self.reports.append):
-            self.operator.add(one)
+        for controller in controllers(self.databases, self.asked, options=options, on_report=self.reports.append):
+            self.operator.add(controller)
         async with self.operator.running():
             yield self.operator
 
@@ -171,6 +183,17 @@ class World:
     async def nacos(self, name: str) -> Nacos:
         return await self.client.get(Nacos, name, SPACE)
 
+    async def up(self, name: str, spec: dict[str, Any]) -> Nacos:
+        """Create a resource, and wait until it runs."""
+        await self.create(name, spec)
+        return await self.until(name)
+
+    async def update(self, name: str, **spec: Any) -> Nacos:
+        """Change a resource, and wait until it runs again."""
+        await self.change(name, **spec)
+        await self.advance(2.0)
+        return await self.until(name)
+
     async def advance(self, seconds: float) -> None:
         await self.cluster.clock.advance(seconds)
 
@@ -178,20 +201,63 @@ class World:
         """Until the resource is in a phase and Ready accordingly."""
         waited = 0.0
         while True:
-            found = await self.nacos(name)
-            if found.status.phase == phase and (phase != "Running" or is_ready(found)):
-                return found
-            assert waited < limit, f"{name} is {found.status.phase}, not {phase}: {told(found)}"
+            nacos = await self.nacos(name)
+            if nacos.status.phase == phase and (phase != "Running" or is_ready(nacos)):
+                return nacos
+            assert waited < limit, f"{name} is {nacos.status.phase}, not {phase}: {conditions(nacos)}"
             await self.advance(2.0)
             waited += 2.0
 
+    async def until_ready(self, *, limit: float = 1800.0) -> int:
+        """Until the Nacos is as desired; the lowest number of ready pods on the way."""
+        lowest, waited = 99, 0.0
+        await self.advance(2.0)
+        while True:
+            lowest = min(lowest, sum(map(pod_is_ready, await self.pods())))
+            nacos = await self.nacos("nacos")
+            if nacos.status.phase == "Running" and condition(nacos, "Ready")[0] == "True":
+                return lowest
+            assert waited < limit, nacos.status
+            await self.advance(5.0)
+            waited += 5.0
+
     async def events(self, reason: str) -> list[str]:
-        found = await self.client.list(Event, SPACE)
-        return [one.message or "" for one in found if one.reason == reason]
+        events = await self.client.list(Event, SPACE)
+        return [event.message or "" for event in events if event.reason == reason]
+
+    async def pods(self, name: str = "nacos") -> list[Pod]:
+        return (await self.client.list(Pod, SPACE, label_selector=f"app={name}")).items
+
+    async def uids(self) -> dict[str, str]:
+        """Of the pods by name: a pod that was restarted has another one."""
+        return {pod.metadata.name: pod.metadata.uid for pod in await self.pods()}
+
+    async def restarted(self, uids: dict[str, str]) -> list[str]:
+        """The pods that were restarted since `uids` was read."""
+        return [name for name, uid in (await self.uids()).items() if uids[name] != uid]
 
     async def secret(self, name: str, **values: str) -> None:
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": SPACE}}
         await self.client.create({**body, "stringData": values})
+
+    async def replace_secret(self, name: str, **values: str) -> None:
+        if (await self.client.list(Secret, SPACE, field_selector=f"metadata.name={name}")).items:
+            await self.client.delete(Secret, name, SPACE)
+        await self.secret(name, **values)
+
+    def mysql(self) -> SimulatedServer:
+        """The server of the spec MYSQL."""
+        server = self.databases.add_server("my", 3306, "mysql")
+        server.add("nacos", "nacos", "word")
+        return server
+
+    async def postgres(self) -> SimulatedServer:
+        """The server of the spec POSTGRES, and its Secrets."""
+        server = self.databases.add_server("pg", 5432, "postgresql")
+        server.add("nacos", "nacos", "word")
+        await self.secret("pg", username="nacos", password="word")
+        await self.secret("admin", username="nacos", password="first")
+        return server
 
 
 @asynccontextmanager
@@ -204,7 +270,7 @@ async def a_world(**options: Any) -> AsyncIterator[World]:
 
 @asynccontextmanager
 async def a_simulated_world(**options: Any) -> AsyncIterator[tuple[World, SimulatedNacos]]:
-    """The same with servers that boot, elect, lag and split as real ones were seen to."""
+    """The same with servers that boot, elect, lag and split like real ones."""
     seed = options.pop("nacos_seed", 0)
     async with (
         a_world(**options) as world,
@@ -216,7 +282,8 @@ async def a_simulated_world(**options: Any) -> AsyncIterator[tuple[World, Simula
 
 def condition(nacos: Nacos, type: str) -> tuple[str, str]:
     """Status and reason of a Kubernetes condition."""
-    return next(((one.status, one.reason) for one in nacos.status.kube_conditions if one.type == type), ("", ""))
+    entry = find_condition(nacos.status.kube_conditions, type)
+    return (entry.status, entry.reason) if entry is not None else ("", "")
 
 
 def is_ready(nacos: Nacos) -> bool:
@@ -224,5 +291,5 @@ def is_ready(nacos: Nacos) -> bool:
     return up_to_date and condition(nacos, "Ready")[0] == "True"
 
 
-def told(nacos: Nacos) -> str:
-    return "; ".join(f"{one.type}={one.status} {one.reason} {one.message}" for one in nacos.status.kube_conditions)
+def conditions(nacos: Nacos) -> str:
+    return "; ".join(f"{c.type}={c.status} {c.reason} {c.message}" for c in nacos.status.kube_conditions)

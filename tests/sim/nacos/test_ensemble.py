@@ -21,9 +21,9 @@ AUTH = {"NACOS_AUTH_TOKEN": "t", "NACOS_AUTH_IDENTITY_KEY": "k", "NACOS_AUTH_IDE
 
 def _settings(number: int, size: int = 3, version: str = "2.4.3", **env: str) -> Settings:
     listed = " ".join(f"nacos-{i}.nacos-headless.default.svc.cluster.local:8848" for i in range(size))
-    words = {"NACOS_SERVERS": listed, **AUTH, **env}
+    variables = {"NACOS_SERVERS": listed, **AUTH, **env}
     image = f"nacos/nacos-server:v{version}"
-    return read_settings("default", f"nacos-{number}", f"uid-{number}", f"127.1.0.{number + 1}", image, words)
+    return read_settings("default", f"nacos-{number}", f"uid-{number}", f"127.1.0.{number + 1}", image, variables)
 
 
 class Play:
@@ -47,7 +47,7 @@ class Play:
     def after(self, seconds: float) -> Verdict:
         self.now += seconds
         self.ensemble.advance(self.now)
-        return judge([self._view(one) for one in self.settings], len(self.settings))
+        return judge([self._view(setting) for setting in self.settings], len(self.settings))
 
     def _view(self, settings: Settings) -> View:
         member = self.members.get(settings.pod)
@@ -63,7 +63,7 @@ class Play:
         return self.after(90)
 
     def states(self, of: str, by: str) -> tuple[str, int]:
-        address = next(one.address for one in self.settings if one.pod == of)
+        address = next(setting.address for setting in self.settings if setting.pod == of)
         return self.ensemble.entry(self.members[by], address)[:2]
 
 
@@ -120,7 +120,7 @@ def test_a_killed_leader_is_still_named_for_seconds_and_then_replaced() -> None:
     at_once = play.after(1)
     assert at_once.quorum
     assert at_once.leader == ""
-    assert any("which is not up" in one for one in at_once.problems)
+    assert any("which is not up" in problem for problem in at_once.problems)
     later = play.after(11)
     assert later.leader not in ("", before.leader)
     assert later.leaders[LEADING_GROUP].term > before.leaders[LEADING_GROUP].term
@@ -152,7 +152,7 @@ def test_a_restarted_member_knows_nothing_of_its_peers_at_first() -> None:
     assert play.after(10).healthy
 
 
-def test_a_split_leaves_two_that_hold_themselves_for_leaders_until_it_heals() -> None:
+def test_a_split_leaves_two_servers_that_claim_to_lead_until_it_heals() -> None:
     play = Play()
     old = play.up().leader
     addresses = {pod: member.address for pod, member in play.members.items()}
@@ -198,7 +198,7 @@ def test_a_grown_cluster_needs_the_new_list_everywhere() -> None:
     play.start("nacos-3", "nacos-4")
     mixed = play.after(120)
     assert not mixed.healthy
-    assert any("lists 3 of 5" in one for one in mixed.problems)
+    assert any("lists 3 of 5" in problem for problem in mixed.problems)
     for pod in ("nacos-0", "nacos-1", "nacos-2"):
         play.kill(pod)
         play.start(pod)
@@ -209,7 +209,7 @@ def test_a_grown_cluster_needs_the_new_list_everywhere() -> None:
 @example([("freeze", 0, 1.0), ("start", 0, 5.0), ("kill", 2, 1.0)], 365)  # it led a later term than the one that thaws
 @given(st.lists(st.tuples(st.sampled_from(["kill", "start", "freeze", "thaw", "cut", "heal"]), st.integers(0, 2),
                           st.floats(0.1, 90)), max_size=12), st.integers(0, 1000))  # fmt: skip
-def test_whatever_happens_terms_grow_and_leaders_have_a_majority(
+def test_terms_grow_and_leaders_have_a_majority_under_random_faults(
     story: list[tuple[str, int, float]], seed: int
 ) -> None:
     play = Play(seed=seed, version="2.4.3")
@@ -222,7 +222,7 @@ def test_whatever_happens_terms_grow_and_leaders_have_a_majority(
     play.ensemble.heal(play.now)
     for member in play.members.values():
         play.ensemble.freeze(member, play.now, frozen=False)
-    play.start(*({one.pod for one in play.settings} - play.members.keys()))
+    play.start(*({setting.pod for setting in play.settings} - play.members.keys()))
     verdict = play.after(200)
     assert verdict.healthy, verdict.problems
 
@@ -238,7 +238,7 @@ def _perform(play: Play, act: str, pod: str) -> None:
     elif member is not None and act in ("freeze", "thaw"):
         play.ensemble.freeze(member, play.now, frozen=act == "freeze")
     elif member is not None and act == "cut":
-        others = [one.address for one in play.settings if one.pod != pod]
+        others = [setting.address for setting in play.settings if setting.pod != pod]
         play.ensemble.cut([member.address], others, play.now)
 
 
@@ -260,7 +260,7 @@ def test_versions_come_from_the_tag() -> None:
     assert _values(images) == ["2.4.3", "3.1.0", "3.0.3"]
 
 
-def test_times_can_be_chosen() -> None:
+def test_the_timings_can_be_chosen() -> None:
     ensemble = Ensemble(clock.seeded(0), Timings(boot=(1.0, 1.0)))
     member = ensemble.start(_settings(0, MODE="standalone"), 0.0)
     ensemble.advance(1.5)
@@ -285,7 +285,7 @@ def test_a_server_that_left_counts_until_it_is_removed() -> None:
     assert play.after(1).surplus == ()
 
 
-def test_a_server_that_is_removed_stays_out_until_it_starts_anew() -> None:
+def test_a_removed_server_stays_out_until_it_restarts() -> None:
     play = Play(size=4)
     play.up()
     last = play.members["nacos-3"]
@@ -295,7 +295,7 @@ def test_a_server_that_is_removed_stays_out_until_it_starts_anew() -> None:
     play.kill("nacos-3")
     play.start("nacos-3")
     assert play.after(120).healthy
-    assert all(last.address in one.peers for one in play.members.values())
+    assert all(last.address in member.peers for member in play.members.values())
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -319,10 +319,10 @@ def test_an_election_never_undoes_a_change_of_the_peers(seed: int) -> None:
         play.kill(pod)
         play.start(pod)
         play.after(120)
-    assert all(newcomer.address in one.peers for one in play.members.values())
+    assert all(newcomer.address in member.peers for member in play.members.values())
 
 
-def test_who_was_removed_has_no_vote() -> None:
+def test_a_removed_server_has_no_vote() -> None:
     """It still knows its peers, but they do not count it: with half of them gone there is no majority."""
     play = Play(size=4)
     play.up()
@@ -368,7 +368,7 @@ def test_followers_go_on_naming_a_leader_that_was_removed() -> None:
     assert old.address in behind
 
 
-def test_a_change_is_kept_by_those_that_were_told_of_it_and_reaches_the_others_later() -> None:
+def test_a_change_of_the_peers_is_kept_by_its_voters_and_reaches_the_others_later() -> None:
     """One that was away during a removal cannot undo it by winning an election."""
     play = Play(size=5)
     play.up()

@@ -29,7 +29,7 @@ def _probe(path: str, port: int, **more: int) -> dict[str, Any]:
 def stateful_set(image: str, *, replicas: int = 3, name: str = "nacos", **env: str) -> StatefulSet:
     console, port = ("/v3/console/health", 8080) if ":v3" in image else ("/nacos/v1/console/health", 8848)
     hosts = " ".join(f"{name}-{i}.{name}-headless.default.svc.cluster.local:8848" for i in range(replicas))
-    words = {"NACOS_SERVERS": hosts, "MODE": "cluster" if replicas > 1 else "standalone", **env}
+    variables = {"NACOS_SERVERS": hosts, "MODE": "cluster" if replicas > 1 else "standalone", **env}
     secrets = [
         {"name": f"NACOS_AUTH_{key}", "valueFrom": {"secretKeyRef": {"name": "auth", "key": key}}}
         for key in ("TOKEN", "IDENTITY_KEY", "IDENTITY_VALUE")
@@ -37,7 +37,7 @@ def stateful_set(image: str, *, replicas: int = 3, name: str = "nacos", **env: s
     container = {
         "name": "nacos",
         "image": image,
-        "env": [*({"name": key, "value": value} for key, value in words.items()), *secrets],
+        "env": [*({"name": key, "value": value} for key, value in variables.items()), *secrets],
         "startupProbe": _probe(f"{console}/liveness", port, failureThreshold=60),
         "readinessProbe": _probe(f"{console}/readiness", port),
         "livenessProbe": _probe(f"{console}/liveness", port),
@@ -62,15 +62,15 @@ class Play:
         self.servers = HttpNacosServers(nacos.connect)
 
     async def pods(self) -> dict[str, Pod]:
-        found = await self.cluster.client.list(Pod, "default")
-        return {pod.metadata.name: pod for pod in found.items}
+        pods = await self.cluster.client.list(Pod, "default")
+        return {pod.metadata.name: pod for pod in pods.items}
 
     async def ready(self) -> list[str]:
         await self.cluster.settle()
         return sorted(
             name
             for name, pod in (await self.pods()).items()
-            if any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
+            if any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
         )
 
     async def verdict(self, identity: Identity | None = IDENTITY, timeout: float = 5.0) -> Verdict:
@@ -114,7 +114,7 @@ async def test_pods_become_ready_when_their_servers_are(version: str) -> None:
         assert await play.ready() == []
         starting = await play.verdict()
         assert not starting.quorum
-        assert all("Unreachable" in one for one in starting.problems[:3])
+        assert all("Unreachable" in problem for problem in starting.problems[:3])
         await play.after(90)
         assert await play.ready() == list(PODS)
         verdict = await play.verdict()
@@ -128,7 +128,7 @@ async def test_a_standalone_server() -> None:
         await play.after(90)
         verdict = await play.verdict()
         assert verdict.healthy, verdict.problems
-        assert [one.role for one in verdict.members] == ["standalone"]
+        assert [member.role for member in verdict.members] == ["standalone"]
 
 
 async def test_a_killed_server_is_started_again_by_its_kubelet() -> None:
@@ -146,7 +146,7 @@ async def test_a_killed_server_is_started_again_by_its_kubelet() -> None:
         assert await play.ready() == list(PODS)
         assert (await play.verdict()).healthy
         statuses = (await play.pods())[old].status.container_statuses
-        assert [one.restart_count for one in statuses] == [1]
+        assert [status.restart_count for status in statuses] == [1]
         assert statuses[0].last_state is not None
         assert statuses[0].last_state.terminated is not None
         assert statuses[0].last_state.terminated.exit_code == 137
@@ -194,7 +194,7 @@ async def test_a_split_network() -> None:
         await play.after(20)
         apart = await play.verdict()
         assert apart.split
-        assert any("answers, but is DOWN for" in one for one in apart.problems)
+        assert any("answers, but is DOWN for" in problem for problem in apart.problems)
         assert await play.ready() == sorted(set(PODS) - {old})
         play.nacos.heal()
         await play.after(20)

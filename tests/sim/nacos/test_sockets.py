@@ -43,7 +43,7 @@ async def test_a_server_is_found_at_its_pods_address_while_it_runs() -> None:
         assert caught.value.reason in ("Unreachable", "ServerError")
 
 
-async def test_a_port_that_is_taken_is_told_and_the_server_answers_in_process(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_port_in_use_is_logged_and_the_server_answers_in_process(caplog: pytest.LogCaptureFixture) -> None:
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(("127.88.251.8" if sys.platform == "linux" else "127.0.0.1", 8848))

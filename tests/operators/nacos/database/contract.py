@@ -236,7 +236,7 @@ class SchemaContract:
         outcome = await ensure(place, policy="IfNotPresent", version=4)
         assert (outcome.performed, outcome.version, place.version()) == (False, 5, 5)
 
-    async def test_tables_that_somebody_else_made_need_no_sentinel(self, place: Place) -> None:
+    async def test_tables_of_another_origin_need_no_sentinel(self, place: Place) -> None:
         await ensure(place)
         place.drop_table(scripts.SENTINEL)
         outcome = await ensure(place, version=2)
@@ -300,7 +300,7 @@ class AdminContract:
         assert (await rotate(place, password="another")).performed
         assert place.users() != first
 
-    async def test_what_was_taken_from_the_admin_is_given_back(self, place: Place) -> None:
+    async def test_rights_taken_from_the_admin_are_restored(self, place: Place) -> None:
         await ensure(place)
         place.add_user("nacos", HASH, enabled=False, admin=False)
         assert (await rotate(place, password_hash=HASH)).performed
@@ -331,7 +331,7 @@ class AdminContract:
         outcomes = await asyncio.gather(*(rotate(place, password_hash=HASH) for _ in range(5)))
         assert sum(outcome.performed for outcome in outcomes) == 1
         hashes = [HASH, OTHER_HASH, await bcrypt_hash("x", cost=4)] if not _virtual() else [HASH, OTHER_HASH]
-        await asyncio.gather(*(rotate(place, password_hash=one) for one in hashes))
+        await asyncio.gather(*(rotate(place, password_hash=hashed) for hashed in hashes))
         assert place.users()["nacos"][0] in hashes
         assert place.admins() == {"nacos"}
 
@@ -345,7 +345,7 @@ class InputContract:
 
     @pytest.mark.parametrize("field", ["host", "database", "username"])
     @pytest.mark.parametrize("value", ["", "zero\0byte", "x" * 5000, "\ud800"])
-    async def test_what_no_server_accepts_is_not_tried(self, place: Place, field: str, value: str) -> None:
+    async def test_an_impossible_target_is_refused_at_once(self, place: Place, field: str, value: str) -> None:
         target = msgspec.structs.replace(place.target, **{field: value})
         await refused(place.databases.check(target, timeout=LIMIT), "InvalidTarget", target.password)
 

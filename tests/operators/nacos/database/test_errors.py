@@ -37,7 +37,7 @@ MYSQL = Target(engine="mysql", host="2001:db8::1", port=3306, database="na`cos",
         ("", "Failed", "refused"),
     ],
 )
-def test_what_postgresql_says(code: str, reason: str, advice: str) -> None:
+def test_errors_of_postgresql_have_a_reason_and_advice(code: str, reason: str, advice: str) -> None:
     fault = errors.postgres_error(code, "what it said", POSTGRES)
     assert fault.reason == reason
     assert advice in fault.message
@@ -70,7 +70,7 @@ def test_the_access_file_is_named() -> None:
         (9999, "Failed", "refused"),
     ],
 )
-def test_what_mysql_says(number: int, reason: str, advice: str) -> None:
+def test_errors_of_mysql_have_a_reason_and_advice(number: int, reason: str, advice: str) -> None:
     fault = errors.mysql_error(number, "what it said", MYSQL)
     assert fault.reason == reason
     assert advice in fault.message
@@ -85,7 +85,7 @@ def test_what_mysql_says(number: int, reason: str, advice: str) -> None:
         (OSError(), "Unreachable", "OSError"),
     ],
 )
-def test_what_the_network_says(error: OSError, reason: str, text: str) -> None:
+def test_errors_of_the_network_have_a_reason_and_advice(error: OSError, reason: str, text: str) -> None:
     fault = errors.network_error(error, POSTGRES)
     assert fault.reason == reason
     assert text in fault.message

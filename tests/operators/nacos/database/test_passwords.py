@@ -42,7 +42,7 @@ def test_other_texts_are_no_hashes(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [NACOS + "\n", " " + NACOS, NACOS.replace("$10$", "$03$"), NACOS.replace("2a", "2x")])
-def test_nearly_hashes(text: str) -> None:
+def test_texts_that_look_almost_like_hashes_are_refused(text: str) -> None:
     assert not is_bcrypt(text)
 
 

@@ -61,7 +61,7 @@ async def test_something_else_listens_there(engine: Engine, package: str, answer
 
 
 @pytest.mark.parametrize(("engine", "package"), DRIVERS)
-async def test_a_ca_that_is_none(engine: Engine, package: str) -> None:
+async def test_an_invalid_ca_is_refused(engine: Engine, package: str) -> None:
     message = await refused(
         RealDatabases().check(target(engine, 1, mode="verify-full", ca="not a certificate"), timeout=5), "InvalidTarget"
     )

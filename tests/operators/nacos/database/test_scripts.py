@@ -29,7 +29,7 @@ def test_splitting_undoes_joining(parts: list[tuple[str, str]]) -> None:
 
 @given(st.text())
 def test_any_text_is_split_without_trouble(text: str) -> None:
-    assert all(found.strip() == found and found for found in scripts.split(text))
+    assert all(statement.strip() == statement and statement for statement in scripts.split(text))
 
 
 def test_a_strange_statement_in_a_schema_is_refused() -> None:
@@ -61,9 +61,9 @@ class TestSchemas:
 
     def test_names_of_indexes_are_unique(self, engine: Engine, family: Family) -> None:
         text = "\n".join(statement.text for statement in scripts.schema(engine, family).statements)
-        found = Counter(re.findall(r"(?:CONSTRAINT|UNIQUE KEY|\bKEY|INDEX IF NOT EXISTS) ((?:uk|idx)_\w+)", text))
-        assert len(found) > 10
-        assert set(found.values()) == {1}
+        names = Counter(re.findall(r"(?:CONSTRAINT|UNIQUE KEY|\bKEY|INDEX IF NOT EXISTS) ((?:uk|idx)_\w+)", text))
+        assert len(names) > 10
+        assert set(names.values()) == {1}
 
     def test_the_sentinel_comes_first(self, engine: Engine, family: Family) -> None:
         statements = scripts.schema(engine, family).statements

@@ -76,7 +76,7 @@ async def test_members_of_3x_are_found_on_v3_and_asked_there_from_then_on() -> N
     (member,) = await servers.nodes("127.0.0.1", identity=IDENTITY)
     assert member.version == "3.0.3"
     await servers.nodes("127.0.0.1", identity=IDENTITY)
-    assert [one.rpartition("/nacos/")[2].partition("/")[0] for one in server.asked] == ["v1", "v2", "v3", "v3"]
+    assert [request.rpartition("/nacos/")[2].partition("/")[0] for request in server.asked] == ["v1", "v2", "v3", "v3"]
 
 
 async def test_a_server_that_changed_its_version_is_found_again() -> None:
@@ -120,7 +120,7 @@ async def test_an_identity_that_is_no_header(key: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("version", "good", "bad"), [("2.4.3", (SECRET,), ("wrong", "nacos")), ("3.0.3", (SECRET,), ("wrong", "nacos"))]
 )
-async def test_login(version: str, good: tuple[str, ...], bad: tuple[str, ...]) -> None:
+async def test_a_login_is_answered_by_every_line(version: str, good: tuple[str, ...], bad: tuple[str, ...]) -> None:
     servers = _servers(Recorded(version))
     for password in good:
         assert await servers.login("127.0.0.1", username="nacos", password=password)
@@ -129,7 +129,7 @@ async def test_login(version: str, good: tuple[str, ...], bad: tuple[str, ...]) 
 
 
 @pytest.mark.parametrize(("version", "again"), [("2.4.3", "other"), ("3.0.3", "Other")])
-async def test_the_first_administrator_is_made_once(version: str, again: str) -> None:
+async def test_the_first_administrator_is_created_once(version: str, again: str) -> None:
     servers = _servers(Recorded(version))
     assert await servers.bootstrap_admin("127.0.0.1", password=SECRET)
     assert not await servers.bootstrap_admin("127.0.0.1", password=again)
@@ -272,7 +272,7 @@ async def test_connections_at_once_are_bounded_and_closed() -> None:
     assert (counts["most"], counts["closed"], counts["now"]) == (4, 20, 0)
 
 
-async def test_what_cannot_be_reached() -> None:
+async def test_an_unreachable_server() -> None:
     class Refused:
         async def send(self, request: Request) -> Response:
             raise ConnectFailed("cannot connect")
@@ -286,7 +286,7 @@ async def test_what_cannot_be_reached() -> None:
 
 
 @pytest.mark.parametrize("address", ["", "a b", "10.0.0.1/x", "[", "host:80:80"])
-async def test_what_is_no_address(address: str) -> None:
+async def test_an_invalid_address_is_refused(address: str) -> None:
     with pytest.raises(NacosError) as caught:
         await HttpNacosServers().nodes(address, timeout=2)
     assert caught.value.reason == "Unreachable"

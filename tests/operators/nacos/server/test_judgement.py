@@ -35,8 +35,8 @@ def everybody(**changes: object) -> list[View]:
 def test_all_well_by_host_names() -> None:
     verdict = judge(everybody(), 3)
     assert (verdict.healthy, verdict.leader, verdict.version) == (True, "nacos-0", "2.4.3")
-    assert [one.role for one in verdict.members] == ["leader", "follower", "follower"]
-    assert [one.pod for one in verdict.members] == ["nacos-0", "nacos-1", "nacos-2"]
+    assert [member.role for member in verdict.members] == ["leader", "follower", "follower"]
+    assert [member.pod for member in verdict.members] == ["nacos-0", "nacos-1", "nacos-2"]
 
 
 def test_all_well_by_addresses() -> None:
@@ -57,7 +57,7 @@ def test_a_peers_word_does_not_count() -> None:
     assert (lost.state, lost.verified, lost.role) == ("UNREACHABLE", False, "")
 
 
-def test_pods_that_nobody_asked_are_missed() -> None:
+def test_pods_that_were_not_asked_are_a_problem() -> None:
     verdict = judge(everybody()[:2], 3)
     assert verdict.problems == ("2 of 3 pods were asked",)
 
@@ -76,7 +76,7 @@ def test_stale_entries_of_peers_do_not_matter() -> None:
     assert judge(views, 3).healthy
 
 
-def test_two_leaders() -> None:
+def test_two_leaders_are_a_split() -> None:
     views = [
         view(0, member(0, 0, 1), member(1, 0, 1, state="DOWN"), member(2, 0, 1, state="DOWN")),
         view(1, member(0, 0, 1, state="DOWN"), member(1, 1, 2), member(2, 1, 2)),
@@ -97,7 +97,7 @@ def test_three_that_each_know_only_themselves_are_no_cluster() -> None:
 def test_a_leader_alone_is_no_leader() -> None:
     verdict = judge([everybody()[0], failed(1), failed(2)], 3)
     assert (verdict.leader, verdict.quorum) == ("", False)
-    assert [one.role for one in verdict.members] == ["", "", ""]
+    assert [member.role for member in verdict.members] == ["", "", ""]
 
 
 def test_growing_needs_the_larger_majority() -> None:
@@ -115,20 +115,20 @@ def test_raft_groups_that_are_larger_than_the_cluster_have_the_larger_majority()
     assert not judge([*views[:2], failed(2)], 3).quorum
 
 
-def test_only_the_leader_of_a_group_says_whom_it_counts() -> None:
-    """A real 2.1.1 went on naming a server that had been removed while it led, in the words of its followers."""
+def test_only_the_leader_of_a_group_knows_its_peers() -> None:
+    """On a real 2.1.1 the followers kept naming a server that had been removed while it led."""
     now = frozenset(f"{host}:7848" for host in HOSTS[:3])
     before = now | {f"{HOSTS[3]}:7848"}
-    words = [now, before, before]
-    views = [view(i, *(member(j, groups={LEADING_GROUP: words[j]}) for j in range(3))) for i in range(3)]
+    lists = [now, before, before]
+    views = [view(i, *(member(j, groups={LEADING_GROUP: lists[j]}) for j in range(3))) for i in range(3)]
     verdict = judge(views, 3)
     assert (verdict.healthy, verdict.surplus, verdict.outside) == (True, (), ())
     headless = judge([failed(0), *views[1:]], 3)
-    assert headless.surplus == (f"{HOSTS[3]}:7848",), "without the leader's word the safe number counts"
+    assert headless.surplus == (f"{HOSTS[3]}:7848",), "without the leader's answer the safe number counts"
     assert not headless.quorum
 
 
-def test_a_server_that_was_taken_out_of_the_groups_is_not_well() -> None:
+def test_a_server_that_was_removed_from_the_groups_is_not_healthy() -> None:
     now = frozenset(f"{host}:7848" for host in HOSTS[:2])
     verdict = judge(everybody(groups={LEADING_GROUP: now}), 3)
     assert (verdict.healthy, verdict.quorum, verdict.outside) == (False, True, ("nacos-2",))
@@ -136,7 +136,7 @@ def test_a_server_that_was_taken_out_of_the_groups_is_not_well() -> None:
     without = judge(everybody(groups={}), 3)
     assert (without.healthy, without.outside) == (True, ()), "older servers do not say whom they count"
     old = [view(i, *(member(j, groups={LEADING_GROUP: now} if j else {}) for j in range(3))) for i in range(3)]
-    assert judge(old, 3).outside == (), "nor does a follower's word make anybody an outsider"
+    assert judge(old, 3).outside == (), "a follower's list makes no member an outsider"
 
 
 def test_lists_that_differ_while_a_cluster_shrinks_do_not_part_its_raft_groups() -> None:
@@ -148,7 +148,7 @@ def test_lists_that_differ_while_a_cluster_shrinks_do_not_part_its_raft_groups()
     apart = view(3, *(member(i, groups={LEADING_GROUP: peers}, state="UP" if i == 3 else "DOWN") for i in range(4)))
     assert not judge([*short, failed(2), apart], 4).quorum
     strangers = [view(asked, member(asked, groups={LEADING_GROUP: peers})) for asked in range(3)]
-    assert not judge(strangers, 4).quorum, "nobody says that it sees anybody"
+    assert not judge(strangers, 4).quorum, "no member lists another"
 
 
 def test_the_lowest_version_of_an_upgrade() -> None:
@@ -166,10 +166,10 @@ def test_a_final_dot_is_the_same_member() -> None:
 
 def test_a_server_that_does_not_list_itself() -> None:
     verdict = judge([view(4, *(member(i) for i in range(3)))], 3)
-    assert any("nacos-4 does not list itself" in one for one in verdict.problems)
+    assert any("nacos-4 does not list itself" in problem for problem in verdict.problems)
 
 
-def test_nothing_at_all() -> None:
+def test_no_views_at_all() -> None:
     verdict = judge([], 3)
     assert (verdict.healthy, verdict.quorum, verdict.leader) == (False, False, "")
 
@@ -205,9 +205,9 @@ views = st.lists(
 
 
 @given(views, st.integers(1, 5), st.randoms(use_true_random=False))
-def test_any_views_have_one_verdict_in_every_order(found: list[View], replicas: int, chance: object) -> None:
-    verdict = judge(found, replicas)
-    shuffled = list(found)
+def test_any_views_have_one_verdict_in_every_order(views: list[View], replicas: int, chance: object) -> None:
+    verdict = judge(views, replicas)
+    shuffled = list(views)
     chance.shuffle(shuffled)  # type: ignore[attr-defined]
     assert judge(shuffled, replicas) == verdict
     assert verdict.healthy == (not verdict.problems)

@@ -80,10 +80,10 @@ CASES = {
 def _verdict(name: str, case: Case) -> Verdict:
     members = answers.members((ANSWERS / f"{name}.json").read_bytes())
     views = [
-        View(pod=f"nacos-{one.port}", address="127.0.0.1", port=one.port, members=members)
-        if one.port in case.alive
-        else View(pod=f"nacos-{one.port}", address="127.0.0.1", port=one.port, error=DEAD)
-        for one in members
+        View(pod=f"nacos-{member.port}", address="127.0.0.1", port=member.port, members=members)
+        if member.port in case.alive
+        else View(pod=f"nacos-{member.port}", address="127.0.0.1", port=member.port, error=DEAD)
+        for member in members
     ]
     return judge(views, len(members))
 
@@ -94,16 +94,16 @@ def test_every_recording_has_a_case() -> None:
 
 @pytest.mark.spec("N-10")
 @pytest.mark.parametrize("name", CASES)
-def test_recording(name: str) -> None:
+def test_a_recorded_answer_gets_its_verdict(name: str) -> None:
     case = CASES[name]
     verdict = _verdict(name, case)
-    told = "\n".join(verdict.problems)
-    assert verdict.healthy == (not case.problems), told
-    assert all(words in told for words in case.problems), told
+    problems = "\n".join(verdict.problems)
+    assert verdict.healthy == (not case.problems), problems
+    assert all(expected in problems for expected in case.problems), problems
     assert verdict.leader == (f"nacos-{case.leader}" if case.leader else "")
     assert not verdict.split
     assert verdict.version == name.partition("-")[0] or not verdict.verified
-    assert verdict.quorum == ("no majority" not in told)
+    assert verdict.quorum == ("no majority" not in problems)
 
 
 @pytest.mark.parametrize(
@@ -112,10 +112,10 @@ def test_recording(name: str) -> None:
 def test_each_group_has_its_own_leader(name: str) -> None:
     verdict = _verdict(name, CASES[name])
     assert len({leader.address for leader in verdict.leaders.values()}) > 1
-    led = {group: one.pod for one in verdict.members for group in one.leads}
+    led = {group: member.pod for member in verdict.members for group in member.leads}
     assert sorted(led) == sorted(verdict.leaders)
     assert led[LEADING_GROUP] == verdict.leader
-    assert [one.role for one in verdict.members].count("leader") == 1
+    assert [member.role for member in verdict.members].count("leader") == 1
 
 
 def test_a_database_of_its_own_needs_no_config_group() -> None:
@@ -124,8 +124,8 @@ def test_a_database_of_its_own_needs_no_config_group() -> None:
     assert verdict.healthy
 
 
-def test_a_standalone_server_is_no_leader_of_anybody() -> None:
+def test_a_standalone_server_has_no_followers() -> None:
     verdict = _verdict("2.1.1-standalone-no-raft", CASES["2.1.1-standalone-no-raft"])
-    assert [one.role for one in verdict.members] == ["standalone"]
+    assert [member.role for member in verdict.members] == ["standalone"]
     assert verdict.quorum
     assert verdict.leaders == {}

@@ -1,7 +1,7 @@
-"""A story that a Nacos must survive: its owner changes the wish, the world breaks things, the operator is killed.
+"""A scenario that a Nacos must survive: the user changes the spec, faults happen, the operator is killed.
 
-At the end everything is mended, and all must be as declared; or one thing stays broken, and the resource must be Failed
-and say which. One seed gives one story; `konverge.sim.run` plays it on virtual time.
+At the end all faults are repaired, and everything must be as declared; or one fault stays, and the resource must be
+Failed and name it. One seed gives one scenario; `konverge.sim.run` runs it on virtual time.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from konverge.sim.databases import SimulatedServer
 from konverge.sim.faults import Faulty, Plan
 from konverge.sim.kubelet.behaviour import Rule
 from konverge.sim.nacos import QUICK, Fault, SimulatedNacos
-from tests.operators.nacos.test_faults import POSTGRES, replace_secret, with_postgres
-from tests.operators.nacos.world import CLUSTER, SPACE, World, a_world, condition, is_ready
+from tests.operators.nacos.world import CLUSTER, POSTGRES, SPACE, World, a_world, condition, is_ready
 
 TAGS = ("v2.4.3", "v2.5.0", "v3.0.3")
 CONTROLLERS = (
@@ -37,23 +36,23 @@ CONTROLLERS = (
     "statefulset",
     "taint-eviction",
 )
-"""Of Kubernetes' own, those that a Nacos meets: a story without the others takes three quarters of the time."""
+"""The controllers that matter to a Nacos: without the others a scenario takes three quarters of the time."""
 NEEDED = 3600.0
-"""Simulated seconds within which everything must be well again: several rollouts, and healing in between."""
+"""Simulated seconds until everything must be repaired: several rollouts, with healing in between."""
 
 
-def tell(seed: int) -> list[str]:
-    """What happened; raises when it did not end as it should."""
+def run_scenario(seed: int) -> list[str]:
+    """What happened; raises when the end was wrong."""
     happened: list[str] = []
     try:
-        run(Story(seed, happened).play(), seed=seed)
+        run(Scenario(seed, happened).play(), seed=seed)
     except AssertionError as error:
         raise AssertionError(f"seed {seed} after {'; '.join(happened)}: {error}") from error
     return happened
 
 
-class Story:
-    """One seed's."""
+class Scenario:
+    """The scenario of one seed."""
 
     def __init__(self, seed: int, happened: list[str]) -> None:
         self.rng: Random = clock.seeded(seed)
@@ -73,7 +72,7 @@ class Story:
             nacos = SimulatedNacos(self.world.cluster, databases=self.world.databases, timings=QUICK, seed=self.seed)
             async with nacos as self.nacos:
                 self.world.asked = HttpNacosServers(nacos.connect)
-                self.server = await with_postgres(self.world)
+                self.server = await self.world.postgres()
                 async with AsyncExitStack() as operator:
                     await self._start_operator(operator)
                     await self._live(operator)
@@ -82,7 +81,7 @@ class Story:
                         await self._end_badly()
 
     async def _start_operator(self, stack: AsyncExitStack) -> None:
-        """A process of the operator, with its own troubles on the way to the API server."""
+        """A process of the operator, with faults of its own on the way to the API server."""
         server = self.world.cluster.server
         plan = Plan.of(self.rng.randrange(1 << 30), faults=6, exchanges=200)
         faulty = Faulty(server.transport, plan.faults)
@@ -103,12 +102,12 @@ class Story:
             await self._something()
 
     async def _something(self) -> None:
-        deeds = [self._scale, self._upgrade, self._configure, self._vandalise, self._hurt_a_server, self._cut]
+        actions = [self._scale, self._upgrade, self._configure, self._delete_a_child, self._break_a_server, self._cut]
         if self.postgres:
-            deeds += [self._hurt_the_database, self._rotate]
-        await self.rng.choice(deeds)()
+            actions += [self._break_the_database, self._rotate]
+        await self.rng.choice(actions)()
 
-    # -------------------------------------------------------------- what the owner does
+    # -------------------------------------------------------------- actions of the user
 
     async def _scale(self) -> None:
         self.replicas = self.rng.choice((3, 4, 5))
@@ -128,29 +127,29 @@ class Story:
     async def _rotate(self) -> None:
         self.password = f"word-{self.rng.randrange(1000)}"
         self.happened.append("rotated")
-        await replace_secret(self.world, "admin", username="nacos", password=self.password)
+        await self.world.replace_secret("admin", username="nacos", password=self.password)
 
-    # -------------------------------------------------------------- what the world does
+    # -------------------------------------------------------------- faults
 
-    async def _vandalise(self) -> None:
+    async def _delete_a_child(self) -> None:
         kind: Any = self.rng.choice((StatefulSet, Service, ConfigMap, Pod))
-        found = [one.metadata.name for one in await self.world.client.list(kind, SPACE, label_selector="app=nacos")]
-        if found:
-            name = self.rng.choice(sorted(found))
+        children = await self.world.client.list(kind, SPACE, label_selector="app=nacos")
+        if children.items:
+            name = self.rng.choice(sorted(child.metadata.name for child in children))
             self.happened.append(f"{kind.__name__} {name} deleted")
             await self.world.client.delete(kind, name, SPACE, propagation="Background")
 
-    async def _hurt_a_server(self) -> None:
-        pods = [one.metadata.name for one in await self.world.client.list(Pod, SPACE, label_selector="app=nacos")]
+    async def _break_a_server(self) -> None:
+        pods = await self.world.uids()
         if not pods:
             return
         pod = self.rng.choice(sorted(pods))
-        deed = self.rng.choice(("kill", "freeze", "spoil"))
-        self.happened.append(f"{deed} {pod}")
+        fault = self.rng.choice(("kill", "freeze", "spoil"))
+        self.happened.append(f"{fault} {pod}")
         try:
-            if deed == "kill":
+            if fault == "kill":
                 self.nacos.kill(pod)
-            elif deed == "freeze":
+            elif fault == "freeze":
                 self.nacos.freeze(pod)
             else:
                 self.nacos.spoil(pod, self.rng.choice(list(Fault)))
@@ -159,15 +158,15 @@ class Story:
 
     async def _cut(self) -> None:
         names = [f"nacos-{number}" for number in range(3)]
-        one = self.rng.choice(names)
-        self.happened.append(f"{one} cut off")
+        chosen = self.rng.choice(names)
+        self.happened.append(f"{chosen} cut off")
         try:
-            self.nacos.split([one], [name for name in names if name != one])
+            self.nacos.split([chosen], [name for name in names if name != chosen])
         except LookupError:
             self.happened.append("which did not run")
 
-    async def _hurt_the_database(self) -> None:
-        self.happened.append("database hurt")
+    async def _break_the_database(self) -> None:
+        self.happened.append("database broken")
         match self.rng.choice(("down", "standby", "slow", "full")):
             case "down":
                 self.server.down = True
@@ -178,14 +177,14 @@ class Story:
             case "full":
                 self.server.full = True
 
-    # -------------------------------------------------------------- how it ends
+    # -------------------------------------------------------------- the end
 
-    async def _mend(self) -> None:
+    async def _repair(self) -> None:
         self.nacos.mend()
         self.nacos.heal()
-        for pod in await self.world.client.list(Pod, SPACE, label_selector="app=nacos"):
+        for pod in await self.world.uids():
             try:
-                self.nacos.thaw(pod.metadata.name)
+                self.nacos.thaw(pod)
             except LookupError:
                 continue
         self.server.down = self.server.full = False
@@ -194,7 +193,7 @@ class Story:
 
     async def _end_well(self) -> None:
         await self.world.advance(self.rng.choice((1.0, 60.0, 300.0)))
-        await self._mend()
+        await self._repair()
         waited = 0.0
         while not await self._as_declared():
             assert waited < NEEDED, f"not as declared: {await self._state()}"
@@ -207,42 +206,42 @@ class Story:
         assert await self._as_declared(), f"no longer as declared: {await self._state()}"
 
     async def _as_declared(self) -> bool:
-        found = await self.world.nacos("nacos")
-        if found.status.phase != "Running" or not is_ready(found):
+        nacos = await self.world.nacos("nacos")
+        if nacos.status.phase != "Running" or not is_ready(nacos):
             return False
-        pods = (await self.world.client.list(Pod, SPACE, label_selector="app=nacos")).items
+        pods = await self.world.pods()
         images = {pod.spec.containers[0].image for pod in pods}
         return (
-            len(pods) == self.replicas == len(found.status.conditions)
+            len(pods) == self.replicas == len(nacos.status.conditions)
             and images == {f"nacos/nacos-server:{self.tag}"}
-            and found.status.version == self.tag[1:]
-            and found.status.leader == self.nacos.leader()
+            and nacos.status.version == self.tag[1:]
+            and nacos.status.leader == self.nacos.leader()
             and self._raft_group() == {f"nacos-{number}" for number in range(self.replicas)}
             and (not self.postgres or self.server.databases["nacos"].accepts("nacos", self.password))
         )
 
     def _raft_group(self) -> set[str]:
-        """Whom the leader counts: also who left, until it is taken out, and nobody who stays out."""
+        """The pods that the leader counts: also one that left, until it is removed, and none that was not admitted."""
         leader = self.nacos.leader()
         return {address.partition(".")[0] for address in self.nacos.member(leader).peers} if leader else set()
 
     async def _state(self) -> str:
-        found = await self.world.nacos("nacos")
-        pods = await self.world.client.list(Pod, SPACE, label_selector="app=nacos")
+        nacos = await self.world.nacos("nacos")
+        pods = await self.world.pods()
         shown = {pod.metadata.name: f"{pod.status.phase}, {'' if pod_is_ready(pod) else 'not '}ready" for pod in pods}
-        last = found.status.event[-1].message if found.status.event else ""
+        last = nacos.status.event[-1].message if nacos.status.event else ""
         group = sorted(self._raft_group())
-        return f"{found.status.phase}, wished {self.replicas} of {self.tag}, {shown}, raft group {group}, {last}"
+        return f"{nacos.status.phase}, desired {self.replicas} of {self.tag}, {shown}, raft group {group}, {last}"
 
     async def _end_badly(self) -> None:
-        """One thing is broken for good, and the resource says which."""
+        """One fault stays, and the resource names it."""
         if self.postgres:
-            self.server.down, words = True, "refused"
+            self.server.down, expected = True, "refused"
         else:
             await self.world.change("nacos", image="nacos/nacos-server:v2.4.9")
-            words = "ImagePull"
-        self.happened.append(f"broken for good: {words}")
-        found = await self.world.until("nacos", "Failed", limit=900.0)
-        assert words in found.status.event[-1].message, await self._state()
-        assert condition(found, "Ready")[0] == "False"
+            expected = "ImagePull"
+        self.happened.append(f"broken for good: {expected}")
+        nacos = await self.world.until("nacos", "Failed", limit=900.0)
+        assert expected in nacos.status.event[-1].message, await self._state()
+        assert condition(nacos, "Ready")[0] == "False"
         assert asyncio.get_running_loop().time() > 0
