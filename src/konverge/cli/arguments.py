@@ -44,6 +44,31 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--context", help="the context of the kubeconfig (the current one by default)")
 
 
+def add_listening(parser: argparse.ArgumentParser) -> None:
+    """Where an API server listens, how, and where it keeps its state."""
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (loopback by default)")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on (any free one by default)")
+    parser.add_argument("--data-dir", type=Path, help="keep the state in this folder; without it, in memory")
+    # On by default: kubectl and client-go send no credential at all to a server without TLS.
+    parser.add_argument("--tls", action=argparse.BooleanOptionalAction, default=True, help="serve https")
+
+
+def add_watched(parser: argparse.ArgumentParser, *aliases: str) -> None:
+    parser.add_argument(
+        "--watch-namespace",
+        *aliases,
+        action="append",
+        default=[],
+        metavar="NS",
+        help="look at this namespace only; may be given several times (all by default)",
+    )
+
+
+def add_logs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info", help="(info)")
+    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="(text)")
+
+
 def add_output(parser: argparse.ArgumentParser, *forms: str) -> None:
     """`--output`, with the first form as the default."""
     parser.add_argument("-o", "--output", choices=forms, default=forms[0], help=f"form of the output ({forms[0]})")

@@ -27,14 +27,74 @@ GRACE = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Installation:
+class Program:
+    """One program in a cluster: its Deployment and what belongs to it. The subclasses say what is in the container."""
+
+    namespace: str
+    image: str = "konverge:latest"
+    replicas: int = 2
+
+    @property
+    def name(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def _labels(self) -> dict[str, str]:
+        return {"app.kubernetes.io/name": self.name, "app.kubernetes.io/part-of": "konverge"}
+
+    def _object(self, api_version: str, kind: str, namespace: str | None = None, name: str = "") -> Obj:
+        where = self.namespace if namespace is None else namespace
+        metadata: Obj = {"name": name or self.name, **({"namespace": where} if where else {}), "labels": self._labels}
+        return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+    def _deployment(self, pod: Obj) -> Obj:
+        spec = {
+            "replicas": self.replicas,
+            "selector": {"matchLabels": self._labels},
+            "template": {"metadata": {"labels": self._labels}, "spec": pod},
+        }
+        return {**self._object("apps/v1", "Deployment"), "spec": spec}
+
+    def _pod(self, container: Obj, *, grace: int) -> Obj:
+        """One container, without privileges, on nodes of their own where there are several."""
+        return {
+            "serviceAccountName": self.name,
+            "terminationGracePeriodSeconds": grace,
+            "securityContext": {"runAsNonRoot": True, "runAsUser": USER, "seccompProfile": {"type": "RuntimeDefault"}},
+            "topologySpreadConstraints": [
+                {
+                    "maxSkew": 1,
+                    "topologyKey": "kubernetes.io/hostname",
+                    "whenUnsatisfiable": "ScheduleAnyway",
+                    "labelSelector": {"matchLabels": self._labels},
+                }
+            ],
+            "containers": [container],
+        }
+
+    def _container(self, name: str, arguments: list[str], **parts: Any) -> Obj:
+        security = {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        program: Obj = {"name": name, "image": self.image, "command": ["konverge"], "args": arguments}
+        return {**program, **parts, "securityContext": security}
+
+    def _service(self, port: Obj, **parts: Any) -> Obj:
+        return {**self._object("v1", "Service"), "spec": {**parts, "selector": self._labels, "ports": [port]}}
+
+    def _budget(self) -> Obj:
+        spec = {"maxUnavailable": 1, "selector": {"matchLabels": self._labels}}
+        return {**self._object("policy/v1", "PodDisruptionBudget"), "spec": spec}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation(Program):
     """Operators in one process, in one namespace."""
 
     operators: Sequence[Operator]
-    namespace: str
     watched: tuple[str, ...] = ()
-    image: str = "konverge:latest"
-    replicas: int = 2
     service_monitor: bool = False
 
     @property
@@ -43,9 +103,10 @@ class Installation:
 
     def everything(self) -> list[Obj]:
         """In the order in which it has to be made."""
-        operators = [definition for operator in self.operators for definition in operator.definitions()]
-        operators += [self._namespace(), *self.access(), self._deployment(), self._service(), self._budget()]
-        return [*operators, self._monitor()] if self.service_monitor else operators
+        objs = [definition for operator in self.operators for definition in operator.definitions()]
+        objs += [self._namespace(), *self.access(), self._deployment(self._pod(self._operator(), grace=GRACE))]
+        objs += [self._service({"name": "metrics", "port": METRICS, "targetPort": "metrics"}), self._budget()]
+        return [*objs, self._monitor()] if self.service_monitor else objs
 
     # -------------------------------------------------------------- access
 
@@ -74,33 +135,17 @@ class Installation:
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
         return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace, "labels": labels}}
 
-    def _deployment(self) -> Obj:
-        template = {
-            "metadata": {"labels": self._labels},
-            "spec": pod(self.name, self._labels, self._container(), grace=GRACE),
-        }
-        made = self._object("apps/v1", "Deployment")
-        made["spec"] = {"replicas": self.replicas, "selector": {"matchLabels": self._labels}, "template": template}
-        return made
-
-    def _container(self) -> Obj:
+    def _operator(self) -> Obj:
         ports = {"metrics": METRICS, "probes": PROBES}
-        return {
-            "name": "operator",
-            "image": self.image,
-            "command": ["konverge"],
-            "args": self.arguments(),
+        return self._container(
+            "operator",
+            self.arguments(),
             **self._environment(),
-            "ports": [{"name": name, "containerPort": port} for name, port in ports.items()],
-            "livenessProbe": {"httpGet": {"path": "/healthz", "port": "probes"}, "periodSeconds": 20},
-            "readinessProbe": {"httpGet": {"path": "/readyz", "port": "probes"}, "periodSeconds": 5},
-            "resources": {"requests": {"cpu": "50m", "memory": "96Mi"}, "limits": {"memory": "256Mi"}},
-            "securityContext": {
-                "allowPrivilegeEscalation": False,
-                "readOnlyRootFilesystem": True,
-                "capabilities": {"drop": ["ALL"]},
-            },
-        }
+            ports=[{"name": name, "containerPort": port} for name, port in ports.items()],
+            livenessProbe={"httpGet": {"path": "/healthz", "port": "probes"}, "periodSeconds": 20},
+            readinessProbe={"httpGet": {"path": "/readyz", "port": "probes"}, "periodSeconds": 5},
+            resources={"requests": {"cpu": "50m", "memory": "96Mi"}, "limits": {"memory": "256Mi"}},
+        )
 
     def _environment(self) -> Obj:
         variables = {name: value for operator in self.operators for name, value in operator.environment().items()}
@@ -120,52 +165,9 @@ class Installation:
             *(f"--watch-namespace={namespace}" for namespace in self.watched),
         ]
 
-    # -------------------------------------------------------------- around it
-
-    def _service(self) -> Obj:
-        made = self._object("v1", "Service")
-        made["spec"] = {
-            "selector": self._labels,
-            "ports": [{"name": "metrics", "port": METRICS, "targetPort": "metrics"}],
-        }
-        return made
-
-    def _budget(self) -> Obj:
-        made = self._object("policy/v1", "PodDisruptionBudget")
-        made["spec"] = {"maxUnavailable": 1, "selector": {"matchLabels": self._labels}}
-        return made
-
     def _monitor(self) -> Obj:
-        made = self._object("monitoring.coreos.com/v1", "ServiceMonitor")
-        made["spec"] = {"selector": {"matchLabels": self._labels}, "endpoints": [{"port": "metrics"}]}
-        return made
-
-    @property
-    def _labels(self) -> dict[str, str]:
-        return {"app.kubernetes.io/name": self.name, "app.kubernetes.io/part-of": "konverge"}
-
-    def _object(self, api_version: str, kind: str, namespace: str | None = None) -> Obj:
-        where = self.namespace if namespace is None else namespace
-        metadata: Obj = {"name": self.name, **({"namespace": where} if where else {}), "labels": self._labels}
-        return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
-
-
-def pod(account: str, labels: Obj, container: Obj, *, grace: int) -> Obj:
-    """One container, without privileges, on nodes of their own where there are several."""
-    return {
-        "serviceAccountName": account,
-        "terminationGracePeriodSeconds": grace,
-        "securityContext": {"runAsNonRoot": True, "runAsUser": USER, "seccompProfile": {"type": "RuntimeDefault"}},
-        "topologySpreadConstraints": [
-            {
-                "maxSkew": 1,
-                "topologyKey": "kubernetes.io/hostname",
-                "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": {"matchLabels": labels},
-            }
-        ],
-        "containers": [container],
-    }
+        spec = {"selector": {"matchLabels": self._labels}, "endpoints": [{"port": "metrics"}]}
+        return {**self._object("monitoring.coreos.com/v1", "ServiceMonitor"), "spec": spec}
 
 
 def within(controllers: Sequence[Controller[Any]], namespaces: tuple[str, ...]) -> list[Controller[Any]]:

@@ -25,9 +25,7 @@ COMMANDS = (
     "doctor",
     "manifests",
     "sim",
-    "apiserver",
-    "controllers",
-    "envtest",
+    "control_plane",
     "completion",
 )
 """Modules of this package, in the order of the help: first what is tried first."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from konverge.cli.installation import pod
+from konverge.cli.installation import Program
 from konverge.operators.nacos.resource import Nacos
 
 Obj = dict[str, Any]
@@ -36,16 +36,13 @@ def caller_rules() -> dict[str, list[Obj]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Management:
+class Management(Program):
     """The service beside an operator."""
 
     operator: str
     """The name of the operator's Deployment."""
-    namespace: str
-    image: str
     tls_secret: str = ""
     """Of the type kubernetes.io/tls. Empty: plain http, behind something that speaks TLS."""
-    replicas: int = 2
 
     @property
     def name(self) -> str:
@@ -53,46 +50,35 @@ class Management:
 
     def everything(self) -> list[Obj]:
         roles = [self._role(role, rules) for role, rules in caller_rules().items()]
-        return [*roles, self._account(), self._deployment(), self._service(), self._budget()]
+        account = {**self._object("v1", "ServiceAccount"), "automountServiceAccountToken": False}
+        port = {"name": self._scheme, "port": 443 if self.tls_secret else 80, "targetPort": self._scheme}
+        service = self._service(port, type="ClusterIP")
+        return [*roles, account, self._deployment(self._management()), service, self._budget()]
 
-    # -------------------------------------------------------------- the program
+    def _role(self, role: str, rules: list[Obj]) -> Obj:
+        api = "rbac.authorization.k8s.io/v1"
+        return {**self._object(api, "ClusterRole", "", f"{self.operator}-{role}"), "rules": rules}
 
-    def _deployment(self) -> Obj:
-        template = {"metadata": {"labels": self._labels}, "spec": self._pod()}
-        made = self._object("apps/v1", "Deployment")
-        made["spec"] = {"replicas": self.replicas, "selector": {"matchLabels": self._labels}, "template": template}
-        return made
-
-    def _pod(self) -> Obj:
+    def _management(self) -> Obj:
+        """The pod, with its volumes and where they are mounted."""
         volumes: list[Obj] = [{"name": "authority", "configMap": {"name": "kube-root-ca.crt"}}]
-        if self.tls_secret:
-            volumes.append({"name": "certificate", "secret": {"secretName": self.tls_secret}})
-            # Python's ssl reads keys from files only, and the root file system is read-only.
-            volumes.append({"name": "scratch", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}})
-        made = pod(self.name, self._labels, self._container(), grace=GRACE)
-        return {**made, "automountServiceAccountToken": False, "volumes": volumes}
-
-    def _container(self) -> Obj:
         mounts: list[Obj] = [{"name": "authority", "mountPath": AUTHORITY, "readOnly": True}]
         if self.tls_secret:
+            volumes.append({"name": "certificate", "secret": {"secretName": self.tls_secret}})
             mounts.append({"name": "certificate", "mountPath": CERTIFICATE, "readOnly": True})
+            # Python's ssl reads keys from files only, and the root file system is read-only.
+            volumes.append({"name": "scratch", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}})
             mounts.append({"name": "scratch", "mountPath": "/tmp"})  # noqa: S108 - a volume of its own
-        return {
-            "name": "management",
-            "image": self.image,
-            "command": ["konverge"],
-            "args": self.arguments(),
-            "ports": [{"name": self._scheme, "containerPort": PORT}],
-            "livenessProbe": {"httpGet": self._probe("/livez"), "periodSeconds": 20},
-            "readinessProbe": {"httpGet": self._probe("/readyz"), "periodSeconds": 10, "timeoutSeconds": 6},
-            "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
-            "securityContext": {
-                "allowPrivilegeEscalation": False,
-                "readOnlyRootFilesystem": True,
-                "capabilities": {"drop": ["ALL"]},
-            },
-            "volumeMounts": mounts,
-        }
+        container = self._container(
+            "management",
+            self.arguments(),
+            ports=[{"name": self._scheme, "containerPort": PORT}],
+            livenessProbe={"httpGet": self._probe("/livez"), "periodSeconds": 20},
+            readinessProbe={"httpGet": self._probe("/readyz"), "periodSeconds": 10, "timeoutSeconds": 6},
+            resources={"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+        )
+        pod = self._pod({**container, "volumeMounts": mounts}, grace=GRACE)
+        return {**pod, "automountServiceAccountToken": False, "volumes": volumes}
 
     def _probe(self, path: str) -> Obj:
         return {"path": path, "port": self._scheme, "scheme": self._scheme.upper()}
@@ -110,35 +96,6 @@ class Management:
             "--log-format=json",
         ]
 
-    # -------------------------------------------------------------- around it
-
-    def _account(self) -> Obj:
-        return {**self._object("v1", "ServiceAccount"), "automountServiceAccountToken": False}
-
-    def _role(self, role: str, rules: list[Obj]) -> Obj:
-        made = self._object("rbac.authorization.k8s.io/v1", "ClusterRole")
-        made["metadata"] = {"name": f"{self.operator}-{role}", "labels": self._labels}
-        return {**made, "rules": rules}
-
-    def _service(self) -> Obj:
-        port = {"name": self._scheme, "port": 443 if self.tls_secret else 80, "targetPort": self._scheme}
-        made = self._object("v1", "Service")
-        made["spec"] = {"type": "ClusterIP", "selector": self._labels, "ports": [port]}
-        return made
-
-    def _budget(self) -> Obj:
-        made = self._object("policy/v1", "PodDisruptionBudget")
-        made["spec"] = {"maxUnavailable": 1, "selector": {"matchLabels": self._labels}}
-        return made
-
     @property
     def _scheme(self) -> str:
         return "https" if self.tls_secret else "http"
-
-    @property
-    def _labels(self) -> dict[str, str]:
-        return {"app.kubernetes.io/name": self.name, "app.kubernetes.io/part-of": "konverge"}
-
-    def _object(self, api_version: str, kind: str) -> Obj:
-        metadata = {"name": self.name, "namespace": self.namespace, "labels": self._labels}
-        return {"apiVersion": api_version, "kind": kind, "metadata": metadata}

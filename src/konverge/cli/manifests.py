@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from konverge.cli.arguments import add_operators, add_output, chosen_operators, command, konverge_version
+from konverge.cli.arguments import add_operators, add_output, add_watched, chosen_operators, command, konverge_version
 from konverge.cli.exit import UsageError
 
 if TYPE_CHECKING:
@@ -72,13 +72,7 @@ def _add_chart(commands: Any) -> None:
 
 def _add_placement(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--namespace", default=NAMESPACE, help=f"where they run ({NAMESPACE})")
-    parser.add_argument(
-        "--watch-namespace",
-        action="append",
-        default=[],
-        metavar="NS",
-        help="look at this namespace only; may be given several times (all by default)",
-    )
+    add_watched(parser)
 
 
 def _replicas(text: str) -> int:

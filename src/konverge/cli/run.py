@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from konverge.cli.arguments import (
     add_cluster,
+    add_logs,
     add_operators,
+    add_watched,
     address,
     chosen_operators,
     cluster_config,
@@ -40,21 +42,13 @@ def add(commands: Any) -> None:
     add_operators(parser)
     add_cluster(parser)
     parser.add_argument("--config", type=Path, help="a YAML file with workers, queueConfig, reconcileConfig, cache")
-    parser.add_argument(
-        "--watch-namespace",
-        "--namespace",
-        action="append",
-        default=[],
-        metavar="NS",
-        help="look at this namespace only; may be given several times (all by default)",
-    )
+    add_watched(parser, "--namespace")
     parser.add_argument("--install-crds", action="store_true", help="apply the definitions first")
     add_election(parser)
     where = "host:port, :port for all addresses, 0 for none"
     parser.add_argument("--metrics-bind-address", type=address, default=METRICS, help=f"{where} ({METRICS})")
     parser.add_argument("--health-probe-bind-address", type=address, default=PROBES, help=f"{where} ({PROBES})")
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info", help="(info)")
-    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="(text)")
+    add_logs(parser)
     parser.set_defaults(run=run)
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from konverge.cli.arguments import add_cluster, address, cluster_config, command
+from konverge.cli.arguments import add_cluster, add_logs, address, cluster_config, command
 from konverge.cli.exit import UsageError
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--image-repository", default="", help="where the images of Nacos are (nacos/nacos-server)")
     parser.add_argument("--versions", default="", metavar="V,V", help="those that are offered (all known releases)")
     parser.add_argument("--default-version", default="", metavar="V", help="the version when none is given (2.4.3)")
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info", help="(info)")
-    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="(text)")
+    add_logs(parser)
     parser.set_defaults(run=run)
 
 

@@ -10,19 +10,18 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from konverge.cli.arguments import address, chosen_operators, command
+from konverge.cli.arguments import add_listening, address, chosen_operators, command
 from konverge.cli.exit import UsageError
 
 if TYPE_CHECKING:
     import asyncio
 
-    from konverge.cli.endpoints import Places
     from konverge.client import Client
     from konverge.operators.catalog import Operator
     from konverge.runtime import Manager
@@ -34,6 +33,55 @@ NODES = 3
 METRICS = "127.0.0.1:0"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoints:
+    """Where everything is, for people and for machines, and what to try next. Empty: there is no such thing."""
+
+    url: str
+    kubeconfig: Path
+    nodes: int
+    state: str
+    operators: tuple[str, ...] = ()
+    metrics: str = ""
+    console: str = ""
+    console_token: str = ""
+    """The file with a token to sign in with."""
+
+    def facts(self) -> dict[str, Any]:
+        """One JSON object."""
+        return {"ready": True, **asdict(self), "kubeconfig": str(self.kubeconfig)}
+
+    def welcome(self) -> str:
+        """The first line is `ready URL`: tools wait for it."""
+        rows = {
+            "kubeconfig": str(self.kubeconfig),
+            "nodes": f"{self.nodes}, simulated",
+            "state": self.state,
+            "operators": ", ".join(self.operators),
+            "metrics": self.metrics,
+            "console": f"{self.console} (token: {self.console_token})" if self.console else "",
+        }
+        lines = [f"  {name:<11} {value}" for name, value in rows.items() if value]
+        tries = [f"  {line}" for line in self._next()]
+        return "\n".join([f"ready {self.url}", *lines, "", "In another terminal:", *tries, "", "Ctrl-C ends it."])
+
+    def _next(self) -> Sequence[str]:
+        begin = f"export KUBECONFIG={self.kubeconfig}"
+        if "webapp" in self.operators:
+            return (
+                begin,
+                "kubectl get webapps --watch",
+                "kubectl scale webapp hello --replicas=5",
+                "kubectl delete deployment hello && kubectl describe webapp hello",
+            )
+        return (
+            begin,
+            "kubectl get nodes",
+            "kubectl create deployment web --image=nginx --replicas=3",
+            "kubectl get pods --watch",
+        )
+
+
 def add(commands: Any) -> None:
     about = "run a simulated Kubernetes with the operators: API server, controllers, scheduler, nodes"
     parser = command(
@@ -43,10 +91,8 @@ def add(commands: Any) -> None:
         "konverge up --kubeconfig konverge.kubeconfig",
         "konverge up --data-dir state --operators webapp --no-samples --output json",
     )
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (loopback by default)")
-    parser.add_argument("--port", type=int, default=0, help="port to listen on (any free one by default)")
+    add_listening(parser)
     parser.add_argument("--nodes", type=_count, default=NODES, help=f"how many simulated nodes ({NODES} by default)")
-    parser.add_argument("--data-dir", type=Path, help="keep the state in this folder; without it, in memory")
     parser.add_argument("--kubeconfig", type=Path, help="write the administrator's kubeconfig here")
     parser.add_argument("--rules", type=Path, help="a YAML file that scripts pods by image, name or labels")
     parser.add_argument(
@@ -55,8 +101,6 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--processes", type=Path, metavar="RULES", help="run images as local commands, by a YAML file (process-pods.md)"
     )
-    # On by default: kubectl and client-go send no credential at all to a server without TLS.
-    parser.add_argument("--tls", action=argparse.BooleanOptionalAction, default=True, help="serve https")
     parser.add_argument("--operators", default="all", metavar="NAMES", help="all, none, or some: webapp,… (all)")
     parser.add_argument(
         "--samples", action=argparse.BooleanOptionalAction, default=True, help="make the operators' sample objects"
@@ -164,14 +208,14 @@ async def serve(
             _at_work(cluster, operators, arguments.metrics_bind_address) as manager,
             _console(cluster, operators, folder / "console.token", arguments.console) as (console, token),
         ):
-            places = _places(arguments, url, kubeconfig, operators, manager)
-            places = replace(places, console=console, console_token=token)
+            endpoints = _endpoints(arguments, url, kubeconfig, operators, manager)
+            endpoints = replace(endpoints, console=console, console_token=token)
             text = arguments.output == "text"
-            async with _shown(cluster.client, places, operators) if text else nullcontext():
+            async with _shown(cluster.client, endpoints, operators) if text else nullcontext():
                 if arguments.samples:
                     await create_samples(cluster.client, new)
                 if not text:
-                    print(json.dumps(places.facts()), flush=True)
+                    print(json.dumps(endpoints.facts()), flush=True)
                 await stopping.wait()
 
 
@@ -229,14 +273,12 @@ async def _console(
         yield f"http://{host}:{port}", str(token.resolve())
 
 
-def _places(
+def _endpoints(
     arguments: argparse.Namespace, url: str, kubeconfig: Path, operators: list[Operator], manager: Manager
-) -> Places:
-    from konverge.cli.endpoints import Places
-
+) -> Endpoints:
     state = str(arguments.data_dir.resolve()) if arguments.data_dir else "in memory, gone when this ends"
     metrics = f"http://{arguments.metrics_bind_address[0]}:{manager.health_port}/metrics" if manager.health_port else ""
-    return Places(
+    return Endpoints(
         url=url,
         kubeconfig=kubeconfig,
         nodes=arguments.nodes,
@@ -247,7 +289,7 @@ def _places(
 
 
 @asynccontextmanager
-async def _shown(client: Client, places: Places, operators: list[Operator]) -> AsyncIterator[None]:
+async def _shown(client: Client, endpoints: Endpoints, operators: list[Operator]) -> AsyncIterator[None]:
     """Say where everything is; then show what converges."""
     import logging
 
@@ -255,7 +297,7 @@ async def _shown(client: Client, places: Places, operators: list[Operator]) -> A
     from konverge.cli.terminal import Paint, is_terminal
     from konverge.objects.kinds.apps_v1 import Deployment, StatefulSet
 
-    print(places.welcome(), flush=True)
+    print(endpoints.welcome(), flush=True)
     resources = [kind.resource for operator in operators for kind in operator.kinds]
     resources += [Deployment.resource, StatefulSet.resource]
     if not is_terminal(sys.stdout):
