@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from konverge.client import Client, MergePatch
-from konverge.kube import replicationcontroller
+from konverge.kube import replicaset
 from konverge.objects.kinds.core_v1 import Pod, ReplicationController
 from tests.kube.conftest import Run, make_ready, pods
 
@@ -18,7 +18,7 @@ async def test_pods_are_created_counted_adopted_and_deleted(client: Client, run:
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "m", "image": "i"}]}}
     spec = {"replicas": 2, "template": template}
     orphan = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "o", "labels": {"app": "web"}}}
-    async with run(replicationcontroller):
+    async with run(replicaset):
         await client.create({**orphan, "spec": template["spec"]}, "default")
         await client.create(
             {"apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "rc"}, "spec": spec}, "default"

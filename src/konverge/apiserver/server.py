@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from konverge import clock
 from konverge.apiserver import bootstrap
-from konverge.apiserver.admission.plugin_order import chain
+from konverge.apiserver.admission.chain import chain
 from konverge.apiserver.auth.gate import Gate
 from konverge.apiserver.certificates import Certificates, kept, write_private
 from konverge.apiserver.config import Config

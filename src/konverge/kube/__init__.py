@@ -28,7 +28,6 @@ MODULES: tuple[str, ...] = (
     "podgc",
     "quota.controller",
     "replicaset",
-    "replicationcontroller",
     "statefulset.controller",
     "ttlafterfinished",
     "volume_protection",

@@ -10,6 +10,7 @@ Upstream: pkg/controller/replicaset/replica_set.go.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,14 @@ from konverge.kube.adoption import ORPHANS, adoptable, adopters, claim, orphans
 from konverge.kube.pod_control import BURST, create_pods, delete_pods
 from konverge.objects import labels
 from konverge.objects.kinds.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
-from konverge.objects.kinds.core_v1 import Pod, PodSpec, PodTemplateSpec
+from konverge.objects.kinds.core_v1 import (
+    Pod,
+    PodSpec,
+    PodTemplateSpec,
+    ReplicationController,
+    ReplicationControllerCondition,
+    ReplicationControllerStatus,
+)
 from konverge.objects.labels import Selector
 from konverge.objects.times import now
 from konverge.runtime import Context, Controller, Reconciler, Result, Watch, find_condition
@@ -36,11 +44,22 @@ class StatusClasses:
 
 
 CLASSES = StatusClasses(ReplicaSetStatus, ReplicaSetCondition)
+OLD_CLASSES = StatusClasses(ReplicationControllerStatus, ReplicationControllerCondition, terminating=False)
 
 
 class ReplicaSetReconciler(Reconciler[ReplicaSet]):
     async def reconcile(self, ctx: Context[ReplicaSet]) -> Result | None:
         return await reconcile_replicas(ctx, labels.from_selector(ctx.obj.spec.selector), CLASSES)
+
+
+class ReplicationControllerReconciler(Reconciler[ReplicationController]):
+    """The predecessor of the ReplicaSet, with a plain map for its selector. It works the same way.
+
+    Upstream: pkg/controller/replication, which adapts the ReplicaSet controller as well.
+    """
+
+    async def reconcile(self, ctx: Context[ReplicationController]) -> Result | None:
+        return await reconcile_replicas(ctx, labels.from_labels(ctx.obj.spec.selector), OLD_CLASSES)
 
 
 async def reconcile_replicas(ctx: Context[Any], selector: Selector, classes: StatusClasses) -> Result | None:
@@ -125,12 +144,21 @@ def _conditions(classes: StatusClasses, replicaset: Any, failure: ClientError | 
 
 def controllers() -> list[Controller[Any]]:
     return [
-        Controller(
-            ReplicaSet,
-            ReplicaSetReconciler(),
-            component="replicaset-controller",
-            owns=[Pod],
-            watches=[Watch(kind=Pod, lookup=adopters(ReplicaSet), predicate=adoptable)],
-            indexes={Pod: {ORPHANS: orphans}},
-        )
+        _controller(ReplicaSet, ReplicaSetReconciler(), "replicaset-controller", labels.from_selector),
+        _controller(
+            ReplicationController, ReplicationControllerReconciler(), "replication-controller", labels.from_labels
+        ),
     ]
+
+
+def _controller(
+    kind: type[Any], reconciler: Reconciler[Any], component: str, read_selector: Callable[[Any], Selector]
+) -> Controller[Any]:
+    return Controller(
+        kind,
+        reconciler,
+        component=component,
+        owns=[Pod],
+        watches=[Watch(kind=Pod, lookup=adopters(kind, read_selector), predicate=adoptable)],
+        indexes={Pod: {ORPHANS: orphans}},
+    )

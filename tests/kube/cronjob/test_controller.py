@@ -12,8 +12,7 @@ import pytest
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
 from konverge.kube.cronjob import controller as cronjob
-from konverge.kube.cronjob.due import due, stamp
-from konverge.kube.cronjob.schedule import parse
+from konverge.kube.cronjob.schedule import due, parse, stamp
 from konverge.kube.job import controller as jobs
 from konverge.objects.codec import from_dict
 from konverge.objects.kinds.batch_v1 import CronJob, CronJobSpec, Job

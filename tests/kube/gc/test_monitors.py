@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from konverge.client.discovery import Served
-from konverge.kube.gc.monitors import deletable
+from konverge.kube.gc.controller import deletable
 from konverge.objects.resource import Resource
 
 ALL = ("create", "delete", "get", "list", "watch")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.kube.nodelifecycle import health
+from konverge.kube.nodelifecycle import controller
 
 pytestmark = [pytest.mark.spec("R-40")]
 
@@ -23,13 +23,13 @@ GRACE = 50.0
 def run_checks(beats: list[float], skew: float) -> list[tuple[float, bool]]:
     """When a node with these heartbeats is checked, and whether it counts as silent then."""
     checks: list[tuple[float, bool]] = []
-    known: health.Health | None = None
+    known: controller.Health | None = None
     at = 0.0
     while at < beats[-1] + 3 * GRACE:
         seen = max(time for time in beats if time <= at)
-        known = health.observe(known, "u", (str(seen), ""), seen + skew, at)
-        checks.append((at, health.is_silent(known, GRACE)))
-        at += health.next_check(known, GRACE)
+        known = controller.observe(known, "u", (str(seen), ""), seen + skew, at)
+        checks.append((at, controller.is_silent(known, GRACE)))
+        at += controller.next_check(known, GRACE)
     return checks
 
 
@@ -42,9 +42,11 @@ def test_silence_is_noticed_in_time_whatever_the_clock_of_the_node(pauses: list[
     for at, silent in results:
         if silent:
             seen = max(time for time in beats if time <= at)
-            assert at - seen >= GRACE - health.POLL - 0.01
+            assert at - seen >= GRACE - controller.POLL - 0.01
     assert results[-1][1]
-    assert min(at for at, silent in results if silent and at >= beats[-1]) <= beats[-1] + 2 * GRACE + 2 * health.POLL
+    assert (
+        min(at for at, silent in results if silent and at >= beats[-1]) <= beats[-1] + 2 * GRACE + 2 * controller.POLL
+    )
 
 
 def test_a_node_that_reports_is_seldom_checked() -> None:

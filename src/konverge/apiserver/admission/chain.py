@@ -1,7 +1,9 @@
 """The chain of admission plugins: which of them a write meets, and in which order.
 
-The order is that of the real server and is data (`plugin_order.py`). Which plugins concern a kind of write is worked
-out once, so the write of a kind that concerns no plugin costs little more than a dictionary lookup.
+The order is that of the real server. Which plugins concern a kind of write is worked out once, so the write of a kind
+that concerns no plugin costs little more than a dictionary lookup.
+
+Upstream: AllOrderedPlugins (pkg/kubeapiserver/options/plugins.go).
 """
 
 from __future__ import annotations
@@ -9,11 +11,22 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from konverge.apiserver.admission import cluster_plugins, pod_plugins
+from konverge.apiserver.admission.escalation import Grants
+from konverge.apiserver.admission.limit_ranger import LimitRanger
+from konverge.apiserver.admission.node_restriction import NodeRestriction
 from konverge.apiserver.admission.plugin import Kind, Plugin, Step
+from konverge.apiserver.admission.pod_security import PodSecurity
+from konverge.apiserver.admission.quota import ResourceQuota
+from konverge.apiserver.admission.service_account import ServiceAccount
+from konverge.apiserver.auth.authorization import Authorization
 from konverge.apiserver.request.admission import AdmissionRequest
 
 if TYPE_CHECKING:
+    from konverge.apiserver.admission.webhooks.client import WebhookClient
+    from konverge.apiserver.request.protocols import Backend
     from konverge.apiserver.storage import Store
+
 
 _Key = tuple[str, str, str, str]
 _GROUP = "admissionregistration.k8s.io"
@@ -94,3 +107,62 @@ class OnDemand:
             return None if own_step is None else own_step(request)
 
         return step
+
+
+def chain(server: Backend, authorization: Authorization, webhooks: Callable[[], WebhookClient]) -> Chain:
+    """All plugins but those that the configuration disables. `webhooks` makes the client when there is one to call."""
+
+    def mutating_policies() -> Plugin:
+        from konverge.apiserver.admission.mutating_policy import MutatingPolicies
+
+        return MutatingPolicies(server, authorization)
+
+    def validating_policies() -> Plugin:
+        from konverge.apiserver.admission.validating_policy import ValidatingPolicies
+
+        return ValidatingPolicies(server, authorization)
+
+    def mutating_webhooks() -> Plugin:
+        from konverge.apiserver.admission.webhooks.plugin import MutatingWebhooks
+
+        return MutatingWebhooks(server, webhooks(), authorization)
+
+    def validating_webhooks() -> Plugin:
+        from konverge.apiserver.admission.webhooks.plugin import ValidatingWebhooks
+
+        return ValidatingWebhooks(server, webhooks(), authorization)
+
+    store = server.store
+    plugins: dict[str, Plugin] = {
+        "NamespaceLifecycle": cluster_plugins.NamespaceLifecycle(),
+        "LimitRanger": LimitRanger(),
+        "ServiceAccount": ServiceAccount(),
+        "NodeRestriction": NodeRestriction(),
+        "TaintNodesByCondition": cluster_plugins.TaintNodesByCondition(),
+        "PodSecurity": PodSecurity(),
+        "Priority": pod_plugins.Priority(),
+        "DefaultTolerationSeconds": pod_plugins.DefaultTolerationSeconds(),
+        "DefaultStorageClass": cluster_plugins.DefaultStorageClass(),
+        "StorageObjectInUseProtection": cluster_plugins.StorageObjectInUseProtection(),
+        "PersistentVolumeClaimResize": cluster_plugins.PersistentVolumeClaimResize(),
+        "RuntimeClass": pod_plugins.RuntimeClass(),
+        "CertificateApproval": cluster_plugins.CertificateApproval(authorization),
+        "CertificateSigning": cluster_plugins.CertificateSigning(authorization),
+        "ClusterTrustBundleAttest": cluster_plugins.ClusterTrustBundleAttest(authorization),
+        "CertificateSubjectRestriction": cluster_plugins.CertificateSubjectRestriction(),
+        "DefaultIngressClass": cluster_plugins.DefaultIngressClass(),
+        "PodTopologyLabels": pod_plugins.PodTopologyLabels(),
+        "PodResizeValidator": pod_plugins.PodResizeValidator(),
+        "MutatingAdmissionPolicy": OnDemand(store, "mutatingadmissionpolicybindings", "admit", mutating_policies),
+        "MutatingAdmissionWebhook": OnDemand(store, "mutatingwebhookconfigurations", "admit", mutating_webhooks),
+        "Grants": Grants(authorization),
+        "ValidatingAdmissionPolicy": OnDemand(
+            store, "validatingadmissionpolicybindings", "validate", validating_policies
+        ),
+        "ValidatingAdmissionWebhook": OnDemand(
+            store, "validatingwebhookconfigurations", "validate", validating_webhooks
+        ),
+        "ResourceQuota": ResourceQuota(),
+    }
+    disabled = server.config.disabled_admission
+    return Chain([plugin for name, plugin in plugins.items() if name not in disabled])

@@ -17,8 +17,17 @@ from zoneinfo import ZoneInfoNotFoundError
 from konverge import clock
 from konverge.client import AlreadyExists, ClientError, Forbidden, NotFound
 from konverge.kube.cronjob import schedule as schedules
-from konverge.kube.cronjob.due import MANY_MISSED, PADDING, Due, due, is_too_late, stamp, zone_of
-from konverge.kube.cronjob.schedule import Schedule, ScheduleError
+from konverge.kube.cronjob.schedule import (
+    MANY_MISSED,
+    PADDING,
+    Due,
+    Schedule,
+    ScheduleError,
+    due,
+    is_too_late,
+    stamp,
+    zone_of,
+)
 from konverge.kube.job.verdict import is_finished, is_true
 from konverge.objects.codec import from_dict, to_dict
 from konverge.objects.kinds.batch_v1 import CronJob, Job, JobSpec

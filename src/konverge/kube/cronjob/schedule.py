@@ -1,10 +1,11 @@
-"""Cron schedules: five fields, names, steps, `@hourly` and the like, `@every 90m`, and time zones.
+"""Cron schedules (five fields, names, steps, `@hourly` and the like, `@every 90m`, time zones), and when a Job is due.
 
 A time is due when its local month, day, hour and minute all match. So a time that a change of the clocks leaves out
 does not occur on that day, and one that it repeats occurs twice. Of day-of-month and day-of-week one match is enough,
 unless one of them is `*`: that is the rule of crontab.
 
-Upstream: github.com/robfig/cron/v3 (parser.go, spec.go, constantdelay.go).
+Upstream: github.com/robfig/cron/v3 (parser.go, spec.go, constantdelay.go); mostRecentScheduleTime and nextScheduleTime
+(pkg/controller/cronjob/utils.go).
 """
 
 from __future__ import annotations
@@ -16,6 +17,15 @@ from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from konverge.objects.durations import DurationError, duration_seconds
+from konverge.objects.kinds.batch_v1 import CronJob
+from konverge.objects.times import parse_time
+
+MANY_MISSED = 100
+"""Missed starts after which a warning asks to check for clock skew. Upstream: mostRecentScheduleTime."""
+PADDING = 0.1
+"""Seconds added to the wait, so that a clock that is slightly behind does not wake us early. Upstream:
+nextScheduleDelta.
+"""
 
 _MONTHS = {
     "jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6,
@@ -182,3 +192,58 @@ def _number(text: str, names: dict[str, int]) -> int:
     if not text.isdecimal():
         raise ScheduleError(f"{text!r} is not a number")
     return int(text)
+
+
+# ------------------------------------------------------------------ the start of a CronJob that is due
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What the schedule says at a given time."""
+
+    start: datetime | None
+    """The latest start that has not been made; None when none is due."""
+    missed: int
+    """Roughly how many starts were missed up to then."""
+    next: datetime | None
+    """The next start."""
+
+
+def zone_of(cronjob: CronJob) -> tzinfo:
+    """Raises the errors of zoneinfo when the zone is unknown."""
+    return ZoneInfo(cronjob.spec.time_zone) if cronjob.spec.time_zone else UTC
+
+
+def due(cronjob: CronJob, schedule: Schedule, now: datetime) -> Due:
+    """Starts older than startingDeadlineSeconds are skipped."""
+    since = parse_time(cronjob.status.last_schedule_time or cronjob.metadata.creation_timestamp or "")
+    following = schedule.next(_last(schedule, since, now) or since)
+    deadline = cronjob.spec.starting_deadline_seconds
+    oldest = since if deadline is None else max(since, now - timedelta(seconds=deadline))
+    start = _last(schedule, oldest, now)
+    return Due(start, _missed(schedule, oldest, now), following)
+
+
+def _last(schedule: Schedule, since: datetime, now: datetime) -> datetime | None:
+    first = schedule.next(since)
+    return None if first is None or first > now else schedule.latest(first, now)
+
+
+def _missed(schedule: Schedule, since: datetime, now: datetime) -> int:
+    """Estimated by the distance of the first two starts, as a schedule may be irregular."""
+    first = schedule.next(since)
+    second = schedule.next(first) if first is not None else None
+    if first is None or first > now:
+        return 0
+    return 1 if second is None else int((now - first) / (second - first)) + 1
+
+
+def is_too_late(cronjob: CronJob, start: datetime, now: datetime) -> bool:
+    deadline = cronjob.spec.starting_deadline_seconds
+    return deadline is not None and start + timedelta(seconds=deadline) < now
+
+
+def stamp(time: datetime, zone: tzinfo) -> str:
+    """RFC 3339 in a time zone, with Z where the offset is zero."""
+    text = time.astimezone(zone).isoformat(timespec="seconds")
+    return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text

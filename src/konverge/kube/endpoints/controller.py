@@ -21,8 +21,17 @@ from konverge.client import NotFound, merge_between
 from konverge.kube import pods as podlib
 from konverge.kube.creation import creating
 from konverge.kube.endpoints import mirroring, service_pods, subsets
-from konverge.kube.endpoints.publish import HEADLESS, MANAGED_BY, SERVICE_NAME, Form, Groups, delete, publish
-from konverge.kube.endpoints.trigger_times import ANNOTATION, Triggers
+from konverge.kube.endpoints.publish import (
+    ANNOTATION,
+    HEADLESS,
+    MANAGED_BY,
+    SERVICE_NAME,
+    Form,
+    Groups,
+    Triggers,
+    delete,
+    publish,
+)
 from konverge.kube.pod_predicates import by_node, moved
 from konverge.objects.kinds.core_v1 import Endpoints, Node, ObjectReference, Pod, Service
 from konverge.objects.kinds.discovery_v1 import (

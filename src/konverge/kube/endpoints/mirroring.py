@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import ipaddress
 
-from konverge.kube.endpoints.publish import MANAGED_BY, SERVICE_NAME, Form, Groups, delete, publish
+from konverge.kube.endpoints.publish import ANNOTATION, MANAGED_BY, SERVICE_NAME, Form, Groups, delete, publish
 from konverge.kube.endpoints.subsets import repack, with_readiness
-from konverge.kube.endpoints.trigger_times import ANNOTATION
 from konverge.objects.kinds.core_v1 import EndpointAddress, Endpoints, Service
 from konverge.objects.kinds.discovery_v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
 from konverge.runtime import Context, Reconciler

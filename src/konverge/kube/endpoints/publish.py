@@ -19,11 +19,12 @@ import msgspec
 from konverge.client import NotFound, merge_between
 from konverge.kube.creation import creating
 from konverge.kube.endpoints.port_order import slice_ports
-from konverge.kube.endpoints.trigger_times import ANNOTATION
+from konverge.objects.kinds.core_v1 import Pod, Service
 from konverge.objects.kinds.discovery_v1 import Endpoint, EndpointPort, EndpointSlice
 from konverge.objects.meta import ObjectMeta
-from konverge.runtime import Context, set_controller_reference
+from konverge.runtime import Context, Request, set_controller_reference
 
+ANNOTATION = "endpoints.kubernetes.io/last-change-trigger-time"
 SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 HEADLESS = "service.kubernetes.io/headless"
@@ -191,3 +192,34 @@ async def delete(ctx: Context[Any], slice_: EndpointSlice) -> None:
 def _annotations(present: dict[str, str], form: Form) -> dict[str, str]:
     others = {name: value for name, value in present.items() if name != ANNOTATION}
     return {**others, ANNOTATION: form.trigger} if form.trigger else others
+
+
+# ------------------------------------------------------------------ times of changes
+
+
+class Triggers:
+    """When the change happened that an Endpoints or a slice shows: clients measure their latency from there.
+
+    That is the oldest change since the last reconcile: of a pod's readiness, or of the Service's creation. Times are
+    texts of one form, so they sort. Upstream: TriggerTimeTracker (k8s.io/endpointslice/util/trigger_time_tracker.go).
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Request, dict[str, str]] = {}
+
+    def changed(self, service: Service, pods: list[Pod]) -> str | None:
+        """The oldest change that no earlier reconcile has seen; the Service's creation at the first one."""
+        request = Request(service.metadata.namespace, service.metadata.name)
+        present = {pod.metadata.name: time for pod in pods if (time := _ready_changed(pod))}
+        before = self._known.get(request)
+        self._known[request] = present
+        if before is None:
+            return service.metadata.creation_timestamp
+        return min((time for name, time in present.items() if time > before.get(name, "")), default=None)
+
+    def forget(self, request: Request) -> None:
+        self._known.pop(request, None)
+
+
+def _ready_changed(pod: Pod) -> str | None:
+    return next((c.last_transition_time for c in pod.status.conditions if c.type == "Ready"), None)

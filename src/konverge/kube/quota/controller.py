@@ -9,15 +9,15 @@ Upstream: pkg/controller/resourcequota/resource_quota_controller.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import msgspec
 
-from konverge.cache import Change
-from konverge.client import MergePatch, merge_between
+from konverge.cache import CacheSpec, Change, Informer
+from konverge.client import Client, MergePatch, UnknownKind, merge_between
 from konverge.kube.pod_predicates import has_ended
-from konverge.kube.quota.counters import Counters
 from konverge.objects.amounts import Amounts, total
 from konverge.objects.codec import to_dict
 from konverge.objects.kinds.core_v1 import PersistentVolumeClaim, Pod, ResourceQuota, ResourceQuotaStatus, Service
@@ -25,6 +25,7 @@ from konverge.objects.meta import Object
 from konverge.objects.quantity import Quantity
 from konverge.objects.quota import usage
 from konverge.objects.quota.scopes import Scope, claim_in_scope, no_scope, pod_in_scope, scopes_of
+from konverge.objects.resource import Resource
 from konverge.runtime import Context, Controller, Reconciler, Request, Result, Source, Watch, generation_changed
 from konverge.runtime.context import Caches
 
@@ -32,8 +33,8 @@ Obj = dict[str, Any]
 
 RESYNC = 300.0
 """Seconds after which a quota is counted again in any case: pods past their grace period end without an event.
-Upstream:
-the default of ResourceQuotaSyncPeriod."""
+Upstream: the
+default of ResourceQuotaSyncPeriod."""
 
 
 class QuotaReconciler(Reconciler[ResourceQuota]):
@@ -89,6 +90,68 @@ def _cached(ctx: Context[Any], kind: type[Object]) -> Iterator[Obj]:
     lister = ctx.caches.lister(kind)
     assert lister is not None, f"{kind.__name__} is watched"
     return (msgspec.json.decode(record.raw) for _, record in lister.informer.items(ctx.request.namespace))
+
+
+# ------------------------------------------------------------------ counts of any kind
+
+
+class Counters:
+    """Counts of kinds by namespace, for the quotas that name them: `count/widgets.example.com`.
+
+    A kind is watched (metadata only) from the first time that a quota names it. The informers belong to a source of the
+    controller: they start and stop with it. Upstream: QuotaMonitor (resource_quota_monitor.go).
+    """
+
+    def __init__(self) -> None:
+        self._informers: dict[Resource, Informer] = {}
+        self._asked: dict[str, set[Request]] = {}
+        self._fresh: asyncio.Queue[Informer] = asyncio.Queue()
+        self._changed_quotas: asyncio.Queue[Request] = asyncio.Queue()
+
+    async def count(self, client: Client, name: str, quota: Request) -> int | None:
+        """How many objects of the named kind the quota's namespace has; None when the name is not that of a kind."""
+        plural = name.removeprefix("count/")
+        if plural == name and name not in usage.PLAIN:
+            return None
+        try:
+            resource = await client.mapper.find(plural)
+        except UnknownKind:
+            return None
+        if not resource.namespaced:
+            return None
+        self._asked.setdefault(quota.namespace, set()).add(quota)
+        informer = self._informer(client, resource)
+        await informer.synced.wait()
+        return sum(1 for _ in informer.items(quota.namespace))
+
+    def _informer(self, client: Client, resource: Resource) -> Informer:
+        known = self._informers.get(resource)
+        if known is None:
+            spec = CacheSpec(resource=resource, metadata_only=True)
+            known = self._informers[resource] = Informer(client.caller, spec)
+            self._fresh.put_nowait(known)
+        return known
+
+    async def requests(self) -> AsyncIterator[Request]:
+        """The quotas in whose namespace objects were created or deleted; the informers run as long as this does."""
+        async with asyncio.TaskGroup() as group:
+            starter = group.create_task(self._start(group), name="quota counters")
+            try:
+                while True:
+                    yield await self._changed_quotas.get()
+            finally:
+                starter.cancel()
+
+    async def _start(self, group: asyncio.TaskGroup) -> None:
+        while True:
+            informer = await self._fresh.get()
+            informer.add_handler(self._changed)
+            group.create_task(informer.run(), name=f"quota counter {informer.spec}")
+
+    def _changed(self, change: Change) -> None:
+        if not change.initial and (change.old is None or change.new is None):
+            for quota in self._asked.get(change.key.namespace, ()):
+                self._changed_quotas.put_nowait(quota)
 
 
 # ------------------------------------------------------------------ declaration
