@@ -12,10 +12,11 @@ import pytest
 from konverge.objects.codec import from_dict
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import Pod, Secret
-from konverge.operators.nacos.server import HttpNacosServers, Identity, NacosError, Verdict, View, judge
+from konverge.operators.nacos.server import PORT, HttpNacosServers, Identity, NacosError, Verdict, View, judge
 from konverge.sim.cluster import Cluster
 from konverge.sim.databases import SimulatedDatabases, simulated_hash
 from konverge.sim.nacos import Fault, SimulatedNacos
+from konverge.wire.message import Request, Response
 
 IDENTITY = Identity("serverIdentity", "letmein")
 PODS = ("nacos-0", "nacos-1", "nacos-2")
@@ -88,6 +89,9 @@ class Play:
 
     async def address(self, pod: str = "nacos-0") -> str:
         return (await self.pods())[pod].status.pod_ip or ""
+
+    async def get(self, path: str) -> Response:
+        return await self.nacos.exchange(await self.address(), PORT, Request("GET", path))
 
     async def after(self, seconds: float) -> None:
         await self.cluster.clock.advance(seconds)
@@ -208,7 +212,7 @@ async def test_a_lost_majority_makes_embedded_servers_unready() -> None:
         play.nacos.kill("nacos-2")
         await play.after(20)
         assert await play.ready() == []
-        assert not await play.servers.ready(await play.address())
+        assert (await play.get("/nacos/v1/console/health/readiness")).status == 500
 
 
 async def test_servers_with_a_database_stay_ready_without_a_majority() -> None:
@@ -276,11 +280,12 @@ async def test_the_first_administrator(version: str) -> None:
     async with playing(f"nacos/nacos-server:v{version}", env={"NACOS_AUTH_ENABLE": "true"}) as play:
         await play.after(90)
         address = await play.address()
-        assert (await play.servers.state(address)).needs_admin
+        state = "/nacos/v3/admin/core/state" if version.startswith("3.") else "/nacos/v1/console/server/state"
+        assert b'"auth_admin_request":"true"' in (await play.get(state)).body
         assert not await play.servers.login(address, username="nacos", password="nacos")
         assert await play.servers.bootstrap_admin(address, password="s3cret")
         assert not await play.servers.bootstrap_admin(address, password="other")
-        assert not (await play.servers.state(address)).needs_admin
+        assert b'"auth_admin_request":"false"' in (await play.get(state)).body
         await asyncio.sleep(16)
         assert not await play.servers.login(address, username="nacos", password="wrong")
         await asyncio.sleep(16)
@@ -292,7 +297,7 @@ async def test_servers_before_2_4_have_the_seeded_user() -> None:
         await play.after(90)
         address = await play.address()
         assert await play.servers.login(address, username="nacos", password="nacos")
-        assert not (await play.servers.state(address)).needs_admin
+        assert b"auth_admin_request" not in (await play.get("/nacos/v1/console/server/state")).body
         with pytest.raises(NacosError) as caught:
             await play.servers.bootstrap_admin(address, password="x")
         assert caught.value.reason == "Gone"
@@ -315,7 +320,7 @@ async def test_a_rotated_password_is_accepted_within_15_seconds() -> None:
         assert await play.servers.login(address, username="nacos", password="new")
         assert not await play.servers.login(address, username="nacos", password="old")
         databases.servers["db", 3306].down = True
-        assert not await play.servers.ready(address)
+        assert (await play.get("/nacos/v1/console/health/readiness")).status == 500
 
 
 @pytest.mark.spec("N-15")

@@ -63,7 +63,7 @@ class NacosHandler:
     def _main_routes(self) -> dict[str, Route]:
         line = self.settings.line
         routes: dict[str, Route] = {
-            "GET /nacos/actuator/health": self._actuator,
+            "GET /nacos/actuator/health": lambda *_: _json(200, {"status": "UP"}),
             "POST /nacos/v1/auth/login": self._login,
             "POST /nacos/v1/auth/users/login": self._login,
             "GET /nacos/v1/ns/operator/servers": self._servers if line <= (2, 1, 2) else self._no_such_api,
@@ -75,29 +75,29 @@ class NacosHandler:
                 | {
                     "GET /nacos/v3/admin/core/cluster/node/list": self._nodes_v2,
                     "GET /nacos/v3/admin/core/cluster/node/self": self._self_v2,
-                    "GET /nacos/v3/admin/core/state": self._state_v3,
-                    "GET /nacos/v3/admin/core/state/liveness": self._alive_v2,
-                    "GET /nacos/v3/admin/core/state/readiness": self._ready_v2,
+                    "GET /nacos/v3/admin/core/state": lambda *_: _json(200, bodies.result(self._state())),
+                    "GET /nacos/v3/admin/core/state/liveness": _alive,
+                    "GET /nacos/v3/admin/core/state/readiness": lambda *_: self._readiness(failure=200),
                     "POST /nacos/v3/admin/core/ops/raft": self._raft,
                     "POST /nacos/v3/auth/user/login": self._login,
-                    "POST /nacos/v3/auth/user/admin": self._admin_v3,
+                    "POST /nacos/v3/auth/user/admin": self._admin,
                 }
             )
         routes |= {
             "GET /nacos/v1/core/cluster/nodes": self._nodes_v1,
             "GET /nacos/v1/core/cluster/self": self._self_v1,
             "POST /nacos/v1/core/ops/raft": self._raft,
-            "GET /nacos/v1/console/server/state": self._state_v1,
-            "GET /nacos/v1/console/health/liveness": self._alive_v1,
+            "GET /nacos/v1/console/server/state": lambda *_: _json(200, self._state()),
+            "GET /nacos/v1/console/health/liveness": lambda *_: _text(200, "OK"),
             "GET /nacos/v1/console/health/readiness": self._ready_v1,
         }
         if line >= (2, 2):
             routes["GET /nacos/v2/core/cluster/node/list"] = self._nodes_v2
         if line >= (2, 3):
-            routes["GET /nacos/v2/console/health/liveness"] = self._alive_v2
-            routes["GET /nacos/v2/console/health/readiness"] = self._ready_v2
+            routes["GET /nacos/v2/console/health/liveness"] = _alive
+            routes["GET /nacos/v2/console/health/readiness"] = lambda *_: self._readiness(failure=200)
         if line >= (2, 4):
-            routes["POST /nacos/v1/auth/users/admin"] = self._admin_v1
+            routes["POST /nacos/v1/auth/users/admin"] = self._admin
         return routes
 
     def _gone_routes(self) -> dict[str, Route]:
@@ -110,23 +110,17 @@ class NacosHandler:
             "/nacos/v2/console/health/liveness": "/v3/console/health/liveness",
             "/nacos/v2/console/health/readiness": "/v3/console/health/readiness",
         }
-        return {f"GET {path}": self._gone_for(path, f"GET ${{contextPath:nacos}}{new}") for path, new in old.items()}
+        return {f"GET {path}": _gone(path, f"GET ${{contextPath:nacos}}{new}") for path, new in old.items()}
 
     def _console_routes(self) -> dict[str, Route]:
         return {
-            "GET /v3/console/health/liveness": self._alive_v2,
-            "GET /v3/console/health/readiness": self._ready_console,
-            "GET /v3/console/server/state": self._state_v1,
+            "GET /v3/console/health/liveness": _alive,
+            "GET /v3/console/health/readiness": lambda *_: self._readiness(failure=500),
+            "GET /v3/console/server/state": lambda *_: _json(200, self._state()),
             "GET /v3/console/core/cluster/nodes": self._nodes_console,
             "POST /v3/auth/user/login": self._login,
-            "POST /v3/auth/user/admin": self._admin_v3,
+            "POST /v3/auth/user/admin": self._admin,
         }
-
-    def _gone_for(self, path: str, instead: str) -> Route:
-        def gone(request: Request, query: dict[str, str]) -> Response:
-            return _json(410, bodies.gone(path, instead))
-
-        return gone
 
     # -------------------------------------------------------------- members
 
@@ -182,15 +176,6 @@ class NacosHandler:
 
     # -------------------------------------------------------------- state and health
 
-    def _actuator(self, request: Request, query: dict[str, str]) -> Response:
-        return _json(200, {"status": "UP"})
-
-    def _state_v1(self, request: Request, query: dict[str, str]) -> Response:
-        return _json(200, self._state())
-
-    def _state_v3(self, request: Request, query: dict[str, str]) -> Response:
-        return _json(200, bodies.result(self._state()))
-
     def _state(self) -> dict[str, Any]:
         return bodies.state(self.settings, needs_admin=not self.users.current(self.settings))
 
@@ -201,21 +186,9 @@ class NacosHandler:
         )
         return "" if up else "config not in readiness"
 
-    def _alive_v1(self, request: Request, query: dict[str, str]) -> Response:
-        return _text(200, "OK")
-
-    def _alive_v2(self, request: Request, query: dict[str, str]) -> Response:
-        return _json(200, bodies.result("ok"))
-
     def _ready_v1(self, request: Request, query: dict[str, str]) -> Response:
         reason = self.unready()
         return _text(500, reason) if reason else _text(200, "OK")
-
-    def _ready_v2(self, request: Request, query: dict[str, str]) -> Response:
-        return self._readiness(failure=200)
-
-    def _ready_console(self, request: Request, query: dict[str, str]) -> Response:
-        return self._readiness(failure=500)
 
     def _readiness(self, failure: int) -> Response:
         reason = self.unready()
@@ -268,31 +241,28 @@ class NacosHandler:
             return _error(500, "Internal Server Error", "No message available", urlsplit(request.target).path)
         return _text(403, "user not found!")
 
-    def _admin_v1(self, request: Request, query: dict[str, str]) -> Response:
-        admin = self._bootstrap(request, query)
-        if isinstance(admin, Response):
-            return admin
-        if admin is None:
-            return _json(200, bodies.result("have admin user cannot use it", code=409, message=None))
-        return _json(200, admin)
-
-    def _admin_v3(self, request: Request, query: dict[str, str]) -> Response:
-        admin = self._bootstrap(request, query)
-        if isinstance(admin, Response):
-            return admin
-        if admin is None:
-            return _json(200, bodies.result(None, code=409, message="have admin user cannot use it."))
-        return _json(200, bodies.result(admin))
-
-    def _bootstrap(self, request: Request, query: dict[str, str]) -> Response | dict[str, str] | None:
+    def _admin(self, request: Request, query: dict[str, str]) -> Response:
+        """Creates the first administrator."""
+        new = self.settings.line >= _NEW
         current = self.users.current(self.settings)
         if current is None or not self.ensemble.has_database(self.member):
             return _text(500, "caused: UNAVAILABLE: io exception;")
         if current:
-            return None
+            refusal = "have admin user cannot use it"
+            data, message = (None, f"{refusal}.") if new else (refusal, None)
+            return _json(200, bodies.result(data, code=409, message=message))
         password = (query | _form(request)).get("password", "") or "random"
         self.users.add(self.settings, ADMIN, password)
-        return {"username": ADMIN, "password": password}
+        admin = {"username": ADMIN, "password": password}
+        return _json(200, bodies.result(admin) if new else admin)
+
+
+def _alive(request: Request, query: dict[str, str]) -> Response:
+    return _json(200, bodies.result("ok"))
+
+
+def _gone(path: str, instead: str) -> Route:
+    return lambda *_: _json(410, bodies.gone(path, instead))
 
 
 def _split(request: Request) -> tuple[str, dict[str, str]]:

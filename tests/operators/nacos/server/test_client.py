@@ -135,20 +135,6 @@ async def test_the_first_administrator_is_created_once(version: str, again: str)
     assert not await servers.bootstrap_admin("127.0.0.1", password=again)
 
 
-@pytest.mark.parametrize("version", ["2.4.3", "3.0.3"])
-async def test_state_and_readiness(version: str) -> None:
-    servers = _servers(Recorded(version))
-    state = await servers.state("127.0.0.1")
-    assert (state.version, state.mode, state.auth_enabled, state.needs_admin) == (version, "standalone", True, True)
-    assert await servers.ready("127.0.0.1")
-
-
-async def test_readiness_looks_into_the_body() -> None:
-    body = b'{"code":30000,"message":"config not in readiness","data":null}'
-    assert not await _constant(Response(200, body=body)).ready("127.0.0.1")
-    assert not await _constant(Response(500, body=b"naming not in readiness")).ready("127.0.0.1")
-
-
 @pytest.mark.parametrize(("path", "code"), [("/nacos/v1/core/ops/raft", 200), ("/nacos/v3/admin/core/ops/raft", 0)])
 async def test_a_peer_is_removed_with_the_identity(path: str, code: int) -> None:
     asked: list[tuple[str, str, object]] = []
@@ -224,18 +210,18 @@ json_values = st.recursive(
 @given(json_values)
 async def test_any_json_is_an_answer_or_a_nacos_error(value: object) -> None:
     servers = _constant(Response(200, body=json.dumps(value).encode()))
-    for question in (servers.nodes, servers.state, servers.ready):
-        with suppress(NacosError):
-            await question("127.0.0.1")
+    with suppress(NacosError):
+        await servers.nodes("127.0.0.1")
+    with suppress(NacosError):
+        await servers.remove_peer("127.0.0.1", peer="nacos-3:7848")
     await servers.login("127.0.0.1", username="u", password="p")
 
 
 @given(st.binary(max_size=200))
 async def test_any_bytes_are_an_answer_or_a_nacos_error(body: bytes) -> None:
     servers = _constant(Response(200, body=body))
-    for question in (servers.nodes, servers.state):
-        with pytest.raises(NacosError):
-            await question("127.0.0.1")
+    with pytest.raises(NacosError):
+        await servers.nodes("127.0.0.1")
 
 
 @pytest.mark.virtual

@@ -18,7 +18,6 @@ from konverge.operators.nacos.server.model import (
     Member,
     NacosError,
     Reason,
-    ServerState,
     Verdict,
     View,
 )
@@ -34,7 +33,6 @@ __all__ = [
     "Member",
     "NacosError",
     "Reason",
-    "ServerState",
     "Verdict",
     "View",
     "judge",

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from konverge.operators.nacos.server.model import Leader, Member, NacosError, ServerState, clean_host
+from konverge.operators.nacos.server.model import Leader, Member, NacosError, clean_host, join
 
 MAX_BODY = 1 << 20
 """A member takes about 2 KB in recorded answers, so this is room for some 500 of them."""
@@ -49,7 +49,6 @@ class _Member(msgspec.Struct, rename="camel"):
     port: int = 0
     address: str = ""
     state: str | None = None
-    fail_access_cnt: int = 0
     extend_info: _Extended | None = None
 
 
@@ -96,7 +95,6 @@ def _member(raw: _Member) -> Member:
         leaders=_leaders(extended.raft_meta_data),
         groups=_groups(extended.raft_meta_data),
         raft_port=_port(extended.raft_port),
-        failures=raw.fail_access_cnt,
     )
 
 
@@ -136,27 +134,7 @@ def _peers(listed: Sequence[str]) -> frozenset[str]:
 
 def _raft_address(text: str) -> str:
     host, colon, port = text.rpartition(":")
-    if not colon or not host:
-        return ""
-    host = clean_host(host)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def state(body: bytes) -> ServerState:
-    """The state of a server: a flat map of strings in 2.x, the same in an envelope in 3.x."""
-    raw = _read(body, dict[str, Any], "the state of a server")
-    if isinstance(inner := raw.get("data"), dict):
-        raw = inner
-    if "version" not in raw and "startup_mode" not in raw:
-        raise NacosError("BadAnswer", "the answer is not the state of a Nacos server; is there a proxy in between?")
-    texts = {key: str(value)[:MAX_TEXT] for key, value in raw.items() if isinstance(value, str | bool)}
-    return ServerState(
-        version=texts.get("version", ""),
-        mode=texts.get("startup_mode", ""),
-        auth_enabled=texts.get("auth_enabled", "").lower() == "true",
-        needs_admin=texts.get("auth_admin_request", "").lower() == "true",
-        platform=texts.get("datasource_platform", ""),
-    )
+    return join(clean_host(host), port) if colon and host else ""
 
 
 def code(body: bytes) -> int | None:

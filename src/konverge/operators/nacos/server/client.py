@@ -27,10 +27,10 @@ from urllib.parse import urlencode
 import msgspec
 
 from konverge.operators.nacos.server import answers
-from konverge.operators.nacos.server.model import PORT, Identity, Member, NacosError, Reason, ServerState, join
+from konverge.operators.nacos.server.model import PORT, Identity, Member, NacosError, Reason, join
 from konverge.wire import BodyTooLarge, ClientLimits, ConnectionPool, Headers, ProtocolError, Request, Response
 
-Question = Literal["nodes", "state", "readiness", "login", "admin", "raft"]
+Question = Literal["nodes", "login", "admin", "raft"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +39,6 @@ class Api:
 
     name: str
     nodes: str
-    state: str = ""
-    readiness: str = ""
-    """A path on the main port whose HTTP status, or the code in its body, says whether the server is ready."""
     login: str = ""
     admin: str = ""
     raft: str = ""
@@ -55,18 +52,14 @@ class Api:
 V1 = Api(
     name="v1",
     nodes="/nacos/v1/core/cluster/nodes",
-    state="/nacos/v1/console/server/state",
-    readiness="/nacos/v1/console/health/readiness",
     login="/nacos/v1/auth/login",
     admin="/nacos/v1/auth/users/admin",
     raft="/nacos/v1/core/ops/raft",
 )
-V2 = Api(name="v2", nodes="/nacos/v2/core/cluster/node/list", readiness="/nacos/v2/console/health/readiness")
+V2 = Api(name="v2", nodes="/nacos/v2/core/cluster/node/list")
 V3 = Api(
     name="v3",
     nodes="/nacos/v3/admin/core/cluster/node/list",
-    state="/nacos/v3/admin/core/state",
-    readiness="/nacos/v3/admin/core/state/readiness",
     login="/nacos/v3/auth/user/login",
     admin="/nacos/v3/auth/user/admin",
     raft="/nacos/v3/admin/core/ops/raft",
@@ -134,18 +127,6 @@ class HttpNacosServers:
         with _about(address, port):
             _must_be_good(answer, identity)
             return answers.members(answer.body)
-
-    async def state(self, address: str, *, port: int = PORT, timeout: float = 5.0) -> ServerState:
-        """What the server reports about itself; needs no identity."""
-        answer = await self._ask(address, port, timeout, "state", _get)
-        with _about(address, port):
-            _must_be_good(answer, None)
-            return answers.state(answer.body)
-
-    async def ready(self, address: str, *, port: int = PORT, timeout: float = 5.0) -> bool:
-        """Whether the server calls itself ready."""
-        answer = await self._ask(address, port, timeout, "readiness", _get)
-        return answer.status == 200 and answers.code(answer.body) in (None, *answers.GOOD)
 
     async def login(
         self, address: str, *, port: int = PORT, username: str, password: str, timeout: float = 5.0
@@ -244,10 +225,6 @@ def _headers(identity: Identity | None) -> Headers:
             raise NacosError("Forbidden", "the identity cannot be sent as an HTTP header; correct its Secret")
         headers.add(identity.key, identity.value)
     return headers
-
-
-def _get(path: str) -> Request:
-    return Request("GET", path, _headers(None))
 
 
 def _post(path: str, form: dict[str, str]) -> Request:

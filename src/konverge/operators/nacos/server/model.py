@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 PORT = 8848
-CONSOLE_PORT = 8080
-"""Where the console of 3.x listens; 2.x serves it on the main port."""
 RAFT_OFFSET = -1000
 """From the main port to the port of the raft groups, as Nacos computes it."""
 UP = "UP"
@@ -71,7 +69,6 @@ class Member:
     groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """By raft group: the raft addresses of its peers. A server that leaves stays listed until it is removed."""
     raft_port: int | None = None
-    failures: int = 0
 
     @property
     def address(self) -> str:
@@ -101,20 +98,6 @@ class View:
     """Why there are no members: the text of a NacosError, or that the pod is not ready."""
     forbidden: bool = False
     """The server runs, but does not accept our identity."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerState:
-    """What a server reports about itself to every client."""
-
-    version: str = ""
-    mode: str = ""
-    """`standalone` or `cluster`."""
-    auth_enabled: bool = False
-    needs_admin: bool = False
-    """There is no administrator yet (2.4 and later): see `HttpNacosServers.bootstrap_admin`."""
-    platform: str = ""
-    """`mysql`, `postgresql`, or empty with embedded storage."""
 
 
 # --- what the answers amount to -----------------------------------------------------------------------------------
@@ -172,7 +155,7 @@ class Verdict:
         return next((member for member in self.members if member.pod == pod), None)
 
 
-def join(host: str, port: int) -> str:
+def join(host: str, port: int | str) -> str:
     """
     >>> join("::1", 8848)
     '[::1]:8848'
