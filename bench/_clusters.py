@@ -120,13 +120,13 @@ async def furnish(client: Client, nodes: int) -> None:
 
 async def _furnished(client: Client, nodes: int) -> bool:
     """All nodes take pods, and pods can be made: there is a service account for them."""
-    ready = [
-        node
-        for node in await client.list(Node)
-        if not node.spec.taints and any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
-    ]
+    ready = [node for node in await client.list(Node) if not node.spec.taints and _is_ready(node)]
     accounts = [account.metadata.name for account in await client.list(ServiceAccount, SPACE)]
     return len(ready) >= nodes and "default" in accounts
+
+
+def _is_ready(node: Node) -> bool:
+    return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
 
 
 async def converge(client: Client, count: int) -> float:

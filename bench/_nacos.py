@@ -1,7 +1,7 @@
-"""The Nacos operator with servers that always say the same; as a program, the process that `bench nacos` measures.
+"""The Nacos operator with servers that always answer the same; as a program, what `bench nacos` measures.
 
-`python -m bench._nacos FOLDER COUNT SECONDS` runs the operator until all clusters are known to be well, then
-watches itself for so long, and prints what it found as one line of JSON. The servers' answers have the size of real
+`python -m bench._nacos FOLDER COUNT SECONDS` runs the operator until all clusters are known to be healthy,
+then measures itself for SECONDS, and prints the result as one line of JSON. The servers' answers have the size of real
 ones and take as long as in a network; they come through the real HTTP client, without sockets.
 """
 
@@ -19,8 +19,7 @@ from typing import Any
 import msgspec
 
 from konverge.client import Client, load_config
-from konverge.operators.nacos.operator import Report as Round
-from konverge.operators.nacos.operator import controllers
+from konverge.operators.nacos.operator import Report, controllers
 from konverge.operators.nacos.server import HttpNacosServers
 from konverge.runtime import Manager
 from konverge.sim.databases import SimulatedDatabases
@@ -37,12 +36,12 @@ _JSON = Headers([(b"content-type", b"application/json")])
 
 
 @dataclass(slots=True)
-class Found:
+class Cost:
     """What the operator costs. CPU in seconds, memory in bytes."""
 
     start: float = 0.0
     cpu: float = 0.0
-    rounds: int = 0
+    reconciles: int = 0
     questions: int = 0
     at_once: int = 0
     """Questions under way at a time, at most, in the steady state."""
@@ -52,7 +51,7 @@ class Found:
 
 
 class Answers:
-    """Servers that say the same for ever, by address."""
+    """Servers that give the same answer for ever, by address."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -61,10 +60,10 @@ class Answers:
         self._bodies: dict[str, bytes] = {}
 
     def learn(self, servers: Mapping[str, str]) -> None:
-        for address, members in servers.items():
-            if address not in self._bodies:
-                body = {"code": 200, "message": None, "data": [_member(one) for one in members.split()]}
-                self._bodies[address] = msgspec.json.encode(body)
+        for server, members in servers.items():
+            if server not in self._bodies:
+                body = {"code": 200, "message": None, "data": [_member(address) for address in members.split()]}
+                self._bodies[server] = msgspec.json.encode(body)
 
     def connect(self, address: str, port: int) -> _Answer:
         return _Answer(self, address)
@@ -109,59 +108,57 @@ def _member(address: str) -> dict[str, Any]:
     }
 
 
-class Rounds:
-    """Counts rounds, and tells when every cluster had a good one."""
+class Reconciles:
+    """Counts reconciles, and knows when every cluster has been found healthy."""
 
     def __init__(self, expected: int) -> None:
         self.count = 0
-        self.all_well = asyncio.Event()
+        self.all_healthy = asyncio.Event()
         self._expected = expected
-        self._well: set[object] = set()
+        self._healthy: set[object] = set()
 
-    def __call__(self, report: Round) -> None:
+    def __call__(self, report: Report) -> None:
         self.count += 1
-        if report.requeue is None and not self.all_well.is_set():
-            self._well.add(report.key)
-            if len(self._well) == self._expected:
-                self.all_well.set()
+        if report.requeue is None and not self.all_healthy.is_set():
+            self._healthy.add(report.key)
+            if len(self._healthy) == self._expected:
+                self.all_healthy.set()
 
 
-def operator(client: Client, answers: Answers, rounds: Rounds) -> Manager:
+def operator(client: Client, answers: Answers, reconciles: Reconciles) -> Manager:
     manager = Manager(client, name="nacos-operator", check_permissions=False)
-    for controller in controllers(SimulatedDatabases(), HttpNacosServers(answers.connect), on_report=rounds):
+    for controller in controllers(SimulatedDatabases(), HttpNacosServers(answers.connect), on_report=reconciles):
         manager.add(controller)
     return manager
 
 
 def servers_of(pods: Iterable[dict[str, Any]]) -> dict[str, str]:
-    """The servers in these pods: their addresses, and the lists of members that they are told."""
-    found = {}
+    """The servers in these pods: their addresses, and the lists of members that they are given."""
+    servers = {}
     for pod in pods:
-        env = {one["name"]: one.get("value", "") for one in pod["spec"]["containers"][0]["env"]}
+        env = {entry["name"]: entry.get("value", "") for entry in pod["spec"]["containers"][0]["env"]}
         if address := pod.get("status", {}).get("podIP"):
-            found[address] = env["NACOS_SERVERS"]
-    return found
+            servers[address] = env["NACOS_SERVERS"]
+    return servers
 
 
-async def measure(folder: Path, count: int, seconds: float) -> Found:
-    answers, rounds, found = Answers(), Rounds(count), Found()
+async def measure(folder: Path, count: int, seconds: float) -> Cost:
+    answers, reconciles, cost = Answers(), Reconciles(count), Cost()
     answers.learn(json.loads((folder / SERVERS).read_text()))
     async with Client.connect(load_config(kubeconfig=folder / KUBECONFIG)) as client:
-        began, found.empty = _cpu(), _resident()
-        async with operator(client, answers, rounds).running():
-            await rounds.all_well.wait()
-            found.start = _cpu() - began
+        began, cost.empty = _cpu(), _resident()
+        async with operator(client, answers, reconciles).running():
+            await reconciles.all_healthy.wait()
+            cost.start = _cpu() - began
             await asyncio.sleep(STEADY_AFTER)
             answers.at_once = 0
-            before = _cpu(), rounds.count, answers.asked
+            before = _cpu(), reconciles.count, answers.asked
             await asyncio.sleep(seconds)
-            found.cpu, found.rounds, found.questions = (
-                _cpu() - before[0],
-                rounds.count - before[1],
-                answers.asked - before[2],
-            )
-            found.at_once, found.resident = answers.at_once, _resident()
-    return found
+            cost.cpu = _cpu() - before[0]
+            cost.reconciles = reconciles.count - before[1]
+            cost.questions = answers.asked - before[2]
+            cost.at_once, cost.resident = answers.at_once, _resident()
+    return cost
 
 
 def _cpu() -> float:

@@ -1,11 +1,11 @@
-"""Peers in processes of their own, told what to do line by line.
+"""Peers in processes of their own, which get their orders line by line.
 
 Each worker stays alive for the whole run, so that imports and first uses are paid before anything is measured; the
 rounds go from peer to peer, so that whatever else the machine does hits all of them alike. CPU time is that of the
 worker's whole process, user and system, all its threads.
 
 An action is measured from its beginning to its end. A peer that calls `measure_from_here` in the midst of one moves the
-beginning there, and tells the benchmark so (`Worker.start` returns); `measure_to_here` moves the end. That is how a
+beginning there, and the benchmark learns of it (`Worker.start` returns); `measure_to_here` moves the end. That is how a
 watch is measured without its opening and closing, and how the benchmark knows when to make the changes.
 """
 

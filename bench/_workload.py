@@ -116,7 +116,7 @@ async def clear(client: Client) -> None:
 async def fill(client: Client, count: int, *, reconciled: bool = False) -> None:
     """So many Benches; with `reconciled`, as an operator would have left them."""
 
-    async def one(number: int) -> None:
+    async def create(number: int) -> None:
         name = f"b-{number:05d}"
         made = await client.create(bench(name), resource=BENCHES)
         if reconciled:
@@ -125,7 +125,7 @@ async def fill(client: Client, count: int, *, reconciled: bool = False) -> None:
             status = MergePatch({"status": {"phase": "Ready", "observedGeneration": meta["generation"]}})
             await client.patch(BENCHES, name, status, NAMESPACE, subresource="status")
 
-    await each(range(count), 24, one)
+    await each(range(count), 24, create)
 
 
 async def all_ready(client: Client, version: str, count: int) -> None:

@@ -52,15 +52,15 @@ FIXTURE_LIMIT = 50.0
 def run(*, quick: bool = False) -> Report:
     rounds, objects, gets, lists, updates = (1, 2000, 500, 25, 50) if quick else (3, 20000, 3000, 3, 200)
     report = Report("apiserver", f"API servers: {objects} objects of 2 KB, {WATCHERS} watchers, {rounds} rounds")
-    found: Rounds = defaultdict(lambda: defaultdict(list))
+    measured: Rounds = defaultdict(lambda: defaultdict(list))
     for _ in range(rounds):
         for name, start in SERVERS.items():
             with start() as server:
-                found["start to ready"][name].append(server.seconds_to_ready * 1000)
-                asyncio.run(_measure(server, name, found, objects, gets, lists, updates))
+                measured["start to ready"][name].append(server.seconds_to_ready * 1000)
+                asyncio.run(_measure(server, name, measured, objects, gets, lists, updates))
             with start(durable=True) as server:
-                asyncio.run(_durable(server, name, found, objects // 10))
-    for metric, by_server in found.items():
+                asyncio.run(_durable(server, name, measured, objects // 10))
+    for metric, by_server in measured.items():
         report.figures += [Figure.of(metric, name, values, UNITS[metric]) for name, values in by_server.items()]
     report.bars += BARS
     fixture = _fixture_start()
@@ -80,7 +80,7 @@ def config_map(name: str, version: int = 0) -> dict[str, Any]:
 
 
 async def _measure(
-    server: Running, name: str, found: Rounds, objects: int, gets: int, lists: int, updates: int
+    server: Running, name: str, measured: Rounds, objects: int, gets: int, lists: int, updates: int
 ) -> None:
     async with Client.connect(load_config(kubeconfig=server.kubeconfig)) as client:
         await client.list(CONFIG_MAPS, "default", limit=1)  # connections, caches and code are warm
@@ -90,37 +90,37 @@ async def _measure(
 
         cpu, wall = server.cpu(), time.perf_counter()
         await each(range(objects), 32, create)
-        found["create: time"][name].append((time.perf_counter() - wall) / objects * 1e6)
-        found["create: CPU"][name].append((server.cpu() - cpu) / objects * 1e6)
+        measured["create: time"][name].append((time.perf_counter() - wall) / objects * 1e6)
+        measured["create: CPU"][name].append((server.cpu() - cpu) / objects * 1e6)
 
         async def get(number: int) -> None:
             await client.get(CONFIG_MAPS, f"cm-{number % objects:06d}", "default")
 
         cpu = server.cpu()
         await each(range(gets), 32, get)
-        found["get: CPU"][name].append((server.cpu() - cpu) / gets * 1e6)
+        measured["get: CPU"][name].append((server.cpu() - cpu) / gets * 1e6)
 
         cpu = server.cpu()
         for _ in range(lists):
             await client.list_bytes(CONFIG_MAPS, "default")
-        found["list: CPU"][name].append((server.cpu() - cpu) / lists * 1e3)
-        found["memory"][name].append(server.megabytes())
-        found["watch: CPU per event and watcher"][name].append(await _watch(server, client, updates))
+        measured["list: CPU"][name].append((server.cpu() - cpu) / lists * 1e3)
+        measured["memory"][name].append(server.megabytes())
+        measured["watch: CPU per event and watcher"][name].append(await _watch(server, client, updates))
 
 
 async def _watch(server: Running, client: Client, updates: int) -> float:
-    """CPU per delivered event while one object is changed again and again under the eyes of many."""
+    """CPU per delivered event while one object is changed again and again and many watch it."""
     start = await client.list(CONFIG_MAPS, "default", limit=1)
     version = start.metadata.resource_version
     watching = 0
-    everybody = asyncio.Event()
+    all_watching = asyncio.Event()
 
     async def watcher() -> None:
         nonlocal watching
         seen = 0
         watching += 1
         if watching == WATCHERS:
-            everybody.set()
+            all_watching.set()
         async for batch in client.watch_bytes(CONFIG_MAPS, "default", resource_version=version):
             seen += sum(1 for kind, _ in batch if kind != "BOOKMARK")
             if seen >= updates:
@@ -129,7 +129,7 @@ async def _watch(server: Running, client: Client, updates: int) -> float:
     async with asyncio.TaskGroup() as group:
         for _ in range(WATCHERS):
             group.create_task(watcher())
-        await everybody.wait()
+        await all_watching.wait()
         await asyncio.sleep(1)  # the streams are open
         cpu = server.cpu()
         for number in range(updates):
@@ -137,7 +137,7 @@ async def _watch(server: Running, client: Client, updates: int) -> float:
     return (server.cpu() - cpu) / (updates * WATCHERS) * 1e6
 
 
-async def _durable(server: Running, name: str, found: Rounds, objects: int) -> None:
+async def _durable(server: Running, name: str, measured: Rounds, objects: int) -> None:
     async with Client.connect(load_config(kubeconfig=server.kubeconfig)) as client:
         await client.list(CONFIG_MAPS, "default", limit=1)
 
@@ -146,7 +146,7 @@ async def _durable(server: Running, name: str, found: Rounds, objects: int) -> N
 
         wall = time.perf_counter()
         await each(range(objects), 32, create)
-        found["durable create: time"][name].append((time.perf_counter() - wall) / objects * 1e6)
+        measured["durable create: time"][name].append((time.perf_counter() - wall) / objects * 1e6)
 
 
 _FIXTURE = """

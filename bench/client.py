@@ -10,7 +10,7 @@ has been warmed up, and before each turn a few reads open whatever connections h
   they come after a start. Measured from the first event to the last; opening the watch is a TLS handshake mostly, and
   happens once in many minutes.
 - *CPU per change*: a peer watches from a version on, and another process changes the objects, eight at a time. Nearly
-  every event wakes the watching process anew, and that (the kernel, TLS, cold caches) is the larger part of what it
+  every event wakes the watching process again, and that (the kernel, TLS, cold caches) is the larger part of what it
   costs, whatever the library. It stands here to be seen.
 
 The bars are on the ConfigMap of a kilobyte and a half. The Deployment, three times as large, stands here to be seen, in
@@ -117,7 +117,7 @@ def _turn(kubeconfig: Path, worker: Worker, kind: str, namespace: str, size: Siz
 
 
 async def _fill(kubeconfig: Path, size: Size) -> None:
-    """Namespaces for everybody, and the objects that everybody watches."""
+    """Namespaces for all peers, and the objects that all of them watch."""
     async with Client.connect(load_config(kubeconfig=kubeconfig, environ={})) as client:
         for name in [WATCHED, *(f"bench-{index}" for index in range(len(PEERS)))]:
             await client.create(Namespace(metadata=ObjectMeta(name=name)))
@@ -138,8 +138,8 @@ async def _change(kubeconfig: Path, kind: str, count: int) -> str:
     async with Client.connect(load_config(kubeconfig=kubeconfig, environ={})) as client:
         before = await client.list(KINDS[kind], WATCHED, limit=1)
 
-        async def one(name: str) -> None:
+        async def change(name: str) -> None:
             await client.patch(KINDS[kind], name, patch, WATCHED)
 
-        await spread(names(count), one)
+        await spread(names(count), change)
         return before.metadata.resource_version

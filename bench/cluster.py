@@ -41,8 +41,8 @@ def run(*, quick: bool = False) -> Report:
 
 def _in_process(report: Report, rounds: int, *, hours: int) -> None:
     simulate(_once(1))  # modules and data that are loaded when first used are not counted
-    found = [simulate(_once(hours)) for _ in range(rounds)]
-    for (metric, (limit, unit)), values in zip(LIMITS.items(), zip(*found, strict=True), strict=True):
+    costs = [simulate(_once(hours)) for _ in range(rounds)]
+    for (metric, (limit, unit)), values in zip(LIMITS.items(), zip(*costs, strict=True), strict=True):
         report.figures.append(Figure.of(metric, OURS, values, unit))
         if median(values) >= limit:
             report.failures.append(f"{metric}: {median(values):.1f} {unit}, allowed {limit:g}")

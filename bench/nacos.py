@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from bench._nacos import KUBECONFIG, SERVERS, SPACE, Answers, Found, Rounds, operator, servers_of
+from bench._nacos import KUBECONFIG, SERVERS, SPACE, Answers, Cost, Reconciles, operator, servers_of
 from bench._report import OURS, Figure, Report
 from konverge.apiserver import ApiServer
 from konverge.client import Client, Static
@@ -48,40 +48,40 @@ def run(*, quick: bool = False) -> Report:
     began = time.process_time()
     objects = simulate(_brought_up(count))
     bring_up = time.process_time() - began
-    found, writes = asyncio.run(_measured(objects, count))
+    cost, writes = asyncio.run(_measured(objects, count))
     values = {
-        "CPU": (found.cpu * 1e3 / SECONDS, "ms/s"),
-        "memory": (found.resident / 2**20, "MB"),
-        "memory without clusters": (found.empty / 2**20, "MB"),
-        "start": (found.start, "s"),
-        "rounds": (found.rounds / SECONDS, "/s"),
-        "questions": (found.questions / SECONDS, "/s"),
-        "questions at once": (float(found.at_once), ""),
+        "CPU": (cost.cpu * 1e3 / SECONDS, "ms/s"),
+        "memory": (cost.resident / 2**20, "MB"),
+        "memory without clusters": (cost.empty / 2**20, "MB"),
+        "start": (cost.start, "s"),
+        "rounds": (cost.reconciles / SECONDS, "/s"),
+        "questions": (cost.questions / SECONDS, "/s"),
+        "questions at once": (float(cost.at_once), ""),
         "bring-up with Kubernetes": (bring_up, "s"),
     }
     report.figures += [Figure.of(metric, OURS, [value], unit) for metric, (value, unit) in values.items()]
     report.notes.append("CPU: milliseconds of CPU time for each second that passes; start and bring-up: CPU time")
-    _judge(report, found, writes)
+    _judge(report, cost, writes)
     return report
 
 
-def _judge(report: Report, found: Found, writes: int) -> None:
+def _judge(report: Report, cost: Cost, writes: int) -> None:
     if writes:
         report.failures.append(f"{writes} writes while nothing happened")
-    if found.at_once > Options().concurrency:
-        report.failures.append(f"{found.at_once} questions under way at a time")
+    if cost.at_once > Options().concurrency:
+        report.failures.append(f"{cost.at_once} questions under way at a time")
 
 
 # ------------------------------------------------------------------ in virtual time
 
 
 async def _brought_up(count: int) -> Tables:
-    """Everything that the operator and Kubernetes have made of so many clusters."""
+    """All objects that the operator and Kubernetes create for so many clusters."""
     answers = Answers()
     async with Cluster(nodes=-(-count * 3 // PODS_OF_A_NODE), events=False) as cluster:
         await cluster.client.create(definition())
         await cluster.settle()
-        async with operator(cluster.client, answers, Rounds(count)).running():
+        async with operator(cluster.client, answers, Reconciles(count)).running():
             for first in range(0, count, WAVE):
                 wave = range(first, min(first + WAVE, count))
                 for number in wave:
@@ -91,7 +91,9 @@ async def _brought_up(count: int) -> Tables:
             await cluster.clock.advance(120.0)
         tables = cluster.server.store.tables
         return {
-            name: [one.decode() for one in tables[name].records.values()] for name in OURS_TO_WRITE if name in tables
+            name: [record.decode() for record in tables[name].records.values()]
+            for name in OURS_TO_WRITE
+            if name in tables
         }
 
 
@@ -105,7 +107,7 @@ async def _until_running(cluster: Cluster, answers: Answers) -> None:
     while True:
         await cluster.clock.advance(10.0)
         answers.learn(servers_of(cluster.server.objects.scan("", "pods", SPACE)))
-        phases = {one.status.phase for one in await cluster.client.list(Nacos, SPACE)}
+        phases = {nacos.status.phase for nacos in await cluster.client.list(Nacos, SPACE)}
         if phases == {"Running"}:
             return
 
@@ -113,14 +115,14 @@ async def _until_running(cluster: Cluster, answers: Answers) -> None:
 # ------------------------------------------------------------------ in real time
 
 
-async def _measured(objects: Tables, count: int) -> tuple[Found, int]:
+async def _measured(objects: Tables, count: int) -> tuple[Cost, int]:
     """What a process of the operator costs, and how often anything was written in its steady state."""
     with tempfile.TemporaryDirectory(prefix="konverge-bench-") as folder:
         async with ApiServer() as server, Client(server.transport, credentials=Static.bearer(server.token)) as client:
             await client.create(definition())
-            for name, found in objects.items():
-                for one in found:
-                    server.store.put(server.store.table(name), one, expected=None)
+            for name, stored in objects.items():
+                for obj in stored:
+                    server.store.put(server.store.table(name), obj, expected=None)
             url = await server.listen("127.0.0.1", 0)
             (Path(folder) / KUBECONFIG).write_text(yaml.safe_dump(server.kubeconfig(url)))
             (Path(folder) / SERVERS).write_text(json.dumps(servers_of(objects["/pods"])))
@@ -128,7 +130,7 @@ async def _measured(objects: Tables, count: int) -> tuple[Found, int]:
             return await _watched(server, folder, count)
 
 
-async def _watched(server: ApiServer, folder: str, count: int) -> tuple[Found, int]:
+async def _watched(server: ApiServer, folder: str, count: int) -> tuple[Cost, int]:
     command = (sys.executable, "-m", "bench._nacos", folder, str(count), str(SECONDS))
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     revisions: list[int] = []
@@ -144,7 +146,7 @@ async def _watched(server: ApiServer, folder: str, count: int) -> tuple[Found, i
     if process.returncode:
         raise RuntimeError("the operator ended: see its error above")
     steady = revisions[-int(SECONDS) :]
-    return Found(**json.loads(output)), steady[-1] - steady[0]
+    return Cost(**json.loads(output)), steady[-1] - steady[0]
 
 
 async def _note(server: ApiServer, revisions: list[int]) -> None:

@@ -49,16 +49,16 @@ def run(*, quick: bool = False) -> Report:
     rounds, new, existing = (1, 500, 2000) if quick else (3, 3000, 20000)
     report = Report("runtime", f"controller runtimes: {new} new objects, {existing} existing ones, {rounds} rounds")
     with api_server() as (kubeconfig, described):
-        found = asyncio.run(_measure(kubeconfig, peers, rounds, new, existing))
+        measured = asyncio.run(_measure(kubeconfig, peers, rounds, new, existing))
     report.notes.append(f"on {described}")
-    for metric, by_peer in found.items():
+    for metric, by_peer in measured.items():
         unit = "%" if metric.startswith("idle") else next(unit for word, unit in UNITS.items() if word in metric)
         report.figures += [Figure.of(metric, peer, values, unit) for peer, values in by_peer.items()]
     idle = report.ours("idle: CPU").value
     if idle > IDLE_LIMIT:
         report.failures.append(f"idle: {idle:.2f} % of a core, allowed {IDLE_LIMIT:g}")
     names = {peer.name for peer in peers}
-    report.bars += [bar for bar in BARS if bar.against in names and bar.metric in found]
+    report.bars += [bar for bar in BARS if bar.against in names and bar.metric in measured]
     missing = sorted({bar.against for bar in BARS} - names)
     if missing:
         report.notes.append(f"not built, so not measured: {', '.join(missing)} (make bench-peers)")
@@ -66,12 +66,12 @@ def run(*, quick: bool = False) -> Report:
 
 
 async def _measure(kubeconfig: Path, peers: list[Peer], rounds: int, new: int, existing: int) -> Rounds:
-    found: Rounds = defaultdict(lambda: defaultdict(list))
+    measured: Rounds = defaultdict(lambda: defaultdict(list))
     async with Client.connect(load_config(kubeconfig=kubeconfig)) as client:
         await workload.set_up(client)
         for _ in range(rounds):
             for peer in peers:
-                await _converge(client, kubeconfig, peer, new, found)
+                await _converge(client, kubeconfig, peer, new, measured)
         waits: dict[str, list[float]] = defaultdict(list)
         for _ in range(rounds):
             for peer in peers:
@@ -80,37 +80,37 @@ async def _measure(kubeconfig: Path, peers: list[Peer], rounds: int, new: int, e
         for name, all_waits in waits.items():
             # Of all rounds together: the 99th percentile of a single one is its second worst wait.
             cut = quantiles(all_waits, n=100)
-            found["latency: p50"][name].append(cut[49])
-            found["latency: p99"][name].append(cut[98])
+            measured["latency: p50"][name].append(cut[49])
+            measured["latency: p99"][name].append(cut[98])
         await workload.clear(client)
         await workload.fill(client, existing, reconciled=True)
         for _ in range(rounds):
             for peer in peers:
                 if peer.name != "kopf":  # its own annotations are not there, so it would find something to do
-                    await _sync(kubeconfig, peer, existing, found)
-    return found
+                    await _sync(kubeconfig, peer, existing, measured)
+    return measured
 
 
-async def _converge(client: Client, kubeconfig: Path, peer: Peer, count: int, found: Rounds) -> None:
+async def _converge(client: Client, kubeconfig: Path, peer: Peer, count: int, measured: Rounds) -> None:
     await workload.clear(client)
     await workload.fill(client, count)
     version = (await client.list(workload.BENCHES, workload.NAMESPACE, limit=1)).metadata.resource_version
     async with Operator(peer, kubeconfig, 0) as operator:
         async with asyncio.timeout(LIMIT):
             await workload.all_ready(client, version, count)
-        found["converge: CPU"][peer.name].append(operator.cpu())
-        found["converge: peak memory"][peer.name].append(operator.megabytes("VmHWM"))
+        measured["converge: CPU"][peer.name].append(operator.cpu())
+        measured["converge: peak memory"][peer.name].append(operator.megabytes("VmHWM"))
 
 
-async def _sync(kubeconfig: Path, peer: Peer, count: int, found: Rounds) -> None:
+async def _sync(kubeconfig: Path, peer: Peer, count: int, measured: Rounds) -> None:
     async with Operator(peer, kubeconfig, count) as operator:
         await operator.all_synced(LIMIT)
-        found["sync: CPU"][peer.name].append(operator.cpu())
+        measured["sync: CPU"][peer.name].append(operator.cpu())
         await asyncio.sleep(5)
-        found["sync: memory after 5 s"][peer.name].append(operator.megabytes("VmRSS"))
+        measured["sync: memory after 5 s"][peer.name].append(operator.megabytes("VmRSS"))
         idle = operator.cpu()
         await asyncio.sleep(IDLE)
-        found["idle: CPU"][peer.name].append((operator.cpu() - idle) / IDLE * 100)
+        measured["idle: CPU"][peer.name].append((operator.cpu() - idle) / IDLE * 100)
 
 
 async def _latency(client: Client, kubeconfig: Path, peer: Peer) -> list[float]:

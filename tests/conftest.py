@@ -2,9 +2,9 @@
 
 - `async def` tests and async-generator fixtures run on one asyncio loop per test: up to the runtime in asyncio's debug
   mode, above it with the checks of debug mode (see tests/loops.py).
-- After a test no task, no socket and no exception that nobody retrieved may be left behind, and no single callback may
-  have used the loop's thread for longer than half a second of CPU time (tests/guards.py); a call that blocks the loop
-  (sleep, name lookup, a blocking connect) is an error at the place where it happens.
+- After a test no task, no socket and no exception that was never retrieved may be left behind, and no single callback
+  may have used the loop's thread for longer than half a second of CPU time (tests/guards.py); a call that blocks the
+  loop (sleep, name lookup, a blocking connect) is an error at the place where it happens.
 - `@pytest.mark.virtual` (with a seed, if wanted) runs it in virtual time: hours pass in microseconds.
 - A run that leaves files in the repository fails.
 - Every test has a time limit. `@pytest.mark.spec("R-07")` names what it proves; the run ends with the lines of the
@@ -35,11 +35,11 @@ from tests.guards import Guard
 from tests.loops import RealTimeLoop, VirtualTimeLoop, in_debug_mode
 
 ROOT = Path(__file__).resolve().parents[1]
-LIMIT = 240.0  # of a test that hangs: far beyond what one takes on a busy machine
+LIMIT = 240.0  # of a test that hangs: far beyond what a test takes on a busy machine
 REAL_LIMIT = 600.0
 
-# A run of the suite says the same twice, and nothing about the speed of the machine. The long suite takes `many`
-# examples; to look for new ones: HYPOTHESIS_PROFILE=explore make test
+# Two runs of the suite have the same result, which does not depend on the speed of the machine. The long suite takes
+# `many` examples; to look for new ones: HYPOTHESIS_PROFILE=explore make test
 _QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 hypothesis_settings.register_profile("house", derandomize=True, max_examples=30, **_QUIET)
 hypothesis_settings.register_profile("many", derandomize=True, max_examples=100, **_QUIET)
@@ -50,12 +50,12 @@ hypothesis_providers._get_local_constants = lambda: hypothesis_providers._local_
 hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
 
 
-# Tests make more objects than they leave, and each async one ends with a collection: looking more often is lost time.
+# Tests create more objects than they leave, and each async test ends with a collection: more collections cost time.
 gc.set_threshold(50_000, 20, 50)
 
 
 class Late(BaseException):
-    """A test hangs. No failure among others: nobody must catch it, nor try the example again that was so slow."""
+    """A test hangs. It is not an Exception: no handler may catch it, and Hypothesis must not try the example again."""
 
 
 class Blocked(AssertionError):
@@ -221,8 +221,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     left = _entries() - session.config.stash[_AT_START]
     if left:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        told = session.config.get_terminal_writer()
-        told.line(f"\ntests left behind in the repository: {', '.join(sorted(left))}", red=True)
+        terminal = session.config.get_terminal_writer()
+        terminal.line(f"\ntests left behind in the repository: {', '.join(sorted(left))}", red=True)
 
 
 # ------------------------------------------------------------------ the specification

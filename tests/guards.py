@@ -1,7 +1,7 @@
-"""What a test's loops are watched for: nothing is left behind, no error goes unheard, nothing holds them.
+"""What a test's loops are checked for: nothing is left behind, no error goes unseen, no callback blocks them.
 
 A test has one loop, a property test one for each example. At the end of a loop no task may be left; at the end of the
-test no socket, no exception that nobody retrieved or that a callback let through, and no callback that held a loop.
+test no socket, no exception that was never retrieved or that a callback let through, and no callback that blocked.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.holds import Holds
+from tests.blocking import BlockingTime
 
 
 class Heap:
@@ -59,21 +59,23 @@ class Guard:
         """The whole test, with all its loops inside."""
         _heap.set_aside()
         before = _open_sockets()
-        with Holds() as holds:
+        with BlockingTime() as blocking:
             yield self
         _heap.collect()
-        assert not self._errors, "\n".join(("exceptions that nobody heard of:", *self._errors))
+        assert not self._errors, "\n".join(("exceptions that were never retrieved:", *self._errors))
         after = _open_sockets() - before
         assert not after, f"{len(after)} sockets left open"
         if not self._patient:
-            error = holds.error()
+            error = blocking.error()
             assert not error, error
 
     @contextmanager
     def loop(self) -> Iterator[asyncio.Runner]:
         with asyncio.Runner(debug=self._debug, loop_factory=self._factory) as runner:
             loop = runner.get_loop()
-            loop.slow_callback_duration = 10.0  # wall time says nothing on a busy machine; `Holds` measures CPU time
+            loop.slow_callback_duration = (
+                10.0  # wall time says nothing on a busy machine; `BlockingTime` measures CPU time
+            )
             loop.set_exception_handler(self._record)
             yield runner
             left = [task for task in asyncio.all_tasks(loop) if not task.done()]
@@ -88,12 +90,12 @@ def _open_sockets() -> set[str]:
     folder = Path("/proc/self/fd")
     if not folder.is_dir():
         return set()
-    found = set()
+    open_sockets = set()
     for entry in folder.iterdir():
         try:
             target = str(entry.readlink())
         except OSError:
             continue
         if target.startswith("socket:"):
-            found.add(target)
-    return found
+            open_sockets.add(target)
+    return open_sockets

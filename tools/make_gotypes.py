@@ -68,10 +68,10 @@ def _field(line: str) -> tuple[str, str, str] | None:
     if not line:
         return None
     tag = re.search(r'json:"([^"]*)"', line)
-    words = re.sub(r"`.*", "", line).split(None, 1)
-    if len(words) == 1:
-        return "", tag.group(1) if tag else "", words[0]
-    return words[0], tag.group(1) if tag else "", words[1].strip()
+    parts = re.sub(r"`.*", "", line).split(None, 1)
+    if len(parts) == 1:
+        return "", tag.group(1) if tag else "", parts[0]
+    return parts[0], tag.group(1) if tag else "", parts[1].strip()
 
 
 class Packages:

@@ -21,9 +21,8 @@ STABLE = re.compile(r"v\d+")
 
 def group_versions(root: Path) -> list[tuple[str, list[str]]]:
     """(group, stable versions, preferred first), in the order of discovery; the core group first."""
-    groups = json.loads((root / "apis.json").read_text())["groups"]
     groups = [("", ["v1"])]
-    for group in groups:
+    for group in json.loads((root / "apis.json").read_text())["groups"]:
         versions = [v["version"] for v in group["versions"] if STABLE.fullmatch(v["version"])]
         if versions:
             groups.append((group["name"], versions))

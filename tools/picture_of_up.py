@@ -55,7 +55,7 @@ def screen(text: str) -> list[list[tuple[str, str]]]:
     """The lines that are left on the screen, each as pieces of text with their colours."""
     lines: list[list[tuple[str, str]]] = [[]]
     colour = ""
-    for number, command, newline, words in _PIECE.findall(text):
+    for number, command, newline, plain in _PIECE.findall(text):
         if command == "F":
             del lines[-int(number or 1) - 1 :]
             lines.append([])
@@ -63,8 +63,8 @@ def screen(text: str) -> list[list[tuple[str, str]]]:
             colour = COLOURS.get(number, "")
         elif newline:
             lines.append([])
-        elif words:
-            lines[-1].append((words, colour))
+        elif plain:
+            lines[-1].append((plain, colour))
     return lines
 
 
@@ -73,8 +73,8 @@ def picture(lines: list[list[tuple[str, str]]]) -> str:
     rows = []
     for number, line in enumerate(lines):
         spans = "".join(
-            f'<tspan fill="{colour or "#c9d1d9"}" xml:space="preserve">{escape(words)}</tspan>'
-            for words, colour in line
+            f'<tspan fill="{colour or "#c9d1d9"}" xml:space="preserve">{escape(piece)}</tspan>'
+            for piece, colour in line
         )
         rows.append(f'<text x="{MARGIN}" y="{MARGIN + (number + 0.8) * CELL_HEIGHT:.0f}">{spans}</text>')
     return (

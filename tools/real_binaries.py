@@ -107,7 +107,7 @@ def _go_mod(work: Path, module: str, version: str) -> str:
     # the same code is published under v0.x.y.
     (work / "go.mod").write_text(text)
     subprocess.run(["go", "mod", "download", f"{module}@{version}"], cwd=work, check=True)
-    found = subprocess.run(
+    listed = subprocess.run(
         ["go", "list", "-m", "-f", "{{.GoMod}}", f"{module}@{version}"],
         cwd=work,
         check=True,
@@ -116,7 +116,7 @@ def _go_mod(work: Path, module: str, version: str) -> str:
     )
     staged = [
         line.split(" => ")[0].strip()
-        for line in Path(found.stdout.strip()).read_text().splitlines()
+        for line in Path(listed.stdout.strip()).read_text().splitlines()
         if " => ./staging/src/" in line
     ]
     replaces = "".join(f"\t{name} => {name} v0{version[2:]}\n" for name in staged)

@@ -1,7 +1,7 @@
 """Where the real database servers and the browser of the real lane come from: the distribution's packages.
 
 `make real` calls this first. Where it may (root, or sudo without a password, on a system with apt-get) it installs
-what is missing, and says so; elsewhere it says what to install, and the tests that need it skip with the same words.
+what is missing, and says so; elsewhere it says what to install, and the tests that need it skip with the same message.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Mariadb:
 
 def postgres_programs() -> Path | None:
     """The folder with postgres, initdb and pg_basebackup, of the newest version that is installed."""
-    found = [folder for pattern in _POSTGRES_FOLDERS for folder in Path("/").glob(pattern.removeprefix("/"))]
+    installed = [folder for pattern in _POSTGRES_FOLDERS for folder in Path("/").glob(pattern.removeprefix("/"))]
     on_path = shutil.which("initdb")
-    folders = sorted(found, key=_version) + ([Path(on_path).resolve().parent] if on_path else [])
+    folders = sorted(installed, key=_version) + ([Path(on_path).resolve().parent] if on_path else [])
     complete = [folder for folder in folders if all((folder / name).exists() for name in ("postgres", "initdb"))]
     return complete[-1] if complete and shutil.which("psql") else None
 
@@ -42,7 +42,7 @@ def mariadb_programs() -> Mariadb | None:
 def browser() -> Path | None:
     """A Chromium of any name; KONVERGE_BROWSER goes first."""
     named = os.environ.get("KONVERGE_BROWSER")
-    return Path(named) if named else next((found for name in _BROWSERS if (found := _find(name))), None)
+    return Path(named) if named else next(filter(None, map(_find, _BROWSERS)), None)
 
 
 def _version(folder: Path) -> int:
@@ -51,8 +51,8 @@ def _version(folder: Path) -> int:
 
 
 def _find(name: str) -> Path | None:
-    found = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *_SYSTEM]))
-    return Path(found) if found else None
+    path = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), *_SYSTEM]))
+    return Path(path) if path else None
 
 
 def missing() -> list[str]:
@@ -62,7 +62,7 @@ def missing() -> list[str]:
         "mariadb-server": mariadb_programs(),
         "chromium-headless-shell": browser(),
     }
-    return [name for name, found in wanted.items() if found is None]
+    return [name for name, programs in wanted.items() if programs is None]
 
 
 def advice(packages: list[str]) -> str:
@@ -70,7 +70,7 @@ def advice(packages: list[str]) -> str:
 
 
 def _installer() -> list[str] | None:
-    """The beginning of a command that may install, or None where nobody here may."""
+    """The beginning of a command that may install, or None where this user may not."""
     if shutil.which("apt-get") is None:
         return None
     if os.geteuid() == 0:

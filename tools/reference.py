@@ -1,4 +1,4 @@
-"""The reference, read off the code: every public name with its signature and what its docstring says, every command.
+"""The reference, read from the code: every public name with its signature and what its docstring says, every command.
 
 python -m tools.reference build/reference.md
 """
@@ -80,8 +80,8 @@ def _signature(value: Any) -> str:
 
 
 def _commands(top: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    (found,) = (action for action in top._actions if isinstance(action, argparse._SubParsersAction))
-    return dict(found.choices)
+    (commands,) = (action for action in top._actions if isinstance(action, argparse._SubParsersAction))
+    return dict(commands.choices)
 
 
 if __name__ == "__main__":

@@ -29,21 +29,21 @@ class Peer:
         self.objects = [manifest(kind, name, namespace) for name in names(count)]
 
     async def create(self, kind: str, namespace: str, count: int) -> None:
-        async def one(wanted: Any) -> None:
+        async def create(wanted: Any) -> None:
             assert (await self.creates[kind](namespace, wanted)).metadata.uid
 
-        await spread(self.objects, one)
+        await spread(self.objects, create)
 
     async def get(self, kind: str, namespace: str, count: int) -> None:
-        async def one(name: str) -> None:
+        async def get(name: str) -> None:
             assert (await self.reads[kind](name, namespace)).metadata.name == name
 
-        await spread(names(count), one)
+        await spread(names(count), get)
 
     async def list(self, kind: str, namespace: str, count: int, times: int) -> None:
         for _ in range(times):
-            found = await self.lists[kind](namespace, label_selector="app.kubernetes.io/part-of=bench")
-            assert sum(item.metadata.name != "" for item in found.items) == count
+            listed = await self.lists[kind](namespace, label_selector="app.kubernetes.io/part-of=bench")
+            assert sum(item.metadata.name != "" for item in listed.items) == count
 
     async def watch(self, kind: str, namespace: str, events: int, **since: str) -> None:
         seen = 0

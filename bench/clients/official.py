@@ -31,8 +31,8 @@ class Peer:
 
     def list(self, kind: str, namespace: str, count: int, times: int) -> None:
         for _ in range(times):
-            found = self.lists[kind](namespace, label_selector="app.kubernetes.io/part-of=bench")
-            assert sum(item.metadata.name != "" for item in found.items) == count
+            listed = self.lists[kind](namespace, label_selector="app.kubernetes.io/part-of=bench")
+            assert sum(item.metadata.name != "" for item in listed.items) == count
 
     def watch(self, kind: str, namespace: str, events: int, **since: str) -> None:
         seen = 0

@@ -24,21 +24,21 @@ class Peer:
         self.objects = [from_dict(KINDS[kind], manifest(kind, name, namespace)) for name in names(count)]
 
     async def create(self, kind: str, namespace: str, count: int) -> None:
-        async def one(wanted: Any) -> None:
+        async def create(wanted: Any) -> None:
             assert (await self.client.create(wanted)).metadata.uid
 
-        await spread(self.objects, one)
+        await spread(self.objects, create)
 
     async def get(self, kind: str, namespace: str, count: int) -> None:
-        async def one(name: str) -> None:
+        async def get(name: str) -> None:
             assert (await self.client.get(KINDS[kind], name, namespace=namespace)).metadata.name == name
 
-        await spread(names(count), one)
+        await spread(names(count), get)
 
     async def list(self, kind: str, namespace: str, count: int, times: int) -> None:
         for _ in range(times):
-            found = await self.client.list(KINDS[kind], namespace, label_selector="app.kubernetes.io/part-of=bench")
-            assert sum(item.metadata.name != "" for item in found) == count
+            listed = await self.client.list(KINDS[kind], namespace, label_selector="app.kubernetes.io/part-of=bench")
+            assert sum(item.metadata.name != "" for item in listed) == count
 
     async def watch(self, kind: str, namespace: str, events: int, **since: str) -> None:
         seen = 0

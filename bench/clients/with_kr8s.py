@@ -13,7 +13,7 @@ from bench._workers import measure_from_here, measure_to_here, on_uvloop, serve
 from bench.clients import manifest, names, spread
 
 KINDS: dict[str, Any] = {"ConfigMap": ConfigMap, "Deployment": Deployment}
-WORDS = {"ConfigMap": "configmaps", "Deployment": "deployments.apps"}
+PLURALS = {"ConfigMap": "configmaps", "Deployment": "deployments.apps"}
 
 
 class Peer:
@@ -29,29 +29,29 @@ class Peer:
         self.objects = [await wanted for wanted in made]
 
     async def create(self, kind: str, namespace: str, count: int) -> None:
-        async def one(wanted: Any) -> None:
+        async def create(wanted: Any) -> None:
             await wanted.create()
             assert wanted.metadata.uid
 
-        await spread(self.objects, one)
+        await spread(self.objects, create)
 
     async def get(self, kind: str, namespace: str, count: int) -> None:
-        async def one(name: str) -> None:
+        async def get(name: str) -> None:
             assert (await KINDS[kind].get(name, namespace=namespace, api=self.api)).metadata.name == name
 
-        await spread(names(count), one)
+        await spread(names(count), get)
 
     async def list(self, kind: str, namespace: str, count: int, times: int) -> None:
         for _ in range(times):
-            found = 0
+            listed = 0
             labels = {"app.kubernetes.io/part-of": "bench"}
-            async for item in self.api.get(WORDS[kind], namespace=namespace, label_selector=labels):
-                found += item.metadata.name != ""
-            assert found == count
+            async for item in self.api.get(PLURALS[kind], namespace=namespace, label_selector=labels):
+                listed += item.metadata.name != ""
+            assert listed == count
 
     async def watch(self, kind: str, namespace: str, events: int, resource_version: str | None = None) -> None:
         seen = 0
-        async for _, item in self.api.watch(WORDS[kind], namespace=namespace, since=resource_version):
+        async for _, item in self.api.watch(PLURALS[kind], namespace=namespace, since=resource_version):
             seen += item.metadata.name != ""
             if seen == 1:
                 measure_from_here()

@@ -37,8 +37,8 @@ class Peer:
 
     def list(self, kind: str, namespace: str, count: int, times: int) -> None:
         for _ in range(times):
-            found = self.client.list(KINDS[kind], namespace=namespace, labels=LABELS)
-            assert sum(item.metadata.name != "" for item in found) == count
+            listed = self.client.list(KINDS[kind], namespace=namespace, labels=LABELS)
+            assert sum(item.metadata.name != "" for item in listed) == count
 
     def watch(self, kind: str, namespace: str, events: int, **since: str) -> None:
         seen = 0
@@ -59,23 +59,23 @@ class AsyncPeer:
         self.objects = prepared(kind, namespace, count)
 
     async def create(self, kind: str, namespace: str, count: int) -> None:
-        async def one(wanted: Any) -> None:
+        async def create(wanted: Any) -> None:
             assert (await self.client.create(wanted)).metadata.uid
 
-        await spread(self.objects, one)
+        await spread(self.objects, create)
 
     async def get(self, kind: str, namespace: str, count: int) -> None:
-        async def one(name: str) -> None:
+        async def get(name: str) -> None:
             assert (await self.client.get(KINDS[kind], name, namespace=namespace)).metadata.name == name
 
-        await spread(names(count), one)
+        await spread(names(count), get)
 
     async def list(self, kind: str, namespace: str, count: int, times: int) -> None:
         for _ in range(times):
-            found = 0
+            listed = 0
             async for item in self.client.list(KINDS[kind], namespace=namespace, labels=LABELS):
-                found += item.metadata.name != ""
-            assert found == count
+                listed += item.metadata.name != ""
+            assert listed == count
 
     async def watch(self, kind: str, namespace: str, events: int, **since: str) -> None:
         seen = 0

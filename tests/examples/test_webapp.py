@@ -1,4 +1,4 @@
-"""The example of the README works, on an embedded server and in virtual time."""
+"""The first example works, on an embedded server and in virtual time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def load() -> ModuleType:
 
 
 @pytest.mark.virtual
-async def test_the_example_keeps_a_deployment_as_wished() -> None:
+async def test_the_example_keeps_its_deployment_like_its_spec() -> None:
     example = load()
     async with ApiServer() as server, Client(server.transport, credentials=Static.bearer(server.token)) as client:
         await client.create(crd(example.WebApp))

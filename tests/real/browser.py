@@ -1,7 +1,7 @@
 """A real browser, driven by its own protocol over two pipes: no driver program, no port, no library.
 
-`Page` has what the tests of the console do as people do it: go somewhere, press keys, read what is shown. Waiting is
-done in the page, by its own observers, so nothing here looks again and again.
+`Page` has what the tests of the console do as people do it: open a page, press keys, read what is shown. Waiting is
+done in the page, by its own observers, so nothing here polls.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ KEYS = {"Enter": (13, "\r"), "Tab": (9, ""), "Escape": (27, ""), "Backspace": (8
 
 def program() -> str:
     """The browser; skips where there is none."""
-    found = real_packages.browser()
-    return str(found) if found else pytest.skip(real_packages.advice(["chromium-headless-shell"]))
+    path = real_packages.browser()
+    return str(path) if path else pytest.skip(real_packages.advice(["chromium-headless-shell"]))
 
 
 class Refused(AssertionError):
@@ -49,7 +49,7 @@ class Browser:
         self._writer = writer
         self._next = 0
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
-        self.said: list[dict[str, Any]] = []
+        self.events: list[dict[str, Any]] = []
         """Events of the pages, in order: what their consoles and networks did."""
 
     async def do(self, method: str, session: str = "", **parameters: Any) -> dict[str, Any]:
@@ -60,10 +60,10 @@ class Browser:
         answer = self._waiting[self._next] = asyncio.get_running_loop().create_future()
         self._writer.write(json.dumps(message).encode() + b"\0")
         async with asyncio.timeout(_LIMIT):
-            told = await answer
-        if "error" in told:
-            raise Refused(f"{method}: {told['error']}")
-        result: dict[str, Any] = told["result"]
+            reply = await answer
+        if "error" in reply:
+            raise Refused(f"{method}: {reply['error']}")
+        result: dict[str, Any] = reply["result"]
         return result
 
     async def listen(self, reader: asyncio.StreamReader) -> None:
@@ -75,7 +75,7 @@ class Browser:
                 return
             waiting = self._waiting.pop(message.get("id", 0), None)
             if waiting is None:
-                self.said.append(message)
+                self.events.append(message)
             elif not waiting.done():
                 waiting.set_result(message)
 
@@ -102,23 +102,23 @@ class Page:
         return await self._browser.do(method, self._session, **parameters)
 
     async def go(self, url: str) -> None:
-        told = await self.do("Page.navigate", url=url)
-        assert "errorText" not in told, told
+        reply = await self.do("Page.navigate", url=url)
+        assert "errorText" not in reply, reply
 
     async def run(self, script: str) -> Any:
         """The value of an expression, awaited."""
-        told = await self.do("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
-        if "exceptionDetails" in told:
-            raise Refused(json.dumps(told["exceptionDetails"])[:1000])
-        return told["result"].get("value")
+        reply = await self.do("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in reply:
+            raise Refused(json.dumps(reply["exceptionDetails"])[:1000])
+        return reply["result"].get("value")
 
     async def until(self, condition: str) -> Any:
         """Until an expression is true, looked at whenever the page changes; its value."""
         return await self.run(
-            "new Promise((done) => { const look = () => { let found = null; "
-            f"try {{ found = {condition}; }} catch (error) {{ found = null; }} "
-            "if (found) { news.disconnect(); done(found); } }; const news = new MutationObserver(look); "
-            "news.observe(document, {subtree: true, childList: true, attributes: true, characterData: true}); "
+            "new Promise((done) => { const look = () => { let value = null; "
+            f"try {{ value = {condition}; }} catch (error) {{ value = null; }} "
+            "if (value) { observer.disconnect(); done(value); } }; const observer = new MutationObserver(look); "
+            "observer.observe(document, {subtree: true, childList: true, attributes: true, characterData: true}); "
             "look(); })"
         )
 
@@ -129,7 +129,7 @@ class Page:
             try:
                 await self.until(condition)
                 return
-            except Refused:  # the document changed under our eyes
+            except Refused:  # the document changed meanwhile
                 continue
 
     async def text(self, selector: str = "main") -> str:
@@ -145,9 +145,9 @@ class Page:
         await self.do("Input.insertText", text=text)
 
     async def tab_to(self, condition: str) -> None:
-        """Press Tab until the focused element fits: what cannot be reached so cannot be used by keyboard."""
+        """Press Tab until the focused `element` fits: what Tab cannot reach cannot be used by keyboard."""
         for _ in range(80):
-            if await self.run(f"((one) => Boolean({condition}))(document.activeElement)"):
+            if await self.run(f"((element) => Boolean({condition}))(document.activeElement)"):
                 return
             await self.press("Tab")
         raise AssertionError(f"no Tab leads to {condition}")
@@ -155,17 +155,17 @@ class Page:
 
 @asynccontextmanager
 async def a_browser(profile: Path) -> AsyncIterator[Browser]:
-    to_it, ours = os.pipe()
-    theirs, from_it = os.pipe()
-    process = await _start(profile, to_it, from_it)
-    os.close(to_it)
-    os.close(from_it)
+    browser_reads, we_write = os.pipe()
+    we_read, browser_writes = os.pipe()
+    process = await _start(profile, browser_reads, browser_writes)
+    os.close(browser_reads)
+    os.close(browser_writes)
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=64 << 20)
     transport, _ = await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(theirs, "rb", 0)
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(we_read, "rb", 0)
     )
-    out, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(ours, "wb", 0))
+    out, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(we_write, "wb", 0))
     browser = Browser(asyncio.StreamWriter(out, protocol, None, loop))
     async with asyncio.TaskGroup() as group:
         listening = group.create_task(browser.listen(reader), name="browser")
@@ -179,16 +179,16 @@ async def a_browser(profile: Path) -> AsyncIterator[Browser]:
             transport.close()
 
 
-async def _start(profile: Path, to_it: int, from_it: int) -> asyncio.subprocess.Process:
+async def _start(profile: Path, reads: int, writes: int) -> asyncio.subprocess.Process:
     """With the pipes as descriptors 3 and 4, where the browser looks for them."""
     return await asyncio.create_subprocess_exec(
         "bash",
         "-c",
-        f'exec "$0" "$@" 3<&{to_it} 4>&{from_it}',
+        f'exec "$0" "$@" 3<&{reads} 4>&{writes}',
         program(),
         *_FLAGS,
         f"--user-data-dir={profile}",
-        pass_fds=(to_it, from_it),
+        pass_fds=(reads, writes),
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
     )

@@ -1,14 +1,17 @@
-"""The real lane: the same promises against the real parts. Every test in this folder is marked `real`."""
+"""The real lane: the same tests against the real programs. Every test in this folder is marked `real`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.real.clients import programs
+from tests.real.definitions import Api
 from tests.real.embedded import embedded_server as embedded_process
+from tests.real.sides import NAMESPACE, Side, our_side, prepare, real_side_of
 from tools import real_binaries
 from tools.control_plane import ControlPlane
 
@@ -42,10 +45,37 @@ def real_server(binaries: Path) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="session")
 def kubectl(binaries: Path) -> Path:
-    path = binaries / "kubectl"
-    if not path.exists():
-        pytest.skip(f"no kubectl in {binaries}")
-    return path
+    return programs.require(binaries, "kubectl")
+
+
+@pytest.fixture(scope="session")
+def helm_program(binaries: Path) -> Path:
+    return programs.require(binaries, "helm")
+
+
+@pytest.fixture(scope="module")
+def real_api(real_server: ControlPlane) -> Iterator[Api]:
+    """Plain requests to the real server."""
+    with closing(Api(real_server)) as api:
+        yield api
+
+
+@pytest.fixture(scope="module")
+def real_side(real_server: ControlPlane) -> Iterator[Side]:
+    """The real server, for comparisons, with a namespace and its default service account."""
+    with closing(real_side_of(real_server)) as side:
+        side.send("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        side.send("POST", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", {"metadata": {"name": "default"}})
+        yield side
+
+
+@pytest.fixture(scope="module")
+def sides(real_server: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
+    """The real server and ours, both with the namespace and the definition of the comparisons."""
+    with our_side(tmp_path_factory.mktemp("ours")) as ours, closing(real_side_of(real_server)) as real:
+        for side in (real, ours):
+            prepare(side)
+        yield real, ours
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ from konverge.operators.nacos.database import RealDatabases, Target
 from konverge.operators.nacos.database.mysql import lock_name
 from konverge.operators.nacos.database.postgres import LOCK
 from tests.operators.nacos.database.contract import Place
-from tests.real.databases import Server, free_port
+from tests.real.databases import Server
+from tools.control_plane import free_port
 
 
 class RealPlace(Place):
@@ -37,10 +38,10 @@ class RealPlace(Place):
         raise AssertionError("of the engine")
 
     def tables(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
+        tables: dict[str, set[str]] = {}
         for table, column in self.rows(self.columns()):
-            found.setdefault(table, set()).add(column)
-        return found
+            tables.setdefault(table, set()).add(column)
+        return tables
 
     def columns(self) -> str:
         raise AssertionError("of the engine")

@@ -1,7 +1,7 @@
 """Real PostgreSQL and MariaDB servers, from the distribution's packages, each in a folder and on a port of its own.
 
-Neither runs as root: when the tests do, the servers run as the user that the package made, or as nobody. Statements of
-the tests go through psql and mariadb, so that what the drivers under test did is looked at by something else.
+Neither runs as root: when the tests do, the servers run as the user that the package made, or as the user `nobody`.
+Statements of the tests go through psql and mariadb, so that the drivers under test are checked by other programs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -24,9 +23,10 @@ from konverge.apiserver import certificates
 from konverge.apiserver.certificates import Certificates, write_private
 from konverge.operators.nacos.database import Engine, Target, Tls
 from tools import real_packages
+from tools.control_plane import free_port
 
 PASSWORD = 'it\'s a "test" \\ 100%'
-"""Of every administrator here; with all that breaks careless quoting."""
+"""Of every administrator here; it has every character that breaks careless quoting."""
 
 START = 60.0
 
@@ -95,7 +95,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Account:
-    """Who runs the servers: the arguments for subprocess, and the name."""
+    """The user who runs the servers; none where the tests do not run as root."""
 
     user: int | None = None
     group: int | None = None
@@ -118,13 +118,6 @@ def _account(preferred: str) -> Account:
     known = {entry.pw_name: entry for entry in pwd.getpwall()}
     entry = known.get(preferred) or known["nobody"]
     return Account(entry.pw_uid, grp.getgrgid(entry.pw_gid).gr_gid)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

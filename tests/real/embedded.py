@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,18 +15,24 @@ from typing import Any
 
 
 @contextmanager
-def embedded_server(folder: Path, *, tls: bool = True) -> Iterator[Path]:
-    """`konverge apiserver`; gives the path of its kubeconfig."""
-    kubeconfig = folder / "kubeconfig"
-    program = [sys.executable, "-m", "konverge.cli.main", "apiserver"]
-    command = [*program, "--tls" if tls else "--no-tls", "--kubeconfig", str(kubeconfig)]
+def konverge_process(*arguments: str, stop: signal.Signals = signal.SIGTERM) -> Iterator[str]:
+    """A command of ours that runs until the block ends; gives the first line that it prints."""
+    command = [sys.executable, "-m", "konverge.cli.main", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            assert process.stdout.readline().startswith("ready ")
-            yield kubeconfig
+            yield process.stdout.readline()
         finally:
-            process.terminate()
+            process.send_signal(stop)
+
+
+@contextmanager
+def embedded_server(folder: Path, *, tls: bool = True) -> Iterator[Path]:
+    """`konverge apiserver`; gives the path of its kubeconfig."""
+    kubeconfig = folder / "kubeconfig"
+    with konverge_process("apiserver", "--tls" if tls else "--no-tls", "--kubeconfig", str(kubeconfig)) as line:
+        assert line.startswith("ready "), f"our server did not start: {line!r}"
+        yield kubeconfig
 
 
 @dataclass(frozen=True)

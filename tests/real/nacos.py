@@ -48,7 +48,7 @@ def command(
 
     `name` is how it calls itself when not by its address; `hosts` is a file in which such names are found.
     """
-    opened = [word for module in _OPENED.split() for word in ("--add-opens", f"{module}=ALL-UNNAMED")]
+    opened = [option for module in _OPENED.split() for option in ("--add-opens", f"{module}=ALL-UNNAMED")]
     mode = ["-Dnacos.standalone=true"] if standalone else ["-DembeddedStorage=true"]
     own = [f"-javaagent:{program / 'nacos.jar'}", f"-Dnacos.server.ip={name or address}", f"-Dserver.address={address}"]
     if hosts:
@@ -74,7 +74,8 @@ def prepare(folder: Path, members: Sequence[str]) -> None:
     conf.mkdir(parents=True, exist_ok=True)
     (conf / "application.properties").write_text(_PROPERTIES)
     if len(members) > 1:
-        (conf / "cluster.conf").write_text("".join(f"{one if ':' in one else f'{one}:8848'}\n" for one in members))
+        lines = [member if ":" in member else f"{member}:8848" for member in members]
+        (conf / "cluster.conf").write_text("".join(f"{line}\n" for line in lines))
 
 
 class RealCluster:
@@ -135,20 +136,20 @@ class RealCluster:
 
         async def own() -> int:
             members = await self.servers.nodes(self.addresses[pod], timeout=10)
-            return next(len(one.peers) for one in members if one.host == self.addresses[pod])
+            return next(len(member.peers) for member in members if member.host == self.addresses[pod])
 
-        await self._poll(own, lambda found: found == count)
+        await self._poll(own, lambda peers: peers == count)
 
     async def _poll(self, look: Callable[[], Awaitable[T]], holds: Callable[[T], bool]) -> T:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE
         while not holds(seen := await look()):
             if loop.time() > deadline:
-                raise AssertionError(f"it did not come to be; the last that was seen is {seen}\n{self.said()}")
+                raise AssertionError(f"the condition was not met; the last state is {seen}\n{self.logs()}")
             await asyncio.sleep(1)
         return seen
 
-    def said(self) -> str:
+    def logs(self) -> str:
         """The last lines of every server."""
         logs = sorted(self._folder.glob("*/out.log"))
         return "\n".join(f"{log.parent.name}: {log.read_text(errors='replace')[-1500:]}" for log in logs)

@@ -19,7 +19,7 @@ def main(program: str, folder: str, address: str, hosts: str) -> None:
     standalone = os.environ.get("MODE") == "standalone"
     members = [] if standalone else os.environ.get("NACOS_SERVERS", "").split()
     own = os.environ.get("HOSTNAME") or socket.gethostname()
-    name = next((one.rpartition(":")[0] for one in members if one.partition(".")[0] == own), "")
+    name = next((member.rpartition(":")[0] for member in members if member.partition(".")[0] == own), "")
     prepare(home, members)
     line = command(Path(program), home, address, standalone=standalone, name=name, hosts=hosts)
     os.execvp(line[0], line)

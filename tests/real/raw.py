@@ -1,4 +1,4 @@
-"""A server process and plain sockets to it: requests without a client in between that would smooth anything over."""
+"""A server process and plain sockets to it: requests without a client that would correct them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Connection:
 
 @contextmanager
 def running(folder: Path, *arguments: str) -> Iterator[Server]:
-    """`konverge apiserver` without TLS; whatever it says of failures is one of the test."""
+    """`konverge apiserver` without TLS; a failure in its log fails the test."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     kubeconfig, log = folder / "kubeconfig", folder / "log"

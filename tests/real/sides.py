@@ -5,16 +5,15 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-import pytest
-import yaml
 from hypothesis import HealthCheck, Phase, settings
 
+from tests.real.embedded import embedded_server
 from tools.control_plane import ControlPlane
 
 Obj = dict[str, Any]
@@ -45,43 +44,28 @@ class Side:
         data = response.read()
         return response.status, json.loads(data) if data[:1] == b"{" else data.decode()
 
-
-@pytest.fixture(scope="module")
-def real_side(real_server: ControlPlane) -> Iterator[Side]:
-    side = Side(real_server.url, real_server.token, str(real_server.ca_file))
-    side.send("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    account = {"metadata": {"name": "default"}}
-    side.send("POST", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", account)
-    yield side
-    side.connection.close()
+    def close(self) -> None:
+        self.connection.close()
 
 
-@pytest.fixture(scope="module")
-def sides(real_server: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
-    kubeconfig = tmp_path_factory.mktemp("ours") / "kubeconfig"
-    # Plain HTTP with a token: the kubeconfig of a TLS server has a certificate in its place.
-    command = [sys.executable, "-m", "konverge.cli.main", "apiserver", "--no-tls", "--kubeconfig", str(kubeconfig)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            ready = process.stdout.readline()
-            assert ready.startswith("ready "), f"our server did not start: {ready!r}; run {' '.join(command)}"
-            token = yaml.safe_load(kubeconfig.read_text())["users"][0]["user"]["token"]
-            real = Side(real_server.url, real_server.token, str(real_server.ca_file))
-            pair = real, Side(ready.split()[1], token)
-            for side in pair:
-                prepare(side)
-            yield pair
-            for side in pair:
-                side.connection.close()
-        finally:
-            process.terminate()
+def real_side_of(plane: ControlPlane) -> Side:
+    return Side(plane.url, plane.token, str(plane.ca_file))
+
+
+@contextmanager
+def our_side(folder: Path) -> Iterator[Side]:
+    """Ours in plain HTTP with a token: the kubeconfig of a TLS server has a certificate in its place."""
+    with embedded_server(folder, tls=False) as path:
+        kubeconfig = json.loads(path.read_text())
+        url, token = kubeconfig["clusters"][0]["cluster"]["server"], kubeconfig["users"][0]["user"]["token"]
+        with closing(Side(url, token)) as side:
+            yield side
 
 
 def prepare(side: Side) -> None:
     side.send("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     code, answer = side.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD)
-    assert code in (201, 409), answer  # The real server is one for all modules of a run.
+    assert code in (201, 409), answer
     while True:
         code, _ = side.send("GET", f"/apis/differ.example.com/v1/namespaces/{NAMESPACE}/stacks")
         if code == 200:

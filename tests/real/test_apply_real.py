@@ -14,9 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.real.sides import NAMESPACE, Side, differences, normal, sides, thorough
-
-__all__ = ["sides"]
+from tests.real.sides import NAMESPACE, Side, differences, normal, thorough
 
 Obj = dict[str, Any]
 NAMES = count()
@@ -127,14 +125,14 @@ def compared(sides: tuple[Side, Side], collection: str, kind: Obj, sequence: lis
 @pytest.mark.spec("S-07")
 @thorough(60)
 @given(sequence=steps(config_maps, [MERGE, STRATEGIC]))
-def test_config_maps(sides: tuple[Side, Side], sequence: list[Any]) -> None:
+def test_config_maps_are_written_alike(sides: tuple[Side, Side], sequence: list[Any]) -> None:
     compared(sides, f"/api/v1/namespaces/{NAMESPACE}/configmaps", {"apiVersion": "v1", "kind": "ConfigMap"}, sequence)
 
 
 @pytest.mark.spec("S-07")
 @thorough(60)
 @given(sequence=steps(stacks, [MERGE]))
-def test_custom_resources(sides: tuple[Side, Side], sequence: list[Any]) -> None:
+def test_custom_resources_are_written_alike(sides: tuple[Side, Side], sequence: list[Any]) -> None:
     kind = {"apiVersion": "differ.example.com/v1", "kind": "Stack"}
     compared(sides, f"/apis/differ.example.com/v1/namespaces/{NAMESPACE}/stacks", kind, sequence)
 
@@ -142,6 +140,6 @@ def test_custom_resources(sides: tuple[Side, Side], sequence: list[Any]) -> None
 @pytest.mark.spec("S-07")
 @thorough(60)
 @given(sequence=steps(deployments, [MERGE, STRATEGIC]))
-def test_deployments(sides: tuple[Side, Side], sequence: list[Any]) -> None:
+def test_deployments_are_written_alike(sides: tuple[Side, Side], sequence: list[Any]) -> None:
     kind = {"apiVersion": "apps/v1", "kind": "Deployment"}
     compared(sides, f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments", kind, sequence)

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.schema import TypeNode, decode, lookup
 from konverge.apiserver.status import ApiError
-from tests.real.sides import NAMESPACE, Side, real_side, thorough
-
-__all__ = ["real_side"]
+from tests.real.sides import NAMESPACE, Side, thorough
 
 Obj = dict[str, Any]
 
@@ -24,14 +22,14 @@ odd_values = st.sampled_from(
 
 
 def paths(value: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [prefix] if prefix else []
+    all_paths = [prefix] if prefix else []
     if isinstance(value, dict):
         for key, member in value.items():
-            found += paths(member, (*prefix, key))
+            all_paths += paths(member, (*prefix, key))
     elif isinstance(value, list):
         for index, member in enumerate(value):
-            found += paths(member, (*prefix, index))
-    return found
+            all_paths += paths(member, (*prefix, index))
+    return all_paths
 
 
 def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
@@ -146,7 +144,7 @@ def ours(node: TypeNode, body: Obj, kind: str, version: str, validation: str) ->
 @pytest.mark.spec("S-03")
 @thorough(200)
 @given(sample=odd_bodies(), validation=st.sampled_from(["Strict", "Warn"]))
-def test_odd_bodies(real_side: Side, sample: tuple[Obj, str], validation: str) -> None:
+def test_odd_bodies_are_answered_alike(real_side: Side, sample: tuple[Obj, str], validation: str) -> None:
     body, path = sample
     kind, (group, _, version) = body["kind"], body["apiVersion"].rpartition("/")
     node = lookup(group, version, kind)

@@ -9,26 +9,25 @@ from typing import Any
 import pytest
 
 from tests.apiserver.crd.recordings import DEFINITIONS, Row, custom_object, definition, document, rows, summary
-from tests.real.sides import NAMESPACE, Side, sides
+from tests.real.sides import NAMESPACE, Side
 
-__all__ = ["sides"]
 MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
 OBJECTS = f"/apis/o.example.com/v1/namespaces/{NAMESPACE}/os"
 RATS = f"/apis/rat.example.com/v1/namespaces/{NAMESPACE}/rats"
 
 
 def answers(sides: tuple[Side, Side], method: str, path: str, body: Any, media: str = "application/json") -> list[Row]:
-    """What the two say to a dry run."""
-    found = []
+    """How both servers answer a dry run."""
+    summaries = []
     for side in sides:
         code, answer = side.send(method, path, body, media, dryRun="All")
         spec = answer.get("spec") if code < 300 and method == "POST" else None
-        found.append(summary(code, answer, side.warnings) | {"spec": spec})
-    return found
+        summaries.append(summary(code, answer, side.warnings) | {"spec": spec})
+    return summaries
 
 
-def differing(found: dict[str, list[Row]]) -> dict[str, list[Row]]:
-    return {name: pair for name, pair in found.items() if pair[0] != pair[1]}
+def differing(pairs: dict[str, list[Row]]) -> dict[str, list[Row]]:
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def define(side: Side, body: Row, path: str, probe: Row) -> None:
@@ -40,9 +39,9 @@ def define(side: Side, body: Row, path: str, probe: Row) -> None:
 
 
 @pytest.mark.spec("S-08", "S-13")
-def test_definitions_and_their_rules(sides: tuple[Side, Side]) -> None:
-    found = {row["name"]: answers(sides, "POST", DEFINITIONS, definition(row)) for row in rows("definitions.jsonl")}
-    assert not differing({name: [_without_spec(one) for one in pair] for name, pair in found.items()})
+def test_definitions_with_rules_are_answered_alike(sides: tuple[Side, Side]) -> None:
+    pairs = {row["name"]: answers(sides, "POST", DEFINITIONS, definition(row)) for row in rows("definitions.jsonl")}
+    assert not differing({name: [_without_spec(row) for row in pair] for name, pair in pairs.items()})
 
 
 def _without_spec(row: Row) -> Row:
@@ -60,16 +59,16 @@ def objects(sides: tuple[Side, Side]) -> Iterator[tuple[Side, Side]]:
 
 
 @pytest.mark.spec("S-08", "S-13")
-def test_objects_and_their_changes(objects: tuple[Side, Side]) -> None:
-    found = {}
+def test_objects_under_rules_are_answered_alike(objects: tuple[Side, Side]) -> None:
+    pairs = {}
     for row in rows("objects.jsonl"):
         if "create" in row:
             body = custom_object(row["create"], row.get("as", "t"))
-            found[f"create {row['create']}"] = answers(objects, "POST", OBJECTS, body)
+            pairs[f"create {row['create']}"] = answers(objects, "POST", OBJECTS, body)
         else:
             patch = {"spec": row["patch"]}
-            found[f"patch {row['patch']}"] = answers(objects, "PATCH", f"{OBJECTS}/u", patch, MERGE)
-    assert not differing(found)
+            pairs[f"patch {row['patch']}"] = answers(objects, "PATCH", f"{OBJECTS}/u", patch, MERGE)
+    assert not differing(pairs)
 
 
 @pytest.fixture
@@ -95,10 +94,10 @@ def _rat(name: str, spec: Row) -> Row:
 
 
 @pytest.mark.spec("S-08", "S-13")
-def test_what_was_wrong_before_is_forgiven_alike(tightened: tuple[Side, Side]) -> None:
-    found = {}
+def test_values_that_were_invalid_before_are_ratcheted_alike(tightened: tuple[Side, Side]) -> None:
+    pairs = {}
     for row in rows("ratcheting.jsonl"):
         path = "/".join(filter(None, (RATS, row["object"], row.get("subresource"))))
         media = JSON_PATCH if isinstance(row["patch"], list) else MERGE
-        found[f"{row['object']} {row['patch']}"] = answers(tightened, "PATCH", path, row["patch"], media)
-    assert not differing(found)
+        pairs[f"{row['object']} {row['patch']}"] = answers(tightened, "PATCH", path, row["patch"], media)
+    assert not differing(pairs)

@@ -1,4 +1,4 @@
-"""The charts that `konverge chart` makes, in the hands of the real helm and on the real API server."""
+"""The charts that `konverge chart` makes, used by the real helm on the embedded API server and on the real one."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ NAMED = ("app.kubernetes.io/name", "app.kubernetes.io/part-of")
 
 
 @pytest.fixture
-def helm(binaries: Path, either_kubeconfig: Path, tmp_path: Path) -> Tool:
-    if not (binaries / "helm").exists():
-        pytest.skip(f"no helm in {binaries}")
-    return Tool(binaries / "helm", either_kubeconfig, tmp_path)
+def helm(helm_program: Path, either_kubeconfig: Path, tmp_path: Path) -> Tool:
+    return Tool(helm_program, either_kubeconfig, tmp_path)
 
 
 @pytest.fixture(params=SUMMARIES)
@@ -41,61 +39,61 @@ def nacos(tmp_path: Path) -> Path:
 
 
 @pytest.mark.spec("N-21")
-def test_it_is_linted_and_packed(helm: Tool, made: tuple[str, Path]) -> None:
+def test_helm_lints_and_packages_the_chart(helm: Tool, made: tuple[str, Path]) -> None:
     _, folder = made
     assert "0 chart(s) failed" in helm("lint", "--strict", str(folder))
     assert f"{folder.name}-0.1.0.tgz" in helm("package", str(folder), "--destination", str(folder.parent))
 
 
-def test_it_says_the_same_as_the_manifests(helm: Tool, made: tuple[str, Path]) -> None:
+def test_the_chart_renders_the_manifests(helm: Tool, made: tuple[str, Path]) -> None:
     name, folder = made
     text = helm(
         "template", folder.name, str(folder), "--namespace", "tools", "--set", "metrics.serviceMonitor.enabled=true"
     )
-    rendered = {key(one): plain(one) for one in yaml.safe_load_all(text) if one}
+    rendered = {key(obj): plain(obj) for obj in yaml.safe_load_all(text) if obj}
     plan = Installation(operators=[find(name)], namespace="tools", image="konverge:0.1.0", service_monitor=True)
-    wanted = {key(one): plain(one) for one in plan.everything() if not key(one).startswith(("Custom", "Namespace"))}
+    wanted = {key(obj): plain(obj) for obj in plan.everything() if not key(obj).startswith(("Custom", "Namespace"))}
     assert rendered == wanted
 
 
-def test_it_looks_at_some_namespaces_only(helm: Tool, made: tuple[str, Path]) -> None:
+def test_the_chart_can_limit_the_operator_to_namespaces(helm: Tool, made: tuple[str, Path]) -> None:
     name, folder = made
     text = helm("template", folder.name, str(folder), "--namespace", "tools", "--set", "watchNamespaces={a,b}")
-    found = [one for one in yaml.safe_load_all(text) if one]
+    rendered = [obj for obj in yaml.safe_load_all(text) if obj]
     plan = Installation(operators=[find(name)], namespace="tools", watched=("a", "b"))
-    wanted = {role_of(one): rules(one) for one in plan.access() if "rules" in one}
-    assert {role_of(one): rules(one) for one in found if "rules" in one} == wanted
-    (deployment,) = (one for one in found if one["kind"] == "Deployment")
+    wanted = {role_of(obj): rules(obj) for obj in plan.access() if "rules" in obj}
+    assert {role_of(obj): rules(obj) for obj in rendered if "rules" in obj} == wanted
+    (deployment,) = (obj for obj in rendered if obj["kind"] == "Deployment")
     arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
     assert {"--watch-namespace=a", "--watch-namespace=b"} <= set(arguments)
 
 
 @pytest.mark.spec("N-21")
-def test_it_is_installed_changed_and_taken_away(helm: Tool, made: tuple[str, Path], kubectl: Path) -> None:
+def test_helm_installs_upgrades_and_uninstalls_the_chart(helm: Tool, made: tuple[str, Path], kubectl: Path) -> None:
     name, folder = made
     space = f"chart-{name}"
-    hand = Tool(kubectl, helm.kubeconfig, helm.home)
+    kubectl_tool = Tool(kubectl, helm.kubeconfig, helm.home)
     helm("install", folder.name, str(folder), "--namespace", space, "--create-namespace")
-    hand(
+    kubectl_tool(
         "wait", "--for=condition=Established", f"crd/{find(name).definitions()[0]['metadata']['name']}", "--timeout=60s"
     )
-    hand("get", "deployment,service,serviceaccount,pdb", folder.name, "--namespace", space)
+    kubectl_tool("get", "deployment,service,serviceaccount,pdb", folder.name, "--namespace", space)
     helm("upgrade", folder.name, str(folder), "--namespace", space, "--set", "replicas=3,image.tag=2.0.0")
-    deployment = hand.json("get", "deployment", folder.name, "--namespace", space)
+    deployment = kubectl_tool.json("get", "deployment", folder.name, "--namespace", space)
     assert deployment["spec"]["replicas"] == 3
     assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "konverge:2.0.0"
     helm("uninstall", folder.name, "--namespace", space)
-    assert "not found" in hand.fails("get", "deployment", folder.name, "--namespace", space)
+    assert "not found" in kubectl_tool.fails("get", "deployment", folder.name, "--namespace", space)
 
 
 @pytest.mark.spec("N-21", "N-22")
 @pytest.mark.parametrize("tls", ["", "certificate"], ids=["proxy", "tls"])
-def test_the_management_service_is_that_of_the_manifests(helm: Tool, nacos: Path, tls: str) -> None:
+def test_the_chart_renders_the_management_service_of_the_manifests(helm: Tool, nacos: Path, tls: str) -> None:
     way = f"management.tls.secretName={tls}" if tls else "management.behindProxy=true"
     text = helm("template", "nacos-operator", str(nacos), "--namespace", "tools", "--set", f"{ON},{way}")
-    rendered = {key(one): plain(one) for one in yaml.safe_load_all(text) if one and is_management(one)}
+    rendered = {key(obj): plain(obj) for obj in yaml.safe_load_all(text) if obj and is_management(obj)}
     plan = Management(operator="nacos-operator", namespace="tools", image="konverge:0.1.0", tls_secret=tls)
-    assert rendered == {key(one): plain(one) for one in plan.everything()}
+    assert rendered == {key(obj): plain(obj) for obj in plan.everything()}
 
 
 @pytest.mark.spec("N-21", "N-22")
@@ -103,29 +101,29 @@ def test_the_management_service_is_installed_and_its_account_may_do_nothing(
     helm: Tool, nacos: Path, kubectl: Path
 ) -> None:
     space, name = "chart-management", "console-management"
-    hand = Tool(kubectl, helm.kubeconfig, helm.home)
+    kubectl_tool = Tool(kubectl, helm.kubeconfig, helm.home)
     ingress = "management.ingress.enabled=true,management.ingress.host=nacos.example.com"
     secret = "management.tls.secretName=certificate,management.ingress.tlsSecretName=front"
     values = ["--namespace", space, "--set", f"{ON},{ingress},{secret},management.catalogue.versions={{2.4.3,3.0.3}}"]
     assert "0 chart(s) failed" in helm("lint", "--strict", str(nacos), *values[2:])
-    told = helm("install", "console", str(nacos), "--create-namespace", *values)
-    assert "port-forward service/console-management 8443:443" in told
-    hand("get", "deployment,service,serviceaccount,pdb,ingress", name, "--namespace", space)
+    notes = helm("install", "console", str(nacos), "--create-namespace", *values)
+    assert "port-forward service/console-management 8443:443" in notes
+    kubectl_tool("get", "deployment,service,serviceaccount,pdb,ingress", name, "--namespace", space)
     for role in ("console-viewer", "console-editor"):
-        hand("get", "clusterrole", role)
+        kubectl_tool("get", "clusterrole", role)
     account = f"--as=system:serviceaccount:{space}:{name}"
     for verb in ("get", "list", "create", "delete"):
-        assert "no" in hand.run("auth", "can-i", verb, "nacos.nacos.io", "-A", account).stdout
-    pod = hand.json("get", "deployment", name, "--namespace", space)["spec"]["template"]["spec"]
+        assert "no" in kubectl_tool.run("auth", "can-i", verb, "nacos.nacos.io", "-A", account).stdout
+    pod = kubectl_tool.json("get", "deployment", name, "--namespace", space)["spec"]["template"]["spec"]
     assert pod["automountServiceAccountToken"] is False
     assert "--versions=2.4.3,3.0.3" in pod["containers"][0]["args"]
     helm("upgrade", "console", str(nacos), "--namespace", space, "--set", "management.enabled=false")
-    assert "not found" in hand.fails("get", "deployment", name, "--namespace", space)
+    assert "not found" in kubectl_tool.fails("get", "deployment", name, "--namespace", space)
     helm("uninstall", "console", "--namespace", space)
 
 
 @pytest.mark.spec("N-22")
-def test_the_management_service_wants_tls_or_a_promise(helm: Tool, nacos: Path) -> None:
+def test_the_management_service_needs_tls_or_a_proxy(helm: Tool, nacos: Path) -> None:
     assert "tokens would travel in the clear" in helm.fails("template", "x", str(nacos), "--set", ON)
 
 
@@ -134,33 +132,33 @@ def test_a_value_that_is_misspelt_is_refused(helm: Tool, made: tuple[str, Path])
     assert "'replica' not allowed" in helm.fails("template", "x", str(folder), "--set", "replica=3")
 
 
-def key(one: Obj) -> str:
-    return f"{one['kind']}/{one['metadata']['name'].removesuffix('-leader')}"
+def key(obj: Obj) -> str:
+    return f"{obj['kind']}/{obj['metadata']['name'].removesuffix('-leader')}"
 
 
-def is_management(one: Obj) -> bool:
-    return str(one["metadata"]["labels"]["app.kubernetes.io/name"]).endswith("-management")
+def is_management(obj: Obj) -> bool:
+    return str(obj["metadata"]["labels"]["app.kubernetes.io/name"]).endswith("-management")
 
 
-def role_of(one: Obj) -> str:
-    return f"{one['metadata'].get('namespace', '')}/{one['kind']}"
+def role_of(obj: Obj) -> str:
+    return f"{obj['metadata'].get('namespace', '')}/{obj['kind']}"
 
 
-def rules(one: Obj) -> list[str]:
-    return sorted(json.dumps(rule, sort_keys=True) for rule in one["rules"])
+def rules(obj: Obj) -> list[str]:
+    return sorted(json.dumps(rule, sort_keys=True) for rule in obj["rules"])
 
 
-def plain(one: Obj) -> Obj:
+def plain(obj: Obj) -> Obj:
     """Without what a chart has beyond the plain manifests."""
-    found: Obj = json.loads(json.dumps(one).replace('-leader"', '"'))
-    labels = found["metadata"].get("labels", {})
-    found["metadata"]["labels"] = {name: labels[name] for name in NAMED if name in labels}
-    if found["kind"] == "Deployment":
-        container = found["spec"]["template"]["spec"]["containers"][0]
+    kept: Obj = json.loads(json.dumps(obj).replace('-leader"', '"'))
+    labels = kept["metadata"].get("labels", {})
+    kept["metadata"]["labels"] = {name: labels[name] for name in NAMED if name in labels}
+    if kept["kind"] == "Deployment":
+        container = kept["spec"]["template"]["spec"]["containers"][0]
         container.pop("imagePullPolicy", None)
-    if found["kind"] == "ServiceMonitor":
-        for endpoint in found["spec"]["endpoints"]:
+    if kept["kind"] == "ServiceMonitor":
+        for endpoint in kept["spec"]["endpoints"]:
             endpoint.pop("interval", None)
-    if "rules" in found:
-        found["rules"] = rules(found)
-    return found
+    if "rules" in kept:
+        kept["rules"] = rules(kept)
+    return kept

@@ -26,8 +26,8 @@ spec: {image: "nginx:1.27", replicas: 2, env: {MODE: test}}
 """
 
 
-def konverge(*words: str) -> str:
-    return subprocess.run([*KONVERGE, *words], capture_output=True, text=True, check=True).stdout
+def konverge(*arguments: str) -> str:
+    return subprocess.run([*KONVERGE, *arguments], capture_output=True, text=True, check=True).stdout
 
 
 @pytest.fixture
@@ -56,11 +56,11 @@ def account(tool: Tool, folder: Path) -> Path:
 def running(kubeconfig: Path, log: Path) -> Iterator[None]:
     """The operator with the arguments of its pod; only the ports are free ones."""
     manifests = json.loads(konverge("manifests", "webapp", "--namespace", SPACE, "--output", "json"))["items"]
-    deployment = next(one for one in manifests if one["kind"] == "Deployment")
-    words = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
-    words = [word for word in words if "bind-address" not in word]
-    words += ["--metrics-bind-address=0", "--health-probe-bind-address=0", "--kubeconfig", str(kubeconfig)]
-    with log.open("w") as out, subprocess.Popen([*KONVERGE, *words], stderr=out) as process:
+    deployment = next(manifest for manifest in manifests if manifest["kind"] == "Deployment")
+    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    arguments = [argument for argument in arguments if "bind-address" not in argument]
+    arguments += ["--metrics-bind-address=0", "--health-probe-bind-address=0", "--kubeconfig", str(kubeconfig)]
+    with log.open("w") as out, subprocess.Popen([*KONVERGE, *arguments], stderr=out) as process:
         try:
             yield
         finally:
@@ -121,10 +121,10 @@ def test_bad_input_is_refused_with_its_path(installed: Tool, bad: str, path: str
     assert path in installed.fails("patch", "webapp", "strict", "--type=merge", "-p", bad)
 
 
-def test_the_doctor_finds_all_well_and_what_is_not(installed: Tool, tmp_path: Path) -> None:
+def test_the_doctor_reports_what_is_well_and_a_missing_permission(installed: Tool, tmp_path: Path) -> None:
     command = [*KONVERGE, "doctor", "--operator", "webapp", "--namespace", SPACE, "--output", "json", "--kubeconfig"]
     done = subprocess.run([*command, str(installed.kubeconfig)], capture_output=True, text=True)
-    assert {one["check"]: one["verdict"] for one in json.loads(done.stdout)} == dict.fromkeys(
+    assert {result["check"]: result["verdict"] for result in json.loads(done.stdout)} == dict.fromkeys(
         [
             "python",
             "uvloop",
@@ -140,14 +140,14 @@ def test_the_doctor_finds_all_well_and_what_is_not(installed: Tool, tmp_path: Pa
     assert done.returncode == 0
     stranger = account(installed, tmp_path)
     done = subprocess.run([*command, str(stranger), "--namespace", "default"], capture_output=True, text=True)
-    found = {one["check"]: one for one in json.loads(done.stdout)}
+    results = {result["check"]: result for result in json.loads(done.stdout)}
     assert done.returncode == 1
-    assert found["webapp permissions"]["verdict"] == "fail"
-    assert "leases.coordination.k8s.io in namespace default" in found["webapp permissions"]["text"]
+    assert results["webapp permissions"]["verdict"] == "fail"
+    assert "leases.coordination.k8s.io in namespace default" in results["webapp permissions"]["text"]
 
 
 @pytest.mark.spec("A-01", "A-08")
-def test_konverge_up_is_what_the_welcome_says(kubectl: Path, tmp_path: Path) -> None:
+def test_the_commands_that_konverge_up_suggests_work(kubectl: Path, tmp_path: Path) -> None:
     """The commands that it suggests, as a newcomer would type them."""
     command = [*KONVERGE, "up", "--operators", "webapp", "--output", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

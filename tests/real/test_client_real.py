@@ -32,7 +32,7 @@ async def namespace(client: Client) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize("check", contract_more.ALL, ids=lambda check: check.__name__)
-async def test_contract(client: Client, namespace: str, check: contract.Check) -> None:
+async def test_the_client_keeps_its_contract(client: Client, namespace: str, check: contract.Check) -> None:
     await check(client, namespace)
 
 
@@ -47,13 +47,13 @@ def with_token(server: ControlPlane, token: str, impersonate: Impersonation | No
     )
 
 
-async def test_a_wrong_token(real_server: ControlPlane) -> None:
+async def test_a_wrong_token_is_unauthorized(real_server: ControlPlane) -> None:
     async with with_token(real_server, "wrong") as client:
         with pytest.raises(Unauthorized, match="kubectl auth whoami"):
             await client.list(Pod)
 
 
-async def test_somebody_without_rights_is_told_the_rule(real_server: ControlPlane) -> None:
+async def test_a_forbidden_error_names_the_missing_rule(real_server: ControlPlane) -> None:
     jane = Impersonation(user="jane", groups=("system:authenticated",))
     async with with_token(real_server, real_server.token, jane) as client:
         with pytest.raises(Forbidden) as refused:
@@ -62,14 +62,14 @@ async def test_somebody_without_rights_is_told_the_rule(real_server: ControlPlan
     assert '{apiGroups: [""], resources: ["pods"], verbs: ["list"]}' in str(refused.value)
 
 
-async def test_acting_as_somebody_with_a_name_in_any_script(real_server: ControlPlane) -> None:
+async def test_a_client_can_impersonate_a_user_with_a_name_in_any_script(real_server: ControlPlane) -> None:
     extra = {"example.com/Project%": ["a b", "c"]}
-    somebody = Impersonation(user="\u7528\u6237", groups=("system:masters",), uid="7", extra=extra)
-    async with with_token(real_server, real_server.token, somebody) as client:
+    user = Impersonation(user="\u7528\u6237", groups=("system:masters",), uid="7", extra=extra)
+    async with with_token(real_server, real_server.token, user) as client:
         review = await client.create({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
-    found = review["status"]["userInfo"]
-    assert (found["username"], found["uid"]) == ("\u7528\u6237", "7")
-    assert found["extra"] == {"example.com/project%": ["a b", "c"]}
+    seen = review["status"]["userInfo"]
+    assert (seen["username"], seen["uid"]) == ("\u7528\u6237", "7")
+    assert seen["extra"] == {"example.com/project%": ["a b", "c"]}
 
 
 async def test_a_token_is_not_shown(client: Client, namespace: str) -> None:
@@ -82,5 +82,5 @@ async def test_a_token_is_not_shown(client: Client, namespace: str) -> None:
 async def test_every_kind_that_is_served_has_a_class_with_its_names(client: Client) -> None:
     for served in await client.mapper.all():
         if "example.com" not in served.resource.group:
-            found = kinds.lookup(served.resource.api_version, served.resource.kind)
-            assert found.resource == served.resource
+            class_ = kinds.lookup(served.resource.api_version, served.resource.kind)
+            assert class_.resource == served.resource

@@ -38,7 +38,7 @@ async def a_console(tmp_path: Path) -> AsyncIterator[tuple[Desk, Browser, str]]:
 async def signed_in(browser: Browser, url: str, token: str, *, dark: bool = False) -> Page:
     page = await Page.open(browser, dark=dark)
     await page.loaded(url, SIGN_IN)
-    await page.tab_to("one.id === 'token'")
+    await page.tab_to("element.id === 'token'")
     await page.type(token)
     await page.press("Enter")
     await page.until("!document.querySelector('#out').hidden")
@@ -47,32 +47,33 @@ async def signed_in(browser: Browser, url: str, token: str, *, dark: bool = Fals
 
 def console_errors(browser: Browser) -> list[Any]:
     """What the browser itself finds wrong: errors of scripts, refusals by the policy, foreign hosts."""
-    found: list[Any] = []
-    for message in browser.said:
+    errors: list[Any] = []
+    for message in browser.events:
         entry = message.get("params", {}).get("entry", {})
         expected = entry.get("source") == "network"  # a refusal by the service is no fault of the page
         if message["method"] == "Log.entryAdded" and entry["level"] == "error" and not expected:
-            found.append(entry["text"])
+            errors.append(entry["text"])
         if message["method"] == "Runtime.exceptionThrown":
-            found.append(message["params"]["exceptionDetails"])
-    return found
+            errors.append(message["params"]["exceptionDetails"])
+    return errors
 
 
 def addresses(browser: Browser) -> set[str]:
-    asked = [one["params"]["request"]["url"] for one in browser.said if one["method"] == "Network.requestWillBeSent"]
+    sent = [event["params"] for event in browser.events if event["method"] == "Network.requestWillBeSent"]
+    asked = [parameters["request"]["url"] for parameters in sent]
     return {url.split("/")[2] for url in asked if not url.startswith(("data:", "about:"))}
 
 
 async def fill(page: Page, label: str, text: str) -> None:
     """Tab to the input of a label, and type over what is there."""
-    await page.tab_to(f"one.labels && [...one.labels].some((label) => label.innerText === {json.dumps(label)})")
+    await page.tab_to(f"element.labels && [...element.labels].some((label) => label.innerText === {json.dumps(label)})")
     await page.run("document.activeElement.select && document.activeElement.select()")
     await page.type(text)
 
 
 async def choose(page: Page, label: str, value: str) -> None:
     """Tab to a select; the keys that open it are the operating system's, so its value is set as they would set it."""
-    await page.tab_to(f"one.labels && [...one.labels].some((label) => label.innerText === {json.dumps(label)})")
+    await page.tab_to(f"element.labels && [...element.labels].some((label) => label.innerText === {json.dumps(label)})")
     await page.run(
         f"(document.activeElement.value = {json.dumps(value)}, "
         "document.activeElement.dispatchEvent(new Event('change', {bubbles: true})))"
@@ -80,7 +81,7 @@ async def choose(page: Page, label: str, value: str) -> None:
 
 
 async def button(page: Page, text: str) -> None:
-    await page.tab_to(f"one.tagName === 'BUTTON' && one.innerText === {json.dumps(text)}")
+    await page.tab_to(f"element.tagName === 'BUTTON' && element.innerText === {json.dumps(text)}")
     await page.press("Enter")
 
 
@@ -96,7 +97,7 @@ async def test_a_cluster_is_created_watched_scaled_and_deleted_by_keyboard_alone
         async with a_browser(tmp_path) as browser:
             page = await signed_in(browser, places["console"], token)
             await page.until("document.querySelector('main').innerText.includes('There is no instance here yet.')")
-            await page.tab_to("one.innerText === 'Create an instance'")
+            await page.tab_to("element.innerText === 'Create an instance'")
             await page.press("Enter")
             await page.until("document.querySelectorAll('main select option').length > 9")
             await fill(page, "Name", "shop")
@@ -113,7 +114,7 @@ async def test_a_cluster_is_created_watched_scaled_and_deleted_by_keyboard_alone
             await fill(page, "Servers", "5")
             await button(page, "Scale")
             await page.until("document.querySelector('main').innerText.includes('5 of 5')")
-            await page.tab_to("one.tagName === 'SUMMARY'")
+            await page.tab_to("element.tagName === 'SUMMARY'")
             await page.press("Enter")
             await page.until("document.querySelector('main pre').innerText.includes('replicas: 5')")
             await page.press("Tab", shift=True)
@@ -160,7 +161,7 @@ async def test_the_list_is_live_and_markup_in_messages_is_text(tmp_path: Path) -
         assert console_errors(browser) == []
 
 
-async def test_what_is_wrong_is_said_at_its_field(tmp_path: Path) -> None:
+async def test_the_form_shows_each_error_at_its_field(tmp_path: Path) -> None:
     async with a_console(tmp_path) as (desk, browser, url):
         page = await signed_in(browser, url, desk.token)
         await page.run("location.hash = '#/new'")
@@ -171,7 +172,9 @@ async def test_what_is_wrong_is_said_at_its_field(tmp_path: Path) -> None:
         await choose(page, "Database", "mysql")
         await button(page, "Create")
         await page.until("document.querySelectorAll('.wrong').length === 3")
-        wrong = await page.run("[...document.querySelectorAll('[aria-invalid]')].map((one) => one.dataset.path)")
+        wrong = await page.run(
+            "[...document.querySelectorAll('[aria-invalid]')].map((element) => element.dataset.path)"
+        )
         assert wrong == ["spec.replicas", "spec.database.mysqlHost", "spec.database.mysqlCredentialsSecretRef"]
         described = "document.getElementById(document.activeElement.getAttribute('aria-describedby')).innerText"
         assert "at least 3 replicas" in await page.run(described)
@@ -185,17 +188,17 @@ async def test_what_is_wrong_is_said_at_its_field(tmp_path: Path) -> None:
         assert console_errors(browser) == []
 
 
-async def test_a_token_that_is_no_good_and_rights_that_are_missing_are_said(tmp_path: Path) -> None:
+async def test_the_page_reports_a_bad_token_and_missing_permissions(tmp_path: Path) -> None:
     async with a_console(tmp_path) as (desk, browser, url):
         reader = await desk.account("reader", *READ)
         await desk.create("shop")
         page = await Page.open(browser)
         await page.loaded(url, SIGN_IN)
-        await page.tab_to("one.id === 'token'")
+        await page.tab_to("element.id === 'token'")
         await page.type("wrong")
         await page.press("Enter")
         await page.until("document.querySelector('[role=alert]')?.innerText.includes('does not accept the token')")
-        await page.tab_to("one.id === 'token'")
+        await page.tab_to("element.id === 'token'")
         await page.type(reader)
         await page.press("Enter")
         await page.until("document.querySelector('main').innerText.includes('name one above')")
@@ -231,11 +234,12 @@ _CONTRAST = """
   const numbers = (color) => color.match(/[\\d.]+/g).slice(0, 3).map(Number);
   const part = (value) => (value / 255 <= 0.03928 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4);
   const light = (color) => { const [r, g, b] = numbers(color).map(part); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
-  const behind = (one) => getComputedStyle(one).backgroundColor;
-  const ground = (one) => (behind(one) === 'rgba(0, 0, 0, 0)' ? ground(one.parentElement) : light(behind(one)));
+  const behind = (element) => getComputedStyle(element).backgroundColor;
+  const transparent = (element) => behind(element) === 'rgba(0, 0, 0, 0)';
+  const ground = (element) => (transparent(element) ? ground(element.parentElement) : light(behind(element)));
   const chosen = document.querySelectorAll('main td, main th, main a, .phase, .who span, button:not([hidden]), label');
-  return [...chosen].filter((one) => one.innerText.trim()).map((one) => {
-    const [a, b] = [light(getComputedStyle(one).color), ground(one)];
+  return [...chosen].filter((element) => element.innerText.trim()).map((element) => {
+    const [a, b] = [light(getComputedStyle(element).color), ground(element)];
     return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
   });
 })()

@@ -1,6 +1,6 @@
 """The real kube-controller-manager on the embedded server: its controllers find everything where they look for it.
 
-There is no scheduler and no kubelet: what they would say about pods, the tests say.
+There is no scheduler and no kubelet: the tests write the statuses that these would write.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pytest
 
 from konverge.client import Client, Forbidden, MergePatch, load_config
 from konverge.objects.resource import Resource
+from tests.real.clients import programs
 from tests.real.clients.controllers import controller_manager
 from tests.real.clients.waiting import Objects, until
 from tests.real.embedded import embedded_server
@@ -46,9 +47,7 @@ _numbers = count()
 
 @pytest.fixture(scope="module")
 def kubeconfig(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    program = binaries / "kube-controller-manager"
-    if not program.exists():
-        pytest.skip(f"no kube-controller-manager in {binaries}")
+    program = programs.require(binaries, "kube-controller-manager")
     folder = tmp_path_factory.mktemp("kcm")
     with embedded_server(folder) as path, controller_manager(program, path, folder):
         yield path
@@ -65,7 +64,7 @@ async def space(client: Client) -> AsyncIterator[str]:
     """A namespace with its default service account: from then on pods can be made."""
     name = f"space-{next(_numbers)}"
     await make(client, NAMESPACES, name)
-    await until(client, ACCOUNTS, name, lambda found: "default" in found)
+    await until(client, ACCOUNTS, name, lambda accounts: "default" in accounts)
     yield name  # noqa: PT022 - async fixtures are generators here
 
 
@@ -84,12 +83,12 @@ def workload(replicas: int) -> Obj:
 
 
 def condition(obj: Obj, type_: str) -> str:
-    found = [one for one in obj.get("status", {}).get("conditions") or [] if one["type"] == type_]
-    return found[0]["status"] if found else ""
+    conditions = obj.get("status", {}).get("conditions") or []
+    return next((condition["status"] for condition in conditions if condition["type"] == type_), "")
 
 
 async def run_pod(client: Client, namespace: str, name: str, phase: str = "Running") -> None:
-    """What a kubelet would say."""
+    """Write the status that a kubelet would write."""
     ready = "True" if phase == "Running" else "False"
     status = {
         "phase": phase,
@@ -105,24 +104,24 @@ def owned_by(objects: Objects, owner: Obj) -> list[str]:
     return sorted(
         name
         for name, obj in objects.items()
-        if any(one["uid"] == uid for one in obj["metadata"].get("ownerReferences") or [])
+        if any(reference["uid"] == uid for reference in obj["metadata"].get("ownerReferences") or [])
     )
 
 
 # ------------------------------------------------------------------ namespaces
 
 
-async def test_it_elects_itself(client: Client) -> None:
-    found = await until(client, LEASES, "kube-system", lambda leases: "kube-controller-manager" in leases)
-    assert found["kube-controller-manager"]["spec"]["holderIdentity"]
+async def test_the_controller_manager_elects_itself(client: Client) -> None:
+    leases = await until(client, LEASES, "kube-system", lambda leases: "kube-controller-manager" in leases)
+    assert leases["kube-controller-manager"]["spec"]["holderIdentity"]
 
 
 async def test_a_namespace_gets_its_account_and_the_authority(client: Client, space: str) -> None:
-    found = await until(client, CONFIG_MAPS, space, lambda maps: "kube-root-ca.crt" in maps)
-    assert found["kube-root-ca.crt"]["data"]["ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
+    maps = await until(client, CONFIG_MAPS, space, lambda maps: "kube-root-ca.crt" in maps)
+    assert maps["kube-root-ca.crt"]["data"]["ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
 
 
-async def test_a_deleted_namespace_empties_and_goes(client: Client, space: str) -> None:
+async def test_a_deleted_namespace_is_emptied_and_removed(client: Client, space: str) -> None:
     await _define_cogs(client)
     await make(client, DEPLOYMENTS, "web", space, spec=workload(2))
     await make(client, COGS, "a", space)
@@ -146,7 +145,7 @@ async def _define_cogs(client: Client) -> None:
     names = {"kind": "Cog", "plural": "cogs"}
     spec = {"group": COGS.group, "scope": "Namespaced", "names": names, "versions": [version]}
     await make(client, definitions, f"cogs.{COGS.group}", spec=spec)
-    await until(client, definitions, "", lambda found: condition(found[f"cogs.{COGS.group}"], "Established") == "True")
+    await until(client, definitions, "", lambda crds: condition(crds[f"cogs.{COGS.group}"], "Established") == "True")
 
 
 # ------------------------------------------------------------------ workloads
@@ -159,19 +158,19 @@ async def test_a_deployment_rolls_out_and_scales(client: Client, space: str) -> 
     assert owned_by({obj["metadata"]["name"]: obj for obj in sets.items}, web)
     for name in pods:
         await run_pod(client, space, name)
-    done = await until(client, DEPLOYMENTS, space, lambda found: condition(found["web"], "Available") == "True")
+    done = await until(client, DEPLOYMENTS, space, lambda objects: condition(objects["web"], "Available") == "True")
     assert done["web"]["status"]["readyReplicas"] == 2
     await client.patch(DEPLOYMENTS, "web", MergePatch({"spec": {"replicas": 3}}), space, subresource="scale")
-    await until(client, PODS, space, lambda found: len(found) == 3)
+    await until(client, PODS, space, lambda pods: len(pods) == 3)
     image = {"spec": {"template": {"spec": {"containers": [{**CONTAINERS[0], "image": "nginx:2"}]}}}}
     await client.patch(DEPLOYMENTS, "web", MergePatch(image), space)
-    await until(client, REPLICA_SETS, space, lambda found: len(found) == 2)
+    await until(client, REPLICA_SETS, space, lambda sets: len(sets) == 2)
     await client.delete(DEPLOYMENTS, "web", space, propagation="Foreground")
-    await until(client, DEPLOYMENTS, space, lambda found: "web" not in found)
+    await until(client, DEPLOYMENTS, space, lambda deployments: "web" not in deployments)
     assert not (await client.list(PODS, space)).items
 
 
-async def test_a_stateful_set_makes_one_after_the_other(client: Client, space: str) -> None:
+async def test_a_stateful_set_creates_its_pods_in_order(client: Client, space: str) -> None:
     sets = Resource("apps", "v1", "StatefulSet", "statefulsets")
     claim = {
         "metadata": {"name": "data"},
@@ -183,7 +182,7 @@ async def test_a_stateful_set_makes_one_after_the_other(client: Client, space: s
     assert pods["db-0"]["metadata"]["labels"]["apps.kubernetes.io/pod-index"] == "0"
     await run_pod(client, space, "db-0")
     await until(client, PODS, space, lambda pods: "db-1" in pods)
-    assert sorted(found["metadata"]["name"] for found in (await client.list(CLAIMS, space)).items) == [
+    assert sorted(claim["metadata"]["name"] for claim in (await client.list(CLAIMS, space)).items) == [
         "data-db-0",
         "data-db-1",
     ]
@@ -230,32 +229,32 @@ async def test_slices_and_budgets_count_ready_pods(client: Client, space: str) -
     spec = {"containers": CONTAINERS, "nodeName": f"node-{space}"}
     await make(client, PODS, "p", space, metadata={"labels": LABELS}, spec=spec)
     await run_pod(client, space, "p")
-    slices = await until(client, SLICES, space, lambda found: any(_addresses(one) for one in found.values()))
-    (found,) = slices.values()
-    assert _addresses(found) == ["10.1.0.7"]
-    assert found["metadata"]["labels"]["kubernetes.io/service-name"] == "web"
-    await until(client, BUDGETS, space, lambda found: found["web"].get("status", {}).get("currentHealthy") == 1)
+    slices = await until(client, SLICES, space, lambda slices: any(map(_addresses, slices.values())))
+    (slice_,) = slices.values()
+    assert _addresses(slice_) == ["10.1.0.7"]
+    assert slice_["metadata"]["labels"]["kubernetes.io/service-name"] == "web"
+    await until(client, BUDGETS, space, lambda budgets: budgets["web"].get("status", {}).get("currentHealthy") == 1)
 
 
-def _addresses(found: Obj) -> list[str]:
-    return [address for one in found.get("endpoints") or [] for address in one["addresses"]]
+def _addresses(slice_: Obj) -> list[str]:
+    return [address for endpoint in slice_.get("endpoints") or [] for address in endpoint["addresses"]]
 
 
 async def test_a_quota_is_counted_and_enforced(client: Client, space: str) -> None:
     await make(client, QUOTAS, "q", space, spec={"hard": {"pods": "2", "requests.cpu": "1"}})
-    await until(client, QUOTAS, space, lambda found: found["q"].get("status", {}).get("used", {}).get("pods") == "0")
+    await until(client, QUOTAS, space, lambda quotas: quotas["q"].get("status", {}).get("used", {}).get("pods") == "0")
     for name in ("a", "b"):
         await make(client, PODS, name, space, spec={"containers": CONTAINERS})
     with pytest.raises(Forbidden, match="exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2"):
         await make(client, PODS, "c", space, spec={"containers": CONTAINERS})
-    found = await client.get(QUOTAS, "q", space)
-    assert found["status"]["used"] == {"pods": "2", "requests.cpu": "200m"}
+    quota = await client.get(QUOTAS, "q", space)
+    assert quota["status"]["used"] == {"pods": "2", "requests.cpu": "200m"}
     await client.delete(PODS, "a", space)
-    await until(client, QUOTAS, space, lambda found: found["q"]["status"]["used"]["pods"] == "1")
+    await until(client, QUOTAS, space, lambda quotas: quotas["q"]["status"]["used"]["pods"] == "1")
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground", "Orphan"])
-async def test_the_garbage_collector(client: Client, space: str, propagation: Any) -> None:
+async def test_the_garbage_collector_deletes_or_orphans_children(client: Client, space: str, propagation: Any) -> None:
     owner = await make(client, CONFIG_MAPS, "owner", space)
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
     await make(
@@ -263,10 +262,10 @@ async def test_the_garbage_collector(client: Client, space: str, propagation: An
     )
     await client.delete(CONFIG_MAPS, "owner", space, propagation=propagation)
     if propagation == "Orphan":
-        left = await until(client, CONFIG_MAPS, space, lambda found: "owner" not in found)
+        left = await until(client, CONFIG_MAPS, space, lambda maps: "owner" not in maps)
         assert "ownerReferences" not in left["child"]["metadata"]
     else:
-        await until(client, CONFIG_MAPS, space, lambda found: not {"owner", "child"} & found.keys())
+        await until(client, CONFIG_MAPS, space, lambda maps: not {"owner", "child"} & maps.keys())
 
 
 async def test_roles_are_aggregated(client: Client) -> None:

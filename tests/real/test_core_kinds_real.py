@@ -1,4 +1,4 @@
-"""Valid objects of the core kinds with one thing changed: ours refuses, words and fills in what the real server does.
+"""Valid objects of the core kinds with one thing changed: ours refuses, reports and defaults as the real server does.
 
 Every field of a rich object is taken out, emptied, or given a value that is wrong for some fields and right for
 others, and the result is created as a dry run on both servers.
@@ -15,9 +15,7 @@ from typing import Any
 import pytest
 
 from tests.real.core_objects import CLUSTER_WIDE, OBJECTS, Obj
-from tests.real.sides import NAMESPACE, Side, differences, sides
-
-__all__ = ["sides"]
+from tests.real.sides import NAMESPACE, Side, differences
 
 Path = tuple[str | int, ...]
 ABSENT = object()
@@ -70,7 +68,7 @@ def variants(obj: Obj) -> list[tuple[Path, Obj]]:
 
 
 def essence(answer: tuple[int, Any], warnings: list[str]) -> Any:
-    """What a strategy decides. An empty list that a client sends is not told apart from none (docs/conformance.md)."""
+    """What a strategy decides. An empty list from a client counts as none (docs/conformance.md)."""
     code, body = answer
     if code >= 400:
         return code, _EMPTY.sub("null", _MADE_UP.sub("_", body["message"]))
@@ -88,7 +86,7 @@ def _settled(value: Any) -> Any:
 
 @pytest.mark.spec("S-09")
 @pytest.mark.parametrize("plural", OBJECTS)
-def test_one_thing_changed(sides: tuple[Side, Side], plural: str) -> None:
+def test_an_object_with_one_change_is_answered_alike(sides: tuple[Side, Side], plural: str) -> None:
     prefix = "/api/v1" if plural in CLUSTER_WIDE else f"/api/v1/namespaces/{NAMESPACE}"
     for side in sides:
         side.send("POST", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts", {"metadata": {"name": "default"}})

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import http.client
 import itertools
 import json
-import ssl
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 import pytest
@@ -18,62 +14,16 @@ from hypothesis import strategies as st
 
 from konverge.objects import CustomResource, crd, from_json, to_json
 from tests.objects.zoo import Animal, Cage, Keeper, OldKeeper, WebApp
-from tools.control_plane import ControlPlane
+from tests.real.definitions import Api, installed
 
 DEFINITIONS = [crd(WebApp), crd(Animal), crd(Cage), crd(OldKeeper, Keeper)]
-DEFINITIONS_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-
-
-class Api:
-    """Requests to the real server over one kept connection."""
-
-    def __init__(self, plane: ControlPlane) -> None:
-        address = urlsplit(plane.url)
-        context = ssl.create_default_context(cafile=str(plane.ca_file))
-        self._connection = http.client.HTTPSConnection(str(address.hostname), address.port, context=context, timeout=30)
-        self._headers = {"Authorization": f"Bearer {plane.token}", "Content-Type": "application/json"}
-
-    def __call__(self, method: str, path: str, body: bytes | None = None) -> tuple[int, Any]:
-        self._connection.request(method, path, body, self._headers)
-        answer = self._connection.getresponse()
-        return answer.status, json.loads(answer.read())
-
-    def events(self, path: str) -> Iterator[Any]:
-        """The objects of a watch, until the server ends it."""
-        self._connection.request("GET", path, headers=self._headers)
-        with self._connection.getresponse() as answer:
-            for line in answer:
-                yield json.loads(line)["object"]
-        self._connection.close()
-
-    def close(self) -> None:
-        self._connection.close()
 
 
 @pytest.fixture(scope="module")
-def api(real_server: ControlPlane) -> Iterator[Api]:
-    """The server, knowing all definitions."""
-    with closing(Api(real_server)) as api:
-        for definition in DEFINITIONS:
-            status, answer = api("POST", DEFINITIONS_PATH, to_json(definition))
-            assert status == 201, answer["message"]
-        for definition in DEFINITIONS:
-            _wait_until_established(api, definition.metadata.name)
-        yield api
-        for definition in DEFINITIONS:
-            api("DELETE", f"{DEFINITIONS_PATH}/{definition.metadata.name}")
-
-
-def _wait_until_established(api: Api, name: str) -> None:
-    watch = f"{DEFINITIONS_PATH}?watch=1&fieldSelector=metadata.name%3D{name}&timeoutSeconds=30"
-    for seen in api.events(watch):
-        conditions = {c["type"]: c for c in seen["status"].get("conditions") or ()}
-        # A schema that is not structural is accepted at first and reported here.
-        assert "NonStructuralSchema" not in conditions, conditions["NonStructuralSchema"]["message"]
-        if conditions.get("Established", {}).get("status") == "True":
-            api.close()
-            return
-    raise AssertionError(f"{name} was not established")
+def api(real_api: Api) -> Iterator[Api]:
+    """The server, which serves all definitions."""
+    with installed(real_api, *DEFINITIONS):
+        yield real_api
 
 
 _names = (f"a{number}" for number in itertools.count())
@@ -125,7 +75,7 @@ GOOD = [
 
 
 @pytest.mark.parametrize("spec", GOOD, ids=json.dumps)
-def test_both_accept(api: Api, spec: dict[str, Any]) -> None:
+def test_class_and_server_accept(api: Api, spec: dict[str, Any]) -> None:
     status, answer, refusal = _try(api, Animal, {"name": "bear"} | spec)
     assert (status, refusal) == (201, ""), answer.get("message")
 
@@ -184,7 +134,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("spec", BAD, ids=json.dumps)
-def test_both_refuse(api: Api, spec: dict[str, Any]) -> None:
+def test_class_and_server_refuse(api: Api, spec: dict[str, Any]) -> None:
     status, answer, refusal = _try(api, Animal, {"name": "bear"} | spec)
     assert status == 422, answer
     assert refusal
@@ -203,11 +153,11 @@ SERVER_ONLY = [
 ]
 
 
-@pytest.mark.parametrize(("spec", "words"), SERVER_ONLY, ids=lambda value: json.dumps(value)[:60])
-def test_the_server_alone_refuses(api: Api, spec: dict[str, Any], words: str) -> None:
+@pytest.mark.parametrize(("spec", "message"), SERVER_ONLY, ids=lambda value: json.dumps(value)[:60])
+def test_the_server_refuses_what_the_class_cannot_check(api: Api, spec: dict[str, Any], message: str) -> None:
     status, answer, _ = _try(api, Animal, {"name": "bear"} | spec)
     assert status == 422, answer
-    assert words in answer["message"]
+    assert message in answer["message"]
 
 
 # ── many at once ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -263,7 +213,7 @@ def _number(value: Any) -> float:
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(specs.filter(lambda spec: not _server_only(spec)))
-def test_class_and_server_agree(api: Api, spec: dict[str, Any]) -> None:
+def test_class_and_server_agree_on_random_specs(api: Api, spec: dict[str, Any]) -> None:
     status, answer, refusal = _try(api, Animal, {"name": "bear"} | spec)
     assert (status == 422) == bool(refusal), (answer.get("message"), refusal)
 
@@ -271,7 +221,7 @@ def test_class_and_server_agree(api: Api, spec: dict[str, Any]) -> None:
 # ── what the server makes of them ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_server_fills_in_what_the_class_means(api: Api) -> None:
+def test_the_server_fills_in_the_defaults_of_the_class(api: Api) -> None:
     _, answer, _ = _try(api, Animal, {"name": "bear", "backup": {}})
     spec = answer["spec"]
     assert spec["storage"] == spec["backup"] == {"size": 1, "limit": 10}
@@ -281,7 +231,7 @@ def test_the_server_fills_in_what_the_class_means(api: Api) -> None:
     assert read.spec == given.spec
 
 
-def test_status_scale_and_columns(api: Api) -> None:
+def test_status_and_scale_are_served(api: Api) -> None:
     path = WebApp.resource.path("default")
     body = {"apiVersion": "apps.example.com/v1", "kind": "WebApp", "metadata": {"name": "web"}, "spec": {"image": "a"}}
     status, made = api("POST", path, json.dumps(body).encode())
@@ -296,7 +246,7 @@ def test_status_scale_and_columns(api: Api) -> None:
     api("DELETE", f"{path}/web")
 
 
-def test_rules_of_the_whole_object_and_transitions(api: Api) -> None:
+def test_rules_of_the_whole_object_and_transition_rules_are_enforced(api: Api) -> None:
     path = Animal.resource.path()
     bear: dict[str, Any] = {"apiVersion": "zoo.example.com/v1", "kind": "Animal", "metadata": {"name": "bear"}}
     bear["spec"] = {"name": "bear", "fixed": "one"}
@@ -322,7 +272,7 @@ def test_several_versions_are_served(api: Api) -> None:
     api("DELETE", Keeper.resource.path("default", "ann"))
 
 
-def test_parts_of_built_in_kinds(api: Api) -> None:
+def test_a_field_of_a_built_in_type_is_validated(api: Api) -> None:
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "b"}]}}
     status, answer, refusal = _try(api, Cage, {"template": template})
     assert (status, refusal) == (201, "")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import date, datetime
 from enum import Enum
 from types import GenericAlias
@@ -50,9 +49,7 @@ from konverge.objects import (
 )
 from konverge.objects.custom.resource import CustomResourceMeta
 from konverge.objects.model import ModelMeta
-from tools.control_plane import ControlPlane
-
-from .test_crd_from_classes import DEFINITIONS_PATH, Api, _wait_until_established
+from tests.real.definitions import DEFINITIONS_PATH, Api, installed, wait_until_established
 
 
 class Color(Enum):
@@ -128,10 +125,10 @@ def _nullable_enum(kind: Any) -> bool:
 
 def _items(model: type[Model]) -> list[Any]:
     """Types inside of the fields, of which None only means that the field is absent."""
-    found = []
-    for one in msgspec.structs.fields(model):
-        found += [part for part in get_args(one.type) if part is not type(None)] if not one.required else [one.type]
-    return [part for part in found if get_args(part) or isinstance(part, type)]
+    types = []
+    for info in msgspec.structs.fields(model):
+        types += [info.type] if info.required else [part for part in get_args(info.type) if part is not type(None)]
+    return [part for part in types if get_args(part) or isinstance(part, type)]
 
 
 PLAIN: list[Any] = [
@@ -171,12 +168,6 @@ def _shaped(node: inspect.Type) -> st.SearchStrategy[Any]:
     return st.one_of(st.sampled_from(PLAIN), anything)
 
 
-@pytest.fixture(scope="module")
-def api(real_server: ControlPlane) -> Iterator[Api]:
-    with closing(Api(real_server)) as api:
-        yield api
-
-
 def _resource(types: list[Any]) -> type[CustomResource[Any, Any]]:
     namespace: dict[str, Any] = {"__module__": __name__, "__annotations__": {}}
     for index, kind in enumerate(types):
@@ -202,19 +193,19 @@ def _post(api: Api, cls: type[CustomResource[Any, Any]], body: bytes) -> tuple[i
     deadline=None,
 )
 @given(st.lists(kinds, min_size=12, max_size=12), st.data())
-def test_class_and_schema_agree(api: Api, types: list[Any], data: st.DataObject) -> None:
+def test_class_and_schema_agree_on_generated_objects(real_api: Api, types: list[Any], data: st.DataObject) -> None:
     cls = _resource(types)
     definition = crd_dict(cls)
-    status, answer = api("POST", DEFINITIONS_PATH, json.dumps(definition).encode())
+    status, answer = real_api("POST", DEFINITIONS_PATH, json.dumps(definition).encode())
     assert status == 201, answer["message"]
     try:
-        _wait_until_established(api, definition["metadata"]["name"])
+        wait_until_established(real_api, definition["metadata"]["name"])
         for index, kind in enumerate(types):
             values = st.one_of(_shaped(inspect.type_info(kind)), _shaped(inspect.type_info(kind)), anything)
             for value in data.draw(st.lists(values, min_size=8, max_size=8)):
-                _compare(api, cls, kind, {f"p{index}": value})
+                _compare(real_api, cls, kind, {f"p{index}": value})
     finally:
-        api("DELETE", f"{DEFINITIONS_PATH}/{definition['metadata']['name']}")
+        real_api("DELETE", f"{DEFINITIONS_PATH}/{definition['metadata']['name']}")
 
 
 def _compare(api: Api, cls: type[CustomResource[Any, Any]], kind: Any, spec: dict[str, Any]) -> None:
@@ -241,7 +232,7 @@ class Ruled(Model, rules=[Rule("self.a < 9", message="of the class")]):
 class CornerSpec(Model):
     ruled: Annotated[Ruled, Rule("self.a != 5", message="of the field")] = field(default_factory=Ruled)
     many: list[Ruled] = field(default_factory=lambda: [Ruled(a=3)])
-    told: Annotated[Ruled | None, Default({"a": 3})] = None
+    preset: Annotated[Ruled | None, Default({"a": 3})] = None
     gaps: list[int | None] = []
     port: Annotated[int, Minimum(1)] = 0
     data: bytes = b""
@@ -249,16 +240,13 @@ class CornerSpec(Model):
 
 
 class Corner(CustomResource[CornerSpec, NoStatus], group="made.example.com", version="v1"):
-    """What once was accepted, refused or dropped by mistake."""
+    """Fields that were once accepted, refused or dropped by mistake."""
 
 
 @pytest.fixture(scope="module")
-def corners(api: Api) -> Iterator[Api]:
-    status, answer = api("POST", DEFINITIONS_PATH, to_json(crd(Corner)))
-    assert status == 201, answer["message"]
-    _wait_until_established(api, "corners.made.example.com")
-    yield api
-    api("DELETE", f"{DEFINITIONS_PATH}/corners.made.example.com")
+def corners(real_api: Api) -> Iterator[Api]:
+    with installed(real_api, crd(Corner)):
+        yield real_api
 
 
 def _corner(corners: Api, **spec: Any) -> tuple[int, Any]:
@@ -269,8 +257,8 @@ def _corner(corners: Api, **spec: Any) -> tuple[int, Any]:
 def test_defaults_mean_the_same_to_class_and_server(corners: Api) -> None:
     status, answer = _corner(corners)
     assert status == 201, answer["message"]
-    assert answer["spec"] == {"ruled": {"a": 1, "b": 2}, "many": [{"a": 3, "b": 2}], "told": {"a": 3, "b": 2}}
-    assert from_json(Corner, json.dumps(answer)).spec == CornerSpec(told=Ruled(a=3))
+    assert answer["spec"] == {"ruled": {"a": 1, "b": 2}, "many": [{"a": 3, "b": 2}], "preset": {"a": 3, "b": 2}}
+    assert from_json(Corner, json.dumps(answer)).spec == CornerSpec(preset=Ruled(a=3))
 
 
 def test_null_in_a_list_is_kept(corners: Api) -> None:
@@ -279,7 +267,7 @@ def test_null_in_a_list_is_kept(corners: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "words"),
+    ("spec", "message"),
     [
         ({"ruled": {"a": 9}}, "of the class"),
         ({"ruled": {"a": 5}}, "of the field"),
@@ -289,6 +277,6 @@ def test_null_in_a_list_is_kept(corners: Api) -> None:
         ({"data": [1]}, "at most 0 items"),
     ],
 )
-def test_what_the_class_means_the_server_refuses(corners: Api, spec: dict[str, Any], words: str) -> None:
+def test_the_server_refuses_what_the_class_forbids(corners: Api, spec: dict[str, Any], message: str) -> None:
     status, answer = _corner(corners, **spec)
-    assert (status, words in answer["message"]) == (422, True), answer
+    assert (status, message in answer["message"]) == (422, True), answer

@@ -1,7 +1,7 @@
-"""Every command in the README and in docs/ is run, page by page, as somebody would who reads it: blocks marked `sh`.
+"""Every command in the README and in docs/ is run, page by page, as a reader would run it: blocks marked `sh`.
 
-(Blocks marked `console` show what needs somebody's own image or cluster.) A server that a page starts "in one terminal"
-runs beside the rest of the page.
+(Blocks marked `console` show what needs an image or a cluster of the reader's own.) A server that a page starts "in one
+terminal" runs beside the rest of the page.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.real.clients import programs
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -61,12 +63,10 @@ def made(command: str) -> str:
 @pytest.mark.limit(300)
 @pytest.mark.blocking("waits for the shell that does the work")
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in PAGES])
-def test_its_commands_work(page: Path, binaries: Path, tmp_path: Path) -> None:
+def test_the_commands_of_a_page_work(page: Path, binaries: Path, tmp_path: Path) -> None:
     for tool in ("kubectl", "helm"):
-        if not (binaries / tool).exists():
-            pytest.skip(f"no {tool} in {binaries}")
         (tmp_path / "bin").mkdir(exist_ok=True)
-        (tmp_path / "bin" / tool).symlink_to(binaries / tool)
+        (tmp_path / "bin" / tool).symlink_to(programs.require(binaries, tool))
     path = os.pathsep.join([str(tmp_path / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("KUBE", "PYTEST"))}
     work = tmp_path / "work"

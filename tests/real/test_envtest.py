@@ -20,8 +20,8 @@ STEPS = [
 def assets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("assets")
     command = [sys.executable, "-m", "konverge.cli.main", "envtest-assets", str(folder)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert told == f"export KUBEBUILDER_ASSETS={folder}\n"
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert output == f"export KUBEBUILDER_ASSETS={folder}\n"
     return folder
 
 
@@ -30,6 +30,6 @@ def test_an_operators_suite_runs_on_the_drop_in(go_programs: Path, assets: Path)
     assert programs.run(go_programs / "envtest", KUBEBUILDER_ASSETS=str(assets)) == STEPS
 
 
-def test_the_same_suite_on_the_real_programs(go_programs: Path, binaries: Path) -> None:
+def test_the_same_suite_passes_on_the_real_programs(go_programs: Path, binaries: Path) -> None:
     """What the suite expects is what the real server does."""
     assert programs.run(go_programs / "envtest", KUBEBUILDER_ASSETS=str(binaries)) == STEPS

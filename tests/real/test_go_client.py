@@ -42,14 +42,14 @@ class GoElector:
 
     process: asyncio.subprocess.Process
 
-    async def says(self, *words: str) -> datetime:
+    async def says(self, *expected: str) -> datetime:
         """When it said so, on the clock that both share."""
         assert self.process.stdout is not None
         async with asyncio.timeout(30):
             while line := (await self.process.stdout.readline()).decode().split():
-                if line[1:] == list(words):
+                if line[1:] == list(expected):
                     return EPOCH + timedelta(microseconds=int(line[0]))
-        raise AssertionError(f"it ended without saying {words}")
+        raise AssertionError(f"it ended without saying {expected}")
 
     async def give_back(self) -> datetime:
         """The moment before it gave the Lease back."""
@@ -107,9 +107,9 @@ class Ours:
 
 
 async def holder(client: Client, lease: str, name: str) -> dict[str, Any]:
-    """The Lease as soon as somebody holds it."""
-    found = await until(client, LEASES, NAMESPACE, lambda leases: _holder(leases.get(lease)) == name)
-    return found[lease]
+    """The Lease as soon as `name` holds it."""
+    leases = await until(client, LEASES, NAMESPACE, lambda leases: _holder(leases.get(lease)) == name)
+    return leases[lease]
 
 
 def _holder(lease: dict[str, Any] | None) -> str:
@@ -137,8 +137,8 @@ async def test_both_kinds_of_electors_share_a_lease(go_programs: Path, either_ku
             go.process.kill()
         # It died without a word: ours takes over, but not before its time is over.
         assert await ours.leads() >= renewed + timedelta(seconds=TIMING.lease_duration)
-        found = await client.get(LEASES, lease, NAMESPACE)
-        assert found["spec"]["leaseTransitions"] == 3
+        last = await client.get(LEASES, lease, NAMESPACE)
+        assert last["spec"]["leaseTransitions"] == 3
         await ours.give_back()
 
 

@@ -66,20 +66,18 @@ spec: {amount: 1}
 
 
 @pytest.fixture(scope="module")
-def cluster(binaries: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Tool, Tool]]:
+def cluster(helm_program: Path, kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Tool, Tool]]:
     """helm and kubectl."""
-    if not (binaries / "helm").exists():
-        pytest.skip(f"no helm in {binaries}")
     folder = tmp_path_factory.mktemp("helm")
     for name, text in CHART.items():
         path = folder / "chart" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     with embedded_server(folder) as kubeconfig:
-        yield Tool(binaries / "helm", kubeconfig, folder), Tool(binaries / "kubectl", kubeconfig, folder)
+        yield Tool(helm_program, kubeconfig, folder), Tool(kubectl, kubeconfig, folder)
 
 
-def test_the_life_of_a_release(cluster: tuple[Tool, Tool]) -> None:
+def test_helm_installs_upgrades_rolls_back_and_uninstalls_a_release(cluster: tuple[Tool, Tool]) -> None:
     helm, k = (replace(tool, namespace="store") for tool in cluster)
     chart = str(helm.home / "chart")
     assert "STATUS: deployed" in helm("install", "shop", chart, "--create-namespace")
@@ -105,8 +103,8 @@ def test_the_life_of_a_release(cluster: tuple[Tool, Tool]) -> None:
 
 def test_a_dry_run_leaves_nothing(cluster: tuple[Tool, Tool]) -> None:
     helm, k = (replace(tool, namespace="default") for tool in cluster)
-    told = helm("install", "dry", str(helm.home / "chart"), "--dry-run=server")
-    assert "kind: Deployment" in told
+    output = helm("install", "dry", str(helm.home / "chart"), "--dry-run=server")
+    assert "kind: Deployment" in output
     assert "dry" not in k("get", "deployments,secrets", "-o", "name")
 
 

@@ -84,7 +84,7 @@ def k(cluster: Tool, request: pytest.FixtureRequest) -> Tool:
     return made
 
 
-def test_apply_and_apply_again(k: Tool) -> None:
+def test_apply_reports_created_unchanged_and_configured(k: Tool) -> None:
     assert k("apply", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/web created"
     assert k("apply", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/web unchanged"
     changed = DEPLOYMENT.replace("replicas: 2", "replicas: 5")
@@ -101,7 +101,7 @@ def test_apply_refuses_fields_that_do_not_exist(k: Tool) -> None:
 
 
 @pytest.mark.spec("S-07")
-def test_apply_server_side(k: Tool) -> None:
+def test_server_side_apply_reports_conflicts(k: Tool) -> None:
     assert k("apply", "--server-side", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/web serverside-applied"
     other = ("apply", "--server-side", "--field-manager=other", "-f", "-")
     changed = DEPLOYMENT.replace("replicas: 2", "replicas: 3")
@@ -110,7 +110,7 @@ def test_apply_server_side(k: Tool) -> None:
     assert k.json("get", "deployment", "web")["spec"]["replicas"] == 3
 
 
-def test_create_by_typed_clients(k: Tool) -> None:
+def test_create_commands_send_protobuf(k: Tool) -> None:
     """These commands send protobuf."""
     assert k("create", "deployment", "made", "--image=nginx", "--replicas=3") == "deployment.apps/made created"
     assert k("create", "configmap", "settings", "--from-literal=a=b") == "configmap/settings created"
@@ -131,7 +131,7 @@ def test_create_by_typed_clients(k: Tool) -> None:
 
 
 @pytest.mark.spec("S-12")
-def test_auth(k: Tool) -> None:
+def test_auth_commands_answer_by_the_roles(k: Tool) -> None:
     k("create", "role", "reader", "--verb=get", "--resource=pods")
     k("create", "rolebinding", "readers", "--role=reader", "--user=jane")
     assert k("auth", "can-i", "delete", "nodes") == "yes"
@@ -142,7 +142,7 @@ def test_auth(k: Tool) -> None:
 
 
 @pytest.mark.spec("S-11")
-def test_get_in_its_forms(k: Tool) -> None:
+def test_get_prints_every_output_format(k: Tool) -> None:
     k("apply", "-f", "-", stdin=DEPLOYMENT)
     header, row = k("get", "deployments", "-o", "wide").splitlines()
     assert header.split() == ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE", "CONTAINERS", "IMAGES", "SELECTOR"]
@@ -158,7 +158,7 @@ def test_get_in_its_forms(k: Tool) -> None:
 
 
 @pytest.mark.spec("S-11")
-def test_pods_tell_how_they_are(k: Tool) -> None:
+def test_get_shows_the_state_of_a_pod(k: Tool) -> None:
     k("apply", "-f", "-", stdin=POD)
     assert k("get", "pod", "one").splitlines()[1].split()[:4] == ["one", "0/1", "Pending", "0"]
     crashed = {"name": "c", "image": "busybox", "imageID": "", "ready": False, "restartCount": 4}
@@ -168,17 +168,17 @@ def test_pods_tell_how_they_are(k: Tool) -> None:
     assert k("get", "pod", "one").splitlines()[1].split()[:4] == ["one", "0/1", "CrashLoopBackOff", "4"]
 
 
-def test_describe(k: Tool) -> None:
+def test_describe_shows_workloads_and_pods(k: Tool) -> None:
     k("apply", "-f", "-", stdin=DEPLOYMENT)
-    told = k("describe", "deployment", "web")
-    assert "Replicas:               2 desired | 0 updated | 0 total | 0 available | 0 unavailable" in told
-    assert "RollingUpdateStrategy:  25% max unavailable, 25% max surge" in told
+    text = k("describe", "deployment", "web")
+    assert "Replicas:               2 desired | 0 updated | 0 total | 0 available | 0 unavailable" in text
+    assert "RollingUpdateStrategy:  25% max unavailable, 25% max surge" in text
     k("apply", "-f", "-", stdin=POD)
     assert "Image:" in k("describe", "pod", "one")
     assert "No resource quota." in k("describe", "namespace", k.namespace)
 
 
-def test_scale_and_set_image_and_rollout(k: Tool) -> None:
+def test_scale_set_and_rollout_change_a_deployment(k: Tool) -> None:
     k("apply", "-f", "-", stdin=DEPLOYMENT)
     assert k("scale", "deployment", "web", "--replicas=4") == "deployment.apps/web scaled"
     assert "expected replicas" in k.fails("scale", "deployment", "web", "--current-replicas=9", "--replicas=1").lower()
@@ -194,7 +194,7 @@ def test_scale_and_set_image_and_rollout(k: Tool) -> None:
     assert "kubectl.kubernetes.io/restartedAt" in spec["template"]["metadata"]["annotations"]
 
 
-def test_label_annotate_and_patch(k: Tool) -> None:
+def test_label_annotate_and_patch_change_an_object(k: Tool) -> None:
     k("apply", "-f", "-", stdin=DEPLOYMENT)
     assert k("label", "deployment", "web", "tier=front") == "deployment.apps/web labeled"
     assert "already has a value" in k.fails("label", "deployment", "web", "tier=back")
@@ -204,14 +204,14 @@ def test_label_annotate_and_patch(k: Tool) -> None:
     k("patch", "deployment", "web", "-p", strategic)
     k("patch", "deployment", "web", "--type=merge", "-p", '{"spec":{"replicas":7}}')
     k("patch", "deployment", "web", "--type=json", "-p", '[{"op":"add","path":"/metadata/labels/j","value":"1"}]')
-    found = k.json("get", "deployment", "web")
-    assert [one["name"] for one in found["spec"]["template"]["spec"]["containers"]] == ["side", "nginx"]
-    assert found["spec"]["replicas"] == 7
-    assert found["metadata"]["labels"] == {"app": "web", "j": "1"}
+    web = k.json("get", "deployment", "web")
+    assert [container["name"] for container in web["spec"]["template"]["spec"]["containers"]] == ["side", "nginx"]
+    assert web["spec"]["replicas"] == 7
+    assert web["metadata"]["labels"] == {"app": "web", "j": "1"}
 
 
 @pytest.mark.spec("S-06")
-def test_wait_and_delete(k: Tool) -> None:
+def test_wait_sees_conditions_and_deletions(k: Tool) -> None:
     k("apply", "-f", "-", stdin=DEPLOYMENT)
     condition = {"type": "Available", "status": "True", "reason": "r", "message": "m"}
     done = {"status": {"conditions": [condition], "replicas": 2, "availableReplicas": 2, "readyReplicas": 2}}
@@ -223,16 +223,16 @@ def test_wait_and_delete(k: Tool) -> None:
     assert 'deployments.apps "web" not found' in k.fails("delete", "deployment", "web")
 
 
-def test_explain(k: Tool) -> None:
-    told = k("explain", "deployment.spec")
-    assert told.startswith("GROUP:      apps\nKIND:       Deployment\nVERSION:    v1\n\nFIELD: spec <DeploymentSpec>")
-    assert "Number of desired pods." in told
+def test_explain_shows_the_fields_of_a_kind(k: Tool) -> None:
+    text = k("explain", "deployment.spec")
+    assert text.startswith("GROUP:      apps\nKIND:       Deployment\nVERSION:    v1\n\nFIELD: spec <DeploymentSpec>")
+    assert "Number of desired pods." in text
     assert "FIELD: limits <map[string]Quantity>" in k("explain", "pods.spec.containers.resources.limits")
     assert 'field "nothing" does not exist' in k.fails("explain", "pod.nothing")
 
 
 @pytest.mark.spec("S-08")
-def test_custom_resources(k: Tool) -> None:
+def test_custom_resources_work_like_built_in_kinds(k: Tool) -> None:
     k("apply", "-f", "-", stdin=DEFINITION)
     k("wait", "crd/cogs.machines.example.com", "--for=condition=Established", "--timeout=10s")
     assert "cg" in k("api-resources", "--api-group=machines.example.com")
@@ -247,13 +247,13 @@ def test_custom_resources(k: Tool) -> None:
     assert "could not find the requested resource" in k.fails("get", "cogs")
 
 
-def test_a_kind_without_definition(k: Tool) -> None:
+def test_a_kind_without_definition_is_refused(k: Tool) -> None:
     """kubectl looks for it in OpenAPI v3, then in v2 as protobuf, and then says what is wrong."""
     unknown = COG.replace("machines.example.com", "unknown.example.com")
     assert 'no matches for kind "Cog" in version "unknown.example.com/v1"' in k.fails("apply", "-f", "-", stdin=unknown)
 
 
-def test_discovery(k: Tool) -> None:
+def test_discovery_commands_list_what_is_served(k: Tool) -> None:
     assert "deployments" in k("api-resources", "--api-group=apps", "-o", "name")
     assert "namespaces" in k("api-resources", "--namespaced=false", "-o", "name").splitlines()
     assert "apps/v1" in k("api-versions").splitlines()
@@ -262,7 +262,7 @@ def test_discovery(k: Tool) -> None:
     assert k("get", "--raw", "/readyz") == "ok"
 
 
-def test_events(k: Tool) -> None:
+def test_events_are_listed(k: Tool) -> None:
     event = """
     apiVersion: v1
     kind: Event
@@ -279,7 +279,7 @@ def test_events(k: Tool) -> None:
     assert "it runs" in k("events")
 
 
-def test_errors_are_those_of_the_real_one(k: Tool) -> None:
+def test_errors_are_those_of_the_real_server(k: Tool) -> None:
     assert k.fails("get", "pods", "none") == 'Error from server (NotFound): pods "none" not found'
     assert "the server doesn't have a resource type" in k.fails("get", "nonsense")
     assert 'namespaces "none" not found' in replace(k, namespace="none").fails("create", "configmap", "c")

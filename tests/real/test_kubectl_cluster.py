@@ -2,25 +2,21 @@
 
 The same commands run on `konverge up` and on kube-apiserver with the real controllers, the real scheduler and kwok's
 nodes; what they print is compared without what differs from run to run (generated names, addresses, ages, and how many
-steps of a rollout somebody happened to see).
+steps of a rollout a command happened to see).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.real.clients.controllers import crew
+from tests.real.clusters import ours_on_ours, real_on_real
 from tests.real.embedded import Tool
-from tests.real.test_two_by_two import node, ours_on_ours
-from tools.control_plane import ControlPlane
 
-HANDS = """
+COMMANDS = """
 create deployment web --image=nginx:1.25 --replicas=3
 rollout status deployment/web
 get deployment web -o wide
@@ -98,30 +94,17 @@ def workload(kind: str) -> str:
     return json.dumps({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": spec})
 
 
-@contextmanager
-def all_real(binaries: Path, folder: Path) -> Iterator[Path]:
-    for name in ("kube-controller-manager", "kube-scheduler", "kwok", "kwok-stages.yaml"):
-        if not (binaries / name).exists():
-            pytest.skip(f"no {name} in {binaries}")
-    with ControlPlane(binaries) as plane, crew(binaries, plane.kubeconfig, folder):
-        kubectl = Tool(binaries / "kubectl", plane.kubeconfig, folder)
-        for name in ("node-1", "node-2"):
-            kubectl("create", "-f", "-", stdin=json.dumps(node(name)))
-        kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=60s")
-        yield plane.kubeconfig
-
-
-def said(kubectl: Tool) -> list[str]:
+def outputs(kubectl: Tool) -> list[str]:
     """What each command prints, one after the other."""
-    found = []
-    for line in HANDS.strip().splitlines():
+    printed: list[str] = []
+    for line in COMMANDS.strip().splitlines():
         kind = BEFORE.get(line)
-        if kind and f"{kind.lower()}/" in line and not any(f"{kind} made" in text for text in found):
+        if kind and f"{kind.lower()}/" in line and not any(f"{kind} made" in text for text in printed):
             kubectl("apply", "-f", "-", stdin=workload(kind))
-            found.append(f"{kind} made")
+            printed.append(f"{kind} made")
         done = kubectl.run(*(word.replace("_", " ") if "_*" in word else word for word in line.split(" ")))
-        found.append(f"$ {line}\n" + plain(done.stdout + done.stderr, line))
-    return found
+        printed.append(f"$ {line}\n" + plain(done.stdout + done.stderr, line))
+    return printed
 
 
 def plain(text: str, command: str) -> str:
@@ -149,12 +132,12 @@ def plain(text: str, command: str) -> str:
 @pytest.mark.limit(600)
 @pytest.mark.blocking("waits for kubectl, which does the work")
 @pytest.mark.spec("R-32", "R-33", "R-34", "R-35", "R-36", "R-39", "S-16")
-def test_kubectl_says_the_same_of_our_cluster_as_of_a_real_one(binaries: Path, tmp_path: Path, kubectl: Path) -> None:
-    told = []
-    for name, cluster in (("ours", ours_on_ours), ("real", all_real)):
+def test_kubectl_prints_the_same_of_our_cluster_as_of_a_real_one(binaries: Path, tmp_path: Path, kubectl: Path) -> None:
+    printed = []
+    for name, cluster in (("ours", ours_on_ours), ("real", real_on_real)):
         folder = tmp_path / name
         folder.mkdir()
         with cluster(binaries, folder) as kubeconfig:
-            told.append(said(Tool(kubectl, kubeconfig, folder)))
-    ours, real = told
+            printed.append(outputs(Tool(kubectl, kubeconfig, folder)))
+    ours, real = printed
     assert ours == real

@@ -47,8 +47,8 @@ async def test_a_machine_runs_on_the_real_server(real_server: ControlPlane, way:
     ):
         await client.create(data_volume(name, kind="standard-wait"))
         await client.create(machine(name, name))
-        found = await until(client, VMI, name, "Running")
-        assert found["status"]["nodeName"].startswith("node-")
+        instance = await until(client, VMI, name, "Running")
+        assert instance["status"]["nodeName"].startswith("node-")
         assert (await client.get(DV, name, SPACE))["status"]["phase"] == "Succeeded"
         with pytest.raises(Invalid, match="Cannot update DataVolume Spec"):
             await client.patch(DV, name, MergePatch({"spec": {"source": {"blank": {}}}}), SPACE)

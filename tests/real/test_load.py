@@ -1,4 +1,4 @@
-"""Load and abuse of a server process over sockets: many watches, many connections, readers that do not read, noise.
+"""Load and abuse of a server process over sockets: many watches and connections, slow readers, malformed requests.
 
 The limits of file descriptors are raised as far as the system lets us; a test that needs more is skipped and says so.
 """
@@ -48,7 +48,7 @@ def config_map(name: str, size: int = 10) -> dict[str, Any]:
 
 @pytest.mark.spec("S-15")
 @pytest.mark.blocking
-async def test_thousands_of_idle_watches(server: Server) -> None:
+async def test_the_server_holds_thousands_of_idle_watches(server: Server) -> None:
     before = server.megabytes
     async with connected(server, WATCHES) as watchers, connected(server, 1) as (client,):
         for watcher in watchers:
@@ -56,11 +56,11 @@ async def test_thousands_of_idle_watches(server: Server) -> None:
         assert {await watcher.head() for watcher in watchers} == {200}
         assert (await client.ask("GET", CONFIG_MAPS))[0] == 200
         assert server.megabytes - before < WATCHES * 0.05
-        await client.ask("POST", CONFIG_MAPS, config_map("news"))
+        await client.ask("POST", CONFIG_MAPS, config_map("new"))
 
         async def hears(watcher: Connection) -> str:
             async for event in watcher.events():
-                if event["object"]["metadata"]["name"] == "news":
+                if event["object"]["metadata"]["name"] == "new":
                     return str(event["type"])
             return "nothing"
 
@@ -69,8 +69,8 @@ async def test_thousands_of_idle_watches(server: Server) -> None:
 
 @pytest.mark.spec("S-15")
 @pytest.mark.blocking
-async def test_a_reader_that_never_reads(server: Server) -> None:
-    """It is ended; the other watcher gets every event; what was kept for the slow one does not add up."""
+async def test_a_watcher_that_never_reads_is_ended_alone(server: Server) -> None:
+    """It is ended; the other watcher gets every event; the memory kept for the slow one is bounded."""
     updates, size = 600, 50_000
     slow = await server.open(receive_buffer=4096)
     async with connected(server, 2) as (client, quick):
@@ -107,7 +107,7 @@ async def test_a_reader_that_never_reads(server: Server) -> None:
 @pytest.mark.spec("S-15")
 @pytest.mark.blocking
 @pytest.mark.limit(180)
-async def test_ten_thousand_connections(server: Server) -> None:
+async def test_the_server_holds_ten_thousand_connections(server: Server) -> None:
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit < CONNECTIONS + 500:
         pytest.skip(f"needs {CONNECTIONS + 500} file descriptors, the limit here is {limit} (ulimit -Hn)")
@@ -126,7 +126,7 @@ async def test_ten_thousand_connections(server: Server) -> None:
     assert status == 200
 
 
-NOISE = (
+MALFORMED = (
     b"\0" * 100,
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + os.urandom(200),  # TLS to a server without
     b"GET\r\n\r\n",
@@ -152,12 +152,12 @@ NOISE = (
 
 @pytest.mark.spec("S-15")
 @pytest.mark.blocking
-async def test_noise(server: Server) -> None:
+async def test_malformed_requests_are_refused_without_harm(server: Server) -> None:
     """Each gets a refusal or the end of its connection; those who behave are served all the while."""
 
-    async def shout(noise: bytes) -> bytes:
+    async def answer_to(request: bytes) -> bytes:
         connection = await server.open()
-        connection.writer.write(noise)
+        connection.writer.write(request)
         connection.writer.write_eof()
         try:
             return await connection.reader.read()
@@ -169,7 +169,7 @@ async def test_noise(server: Server) -> None:
     async with connected(server, 1) as (client,):
         for _ in range(3):
             asked = asyncio.create_task(client.ask("GET", CONFIG_MAPS))
-            answers = await asyncio.gather(*map(shout, NOISE))
+            answers = await asyncio.gather(*map(answer_to, MALFORMED))
             assert (await asked)[0] == 200
             statuses = {int(answer.split()[1]) for answer in answers if answer}
             assert statuses <= {400, 401, 403, 404, 405, 413, 414, 431, 501, 505}, statuses

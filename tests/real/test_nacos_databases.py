@@ -79,7 +79,7 @@ def with_tls(place: RealPlace, mode: TlsMode, *, ca: str = "", server_name: str 
 class TestTls:
     @pytest.mark.spec("N-05")
     @pytest.mark.parametrize("mode", ["disable", "prefer", "require", "verify-ca", "verify-full"])
-    async def test_each_mode_with_the_right_authority(self, place: RealPlace, mode: TlsMode) -> None:
+    async def test_each_mode_connects_with_the_right_authority(self, place: RealPlace, mode: TlsMode) -> None:
         with_tls(place, mode, ca=place.server.keys.authority.decode())
         assert (await ensure(place)).performed
 
@@ -102,11 +102,11 @@ class TestTls:
             with_tls(place, mode, ca=other)
             assert "CA" in await refused(place.databases.check(place.target, timeout=LIMIT), "TlsFailed")
 
-    async def test_the_systems_authorities_do_not_know_it(self, place: RealPlace) -> None:
+    async def test_a_private_authority_is_not_trusted_by_default(self, place: RealPlace) -> None:
         with_tls(place, "verify-ca")
         await refused(place.databases.check(place.target, timeout=LIMIT), "TlsFailed")
 
-    async def test_the_name_must_match(self, place: RealPlace) -> None:
+    async def test_the_server_name_must_match_the_certificate(self, place: RealPlace) -> None:
         ca = place.server.keys.authority.decode()
         with_tls(place, "verify-full", ca=ca, server_name="another.example")
         await refused(place.databases.check(place.target, timeout=LIMIT), "TlsFailed")
@@ -139,7 +139,7 @@ def plain_place(request: pytest.FixtureRequest) -> Iterator[RealPlace]:
             yield MariadbPlace(server)
 
 
-async def test_a_server_without_tls(plain_place: RealPlace) -> None:
+async def test_a_server_without_tls_is_refused_where_tls_is_required(plain_place: RealPlace) -> None:
     place = plain_place
     with_tls(place, "require")
     message = await refused(place.databases.check(place.target, timeout=LIMIT), "TlsFailed")
@@ -149,7 +149,7 @@ async def test_a_server_without_tls(plain_place: RealPlace) -> None:
 
 
 class TestReadOnly:
-    async def test_a_standby(self, standby: Server) -> None:
+    async def test_a_standby_is_reported_as_read_only(self, standby: Server) -> None:
         target = standby.target("postgres")
         databases = RealDatabases()
         rotation = databases.rotate_admin(target, username="nacos", password_hash=HASH, timeout=LIMIT)
@@ -167,7 +167,7 @@ class TestReadOnly:
 
 
 class TestPermissions:
-    async def test_a_user_who_may_only_connect_to_postgresql(self, postgres: Server) -> None:
+    async def test_a_user_who_may_only_connect_to_postgresql_is_denied(self, postgres: Server) -> None:
         place = PostgresPlace(postgres)
         postgres.sql(f"CREATE ROLE {place.name}_guest LOGIN PASSWORD 'guest'")
         place.target = postgres.target(place.name, f"{place.name}_guest", "guest")
@@ -175,7 +175,7 @@ class TestPermissions:
         assert "ALTER DATABASE" in message
         assert place.tables() == {}
 
-    async def test_a_user_who_may_only_read_in_mariadb(self, mariadb: Server) -> None:
+    async def test_a_user_who_may_only_read_in_mariadb_is_denied(self, mariadb: Server) -> None:
         place = MariadbPlace(mariadb)
         mariadb.sql(f"CREATE USER {place.name}_guest IDENTIFIED BY 'guest'")
         mariadb.sql(f"GRANT SELECT ON {place.name}.* TO {place.name}_guest")
@@ -183,14 +183,14 @@ class TestPermissions:
         assert "GRANT ALL" in await refused(ensure(place), "PermissionDenied")
         assert place.tables() == {}
 
-    async def test_no_schema_to_create_in(self, postgres: Server) -> None:
+    async def test_a_missing_schema_is_a_missing_permission(self, postgres: Server) -> None:
         place = PostgresPlace(postgres)
         postgres.sql(f"ALTER ROLE {place.target.username} SET search_path = nowhere")
         await refused(ensure(place), "PermissionDenied")
 
 
 @pytest.mark.parametrize("name", ["Nacos-1 ü", 'quo"ted', "back`tick", "o'clock", "100%"])
-async def test_odd_names_of_databases_and_users(place: RealPlace, name: str) -> None:
+async def test_odd_names_of_databases_and_users_are_quoted(place: RealPlace, name: str) -> None:
     mark = '"' if place.target.engine == "postgresql" else "`"
     quoted = mark + name.replace(mark, mark * 2) + mark
     place.server.sql(f"CREATE DATABASE {quoted}")
@@ -205,7 +205,7 @@ async def test_odd_names_of_databases_and_users(place: RealPlace, name: str) -> 
     assert (await rotate(place, password_hash=HASH)).performed
 
 
-async def test_a_password_that_is_not_latin(place: RealPlace) -> None:
+async def test_a_password_may_be_in_any_script(place: RealPlace) -> None:
     form = "ALTER ROLE {} PASSWORD '{}'" if place.target.engine == "postgresql" else "ALTER USER {} IDENTIFIED BY '{}'"
     place.server.sql(form.format(place.target.username, "密码 ünïcode"))
     place.target = msgspec.structs.replace(place.target, password="密码 ünïcode")
@@ -214,7 +214,7 @@ async def test_a_password_that_is_not_latin(place: RealPlace) -> None:
 
 @pytest.mark.spec("N-20")
 class TestSlowServers:
-    async def test_a_locked_table(self, place: RealPlace) -> None:
+    async def test_a_locked_table_is_a_timeout(self, place: RealPlace) -> None:
         await ensure(place)
         lock = {"postgresql": "BEGIN; LOCK TABLE users", "mysql": "LOCK TABLES users WRITE"}[place.target.engine]
         with place.server.session(lock, place.name):
@@ -222,14 +222,14 @@ class TestSlowServers:
         assert place.users() == {}
         assert (await rotate(place, password_hash=HASH)).performed
 
-    async def test_a_locked_row(self, place: RealPlace) -> None:
+    async def test_a_locked_row_is_a_timeout(self, place: RealPlace) -> None:
         await ensure(place)
         await rotate(place, password_hash=HASH)
         with place.server.session("BEGIN; UPDATE users SET enabled = FALSE", place.name):
             await refused(rotate(place, password_hash=OTHER_HASH, timeout=SHORT), "Timeout")
         assert place.users() == {"nacos": (HASH, True)}
 
-    async def test_a_frozen_server(self, place: RealPlace) -> None:
+    async def test_a_frozen_server_is_a_timeout(self, place: RealPlace) -> None:
         """The system still accepts connections for a process that is stopped."""
         place.server.freeze()
         try:
@@ -238,7 +238,7 @@ class TestSlowServers:
             place.server.thaw()
         await place.databases.check(place.target, timeout=LIMIT)
 
-    async def test_cancelled_while_it_waits(self, place: RealPlace) -> None:
+    async def test_a_cancelled_wait_leaves_nothing_behind(self, place: RealPlace) -> None:
         async with place.held():
             work = asyncio.create_task(ensure(place), name="ensure")
             await asyncio.to_thread(_until_waiting, place)
@@ -255,7 +255,7 @@ class TestSlowServers:
             await refused(rotate(place, password_hash=HASH, timeout=SHORT), "Timeout")
             await asyncio.to_thread(_until_alone, place)
 
-    async def test_a_server_that_stops_half_way(self, place: RealPlace) -> None:
+    async def test_a_server_that_stops_half_way_is_a_timeout(self, place: RealPlace) -> None:
         """Not even an answer to a farewell is to be had."""
         async with place.held():
             work = asyncio.create_task(ensure(place, timeout=5), name="ensure")
@@ -269,7 +269,7 @@ class TestSlowServers:
                 for number in stopped:
                     os.kill(number, signal.SIGCONT)
 
-    async def test_the_server_ends_the_session(self, place: RealPlace) -> None:
+    async def test_a_session_that_the_server_ends_is_an_interruption(self, place: RealPlace) -> None:
         async with place.held():
             work = asyncio.create_task(ensure(place), name="ensure")
             await asyncio.to_thread(_until_waiting, place)
@@ -316,7 +316,7 @@ def _end_sessions(place: RealPlace) -> None:
 class TestScripts:
     @pytest.mark.spec("N-07")
     @pytest.mark.parametrize("line", ["2.0", "2.4", "3.0"])
-    async def test_what_a_job_runs_twice_is_what_the_operator_wants(self, place: RealPlace, line: str) -> None:
+    async def test_a_script_that_runs_twice_makes_the_schema_of_the_operator(self, place: RealPlace, line: str) -> None:
         make = postgres_script if place.target.engine == "postgresql" else mysql_script
         for _ in range(2):
             place.run_script(make(line, default_admin=True))
@@ -325,21 +325,21 @@ class TestScripts:
         assert (await ensure(place, line)).version == 1
         assert not (await ensure(place, line)).performed
 
-    async def test_an_upgrade_by_script(self, place: RealPlace) -> None:
+    async def test_a_script_upgrades_an_old_schema(self, place: RealPlace) -> None:
         make = postgres_script if place.target.engine == "postgresql" else mysql_script
         place.run_script(make("2.4"))
         place.drop_column("config_info", "encrypted_data_key")
         place.run_script(make("3.0"))
         assert all(place.tables()[name] == columns for name, columns in needed(place, "3.0").items())
 
-    async def test_both_ways_make_the_same_tables(self, place: RealPlace) -> None:
+    async def test_script_and_operator_make_the_same_tables(self, place: RealPlace) -> None:
         make = postgres_script if place.target.engine == "postgresql" else mysql_script
         place.run_script(make("3.0"))
         other = type(place)(place.server)
         await ensure(other)
         assert _description(place) == _description(other)
 
-    async def test_rows_as_nacos_writes_them(self, place: RealPlace) -> None:
+    async def test_the_tables_take_rows_as_nacos_writes_them(self, place: RealPlace) -> None:
         await ensure(place)
         columns = "data_id, group_id, content, md5, tenant_id"
         place.sql(f"INSERT INTO config_info ({columns}) VALUES ('a', 'g', 'text 🙂', 'm', '')")
@@ -362,7 +362,7 @@ def _description(place: RealPlace) -> list[list[str]]:
     return [*place.rows(query), *place.rows(indexes)]
 
 
-async def test_statements_run_as_the_packaged_schema_says(place: RealPlace) -> None:
+async def test_the_server_has_the_tables_of_the_packaged_schema(place: RealPlace) -> None:
     """Every table of the package is one that the server made, with the same columns: our reading of SQL is right."""
     for line in ("2.4", "3.0"):
         await ensure(place, line)

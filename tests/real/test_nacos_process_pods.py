@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
@@ -22,7 +21,7 @@ from konverge.operators.nacos.server import PORT, HttpNacosServers, over_sockets
 from konverge.wire.message import Request
 from tests.operators.nacos.world import is_ready
 from tests.real.clients import programs
-from tests.real.embedded import Tool
+from tests.real.embedded import Tool, konverge_process
 from tests.real.nacos import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,24 +48,19 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
     }
     rules, path = tmp_path / "rules.yaml", tmp_path / "kubeconfig"
     rules.write_text(yaml.safe_dump([rule]))
-    words = ["up", "--processes", str(rules), "--operators", "nacos", "--no-samples", "--output", "json"]
-    command = [sys.executable, "-m", "konverge.cli.main", *words, "--kubeconfig", str(path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            assert json.loads(process.stdout.readline())
-            yield path
-        finally:
-            process.send_signal(signal.SIGINT)
+    up = ["up", "--processes", str(rules), "--operators", "nacos", "--no-samples", "--output", "json"]
+    with konverge_process(*up, "--kubeconfig", str(path), stop=signal.SIGINT) as line:
+        assert json.loads(line)
+        yield path
 
 
 async def _until(client: Client, name: str, holds: Callable[[Nacos], bool]) -> Nacos:
-    found = await client.list(Nacos, "default")
-    seen: Any = found.items
+    listing = await client.list(Nacos, "default")
+    seen: Any = listing.items
     try:
         async with (
             asyncio.timeout(PATIENCE),
-            aclosing(client.watch(Nacos, "default", resource_version=found.metadata.resource_version)) as events,
+            aclosing(client.watch(Nacos, "default", resource_version=listing.metadata.resource_version)) as events,
         ):
             async for event in events:
                 seen = event.object
@@ -75,7 +69,7 @@ async def _until(client: Client, name: str, holds: Callable[[Nacos], bool]) -> N
                     return seen
     except TimeoutError:
         pass
-    raise AssertionError(f"{name} does not come to it: {seen}")
+    raise AssertionError(f"{name} does not reach the expected state: {seen}")
 
 
 def _runs(nacos: Nacos) -> bool:
@@ -85,11 +79,11 @@ def _runs(nacos: Nacos) -> bool:
 async def _shrink(client: Client, servers: HttpNacosServers, name: str) -> None:
     """From three to two: whoever leaves, a leader perhaps, is taken out of the raft groups first."""
     await client.patch(Nacos, name, MergePatch({"spec": {"replicas": 2, "allowSmallClusters": True}}), "default")
-    found = await _until(client, name, lambda seen: seen.status.replicas == 2 and is_ready(seen))
-    address = next(node.instance for node in found.status.conditions if node.type == "leader")
+    nacos = await _until(client, name, lambda seen: seen.status.replicas == 2 and is_ready(seen))
+    address = next(node.instance for node in nacos.status.conditions if node.type == "leader")
     members = await servers.nodes(address, timeout=20)
-    assert {one.host.partition(".")[0] for one in members} == {f"{name}-0", f"{name}-1"}
-    own = next(one for one in members if one.host.startswith(f"{found.status.leader}."))
+    assert {member.host.partition(".")[0] for member in members} == {f"{name}-0", f"{name}-1"}
+    own = next(member for member in members if member.host.startswith(f"{nacos.status.leader}."))
     led = [peers for group, peers in own.groups.items() if (own.leaders or {})[group].address == own.raft_address]
     assert {len(peers) for peers in led} == {2}
 
@@ -97,7 +91,7 @@ async def _shrink(client: Client, servers: HttpNacosServers, name: str) -> None:
 @pytest.mark.spec("N-15", "N-19")
 @pytest.mark.limit(600)  # begins first: real servers take minutes, most of them waiting
 @pytest.mark.parametrize(("name", "replicas"), [("single", 1), ("trio", 3)])
-async def test_real_servers_in_the_pods(
+async def test_the_operator_runs_real_servers_in_the_pods(
     kubeconfig: Path, kubectl: Path, tmp_path: Path, name: str, replicas: int
 ) -> None:
     spec = {
@@ -107,17 +101,17 @@ async def test_real_servers_in_the_pods(
         "database": {"type": "embedded"},
         **PROBES,
     }
-    wish = {
+    nacos = {
         "apiVersion": "nacos.io/v1alpha1",
         "kind": "Nacos",
         "metadata": {"name": name, "namespace": "default"},
         "spec": spec,
     }
     tool = Tool(kubectl, kubeconfig, tmp_path)
-    await asyncio.to_thread(tool, "apply", "-f", "-", stdin=json.dumps(wish))
+    await asyncio.to_thread(tool, "apply", "-f", "-", stdin=json.dumps(nacos))
     async with Client.connect(Kubeconfig.read(str(kubeconfig)).config()) as client, HttpNacosServers() as servers:
-        found = await _until(client, name, _runs)
-        assert found.status.version == "2.1.1"
+        running = await _until(client, name, _runs)
+        assert running.status.version == "2.1.1"
         pods = (await client.list(Pod, "default", label_selector=f"app={name}")).items
         assert len(pods) == replicas
         for pod in pods:

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
 
-from konverge.objects import to_json
 from konverge.operators.catalog import find
 from konverge.operators.nacos.resource import Nacos, definition
 from tests.operators.nacos.test_children import CASES
 from tests.operators.nacos.world import CLUSTER, STANDALONE
-from tests.real.test_crd_from_classes import DEFINITIONS_PATH, Api, _wait_until_established
-from tools.control_plane import ControlPlane
+from tests.real.definitions import Api, installed
 
 pytestmark = [pytest.mark.spec("N-01", "N-02")]
 
 
 @pytest.fixture(scope="module")
-def api(real_server: ControlPlane) -> Iterator[Api]:
-    with closing(Api(real_server)) as api:
-        status, answer = api("POST", DEFINITIONS_PATH, to_json(definition()))
-        assert status == 201, answer["message"]
-        _wait_until_established(api, "nacos.nacos.io")
-        yield api
-        api("DELETE", f"{DEFINITIONS_PATH}/nacos.nacos.io")
+def api(real_api: Api) -> Iterator[Api]:
+    with installed(real_api, definition()):
+        yield real_api
 
 
 def attempt(api: Api, spec: dict[str, Any], name: str = "nacos") -> tuple[int, Any]:
@@ -50,7 +43,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "the document's standalone": STANDALONE,
     "the document's cluster": {**CLUSTER, "database": MYSQL, "resources": RESOURCES},
     "small on purpose": {**CLUSTER, "replicas": 1, "allowSmallClusters": True},
-    "no word more than needed": {},
+    "nothing but defaults": {},
     "the fork's": {
         "type": "cluster",
         "image": "nacos-server:v2.4.3-pg",
@@ -82,13 +75,13 @@ GOOD: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", GOOD)
-def test_the_real_server_accepts(api: Api, case: str) -> None:
+def test_the_real_server_accepts_good_specs(api: Api, case: str) -> None:
     status, answer = attempt(api, GOOD[case])
     assert status == 201, answer.get("message")
 
 
 def test_samples_of_the_package_are_accepted(api: Api) -> None:
-    samples = [one for one in find("nacos").sample_objects() if one["kind"] == "Nacos"]
+    samples = [sample for sample in find("nacos").sample_objects() if sample["kind"] == "Nacos"]
     assert len(samples) == 3
     for sample in samples:
         status, answer = attempt(api, sample["spec"], sample["metadata"]["name"])
@@ -127,16 +120,16 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("spec", "path", "words"), BAD, ids=[f"{bad[1]}-{n}" for n, bad in enumerate(BAD)])
-def test_the_real_server_refuses_with_the_path(api: Api, spec: dict[str, Any], path: str, words: str) -> None:
+@pytest.mark.parametrize(("spec", "path", "message"), BAD, ids=[f"{bad[1]}-{n}" for n, bad in enumerate(BAD)])
+def test_the_real_server_refuses_with_the_path(api: Api, spec: dict[str, Any], path: str, message: str) -> None:
     status, answer = attempt(api, spec)
     assert status == 422, answer
     causes = {cause["field"]: cause["message"] for cause in answer["details"]["causes"]}
     assert path in causes, causes
-    assert words in causes[path]
+    assert message in causes[path]
 
 
-def test_a_name_that_no_service_can_have(api: Api) -> None:
+def test_a_name_that_no_service_can_have_is_refused(api: Api) -> None:
     status, answer = attempt(api, {}, "1nacos")
     assert status == 422
     assert "the name becomes that of Services" in answer["message"]
@@ -155,7 +148,7 @@ def test_a_misspelt_field_is_refused(api: Api, spec: dict[str, Any], path: str) 
     assert f'unknown field "{path}"' in answer["message"]
 
 
-def test_columns_scale_and_status(api: Api) -> None:
+def test_columns_scale_and_status_are_served(api: Api) -> None:
     path = Nacos.resource.path("default")
     body = {"apiVersion": "nacos.io/v1alpha1", "kind": "Nacos", "metadata": {"name": "nacos"}, "spec": CLUSTER}
     status, made = api("POST", path, json.dumps(body).encode())
@@ -165,9 +158,7 @@ def test_columns_scale_and_status(api: Api) -> None:
     assert status == 200, made
     status, scale = api("GET", f"{path}/nacos/scale")
     assert (scale["spec"], scale["status"]) == ({"replicas": 3}, {"replicas": 3, "selector": "app=nacos"})
-    api._headers["Accept"] = "application/json;as=Table;v=v1;g=meta.k8s.io"
-    status, table = api("GET", path)
-    del api._headers["Accept"]
+    table = api.table(path)
     columns = [column["name"].upper() for column in table["columnDefinitions"]]
     assert columns == ["NAME", "REPLICAS", "READY", "TYPE", "DBTYPE", "VERSION", "CREATETIME"]
     created = made["metadata"]["creationTimestamp"]

@@ -18,11 +18,11 @@ def nacos() -> Path:
     return programs.nacos_home()
 
 
-async def test_a_standalone_server(nacos: Path, tmp_path: Path) -> None:
+async def test_a_standalone_server_is_healthy(nacos: Path, tmp_path: Path) -> None:
     with real_cluster(nacos, tmp_path, 1) as cluster:
         verdict = await cluster.until(lambda verdict: verdict.healthy)
         assert verdict.version == "2.1.1"
-        assert [(one.pod, one.role) for one in verdict.members] == [("nacos-0", "standalone")]
+        assert [(member.pod, member.role) for member in verdict.members] == [("nacos-0", "standalone")]
         address = cluster.addresses["nacos-0"]
         for question in (cluster.servers.state, cluster.servers.ready):
             with pytest.raises(NacosError) as caught:
@@ -35,12 +35,12 @@ async def test_three_servers_lose_and_find_each_other(nacos: Path, tmp_path: Pat
         whole = await cluster.until(lambda verdict: verdict.healthy)
         assert whole.verified == 3
         assert "nacos_config" in whole.leaders
-        follower = next(one.pod for one in whole.members if one.role == "follower")
+        follower = next(member.pod for member in whole.members if member.role == "follower")
 
         cluster.kill(follower)
         less = await cluster.until(lambda verdict: verdict.quorum and not verdict.healthy and verdict.leader != "")
         assert less.leader == whole.leader
-        assert any(one.startswith(f"{follower}: Unreachable") for one in less.problems)
+        assert any(problem.startswith(f"{follower}: Unreachable") for problem in less.problems)
 
         cluster.start(follower)
         await cluster.until(lambda verdict: verdict.healthy)
@@ -64,11 +64,11 @@ async def test_three_servers_lose_and_find_each_other(nacos: Path, tmp_path: Pat
         again = await cluster.until(lambda verdict: verdict.healthy)
         assert again.leaders[LEADING_GROUP].term >= led.leaders[LEADING_GROUP].term
 
-        last = next(one.pod for one in again.members if one.role == "follower")
+        last = next(member.pod for member in again.members if member.role == "follower")
         gone = f"{cluster.addresses[last]}:7848"
         cluster.kill(last)
         await cluster.until(
-            lambda verdict: verdict.quorum and all(one.address != gone for one in verdict.leaders.values())
+            lambda verdict: verdict.quorum and all(leader.address != gone for leader in verdict.leaders.values())
         )
         await cluster.servers.remove_peer(cluster.addresses[again.leader], peer=gone, timeout=60)
         await cluster.until_peers(again.leader, 2)

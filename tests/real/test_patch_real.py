@@ -10,9 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.real.sides import NAMESPACE, Side, differences, normal, sides, thorough
-
-__all__ = ["sides"]
+from tests.real.sides import NAMESPACE, Side, differences, normal, thorough
 
 Obj = dict[str, Any]
 NAMES = count()
@@ -154,7 +152,7 @@ def compared(sides: tuple[Side, Side], media: str, sequence: list[Any]) -> None:
 @pytest.mark.spec("S-04")
 @thorough(80)
 @given(sequence=st.lists(patches.filter(decided), min_size=2, max_size=4))
-def test_strategic_merge(sides: tuple[Side, Side], sequence: list[Obj]) -> None:
+def test_strategic_merge_patches_are_answered_alike(sides: tuple[Side, Side], sequence: list[Obj]) -> None:
     compared(sides, "application/strategic-merge-patch+json", sequence)
 
 
@@ -193,5 +191,5 @@ def answered(operation: Obj) -> bool:
 @pytest.mark.spec("S-04")
 @thorough(80)
 @given(sequence=st.lists(st.lists(operations.filter(answered), min_size=1, max_size=3), min_size=2, max_size=5))
-def test_json_patch(sides: tuple[Side, Side], sequence: list[Any]) -> None:
+def test_json_patches_are_answered_alike(sides: tuple[Side, Side], sequence: list[Any]) -> None:
     compared(sides, "application/json-patch+json", sequence)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.embedded import Tool
+from tests.real.embedded import Tool, konverge_process
 
 pytestmark = [pytest.mark.spec("S-16"), pytest.mark.limit(90)]
 
@@ -60,24 +60,19 @@ def cluster(kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     folder = tmp_path_factory.mktemp("processes")
     rules, kubeconfig = folder / "rules.yaml", folder / "kubeconfig"
     rules.write_text(RULES)
-    words = ["up", "--processes", str(rules), "--operators", "none", "--nodes", "1", "--kubeconfig", str(kubeconfig)]
-    program = [sys.executable, "-m", "konverge.cli.main", *words, "--output", "json"]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline().startswith("{")
-            tool = Tool(kubectl, kubeconfig, folder)
-            tool("apply", "-f", "-", stdin=OBJECTS)
-            tool("rollout", "status", "deployment/web", "--timeout=60s")
-            yield tool
-        finally:
-            process.terminate()
+    up = ["up", "--processes", str(rules), "--operators", "none", "--nodes", "1", "--kubeconfig", str(kubeconfig)]
+    with konverge_process(*up, "--output", "json") as line:
+        assert line.startswith("{")
+        tool = Tool(kubectl, kubeconfig, folder)
+        tool("apply", "-f", "-", stdin=OBJECTS)
+        tool("rollout", "status", "deployment/web", "--timeout=60s")
+        yield tool
 
 
 def pod(k: Tool) -> tuple[str, str]:
     """The name and address of the one pod."""
-    found = k("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[0].metadata.name} {.items[0].status.podIP}")
-    name, address = found.split()
+    output = k("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[0].metadata.name} {.items[0].status.podIP}")
+    name, address = output.split()
     return name, address
 
 
@@ -105,7 +100,7 @@ def test_the_server_answers_on_its_pods_address(cluster: Tool) -> None:
     assert page(address) == "first"
 
 
-def test_logs_and_following_them(cluster: Tool) -> None:
+def test_logs_are_shown_and_followed(cluster: Tool) -> None:
     name, address = pod(cluster)
     assert "Serving HTTP on" in cluster("logs", name)
     with beside(cluster, "logs", "-f", name, "--tail=1") as following:
@@ -123,7 +118,7 @@ def test_exec_runs_in_the_pods_environment(cluster: Tool) -> None:
     assert (failed.returncode, failed.stderr.strip()) == (3, "command terminated with exit code 3")
 
 
-def test_cp_both_ways(cluster: Tool, tmp_path: Path) -> None:
+def test_cp_copies_both_ways(cluster: Tool, tmp_path: Path) -> None:
     name, _ = pod(cluster)
     (tmp_path / "there").write_text("copied")
     cluster("cp", str(tmp_path / "there"), f"{name}:/scratch/note")
@@ -131,7 +126,7 @@ def test_cp_both_ways(cluster: Tool, tmp_path: Path) -> None:
     assert (tmp_path / "back").read_text() == "copied"
 
 
-def test_port_forward(cluster: Tool) -> None:
+def test_port_forward_reaches_pods_and_services(cluster: Tool) -> None:
     name, _ = pod(cluster)
     for target in (f"pod/{name}", "service/web"):
         with beside(cluster, "port-forward", target, ":8080", "--address", "127.0.0.1") as forwarding:
@@ -140,7 +135,7 @@ def test_port_forward(cluster: Tool) -> None:
             assert page("127.0.0.1", port) == page("127.0.0.1", port) == "first"
 
 
-def test_attach(cluster: Tool) -> None:
+def test_attach_shows_the_output(cluster: Tool) -> None:
     name, _ = pod(cluster)
     with beside(cluster, "attach", name) as attached:
         assert attached.stdout is not None
@@ -161,18 +156,18 @@ def test_a_killed_process_is_restarted_and_counted(cluster: Tool) -> None:
 
 
 def processes(mark: str) -> list[int]:
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 if f"KONVERGE_CONTAINER={mark}".encode() in (entry / "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
+                    pids.append(int(entry.name))
             except OSError:
                 continue
-    return found
+    return pids
 
 
-def test_a_restart_and_the_end(cluster: Tool) -> None:
+def test_a_restart_and_a_deletion_end_the_processes(cluster: Tool) -> None:
     old, _ = pod(cluster)
     cluster("rollout", "restart", "deployment/web")
     cluster("rollout", "status", "deployment/web", "--timeout=60s")

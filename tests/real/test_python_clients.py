@@ -93,7 +93,7 @@ async def test_a_kopf_operator_reconciles(python_clients: Path, either_kubeconfi
     async with Client.connect(load_config(kubeconfig=either_kubeconfig)) as client:
         await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         await client.create(DEFINITION)
-        await until(client, DEFINITIONS, "", lambda found: _established(found[DEFINITION_NAME]))
+        await until(client, DEFINITIONS, "", lambda definitions: _established(definitions[DEFINITION_NAME]))
         async with kopf_running(python_clients, either_kubeconfig, log) as kopf:
             try:
                 await _use(client)
@@ -107,20 +107,20 @@ async def test_a_kopf_operator_reconciles(python_clients: Path, either_kubeconfi
 
 def _established(definition: dict[str, Any]) -> bool:
     conditions = definition.get("status", {}).get("conditions") or []
-    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+    return any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions)
 
 
 async def _use(client: Client) -> None:
     greeting = {"apiVersion": GREETINGS.api_version, "kind": "Greeting", "metadata": {"name": "hello"}}
     await client.create({**greeting, "spec": {"text": "Hello"}}, NAMESPACE, resource=GREETINGS)
     said = await until(
-        client, GREETINGS, NAMESPACE, lambda found: found["hello"].get("status", {}).get("said") == "Hello"
+        client, GREETINGS, NAMESPACE, lambda greetings: greetings["hello"].get("status", {}).get("said") == "Hello"
     )
     made = await client.get(CONFIG_MAPS, "hello", NAMESPACE)
     assert made["data"] == {"text": "Hello"}
     assert made["metadata"]["ownerReferences"][0]["uid"] == said["hello"]["metadata"]["uid"]
     await client.patch(GREETINGS, "hello", MergePatch({"spec": {"text": "Good day"}}), NAMESPACE)
-    await until(client, CONFIG_MAPS, NAMESPACE, lambda found: found["hello"]["data"] == {"text": "Good day"})
+    await until(client, CONFIG_MAPS, NAMESPACE, lambda maps: maps["hello"]["data"] == {"text": "Good day"})
     await client.delete(GREETINGS, "hello", NAMESPACE)
-    await until(client, GREETINGS, NAMESPACE, lambda found: "hello" not in found)
+    await until(client, GREETINGS, NAMESPACE, lambda greetings: "hello" not in greetings)
     assert await client.get(CONFIG_MAPS, "hello-farewell", NAMESPACE)

@@ -49,7 +49,7 @@ async def write_until_killed(server: Server, acknowledged: Acknowledged, rng: ra
 
 
 async def check(server: Server, acknowledged: Acknowledged, marks: int) -> None:
-    """The watch from the beginning tells of every acknowledged write, in order, and ends in the state of a list."""
+    """The watch from the beginning sends every acknowledged write, in order, and ends in the state of a list."""
     watcher, client = await server.open(), await server.open()
     status, listed = await client.ask("GET", f"{CONFIG_MAPS}?resourceVersion=0")
     assert status == 200
@@ -69,7 +69,7 @@ async def check(server: Server, acknowledged: Acknowledged, marks: int) -> None:
 
 
 async def _followed(watcher: Connection, marks: int) -> tuple[Acknowledged, dict[str, str], list[int]]:
-    """What a watch tells until so many marks have come: each check leaves one."""
+    """What a watch sends until so many marks have come: each check leaves one."""
     seen: Acknowledged = {}
     state: dict[str, str] = {}
     order: list[int] = []
@@ -91,7 +91,7 @@ async def _followed(watcher: Connection, marks: int) -> tuple[Acknowledged, dict
 @pytest.mark.spec("S-14")
 @pytest.mark.blocking
 @pytest.mark.limit(240)
-async def test_killed_while_clients_write(tmp_path: Path) -> None:
+async def test_a_server_killed_while_clients_write_keeps_what_it_acknowledged(tmp_path: Path) -> None:
     rng, acknowledged = random.Random(5), Acknowledged()
     for life in range(1, KILLS + 1):
         with running(tmp_path, "--data-dir", str(tmp_path / "data")) as server:

@@ -1,4 +1,4 @@
-"""The management service in front of the real API server: the same promises as in front of ours."""
+"""The management service in front of the real API server: it works as in front of ours."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ async def test_the_cluster_decides_by_the_callers_token(real_server: ControlPlan
         assert (await desk.send("GET", "/readyz", token="")).status == 200
 
 
-async def test_the_arguments_of_its_pod_are_all_that_it_needs(real_server: ControlPlane) -> None:
+async def test_the_service_needs_only_the_arguments_of_its_pod(real_server: ControlPlane) -> None:
     """In a pod the API server is another name and the authority another file; there is no kubeconfig and no token."""
     plan = Management(operator="nacos-operator", namespace="nacos", image="x")
     given = {
@@ -64,8 +65,8 @@ async def test_the_arguments_of_its_pod_are_all_that_it_needs(real_server: Contr
         "--certificate-authority": real_server.ca_file,
         "--bind-address": "127.0.0.1:0",
     }
-    words = [f"{name}={given[name]}" if name in given else word for word in plan.arguments() for name in [_name(word)]]
-    with _begun(words) as process:
+    arguments = [_replaced(argument, given) for argument in plan.arguments()]
+    with _started(arguments) as process:
         try:
             assert process.stdout is not None
             url = (await asyncio.to_thread(process.stdout.readline)).split()[1]
@@ -78,14 +79,15 @@ async def test_the_arguments_of_its_pod_are_all_that_it_needs(real_server: Contr
             process.terminate()
 
 
-def _begun(words: list[str]) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "konverge.cli.main", *words]
+def _started(arguments: list[str]) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "konverge.cli.main", *arguments]
     bare = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=bare)
 
 
-def _name(word: str) -> str:
-    return word.partition("=")[0]
+def _replaced(argument: str, given: dict[str, Any]) -> str:
+    name = argument.partition("=")[0]
+    return f"{name}={given[name]}" if name in given else argument
 
 
 async def test_wrong_fields_come_back_with_their_paths(real_server: ControlPlane) -> None:
@@ -98,14 +100,14 @@ async def test_wrong_fields_come_back_with_their_paths(real_server: ControlPlane
         ):
             refused = await desk.send("POST", ALL, {"name": "shop", "spec": spec})
             assert refused.status == status
-            assert {one["field"] for one in refused.problem["errors"]} == fields
+            assert {error["field"] for error in refused.problem["errors"]} == fields
         await desk.create("shop")
         for change, field in (({"replicas": 2}, "replicas"), ({"resources": {"limit": {}}}, "resources.limit")):
             refused = await desk.send("PATCH", f"{ALL}/shop", change)
-            assert [one["field"] for one in refused.problem["errors"]] == [field]
+            assert [error["field"] for error in refused.problem["errors"]] == [field]
 
 
-async def test_an_instance_from_its_beginning_to_its_end(real_server: ControlPlane) -> None:
+async def test_an_instance_is_created_changed_watched_and_deleted(real_server: ControlPlane) -> None:
     async with a_real_desk(real_server) as desk, listening(desk) as stream:
         assert (await stream.take(1))[0].event == "synced"
         made = await desk.create("shop", type="cluster", replicas=3)
@@ -117,7 +119,7 @@ async def test_an_instance_from_its_beginning_to_its_end(real_server: ControlPla
         status = MergePatch({"status": {"phase": "Creating"}})
         await desk.admin.patch(Nacos, "shop", status, SPACE, subresource="status")
         seen = await stream.take(3)
-        assert [(one.event, one.data["replicas"], one.data["phase"]) for one in seen] == [
+        assert [(event.event, event.data["replicas"], event.data["phase"]) for event in seen] == [
             ("added", 3, "Pending"),
             ("modified", 5, "Pending"),
             ("modified", 5, "Creating"),
@@ -125,20 +127,20 @@ async def test_an_instance_from_its_beginning_to_its_end(real_server: ControlPla
         assert (await desk.send("DELETE", f"{ALL}/shop")).status in (202, 204)
         assert (await stream.take(1))[0].event == "deleted"
         async with listening(desk, last_event_id=seen[1].id) as again:
-            told = await again.take(2)
-            assert [one.event for one in told] == ["modified", "deleted"]
+            events = await again.take(2)
+            assert [event.event for event in events] == ["modified", "deleted"]
 
 
-async def test_a_version_that_is_long_gone_begins_anew(real_server: ControlPlane) -> None:
+async def test_a_watch_from_an_expired_version_starts_again(real_server: ControlPlane) -> None:
     async with a_real_desk(real_server) as desk:
         await desk.create("shop")
         async with listening(desk, last_event_id="1") as stream:
-            told = await stream.take(3)
-            assert [one.event for one in told] == ["reset", "added", "synced"]
+            events = await stream.take(3)
+            assert [event.event for event in events] == ["reset", "added", "synced"]
             assert stream.last_id != ""
 
 
-async def test_pages_lead_on_and_are_gone_when_they_are_none(real_server: ControlPlane) -> None:
+async def test_pages_continue_and_a_bad_token_is_refused(real_server: ControlPlane) -> None:
     async with a_real_desk(real_server) as desk:
         for number in range(3):
             await desk.create(f"page-{number}")
@@ -146,5 +148,5 @@ async def test_pages_lead_on_and_are_gone_when_they_are_none(real_server: Contro
         assert first.json["remaining"] == 1
         await desk.create("page-9")
         second = await desk.send("GET", first.headers.get("link").partition(">")[0].removeprefix("<"))
-        assert [one["name"] for one in second.json["items"]] == ["page-2"]
+        assert [item["name"] for item in second.json["items"]] == ["page-2"]
         assert (await desk.send("GET", f"{ALL}?continue=nonsense")).status == 400

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.real.embedded import embedded_server
-from tests.real.sides import NAMESPACE, Side, real_side
-
-__all__ = ["real_side"]
+from tests.real.sides import NAMESPACE, Side, our_side
 
 pytestmark = pytest.mark.spec("S-11")
 
@@ -40,12 +36,12 @@ SELECTED = {"metadata": {"labels": {"app": "t", "tier": "a", "x": "1"}}, "spec":
 
 
 def container(name: str, ready: bool = False, restarts: int = 0, last: Obj | None = None, **state: Obj) -> Obj:
-    found: Obj = {"name": name, "image": "i", "imageID": "", "ready": ready, "restartCount": restarts}
+    status: Obj = {"name": name, "image": "i", "imageID": "", "ready": ready, "restartCount": restarts}
     if state:
-        found["state"] = state
+        status["state"] = state
     if last:
-        found["lastState"] = {"terminated": last}
-    return found
+        status["lastState"] = {"terminated": last}
+    return status
 
 
 def ended(code: int = 0, **more: Any) -> Obj:
@@ -266,14 +262,10 @@ CASES: list[tuple[str, Obj, Obj]] = [
 
 @pytest.fixture(scope="module")
 def both(real_side: Side, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
-    with embedded_server(tmp_path_factory.mktemp("tables"), tls=False) as path:
-        kubeconfig = json.loads(path.read_text())
-        url = kubeconfig["clusters"][0]["cluster"]["server"]
-        ours = Side(url, kubeconfig["users"][0]["user"]["token"])
+    with our_side(tmp_path_factory.mktemp("tables")) as ours:
         ours.send("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         ours.send("POST", f"{CORE}/serviceaccounts", {"metadata": {"name": "default"}})
         yield real_side, ours
-        ours.connection.close()
 
 
 def plain(cell: Any) -> Any:
@@ -285,16 +277,16 @@ def table(side: Side, path: str, name: str) -> Any:
     """The row of one object out of the list, and the columns."""
     side.headers["Accept"] = TABLE
     try:
-        code, found = side.send("GET", path, includeObject="Metadata")
+        code, answer = side.send("GET", path, includeObject="Metadata")
     finally:
         del side.headers["Accept"]
-    assert code == 200, found
-    rows = [row for row in found["rows"] if row["object"]["metadata"]["name"] == name]
-    return found["columnDefinitions"], [([*map(plain, row["cells"])], row.get("conditions")) for row in rows]
+    assert code == 200, answer
+    rows = [row for row in answer["rows"] if row["object"]["metadata"]["name"] == name]
+    return answer["columnDefinitions"], [([*map(plain, row["cells"])], row.get("conditions")) for row in rows]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0].rpartition('/')[2]}-{case[1]['metadata']['name']}")
-def test_both_show_the_same(both: tuple[Side, Side], case: tuple[str, Obj, Obj]) -> None:
+def test_both_servers_show_the_same_row(both: tuple[Side, Side], case: tuple[str, Obj, Obj]) -> None:
     path, obj, status = case
     name = obj["metadata"]["name"]
     for side in both:

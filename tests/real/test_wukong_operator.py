@@ -35,8 +35,8 @@ SPEC: dict[str, Any] = {
 async def own_account(client: Client, config: Config) -> Config:
     """The operator's service account with what `konverge manifests` grants it, and a configuration for it."""
     access = Installation(operators=[OPERATOR], namespace=SPACE).access()
-    for one in access:
-        await client.create(one)
+    for obj in access:
+        await client.create(obj)
     token = await client.request_token(access[0]["metadata"]["name"], SPACE)
     plain = TlsSettings(ca_file=config.tls.ca_file, ca_data=config.tls.ca_data)
     return Config(server=config.server, tls=plain, credentials=Static.bearer(token.token))
@@ -52,7 +52,7 @@ async def until_phase(client: Client, name: str, phase: str) -> Wukong:
 
 @pytest.mark.spec("W-02", "W-10", "W-12")
 @pytest.mark.limit(180)
-async def test_a_machine_lives_and_dies_on_the_real_server(real_server: ControlPlane) -> None:
+async def test_a_machine_is_created_and_deleted_on_the_real_server(real_server: ControlPlane) -> None:
     config = load_config(kubeconfig=str(real_server.kubeconfig))
     async with Client.connect(config) as client:
         for definition in OPERATOR.definitions():
@@ -69,8 +69,8 @@ async def test_a_machine_lives_and_dies_on_the_real_server(real_server: ControlP
                 made = {"apiVersion": "vm.novasphere.dev/v1alpha1", "kind": "Wukong",
                         "metadata": {"name": "web", "namespace": SPACE}, "spec": SPEC}  # fmt: skip
                 await client.create(made)
-                found = await until_phase(client, "web", "Running")
-                assert found.status.primary_ip
+                wukong = await until_phase(client, "web", "Running")
+                assert wukong.status.primary_ip
                 for kind, name in (
                     (VirtualMachine, "web-vm"),
                     (DataVolume, "web-system"),
@@ -79,7 +79,7 @@ async def test_a_machine_lives_and_dies_on_the_real_server(real_server: ControlP
                 ):
                     owner = controller_of(await client.get(kind, name, SPACE))
                     assert owner is not None
-                    assert owner.uid == found.metadata.uid
+                    assert owner.uid == wukong.metadata.uid
                 version = (await client.list(Wukong, SPACE)).metadata.resource_version
                 await client.delete(Wukong, "web", SPACE)
                 async with asyncio.timeout(80):

@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINKING = sorted({*PAGES, *ROOT.glob("*.md")})
 FROM = [
     ROOT,
     ROOT / "docs",
@@ -25,6 +26,6 @@ def test_the_files_that_a_page_names_exist(page: Path) -> None:
     assert {path for path in named if not any((folder / path).exists() for folder in FROM)} == set()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_pages_that_a_page_links_to_exist(page: Path) -> None:
     assert {link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()} == set()

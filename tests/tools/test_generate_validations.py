@@ -1,4 +1,4 @@
-"""What of the declared rules goes into the data."""
+"""Which of the declared rules go into the data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generate_validations, "GROUPS", ("a/v1",))
 
 
-def test_alpha_is_kept_only_where_it_skips_an_enforced_check() -> None:
+def test_an_alpha_check_is_kept_only_where_it_skips_an_enforced_check() -> None:
     types: Types = {
         "a/v1.Shadowed": [["field", "x", "", [["~RequiredValue!"], ["~MaxBytes", 9]]]],
         "a/v1.Skipping": [["field", "x", "", [["~RequiredValue!"], ["MaxBytes", 9]]]],
@@ -21,7 +21,7 @@ def test_alpha_is_kept_only_where_it_skips_an_enforced_check() -> None:
     assert pruned(types) == {"a/v1.Skipping": types["a/v1.Skipping"]}
 
 
-def test_what_has_no_enforced_checks_is_dropped_with_those_that_refer_to_it() -> None:
+def test_a_type_without_enforced_checks_is_dropped_with_those_that_refer_to_it() -> None:
     each = ["EachValSliceVal", None, None, ["type", "a/v1.Inner"]]
     types: Types = {
         "a/v1.Outer": [["field", "items", None, [["OptionalSlice!"], each]]],

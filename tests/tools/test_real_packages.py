@@ -43,7 +43,7 @@ def test_a_user_with_sudo_installs(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("root", "programs"), [(False, {"apt-get"}), (True, set()), (False, set())], ids=["no sudo", "no apt", "neither"]
 )
-def test_elsewhere_the_run_goes_on_with_advice(
+def test_a_machine_without_rights_or_apt_gets_advice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], root: bool, programs: set[str]
 ) -> None:
     Machine(monkeypatch, root=root, programs=programs)
@@ -51,11 +51,11 @@ def test_elsewhere_the_run_goes_on_with_advice(
     assert "apt-get install postgresql" in capsys.readouterr().out
 
 
-def test_an_installation_that_fails_is_told(
+def test_an_installation_that_fails_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Machine(monkeypatch, root=True, programs={"apt-get"}, works=False)
     assert real_packages.main() == 0
-    said = capsys.readouterr().out
-    assert "no network" in said
-    assert "skip" in said
+    output = capsys.readouterr().out
+    assert "no network" in output
+    assert "skip" in output

@@ -132,7 +132,7 @@ def test_an_unknown_kind_keeps_its_name() -> None:
         (envelope("v1", "ConfigMap", b"\xff" * 11), "integer overflow"),
     ],
 )
-def test_what_is_no_protobuf_is_refused(body: bytes, message: str) -> None:
+def test_a_body_that_is_no_protobuf_is_refused(body: bytes, message: str) -> None:
     with pytest.raises(ProtobufError) as refused:
         decode(body)
     assert message in str(refused.value)

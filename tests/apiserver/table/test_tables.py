@@ -119,7 +119,7 @@ def pod(phase: str = "Running", *, deleted: bool = False, **status: Any) -> dict
         (pod(conditions=[{"type": "PodScheduled", "reason": "SchedulingGated"}]), "SchedulingGated"),
     ],
 )
-def test_the_status_of_pods_that_end(shown: dict[str, Any], expected: str) -> None:
+def test_the_status_column_shows_how_a_pod_ends(shown: dict[str, Any], expected: str) -> None:
     assert pods.summary(shown).reason == expected
 
 

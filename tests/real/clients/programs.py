@@ -1,8 +1,8 @@
 """The programs of tests/real/programs, built with the tools of their language and run against a server.
 
 What is built or downloaded is kept in a folder outside the repository: the first run takes minutes, the next ones
-seconds. A tool or a registry that is missing is a reason to skip, and the reason is told; a program that does not
-compile is a failure.
+seconds. A tool or a registry that is missing is a reason to skip, with the reason in the report; a program that does
+not compile is a failure.
 """
 
 from __future__ import annotations
@@ -35,10 +35,17 @@ def _copy(language: str) -> Path:
 
 
 def _tool(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
+    tool = shutil.which(name)
+    if tool is None:
         pytest.skip(f"no {name} on the PATH: the programs that need it are not built")
-    return found
+    return tool
+
+
+def require(binaries: Path, name: str) -> Path:
+    """A program among the real binaries; skips where it is missing."""
+    if not (binaries / name).exists():
+        pytest.skip(f"no {name} in {binaries}")
+    return binaries / name
 
 
 def _step(what: str, *command: str, cwd: Path, may_skip: bool, **environment: str) -> None:
@@ -56,8 +63,8 @@ def _step(what: str, *command: str, cwd: Path, may_skip: bool, **environment: st
     except subprocess.TimeoutExpired:
         pytest.skip(f"{what} took longer than {PATIENCE:.0f} s; what is done is kept, so run the tests again")
     if done.returncode != 0:
-        said = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
-        (pytest.skip if may_skip else pytest.fail)(f"{what} failed:\n{said}")
+        output = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
+        (pytest.skip if may_skip else pytest.fail)(f"{what} failed:\n{output}")
 
 
 def go_programs() -> Path:
@@ -120,7 +127,7 @@ def python_clients() -> Path:
 
 
 def run(*command: str | Path, kubeconfig: Path | None = None, **environment: str) -> list[str]:
-    """Run a program to its end, which must be a good one; the steps that it said are ok."""
+    """Run a program to its end, which must be a success; the steps that it reports as ok."""
     known = {"KUBECONFIG": str(kubeconfig)} if kubeconfig is not None else {}
     done = subprocess.run(
         [str(part) for part in command],
@@ -129,6 +136,6 @@ def run(*command: str | Path, kubeconfig: Path | None = None, **environment: str
         text=True,
         timeout=120,
     )
-    said = f"{done.stdout}\n{done.stderr}"
-    assert done.returncode == 0, f"{command[0]} ended with {done.returncode}:\n{said[-4000:]}"
+    output = f"{done.stdout}\n{done.stderr}"
+    assert done.returncode == 0, f"{command[0]} ended with {done.returncode}:\n{output[-4000:]}"
     return [line.removeprefix("ok ") for line in done.stdout.splitlines() if line.startswith("ok ")]

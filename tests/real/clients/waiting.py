@@ -15,7 +15,7 @@ LIMIT = 60.0
 
 
 async def until(client: Client, resource: Resource, namespace: str, holds: Callable[[Objects], Any]) -> Objects:
-    """The objects by name, as soon as something holds of them."""
+    """The objects by name, as soon as the condition holds."""
     listing = await client.list(resource, namespace)
     objects: Objects = {obj["metadata"]["name"]: obj for obj in listing.items}
     if holds(objects):
@@ -33,7 +33,7 @@ async def until(client: Client, resource: Resource, namespace: str, holds: Calla
     except TimeoutError:
         pass
     raise AssertionError(
-        f"{resource.plural} in {namespace or 'the cluster'}: it did not come to be; there is {objects}"
+        f"{resource.plural} in {namespace or 'the cluster'}: the condition was not met; there is {objects}"
     )
 
 

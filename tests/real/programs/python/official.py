@@ -59,7 +59,7 @@ def workloads(core: client.CoreV1Api, apps: client.AppsV1Api) -> None:
     done("create")
     image = {"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "nginx:2"}]}}}}
     web = apps.patch_namespaced_deployment("web", NAMESPACE, image)
-    assert [one.image for one in web.spec.template.spec.containers] == ["nginx:2"]
+    assert [container.image for container in web.spec.template.spec.containers] == ["nginx:2"]
     steps = [
         {"op": "test", "path": "/spec/replicas", "value": 1},
         {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}},
@@ -123,7 +123,7 @@ def custom(api: client.ApiClient) -> None:
         found = event["object"]
         conditions = found.status.conditions or [] if found.status else []
         if found.metadata.name == "cogs.python.konverge.dev" and any(
-            one.type == "Established" and one.status == "True" for one in conditions
+            condition.type == "Established" and condition.status == "True" for condition in conditions
         ):
             follower.stop()
     objects = client.CustomObjectsApi(api)

@@ -1,9 +1,9 @@
-"""How long single callbacks hold the loop: the check that nothing blocks it.
+"""How long single callbacks block the loop: the check that none of them takes too long.
 
 Measured in CPU time, so that waiting for a core counts for nothing. The collector's time is left out: it walks over
 all that a worker of the suite has loaded, which is not the product's. So is what belongs in a thread: virtual
-time has none. What remains depends on how fast the machine is at that moment, so a hold over the limit is set against a
-fixed piece of work that is timed right then.
+time has none. What remains depends on how fast the machine is at that moment, so a time over the limit is compared with
+a fixed piece of work that is timed right then.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ LIMIT = 0.5
 REFERENCE = 0.025
 
 
-class Holds:
-    """The longest hold among the callbacks that run inside the `with` block."""
+class BlockingTime:
+    """The longest time that a callback inside the `with` block takes."""
 
     def __init__(self) -> None:
         self.worst = 0.0
@@ -28,7 +28,7 @@ class Holds:
         self._collected = 0.0
         self._run = asyncio.Handle._run
 
-    def __enter__(self) -> Holds:
+    def __enter__(self) -> BlockingTime:
         original = self._run
 
         def timed(handle: asyncio.Handle) -> None:
@@ -56,10 +56,10 @@ class Holds:
         return self._collected + getattr(handle._loop, "elsewhere", 0.0)
 
     def error(self) -> str:
-        """What is wrong, or nothing."""
+        """The problem as text, or an empty text."""
         if self.worst < LIMIT or self.worst < LIMIT * _slowness():
             return ""
-        return f"the loop was held for {self.worst:.2f} s of CPU time by {self.what}"
+        return f"the loop was blocked for {self.worst:.2f} s of CPU time by {self.what}"
 
 
 def _slowness() -> float:
@@ -70,7 +70,7 @@ def _slowness() -> float:
 
 
 def _reference_work() -> None:
-    found: dict[str, object] = {}
+    decoded: dict[str, object] = {}
     for number in range(10_000):
-        found[f"key {number}"] = json.loads(f'{{"a": [{number}, "x"]}}')
-    sorted(found, reverse=True)
+        decoded[f"key {number}"] = json.loads(f'{{"a": [{number}, "x"]}}')
+    sorted(decoded, reverse=True)
