@@ -13,7 +13,6 @@ from konverge.apiserver.auth.service_account_tokens import Refused
 from konverge.apiserver.auth.well_known import kubelet_of
 from konverge.apiserver.field_errors import FieldError, aggregate
 from konverge.apiserver.http import bodies, managed_fields, respond, writes
-from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.request.call import Call
@@ -27,27 +26,16 @@ _AUTHORIZATION = "authorization.k8s.io"
 _PATH = "spec.resourceAttributes"
 _ONE_OF = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 
-Check = Callable[[Obj], None]
 
-
-async def _received(call: Call, check: Check | None = None) -> Obj:
+async def _received(call: Call, check: Callable[[Obj], None] | None = None) -> Obj:
     """The review of a request, admitted; `check` raises for one that is not valid."""
     served = call.resource
-    respond.settle_form(call)
-    bodies.check_media(call, served)
-    options = write_options(call.query, "CreateOptions")
-    review = bodies.read(call, served, bodies.checked_body(call), options.field_validation)
+    review, options = bodies.receive(call, served, "CreateOptions")
     metadata = review["metadata"]
     system.wipe(metadata)
     system.match_namespace(metadata, call.info.namespace if served.resource.namespaced else "")
     managed_fields.track(call, served, None, review, options)
-    call.operation, call.dry_run = "CREATE", options.dry_run
-    request = writes.admission_request(call, served, review, None, options.body(), metadata.get("name") or "")
-    await call.server.admission.admit(request)
-    if check is not None:
-        check(request.new)
-    await call.server.admission.validate(request)
-    return request.new
+    return await writes.admit_unstored(call, review, options, metadata.get("name") or "", check)
 
 
 async def self_subject(call: Call) -> Response:

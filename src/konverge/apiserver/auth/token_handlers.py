@@ -18,7 +18,6 @@ from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import bodies, managed_fields, respond, writes
 from konverge.apiserver.http.negotiate import clauses
-from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system
 from konverge.apiserver.meta.system import timestamp
 from konverge.apiserver.registry import kind_alone
@@ -39,10 +38,7 @@ Upstream: ExpirationExtensionSeconds."""
 
 async def create_token(call: Call) -> Response:
     kind = kind_alone(_GROUP, "v1", _KIND)
-    respond.settle_form(call)
-    bodies.check_media(call, kind)
-    options = write_options(call.query, "CreateOptions")
-    asked = bodies.read(call, kind, bodies.checked_body(call), options.field_validation)
+    asked, options = bodies.receive(call, kind, "CreateOptions")
     system.match_namespace(asked["metadata"], call.info.namespace)
     spec = asked["spec"] = asked.get("spec") or {}
     if spec.get("expirationSeconds") is None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from konverge.apiserver import field_errors, status
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.http import bodies, respond, writes
-from konverge.apiserver.http.options import write_options
 from konverge.apiserver.meta import system
 from konverge.apiserver.registry import kind_alone
 from konverge.apiserver.request.call import Call
@@ -22,10 +21,7 @@ SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Succ
 async def bind(call: Call) -> Response:
     """Both `pods/NAME/binding` and the older `bindings`."""
     kind = kind_alone("", "v1", "Binding")
-    respond.settle_form(call)
-    bodies.check_media(call, kind)
-    options = write_options(call.query, "CreateOptions")
-    binding = bodies.read(call, kind, bodies.checked_body(call), options.field_validation)
+    binding, options = bodies.receive(call, kind, "CreateOptions")
     name = binding["metadata"].get("name") or ""
     if call.info.subresource and name != call.info.name:
         raise status.bad_request("name in URL does not match name in Binding object")

@@ -13,8 +13,8 @@ import msgspec
 from konverge.apiserver import status
 from konverge.apiserver.go.json import parse, summary
 from konverge.apiserver.go.strconv import quote
-from konverge.apiserver.http import negotiate
-from konverge.apiserver.http.options import Validation
+from konverge.apiserver.http import negotiate, respond
+from konverge.apiserver.http.options import Validation, WriteOptions, write_options
 from konverge.apiserver.http.scheme import refuse_kind
 from konverge.apiserver.registry import Served
 from konverge.apiserver.request.call import Call
@@ -54,6 +54,18 @@ def check_media(call: Call, served: Served) -> None:
         raise status.unsupported_media_type(
             "the body of the request was in an unknown format - accepted media types include: " + ", ".join(supported)
         )
+
+
+def receive(call: Call, served: Served, kind: str, *, sent: Served | None = None) -> tuple[Obj, WriteOptions]:
+    """The object in the body of a write, and the write's options, which are of the kind `kind`.
+
+    `sent` is the kind of the body where it is not that of the path: the Scale of a Deployment.
+    """
+    respond.settle_form(call, custom=served.custom)
+    check_media(call, served)
+    body = checked_body(call)
+    options = write_options(call.query, kind)
+    return read(call, sent or served, body, options.field_validation), options
 
 
 def read(call: Call, served: Served, body: bytes, validation: Validation) -> Obj:

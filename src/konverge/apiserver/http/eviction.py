@@ -12,7 +12,7 @@ from konverge.apiserver.http import bodies, respond, writes
 from konverge.apiserver.http.binding import SUCCESS, set_condition
 from konverge.apiserver.http.delete import check_preconditions, remove
 from konverge.apiserver.http.managed_fields import track_own_status
-from konverge.apiserver.http.options import DeleteOptions, delete_options, write_options
+from konverge.apiserver.http.options import DeleteOptions, delete_options
 from konverge.apiserver.meta import system
 from konverge.apiserver.registry import kind_alone
 from konverge.apiserver.request.call import Call
@@ -26,14 +26,9 @@ _MOST_PENDING = 2000
 
 
 async def evict(call: Call) -> Response:
-    kind = kind_alone("policy", "v1", "Eviction")
-    respond.settle_form(call)
-    bodies.check_media(call, kind)
-    options = write_options(call.query, "CreateOptions")
-    body = bodies.checked_body(call)
-    if b"policy/v1beta1" in body:  # no longer served as an API, but still accepted here
-        kind = kind_alone("policy", "v1beta1", "Eviction")
-    eviction = bodies.read(call, kind, body, options.field_validation)
+    # policy/v1beta1 is no longer served as an API, but still accepted here
+    version = "v1beta1" if b"policy/v1beta1" in call.request.body else "v1"
+    eviction, options = bodies.receive(call, kind_alone("policy", version, "Eviction"), "CreateOptions")
     if (eviction["metadata"].get("name") or "") != call.info.name:
         raise status.bad_request("name in URL does not match name in Eviction object")
     deletion = delete_options({}, eviction.get("deleteOptions") or {})

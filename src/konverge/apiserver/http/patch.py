@@ -16,7 +16,7 @@ from konverge.apiserver import status
 from konverge.apiserver.http import bodies, managed_fields, reads, respond, scheme, writes
 from konverge.apiserver.http.options import WriteOptions, write_options
 from konverge.apiserver.http.patchers import JsonPatch, MergePatch, Patch, StrategicPatch, unreadable
-from konverge.apiserver.http.update import keep_all_but_status, rules_of
+from konverge.apiserver.http.whole_objects import keep_all_but_status, rules_of
 from konverge.apiserver.merge import apply as applying
 from konverge.apiserver.meta import system
 from konverge.apiserver.registry import Served
@@ -36,17 +36,22 @@ _BUILTIN = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
 async def patch(call: Call) -> Response:
     served = call.resource
-    media = bodies.media_type(call)
-    check_media(served, media)
-    respond.settle_form(call, custom=served.custom)
-    body = bodies.checked_body(call)
-    options = write_options(call.query, "PatchOptions", apply=media == APPLY_PATCH)
+    media, body, options = receive(call, served)
     if media == APPLY_PATCH:
         return await _apply(call, served, body, options)
     return await _change(call, served, read(served, media, body, options), options)
 
 
-def check_media(served: Served, media: str) -> None:
+def receive(call: Call, served: Served) -> tuple[str, bytes, WriteOptions]:
+    """The media type of a patch, its bytes, and the options of the write."""
+    media = bodies.media_type(call)
+    _check_media(served, media)
+    respond.settle_form(call, custom=served.custom)
+    body = bodies.checked_body(call)
+    return media, body, write_options(call.query, "PatchOptions", apply=media == APPLY_PATCH)
+
+
+def _check_media(served: Served, media: str) -> None:
     supported = _CUSTOM if served.custom else _BUILTIN
     if media in supported:
         return

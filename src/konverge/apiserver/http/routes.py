@@ -17,14 +17,14 @@ VERBS = {
     "get": "http.reads:get",
     "list": "http.reads:list_",
     "watch": "http.watch:watch",
-    "create": "http.create:create",
-    "update": "http.update:update",
+    "create": "http.whole_objects:create",
+    "update": "http.whole_objects:update",
     "patch": "http.patch:patch",
     "delete": "http.delete:delete",
     "deletecollection": "http.delete:delete_collection",
 }
 
-PARTS = {"get": "http.reads:get", "update": "http.update:update", "patch": "http.patch:patch"}
+PARTS = {"get": "http.reads:get", "update": "http.whole_objects:update", "patch": "http.patch:patch"}
 """Subresources that show the object itself and change a part of it: status, and those that a kind declares."""
 
 SCALE = {"get": "http.scale:get", "update": "http.scale:update", "patch": "http.scale:patch_scale"}

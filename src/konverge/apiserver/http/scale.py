@@ -11,17 +11,8 @@ from __future__ import annotations
 import msgspec
 
 from konverge.apiserver import field_errors, status
-from konverge.apiserver.http import (
-    bodies,
-    managed_fields,
-    negotiate,
-    patch,
-    reads,
-    render,
-    respond,
-    writes,
-)
-from konverge.apiserver.http.options import WriteOptions, write_options
+from konverge.apiserver.http import bodies, managed_fields, negotiate, patch, reads, render, respond, writes
+from konverge.apiserver.http.options import WriteOptions
 from konverge.apiserver.merge import apply as applying
 from konverge.apiserver.merge.scale import replicas_path, to_parent, to_scale
 from konverge.apiserver.meta import system
@@ -121,10 +112,7 @@ def _in_form(call: Call, scale: Obj) -> Obj:
 
 async def update(call: Call) -> Response:
     served, scale_kind = call.resource, kind_alone("autoscaling", "v1", "Scale")
-    respond.settle_form(call, custom=served.custom)
-    bodies.check_media(call, served)
-    options = write_options(call.query, "UpdateOptions")
-    body = bodies.read(call, scale_kind, bodies.checked_body(call), options.field_validation)
+    body, options = bodies.receive(call, served, "UpdateOptions", sent=scale_kind)
     system.match_namespace(body["metadata"], call.info.namespace)
     system.match_name(body["metadata"], call.info.name)
     sent = msgspec.json.encode(body)
@@ -139,11 +127,7 @@ async def update(call: Call) -> Response:
 
 async def patch_scale(call: Call) -> Response:
     served, scale_kind = call.resource, kind_alone("autoscaling", "v1", "Scale")
-    media = bodies.media_type(call)
-    patch.check_media(served, media)
-    respond.settle_form(call, custom=served.custom)
-    body = bodies.checked_body(call)
-    options = write_options(call.query, "PatchOptions", apply=media == patch.APPLY_PATCH)
+    media, body, options = patch.receive(call, served)
     if media == patch.APPLY_PATCH:
         return await _apply(call, served, scale_kind, body, options)
     sent = patch.read(scale_kind, media, body, options)

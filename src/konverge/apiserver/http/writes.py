@@ -53,12 +53,20 @@ def admission_request(
     )
 
 
-async def admit_unstored(call: Call, obj: Obj, options: WriteOptions, name: str) -> None:
-    """Ask admission about an object that is acted on and not stored: a Binding, an Eviction."""
+async def admit_unstored(
+    call: Call, obj: Obj, options: WriteOptions, name: str, check: Callable[[Obj], None] | None = None
+) -> Obj:
+    """The admitted form of an object that is acted on and not stored: a Binding, an Eviction, a review.
+
+    `check` raises for one that is not valid.
+    """
     call.operation, call.dry_run = "CREATE", options.dry_run
     request = admission_request(call, call.resource, obj, None, options.body(), name)
     await call.server.admission.admit(request)
+    if check is not None:
+        check(request.new)
     await call.server.admission.validate(request)
+    return request.new
 
 
 def _adjust_options(options: Obj, call: Call) -> None:  # upstream: patchToCreateOptions, patchToUpdateOptions

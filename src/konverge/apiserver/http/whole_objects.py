@@ -1,24 +1,35 @@
-"""PUT of a whole object, or of its status. Upstream: UpdateResource (apiserver/pkg/endpoints/handlers/update.go)."""
+"""POST and PUT: a new object, a whole object, or its status.
+
+Upstream: createHandler and UpdateResource (apiserver/pkg/endpoints/handlers/create.go, update.go).
+"""
 
 from __future__ import annotations
 
 import msgspec
 
-from konverge.apiserver.http import bodies, managed_fields, reads, respond, writes
-from konverge.apiserver.http.options import write_options
+from konverge.apiserver.http import bodies, managed_fields, reads, writes
 from konverge.apiserver.meta import system
 from konverge.apiserver.request.call import Call
 from konverge.apiserver.strategy import Obj, StatusRules
 from konverge.wire.message import Response
 
 
+async def create(call: Call) -> Response:
+    served = call.resource
+    obj, options = bodies.receive(call, served, "CreateOptions")
+    metadata = obj.setdefault("metadata", {})
+    system.wipe(metadata)
+    system.match_namespace(metadata, call.info.namespace if served.resource.namespaced else "")
+    served.defaults(obj)
+    system.drop_duplicate_owners(obj["metadata"], call, after_admission=False)
+    managed_fields.track(call, served, None, obj, options)
+    record = await writes.create(call, served, obj, options)
+    return reads.answer(call, 201, served, record)
+
+
 async def update(call: Call) -> Response:
     served = call.resource
-    respond.settle_form(call, custom=served.custom)
-    bodies.check_media(call, served)
-    body = bodies.checked_body(call)
-    options = write_options(call.query, "UpdateOptions")
-    obj = bodies.read(call, served, body, options.field_validation)
+    obj, options = bodies.receive(call, served, "UpdateOptions")
     metadata = obj.setdefault("metadata", {})
     system.match_namespace(metadata, call.info.namespace if served.resource.namespaced else "")
     system.match_name(metadata, call.info.name)
