@@ -1,18 +1,21 @@
 """Field selectors: `metadata.name=web,status.phase!=Running`, with the API server's escapes and error messages.
 
+Upstream: apimachinery/pkg/fields/selector.go (`ParseSelector`, `UnescapeValue`).
+
 Which fields a kind knows is the server's business; here a selector is only its terms and a test over a mapping from
 field to value, in which an absent field counts as empty.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from konverge.objects.labels import SelectorError
 from konverge.objects.text_cache import remembered
 
-_OPERATORS = ("!=", "==", "=")
+_first_operator = re.compile("!=|==|=").search
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +72,10 @@ def _terms(text: str) -> Iterable[FieldTerm]:
     for part in sorted(_split(text)):
         if not part:
             continue
-        at, operator = _find_operator(part)
-        if not operator:
+        operator = _first_operator(part)
+        if operator is None:
             raise SelectorError(f"invalid selector: '{text}'; can't understand '{part}'")
-        term = FieldTerm(part[:at], unescape(part[at + len(operator) :]), operator != "!=")
+        term = FieldTerm(part[: operator.start()], unescape(part[operator.end() :]), operator[0] != "!=")
         if term.field or term.value:  # the server drops a comparison of nothing with nothing
             yield term
 
@@ -89,14 +92,6 @@ def _split(text: str) -> list[str]:
             parts.append(text[start:index])
             start = index + 1
     return [*parts, text[start:]]
-
-
-def _find_operator(part: str) -> tuple[int, str]:
-    for index in range(len(part)):
-        for operator in _OPERATORS:
-            if part.startswith(operator, index):
-                return index, operator
-    return 0, ""
 
 
 def escape(value: str) -> str:

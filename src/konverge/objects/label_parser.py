@@ -1,17 +1,21 @@
 """The grammar of label selectors: a scanner and a recursive descent over its tokens.
 
-It follows the API server token for token, because its messages name the token that it read and those that it expected.
+It follows the API server (apimachinery/pkg/labels, `Lexer` and `Parser`) token for token, because its messages name the
+token that it read and those that it expected.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from konverge.objects.labels import Operator, Requirement, SelectorError, key_errors, requirement
 
 _END = "end"
 _WORD = "word"
-_SPECIAL = "=!(),><"
+# The longest operator that begins here (`==` rather than `=`), or a word; nothing at the end. As upstream's scanner
+# (`Lexer.Lex`), a NUL ends a token and is swallowed with it; where a token should begin, it ends the text.
+_TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),><]|[^=!(),>< \t\r\n\0]*)\0?").match
 _TOKENS = frozenset([")", ",", "!", "==", "=", ">", "<", "!=", "(", "in", "notin"])
 _OPERATORS = {
     "in": Operator.IN,
@@ -22,7 +26,7 @@ _OPERATORS = {
     "notin": Operator.NOT_IN,
     "!=": Operator.NOT_EQUALS,
 }
-_OPERATOR_WORDS = "in, notin, =, ==, !=, gt, lt"
+_OPERATOR_NAMES = "in, notin, =, ==, !=, gt, lt"
 _MAX_LENGTH = 256 * 1024
 
 
@@ -42,36 +46,12 @@ def parse_requirements(text: str) -> list[Requirement]:
 def _scan(text: str) -> list[_Token]:
     tokens: list[_Token] = []
     position = 0
-    while True:
-        while position < len(text) and text[position] in " \t\r\n":
-            position += 1
-        if position >= len(text) or text[position] == "\0":
-            tokens.append(_Token(_END, ""))
-            return tokens
-        token, position = (_symbol if text[position] in _SPECIAL else _identifier)(text, position)
-        tokens.append(token)
-
-
-def _identifier(text: str, start: int) -> tuple[_Token, int]:
-    end = start
-    while end < len(text) and text[end] not in _SPECIAL and text[end] not in " \t\r\n\0":
-        end += 1
-    word = text[start:end]
-    return _Token(word if word in _TOKENS else _WORD, word), _past_nul(text, end)
-
-
-def _symbol(text: str, start: int) -> tuple[_Token, int]:
-    """The longest operator that begins here: `==` rather than `=`."""
-    for length in (2, 1):
-        symbol = text[start : start + length]
-        if symbol in _TOKENS:
-            return _Token(symbol, symbol), _past_nul(text, start + length)
-    raise AssertionError("every special character is a token of its own")
-
-
-def _past_nul(text: str, end: int) -> int:
-    """The server's scanner ends a token at a NUL and swallows it."""
-    return end + 1 if text[end : end + 1] == "\0" else end
+    while match := _TOKEN(text, position):
+        word, position = match[1], match.end()
+        if not word:
+            break
+        tokens.append(_Token(word if word in _TOKENS else _WORD, word))
+    return [*tokens, _Token(_END, "")]
 
 
 class _Parser:
@@ -80,19 +60,19 @@ class _Parser:
         self._position = 0
 
     def parse(self) -> list[Requirement]:
-        found: list[Requirement] = []
+        requirements: list[Requirement] = []
         while True:
             token = self._peek()
             if token.kind == _END:
-                return found
+                return requirements
             if token.kind not in (_WORD, "!"):
                 raise SelectorError(f"found '{token.text}', expected: !, identifier, or 'end of string'")
             try:
-                found.append(self._requirement())
+                requirements.append(self._requirement())
             except SelectorError as error:
                 raise SelectorError(f"unable to parse requirement: {error}") from None
             if self._separator() == _END:
-                return found
+                return requirements
 
     def _separator(self) -> str:
         token = self._take()
@@ -124,7 +104,7 @@ class _Parser:
     def _operator(self) -> Operator:
         token = self._take(names_operator=True)
         if token.kind not in _OPERATORS:
-            raise SelectorError(f"found '{token.text}', expected: {_OPERATOR_WORDS}")
+            raise SelectorError(f"found '{token.text}', expected: {_OPERATOR_NAMES}")
         return _OPERATORS[token.kind]
 
     def _exact(self) -> set[str]:
