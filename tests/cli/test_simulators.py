@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from konverge.cli.install_objects import create_samples, install_definitions
-from konverge.cli.simulators import surrounded
+from konverge.cli.simulators import with_simulators
 from konverge.operators.catalog import SUMMARIES, find
 from konverge.runtime import Manager
 from konverge.sim.cluster import Cluster
@@ -15,7 +15,7 @@ from konverge.sim.cluster import Cluster
 @pytest.mark.parametrize("name", list(SUMMARIES))
 async def test_the_samples_converge(name: str) -> None:
     operator = find(name)
-    async with Cluster() as cluster, surrounded(cluster, [operator]) as controllers:
+    async with Cluster() as cluster, with_simulators(cluster, [operator]) as controllers:
         await install_definitions(cluster.client, [operator])
         manager = Manager(cluster.client, name="konverge")
         for controller in controllers:

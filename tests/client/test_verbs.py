@@ -26,7 +26,7 @@ from konverge.client import (
 )
 from konverge.client.binding import bind_class
 from konverge.client.call import Call, encode_query, segment
-from konverge.client.watch import TOGETHER, Blocks, split_event
+from konverge.client.watch import DECODED_TOGETHER, Blocks, split_event
 from konverge.objects import CustomResource, Model, NoStatus
 from konverge.objects.kinds.apps_v1 import Deployment
 from konverge.objects.kinds.core_v1 import ConfigMap, Node, Pod
@@ -229,7 +229,7 @@ async def test_a_bookmark_of_a_kind_with_a_required_spec_does_not_end_the_watch(
 async def test_many_events_at_once_are_the_same_as_few() -> None:
     names = [f"{number:04}" for number in range(1000)]  # far more than are decoded together
     text = b"".join(event("ADDED", config_map(name, text="x" * 200)) for name in names)
-    assert len(text) > 2 * TOGETHER
+    assert len(text) > 2 * DECODED_TOGETHER
     seen = [found.object.metadata.name async for found in Script(streamed(text)).client().watch(ConfigMap)]
     assert seen == names
 

@@ -74,7 +74,7 @@ class SlowEvents(Wrapper):
 
 class Slow(Client):
     def __init__(self, client: Client) -> None:
-        self._stand_on(SlowEvents(client.caller), client.mapper)
+        self._use_caller(SlowEvents(client.caller), client.mapper)
 
 
 @pytest.mark.virtual

@@ -91,7 +91,7 @@ def chosen_operators(names: list[str]) -> list[Operator]:
         raise UsageError(str(error)) from error
 
 
-def together(operators: list[Operator]) -> str:
+def joint_name(operators: list[Operator]) -> str:
     """One name for several operators in one process: that of their Lease, Deployment and service account."""
     return "-".join(sorted(operator.name for operator in operators)) + "-operator"
 

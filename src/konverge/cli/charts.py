@@ -2,8 +2,7 @@
 
 The templates lie in the folder `chartfiles` of this package, those of one operator alone in `only/NAME` of it, with
 values of their own. What differs from operator to operator is filled in, so that the chart of a version grants what the
-code of that version needs. `konverge manifests` says the same without Helm;
-a test holds the two together.
+code of that version needs. `konverge manifests` says the same without Helm; a test compares the two.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import yaml
 
 from konverge.cli import management
 from konverge.cli.documents import read_folder
-from konverge.cli.installation import GRACE, METRICS, PROBES, USER, within
+from konverge.cli.installation import GRACE, METRICS, PROBES, USER, in_namespaces
 from konverge.operators.catalog import Operator
 from konverge.runtime.rbac import permissions, rules_for
 
@@ -72,7 +71,7 @@ def _about(operator: Operator, version: str) -> dict[str, Any]:
 
 def _rules(operator: Operator) -> dict[str, str]:
     """What is needed for the whole cluster, in each namespace looked at, and where the Lease is."""
-    needed = permissions(within(operator.controllers(), (_ANY,)), lease_namespace=_LEASE)
+    needed = permissions(in_namespaces(operator.controllers(), (_ANY,)), lease_namespace=_LEASE)
     places = {"cluster": "", "namespaced": _ANY, "lease": _LEASE}
     return {
         f"rules/{name}.yaml": _yaml(rules_for(permission for permission in needed if permission.namespace == place))

@@ -8,7 +8,7 @@ from importlib import metadata
 from typing import Any, Literal, NamedTuple
 
 from konverge import clock
-from konverge.cli.arguments import together
+from konverge.cli.arguments import joint_name
 from konverge.cli.install_objects import missing_kinds
 from konverge.client import Client, ClientError, Config, Forbidden, NotFound
 from konverge.client.call import Call
@@ -130,7 +130,7 @@ async def _permissions(client: Client, operator: Operator, namespace: str) -> An
 async def _lease(client: Client, operator: Operator, namespace: str) -> Answer:
     """Who leads. No leader is fine: the operator does not run yet."""
     try:
-        lease = await client.get(Lease, together([operator]), namespace)
+        lease = await client.get(Lease, joint_name([operator]), namespace)
     except NotFound:
         return "ok", f"none in {namespace}: there was no leader yet"
     holder, renewed = lease.spec.holder_identity, lease.spec.renew_time

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from konverge.cli.arguments import together
+from konverge.cli.arguments import joint_name
 from konverge.operators.catalog import Operator
 from konverge.runtime import Controller
 from konverge.runtime.rbac import Permission, permissions, rules_for
@@ -99,7 +99,7 @@ class Installation(Program):
 
     @property
     def name(self) -> str:
-        return together(list(self.operators))
+        return joint_name(list(self.operators))
 
     def everything(self) -> list[Obj]:
         """In the order in which it has to be made."""
@@ -113,7 +113,7 @@ class Installation(Program):
     def access(self) -> list[Obj]:
         """The service account and what it may do."""
         controllers = [controller for operator in self.operators for controller in operator.controllers()]
-        needed = permissions(within(controllers, self.watched), lease_namespace=self.namespace)
+        needed = permissions(in_namespaces(controllers, self.watched), lease_namespace=self.namespace)
         objs: list[Obj] = [self._object("v1", "ServiceAccount")]
         for namespace in sorted({permission.namespace for permission in needed}):
             objs += self._role(namespace, [permission for permission in needed if permission.namespace == namespace])
@@ -170,6 +170,6 @@ class Installation(Program):
         return {**self._object("monitoring.coreos.com/v1", "ServiceMonitor"), "spec": spec}
 
 
-def within(controllers: Sequence[Controller[Any]], namespaces: tuple[str, ...]) -> list[Controller[Any]]:
+def in_namespaces(controllers: Sequence[Controller[Any]], namespaces: tuple[str, ...]) -> list[Controller[Any]]:
     """The same controllers, looking at these namespaces only; at all of them when there is none."""
     return [replace(controller, namespaces=namespaces) if namespaces else controller for controller in controllers]

@@ -17,7 +17,7 @@ from konverge.cli.arguments import (
     chosen_operators,
     cluster_config,
     command,
-    together,
+    joint_name,
 )
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ async def serve(arguments: argparse.Namespace, operators: list[Operator], settin
     from konverge.runtime.program import serve_until_signal
 
     config = cluster_config(arguments)
-    async with Client.connect(config, user_agent=f"konverge/{together(operators)}") as client:
+    async with Client.connect(config, user_agent=f"konverge/{joint_name(operators)}") as client:
         if arguments.install_crds:
             await install_definitions(client, operators)
         else:
@@ -97,14 +97,14 @@ def make_manager(
     arguments: argparse.Namespace, operators: list[Operator], settings: Configuration, client: Client, namespace: str
 ) -> Manager:
     """One manager for all of them: what several look at is cached once. The Lease is in the namespace, if not said."""
-    from konverge.cli.installation import within
+    from konverge.cli.installation import in_namespaces
     from konverge.runtime import Manager
     from konverge.runtime.manager import LeaderElection
 
     election = None
     if arguments.leader_elect:
         space = arguments.leader_election_namespace or namespace
-        election = LeaderElection(name=together(operators), namespace=space)
+        election = LeaderElection(name=joint_name(operators), namespace=space)
     manager = Manager(
         client,
         name="konverge",
@@ -113,7 +113,7 @@ def make_manager(
         health_address=arguments.health_probe_bind_address,
     )
     declared = [controller for operator in operators for controller in operator.controllers()]
-    for controller in within(declared, tuple(arguments.watch_namespace)):
+    for controller in in_namespaces(declared, tuple(arguments.watch_namespace)):
         manager.add(controller)
     return manager
 

@@ -1,7 +1,6 @@
-"""What operators find outside of Kubernetes when `konverge up` runs them: nothing is there, so it is simulated.
+"""The programs outside of Kubernetes that an operator talks to, simulated for `konverge up`.
 
-An operator that talks to Kubernetes alone needs nothing. Another one is named in `_AROUND`, with what gives it servers
-to talk to.
+An operator that talks to Kubernetes alone needs none. `_SIMULATED` has the others, with what simulates their servers.
 """
 
 from __future__ import annotations
@@ -18,19 +17,22 @@ Controllers = list[Controller[Any]]
 
 
 @asynccontextmanager
-async def surrounded(cluster: Cluster, operators: list[Operator]) -> AsyncIterator[Controllers]:
-    """The controllers of these operators, and inside the block what they talk to."""
+async def with_simulators(cluster: Cluster, operators: list[Operator]) -> AsyncIterator[Controllers]:
+    """The controllers of these operators; inside the block, the servers that they talk to run."""
     async with AsyncExitStack() as stack:
         declared: Controllers = []
         for operator in operators:
-            around = _AROUND.get(operator.name)
-            declared += operator.controllers() if around is None else await stack.enter_async_context(around(cluster))
+            simulated = _SIMULATED.get(operator.name)
+            if simulated is None:
+                declared += operator.controllers()
+            else:
+                declared += await stack.enter_async_context(simulated(cluster))
         yield declared
 
 
 @asynccontextmanager
 async def _nacos(cluster: Cluster) -> AsyncIterator[Controllers]:
-    """Servers on the pods, and the two databases that the samples speak of."""
+    """Servers on the pods, and the two databases that the samples name."""
     from konverge.operators.nacos.operator import controllers
     from konverge.operators.nacos.server import HttpNacosServers
     from konverge.sim.databases import SimulatedDatabases
@@ -55,7 +57,7 @@ async def _wukong(cluster: Cluster) -> AsyncIterator[Controllers]:
         yield controllers()
 
 
-_AROUND: dict[str, Callable[[Cluster], AbstractAsyncContextManager[Controllers]]] = {
+_SIMULATED: dict[str, Callable[[Cluster], AbstractAsyncContextManager[Controllers]]] = {
     "nacos": _nacos,
     "wukong": _wukong,
 }

@@ -243,11 +243,11 @@ async def _install(client: Client, operators: list[Operator]) -> list[Operator]:
 async def _at_work(
     cluster: Cluster, operators: list[Operator], metrics: tuple[str, int] | None
 ) -> AsyncIterator[Manager]:
-    from konverge.cli.simulators import surrounded
+    from konverge.cli.simulators import with_simulators
     from konverge.runtime import Manager
 
     manager = Manager(cluster.client, name="konverge", health_address=metrics if operators else None)
-    async with surrounded(cluster, operators) as controllers:
+    async with with_simulators(cluster, operators) as controllers:
         for controller in controllers:
             manager.add(controller)
         async with manager.running():

@@ -70,7 +70,7 @@ class Client(Reading, Writing, Subresources):
         )
         mapper = Mapper(session)
         session.on_missing_kind = mapper.invalidate
-        self._stand_on(session, mapper, owns)
+        self._use_caller(session, mapper, owns)
 
     @classmethod
     def connect(
@@ -100,7 +100,7 @@ class Client(Reading, Writing, Subresources):
             owns=(ordinary, leases),
         )
 
-    def _stand_on(self, caller: Caller, mapper: Mapper, owns: tuple[Closable, ...] = ()) -> None:
+    def _use_caller(self, caller: Caller, mapper: Mapper, owns: tuple[Closable, ...] = ()) -> None:
         """Where wrappers come in: they stand on another client's caller, and own nothing."""
         self.caller = caller
         self.mapper = mapper

@@ -35,7 +35,7 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 RawEvent = tuple[str, bytes]
 """The type of an event and the JSON of its object."""
 
-TOGETHER = 128 << 10
+DECODED_TOGETHER = 128 << 10
 """Bytes of events that are decoded together at most: what is read or inflated at a time, and a line begun before it."""
 MAX_EVENT = 64 << 20
 """Bytes of one event at most. The server stores objects of at most 1.5 MiB; a line past this is not a watch."""
@@ -162,7 +162,7 @@ class EventReader:
         block = await self._block()
         if not block:
             return None
-        if len(block) <= TOGETHER:
+        if len(block) <= DECODED_TOGETHER:
             try:
                 return decoder.decode_events(block)
             except UNREADABLE:
@@ -203,9 +203,9 @@ class EventReader:
         try:
             return decoder.decode_event(line)
         except UNREADABLE:
-            return self._exactly(line, decoder)
+            return self._decode_unusual(line, decoder)
 
-    def _exactly(self, line: bytes, decoder: EventDecoder[K]) -> WatchEvent[K]:
+    def _decode_unusual(self, line: bytes, decoder: EventDecoder[K]) -> WatchEvent[K]:
         """For what does not fit the class: an ERROR, which is no WatchEvent, and a bookmark.
 
         The object of a bookmark is the zero value of its Go type (`"selector":null`); what it says is in its metadata.

@@ -55,7 +55,7 @@ class _AdjustingClient(Client):
     """A client that changes or notes each call in `_adjust`, and then makes it with the caller of another client."""
 
     def __init__(self, client: Client) -> None:
-        self._stand_on(_Adjusted(client.caller, self._adjust), client.mapper)
+        self._use_caller(_Adjusted(client.caller, self._adjust), client.mapper)
 
     def _adjust(self, call: Call) -> None:
         raise NotImplementedError

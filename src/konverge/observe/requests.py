@@ -14,7 +14,7 @@ class Counted(Client):
     """A client whose requests are counted."""
 
     def __init__(self, inner: Client, numbers: RequestNumbers) -> None:
-        self._stand_on(CountedCalls(inner.caller, numbers), inner.mapper)
+        self._use_caller(CountedCalls(inner.caller, numbers), inner.mapper)
 
 
 class CountedCalls:

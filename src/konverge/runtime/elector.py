@@ -180,7 +180,7 @@ class Fenced(Client):
     """A client that writes only while we lead."""
 
     def __init__(self, inner: Client, elector: LeaderElector) -> None:
-        self._stand_on(FencedCalls(inner.caller, elector), inner.mapper)
+        self._use_caller(FencedCalls(inner.caller, elector), inner.mapper)
 
 
 class FencedCalls:

@@ -234,7 +234,7 @@ class Tracked(Client):
     """A client whose writes are attributed to the reconcile that makes them."""
 
     def __init__(self, inner: Client) -> None:
-        self._stand_on(TrackedCalls(inner.caller), inner.mapper)
+        self._use_caller(TrackedCalls(inner.caller), inner.mapper)
 
 
 class TrackedCalls:

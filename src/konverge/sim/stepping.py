@@ -37,7 +37,7 @@ class Observed(Client):
 
     def __init__(self, client: Client) -> None:
         caller: Caller = ObservedCalls(client.caller)
-        self._stand_on(caller, client.mapper)
+        self._use_caller(caller, client.mapper)
 
 
 @contextmanager

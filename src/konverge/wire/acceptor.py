@@ -22,7 +22,7 @@ log = logging.getLogger("konverge.wire")
 
 _AT_ONCE = 64
 """Connections accepted before others get their turn."""
-_BREATH = 1.0
+_ACCEPT_PAUSE = 1.0
 """Seconds to wait when the process has no file descriptors left."""
 _NOT_HERE = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 """A name may stand for an address of IPv6 on a machine where that is turned off: the others will do."""
@@ -115,9 +115,9 @@ class Acceptor:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                log.error("cannot accept connections (%s); trying again in %g s", error, _BREATH)
+                log.error("cannot accept connections (%s); trying again in %g s", error, _ACCEPT_PAUSE)
                 self._loop.remove_reader(self._socket.fileno())
-                self._pause = self._loop.call_later(_BREATH, self._listen)
+                self._pause = self._loop.call_later(_ACCEPT_PAUSE, self._listen)
                 return
             if self._room(len(self._handshakes)):
                 self._begin(sock)

@@ -6,7 +6,7 @@ times over. Small pieces are therefore joined now and then: what is held stays n
 
 from __future__ import annotations
 
-_TOGETHER = 1024
+_PIECES_JOINED = 1024
 """Pieces that are joined at a time."""
 
 
@@ -24,7 +24,7 @@ class Body:
         self.size += len(data)
         pieces = self._pieces
         pieces.append(data)
-        if len(pieces) == _TOGETHER:
+        if len(pieces) == _PIECES_JOINED:
             self._joined.append(b"".join(pieces))
             pieces.clear()
 

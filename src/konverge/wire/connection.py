@@ -33,7 +33,7 @@ from konverge.wire.inflate import inflate, too_large
 from konverge.wire.limits import ClientLimits
 from konverge.wire.message import SPACE, Headers, Response
 from konverge.wire.stream import ResponseStream
-from konverge.wire.tls import said_good_bye
+from konverge.wire.tls import peer_ended_tls
 
 IDLE, HEAD, BODY, DONE, CLOSED = range(5)
 _JUST_NOW = 0.005
@@ -63,12 +63,11 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_alarm",
         "_answer",
-        "_barren",
         "_body",
+        "_body_arrived",
         "_deadline",
         "_error",
-        "_farewell",
-        "_fruitful",
+        "_framing_bytes",
         "_gzip",
         "_headers",
         "_idle_since",
@@ -87,6 +86,7 @@ class Connection(asyncio.BufferedProtocol):
         "_status",
         "_stream",
         "_streaming",
+        "_tls_ended",
         "_transport",
         "_unsent",
         "_until_eof",
@@ -116,8 +116,8 @@ class Connection(asyncio.BufferedProtocol):
         self._answer = answer
         self._stream: ResponseStream | None = None
         self._headers: list[tuple[bytes, bytes]] = []
-        self._size = self._barren = self._unsent = 0
-        self._gzip = self._keep = self._until_eof = self._farewell = self._fruitful = False
+        self._size = self._framing_bytes = self._unsent = 0
+        self._gzip = self._keep = self._until_eof = self._tls_ended = self._body_arrived = False
         self._untouched = True
 
     # --- the exchange, for the pool -------------------------------------------------------------------------------
@@ -209,13 +209,13 @@ class Connection(asyncio.BufferedProtocol):
             if self._size > self._limits.head:
                 self.abort(ProtocolError(f"{self.name} sent more than {self._limits.head} bytes of header fields"))
         else:
-            self._look_for_fruit(len(data))
+            self._bound_framing(len(data))
             if not self._streaming:
                 self._expect_bytes()
 
     def eof_received(self) -> bool | None:
         if self._until_eof and self._sealed:
-            self._farewell = said_good_bye(self._transport)
+            self._tls_ended = peer_ended_tls(self._transport)
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -258,7 +258,7 @@ class Connection(asyncio.BufferedProtocol):
     def on_body(self, data: bytes) -> None:
         if self._phase != BODY:
             raise ProtocolError("a body where none belongs")
-        self._fruitful = True
+        self._body_arrived = True
         if self._stream is not None:
             self._stream.push(data)
             return
@@ -325,14 +325,14 @@ class Connection(asyncio.BufferedProtocol):
         before, self._unsent = self._unsent, self._transport.get_write_buffer_size() if self._transport else 0
         return self._unsent < before
 
-    def _look_for_fruit(self, size: int) -> None:
+    def _bound_framing(self, size: int) -> None:
         """Bound what comes between two pieces of a body: endless trailers would all be kept by the parser."""
-        if self._fruitful:
-            self._fruitful = False
-            self._barren = 0
+        if self._body_arrived:
+            self._body_arrived = False
+            self._framing_bytes = 0
             return
-        self._barren += size
-        if self._barren > self._limits.head:
+        self._framing_bytes += size
+        if self._framing_bytes > self._limits.head:
             self.abort(ProtocolError(f"{self.name} sent more than {self._limits.head} bytes of framing and trailers"))
 
     def _read_fields(self, status: int) -> None:
@@ -424,7 +424,7 @@ class Connection(asyncio.BufferedProtocol):
     def _ended_well(self, error: Exception | None) -> bool:
         """Whether the end of the connection is the end of the body: over TLS only a close_notify proves it, since
         anyone on the path can close the TCP connection."""
-        return error is None and self._error is None and (self._farewell or not self._sealed)
+        return error is None and self._error is None and (self._tls_ended or not self._sealed)
 
     def _lost(self, error: Exception | None) -> WireError:
         reason = f" ({error})" if error is not None else ""

@@ -119,41 +119,36 @@ class Request:
         return f"Request({self.method} {self.target.partition('?')[0]}, {len(self.body)} bytes)"
 
 
-class Sink(Protocol):
-    """Where a streaming handler writes. `write` never blocks; a slow reader shows in `buffered`."""
+class Writer(Protocol):
+    """What a handler writes to. `write` never blocks."""
 
     def write(self, data: bytes) -> None:
-        """Send one chunk. Ignored once the reader has gone (`closed`)."""
+        """Send. Ignored once the reader has gone (`closed`)."""
 
     async def drain(self) -> None:
         """Wait until the reader has taken most of what was written. Raises ConnectionError when it has gone."""
 
     @property
-    def buffered(self) -> int:
-        """Bytes written and not yet taken."""
+    def closed(self) -> bool: ...
+
+
+class Sink(Writer, Protocol):
+    """Where a streaming handler writes, in chunks. A slow reader shows in `buffered`."""
 
     @property
-    def closed(self) -> bool: ...
+    def buffered(self) -> int:
+        """Bytes written and not yet taken."""
 
 
 Producer = Callable[[Sink], Awaitable[None]]
 """Writes a streaming body; the stream ends when it returns, and is cut off when it raises."""
 
 
-class Duplex(Protocol):
+class Duplex(Writer, Protocol):
     """Both directions of a connection that no longer speaks HTTP."""
 
     async def read(self) -> bytes:
         """What has arrived since the last time, at least one byte; nothing once the other side has ended."""
-
-    def write(self, data: bytes) -> None:
-        """Send. Ignored once the other side has gone (`closed`)."""
-
-    async def drain(self) -> None:
-        """Wait until the other side has taken most of it. Raises ConnectionError when it has gone."""
-
-    @property
-    def closed(self) -> bool: ...
 
 
 Upgrade = Callable[[Duplex], Awaitable[None]]

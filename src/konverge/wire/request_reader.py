@@ -20,7 +20,7 @@ from konverge.wire.message import SPACE, Headers, Peer, Request
 IDLE, HEAD, BODY, STOPPED = range(4)
 
 _SLASH = 0x2F
-_TO_LOOK_AT = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect"))
+_CHECKED_FIELDS = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect"))
 _METHODS = {method.encode(): method for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")}
 
 
@@ -35,18 +35,8 @@ class Incoming:
         self.http_1_0 = http_1_0
 
 
-class Refused:
-    """A request that gets no further than the wire."""
-
-    __slots__ = ("status", "text")
-
-    def __init__(self, status: int, text: str) -> None:
-        self.status = status
-        self.text = text
-
-
-class _Refuse(Exception):
-    """Ends the parser's run from within a callback."""
+class Refused(Exception):
+    """A request that the wire itself answers. Raised in a callback, it ends the run of the parser."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -68,10 +58,10 @@ class RequestReader:
     """Feed it what arrives; take requests from `items`."""
 
     __slots__ = (
-        "_barren",
         "_begun",
         "_body",
         "_framing",
+        "_framing_bytes",
         "_headers",
         "_http_1_0",
         "_keep",
@@ -99,7 +89,7 @@ class RequestReader:
         self._keep = True
         self._http_1_0 = False
         self._body = Body()
-        self._barren = 0
+        self._framing_bytes = 0
         self.on_message_begin()
         self.phase = IDLE
 
@@ -145,21 +135,23 @@ class RequestReader:
         self._parser = HttpRequestParser(_BodyOnly(self))
         self.feed(head + rest)
 
-    def _count(self, size: int, fruitful: bool) -> None:
+    def _count(self, size: int, body_arrived: bool) -> None:
         """Bound what a message costs beyond what the callbacks saw: endless fields, trailers, chunk extensions."""
         if self._begun:
             return  # how much of these bytes belongs to the message is not known; they are one read at most
         self._raw_size += size
-        self._barren = 0 if fruitful else self._barren + size
+        self._framing_bytes = 0 if body_arrived else self._framing_bytes + size
         head = self._limits.head
         if self.phase == HEAD and self._raw_size > head:
             self.refuse(431, f"the request's head is larger than {head} bytes")
-        elif self.phase == BODY and (self._barren > 2 * head or self._raw_size > 2 * head + 16 * self._body.size):
+        elif self.phase == BODY and (
+            self._framing_bytes > 2 * head or self._raw_size > 2 * head + 16 * self._body.size
+        ):
             self.refuse(400, "the request's body is mostly framing")
 
     def _on_parser_error(self, error: HttpParserError) -> None:
         cause = error.__context__
-        if isinstance(cause, _Refuse):
+        if isinstance(cause, Refused):
             self.refuse(cause.status, cause.text)
         elif self.phase != STOPPED:
             self.refuse(400, f"this is not an HTTP/1.1 request: {error}")
@@ -172,36 +164,36 @@ class RequestReader:
         self._url = self._framing = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._raw_size = 0
-        self._barren = 0
+        self._framing_bytes = 0
 
     def on_url(self, url: bytes) -> None:
         self._url = self._url + url if self._url else url
         if len(self._url) > self._limits.request_line:
-            raise _Refuse(414, f"the request's target is longer than {self._limits.request_line} bytes")
+            raise Refused(414, f"the request's target is longer than {self._limits.request_line} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self.phase == HEAD:  # later ones are trailers, which are not read
             self._headers.append((name, value.rstrip(SPACE)))
             if len(self._headers) > self._limits.header_fields:
-                raise _Refuse(431, f"the request has more than {self._limits.header_fields} header fields")
+                raise Refused(431, f"the request has more than {self._limits.header_fields} header fields")
 
     def on_headers_complete(self) -> None:
         parser = self._parser
         assert parser is not None
         version = parser.get_http_version()
         if version != "1.1" and version != "1.0":
-            raise _Refuse(505, "only HTTP/1.1 and HTTP/1.0 are spoken here")
+            raise Refused(505, "only HTTP/1.1 and HTTP/1.0 are spoken here")
         self._http_1_0 = version == "1.0"
         self._keep = parser.should_keep_alive()
-        self._look_at_fields()
+        self._check_fields()
         if parser.should_upgrade():
             if parser.get_method() == b"CONNECT":
-                raise _Refuse(501, "this server is not a proxy")
+                raise Refused(501, "this server is not a proxy")
             self._keep = False  # whether it is granted or not, nothing after it is HTTP
         url = self._url
         self._target = url.decode("ascii") if url[0] == _SLASH else self._other_target(parser)
         self.phase = BODY
-        self._raw_size = self._barren = 0
+        self._raw_size = self._framing_bytes = 0
 
     def on_body(self, data: bytes) -> None:
         self._body.add(data)
@@ -222,26 +214,26 @@ class RequestReader:
 
     # --- what the parser leaves to us -----------------------------------------------------------------------------
 
-    def _look_at_fields(self) -> None:
+    def _check_fields(self) -> None:
         """Check the size of the head and the fields that frame the message."""
         size, hosts = len(self._url), 0
         for name, value in self._headers:
             size += len(name) + len(value) + 4
             lowered = name.lower()
-            if lowered not in _TO_LOOK_AT:
+            if lowered not in _CHECKED_FIELDS:
                 continue
             if lowered == b"host":
                 hosts += 1
             elif lowered == b"expect":
                 self._expect(value)
             else:
-                self._look_at_framing(lowered, value)
+                self._check_framing(lowered, value)
         if size > self._limits.head:
-            raise _Refuse(431, f"the request's head is larger than {self._limits.head} bytes")
+            raise Refused(431, f"the request's head is larger than {self._limits.head} bytes")
         if hosts != 1 and not (self._http_1_0 and hosts == 0):
-            raise _Refuse(400, "a request has exactly one Host field")
+            raise Refused(400, "a request has exactly one Host field")
 
-    def _look_at_framing(self, name: bytes, value: bytes) -> None:
+    def _check_framing(self, name: bytes, value: bytes) -> None:
         if name == b"content-length":
             length = int(value)  # the parser has let only digits through
             if length > self._limits.body:
@@ -249,18 +241,18 @@ class RequestReader:
             if length == 0:
                 return
         elif self._http_1_0:
-            raise _Refuse(400, "HTTP/1.0 has no Transfer-Encoding")
+            raise Refused(400, "HTTP/1.0 has no Transfer-Encoding")
         elif value.lower() != b"chunked":
-            raise _Refuse(501, "the only transfer encoding understood here is chunked")
+            raise Refused(501, "the only transfer encoding understood here is chunked")
         self._framing = b"%b: %b" % (name, value)
 
     def _expect(self, value: bytes) -> None:
         if value.lower() != b"100-continue":
-            raise _Refuse(417, "the only expectation understood here is 100-continue")
+            raise Refused(417, "the only expectation understood here is 100-continue")
         self.wants_continue = not self._http_1_0
 
-    def _too_large(self) -> _Refuse:
-        return _Refuse(413, f"the request's body is larger than {self._limits.body} bytes")
+    def _too_large(self) -> Refused:
+        return Refused(413, f"the request's body is larger than {self._limits.body} bytes")
 
     def _other_target(self, parser: HttpRequestParser) -> str:
         """A target that does not begin with a path: of a whole URL, as proxies get it, only path and query matter."""
@@ -269,7 +261,7 @@ class RequestReader:
         try:
             parts = parse_url(self._url)
         except HttpParserError:
-            raise _Refuse(400, "the request's target is no URL") from None
+            raise Refused(400, "the request's target is no URL") from None
         if not parts.schema:
-            raise _Refuse(400, "the request's target begins with a slash or is a URL")
+            raise Refused(400, "the request's target begins with a slash or is a URL")
         return ((parts.path or b"/") + (b"?" + parts.query if parts.query else b"")).decode("ascii")

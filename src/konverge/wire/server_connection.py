@@ -57,9 +57,9 @@ class ServerConnection(asyncio.BufferedProtocol):
         "_admitted",
         "_alarm",
         "_cut_short",
-        "_deaf",
         "_half_closed",
         "_host",
+        "_input_ignored",
         "_last",
         "_loop",
         "_lost",
@@ -87,7 +87,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._timed = IDLE
         self._unsent = 0
         self._admitted = True
-        self._made = self._lost = self._last = self._deaf = self._half_closed = False
+        self._made = self._lost = self._last = self._input_ignored = self._half_closed = False
         self._read_paused = self._write_paused = self._cut_short = False
 
     # --- for the server -------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self.data_received(self._host.arrivals[:nbytes])
 
     def data_received(self, data: bytes | memoryview) -> None:
-        if self._deaf:
+        if self._input_ignored:
             return
         if self._tunnel is not None:
             self._tunnel.feed(data)
@@ -213,7 +213,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         items = self._reader.items
         answered = 0
         try:
-            while items and not self._deaf:
+            while items and not self._input_ignored:
                 item = items.popleft()
                 answered += 1
                 if answered % _FAIRNESS == 0:
@@ -232,7 +232,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Nothing to do: wait for the next request, or go."""
         if self._lost:
             self._host.forget(self)
-        elif self._deaf or self._transport.is_closing():
+        elif self._input_ignored or self._transport.is_closing():
             return  # its end is on the way
         elif self._reader.items:  # the work was cut off by an exception of no known kind
             self._transport.abort()
@@ -257,7 +257,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             done = True
         finally:
             if not done and not self._lost:
-                self._deaf = True  # the handler was cancelled by its own side: there is no answer to give
+                self._input_ignored = True  # the handler was cancelled by its own side: there is no answer to give
                 self._transport.abort()
 
     async def _write(self, item: Incoming, response: Response) -> None:
@@ -361,7 +361,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _linger(self) -> None:
         """Drop what still comes until the peer has seen the refusal: an immediate close could reset it away."""
-        self._deaf = True
+        self._input_ignored = True
         if self._half_closed or self._transport.is_closing():
             self._transport.close()
             return
@@ -376,7 +376,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._await_writing(self._host.limits.linger)
 
     def _close(self) -> None:
-        self._deaf = True
+        self._input_ignored = True
         self._transport.close()
         self._await_writing(self._host.limits.write_time)
 
@@ -399,7 +399,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._alarm.set(self._loop.time() + limit)
 
     def _on_alarm(self) -> None:
-        if self._deaf or self._writable is not None:
+        if self._input_ignored or self._writable is not None:
             if self._transport.get_write_buffer_size() < self._unsent:
                 self._await_writing(self._host.limits.write_time)  # slow, but it reads
             else:

@@ -67,7 +67,7 @@ def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
         context.load_cert_chain(file.name, password="")  # without a password an encrypted key would ask the terminal
 
 
-def said_good_bye(transport: asyncio.Transport | None) -> bool:
+def peer_ended_tls(transport: asyncio.Transport | None) -> bool:
     """Whether the peer has ended TLS properly. Event loops do not report it; the TLS session does: reading returns the
     end and does not wait."""
     session = cast("ssl.SSLObject | None", transport.get_extra_info("ssl_object")) if transport else None

@@ -58,7 +58,7 @@ class MortalCalls(Wrapper):
 class Mortal(Client):
     def __init__(self, client: Client, writes: int) -> None:
         self.calls = MortalCalls(client, writes)
-        self._stand_on(self.calls, client.mapper)
+        self._use_caller(self.calls, client.mapper)
 
 
 async def by_mortals(world: World, writes: int, *, limit: int = 400) -> list[str]:

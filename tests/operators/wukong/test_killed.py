@@ -50,7 +50,7 @@ class MortalCalls(Wrapper):
 class Mortal(Client):
     def __init__(self, client: Client) -> None:
         self.calls = MortalCalls(client)
-        self._stand_on(self.calls, client.mapper)
+        self._use_caller(self.calls, client.mapper)
 
 
 async def by_mortals(w: World, done: Callable[[], Any], *, limit: int = 60) -> list[str]:
