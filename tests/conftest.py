@@ -24,7 +24,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck
@@ -33,6 +33,10 @@ from hypothesis.internal.conjecture import providers as hypothesis_providers
 
 from tests.guards import Guard
 from tests.loops import RealTimeLoop, VirtualTimeLoop, in_debug_mode
+
+if TYPE_CHECKING:
+    from konverge.apiserver import ApiServer
+    from konverge.client import Client
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 240.0  # of a test that hangs: far beyond what a test takes on a busy machine
@@ -199,6 +203,26 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
+
+
+# ------------------------------------------------------------------ an embedded API server
+
+
+@pytest.fixture
+async def server() -> AsyncGenerator[ApiServer, None]:
+    from konverge.apiserver import ApiServer
+
+    async with ApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def client(server: ApiServer) -> AsyncGenerator[Client, None]:
+    """A client of that server, with the rights of its administrator."""
+    from konverge.client import Client, Static
+
+    async with Client(server.transport, credentials=Static.bearer(server.token)) as client:
+        yield client
 
 
 # ------------------------------------------------------------------ the repository

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from konverge.apiserver import ApiServer
@@ -11,6 +9,5 @@ from tests.apiserver.api import Api
 
 
 @pytest.fixture
-async def api() -> AsyncIterator[Api]:
-    async with ApiServer() as server:
-        yield Api(server)
+def api(server: ApiServer) -> Api:
+    return Api(server)

@@ -176,12 +176,6 @@ def test_the_cache_equals_the_server_after_any_faults(seed: int, trouble: float,
 pytestmark = pytest.mark.virtual
 
 
-@pytest.fixture
-async def server() -> AsyncIterator[ApiServer]:
-    async with ApiServer() as server:
-        yield server
-
-
 class Running:
     def __init__(self, informer: Informer) -> None:
         self.informer = informer

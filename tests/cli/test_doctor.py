@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -18,18 +17,6 @@ from konverge.objects.kinds.coordination_v1 import Lease
 from konverge.operators.catalog import find
 
 WEBAPP = find("webapp")
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[ApiServer]:
-    async with ApiServer() as server:
-        yield server
-
-
-@pytest.fixture
-async def client(server: ApiServer) -> AsyncIterator[Client]:
-    async with Client(server.transport, credentials=Static.bearer(server.token)) as client:
-        yield client
 
 
 async def findings(server: ApiServer, token: str = "") -> dict[str, Finding]:

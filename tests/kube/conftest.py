@@ -8,29 +8,18 @@ from typing import Any
 
 import pytest
 
-from konverge import ApiServer, Client, Controller, Manager, Settings
-from konverge.client import MergePatch, Static
+from konverge import Client, Controller, Manager, Settings
+from konverge.client import MergePatch
 from konverge.objects.kinds.core_v1 import Pod
 
 Run = Callable[..., AbstractAsyncContextManager[Manager]]
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[ApiServer]:
-    async with ApiServer() as server:
-        yield server
-
-
-@pytest.fixture
-async def client(server: ApiServer) -> AsyncIterator[Client]:
-    async with Client(server.transport, credentials=Static.bearer(server.token)) as client:
-        account = {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {"name": "default", "namespace": "default"},
-        }
-        await client.create(account)  # pods need one, and no controller here creates it
-        yield client
+async def client(client: Client) -> AsyncIterator[Client]:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "default"}}
+    await client.create(account)  # pods need one, and no controller here creates it
+    yield client  # noqa: PT022 - async fixtures are generators here
 
 
 @pytest.fixture

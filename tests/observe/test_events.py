@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
-from konverge.apiserver import ApiServer
-from konverge.client import Client, Static
+from konverge.client import Client
 from konverge.objects.kinds.core_v1 import ConfigMap, Event, Namespace
 from konverge.objects.meta import ObjectMeta
 from konverge.observe.events import MAX_WAITING, EventRecorder
 
 pytestmark = pytest.mark.spec("R-30")
-
-
-@pytest.fixture
-async def client() -> AsyncIterator[Client]:
-    async with ApiServer() as server, Client(server.transport, credentials=Static.bearer(server.token)) as client:
-        yield client
 
 
 async def events_of(client: Client, name: str) -> list[Event]:

@@ -16,7 +16,7 @@ from konverge.runtime.elector import Fenced, LeaderElector, LeadershipLost
 from konverge.sim.loop import VirtualLoop
 from konverge.wire.errors import ConnectionLost
 from konverge.wire.message import Request, Response, Stream, Transport
-from tests.runtime.conftest import config_map
+from tests.runtime.objects import config_map
 from tests.sizes import examples
 
 pytestmark = pytest.mark.spec("R-27")

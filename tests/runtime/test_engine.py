@@ -29,7 +29,7 @@ from konverge.runtime import (
     generation_changed,
     labels_changed,
 )
-from tests.runtime.conftest import SPACE, config_map, secret
+from tests.runtime.objects import SPACE, config_map, secret
 
 pytestmark = pytest.mark.virtual
 

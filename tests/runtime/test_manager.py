@@ -21,7 +21,7 @@ from konverge.runtime.elector import LeaderElector, LeadershipLost
 from konverge.runtime.manager import LeaderElection
 from konverge.wire.in_process import Direct
 from konverge.wire.message import Headers, Request, Response, Stream, Transport
-from tests.runtime.conftest import config_map, secret
+from tests.runtime.objects import config_map, secret
 from tests.runtime.test_elector import Unreliable
 
 pytestmark = pytest.mark.virtual

@@ -14,7 +14,7 @@ from konverge.runtime import Context, Controller, Manager, Reconciler
 from konverge.runtime.manager import LeaderElection
 from konverge.sim.loop import VirtualLoop
 from konverge.wire.message import Response
-from tests.runtime.conftest import config_map, secret
+from tests.runtime.objects import config_map, secret
 
 pytestmark = pytest.mark.spec("R-04")
 

@@ -13,7 +13,7 @@ from konverge.objects.kinds.core_v1 import Secret
 from konverge.runtime import Context, Controller, Manager, Request, Result, Watch
 from konverge.runtime.caches import CacheNotSynced
 from konverge.runtime.config import CacheSettings, Configuration
-from tests.runtime.conftest import SPACE, secret
+from tests.runtime.objects import SPACE, secret
 
 pytestmark = pytest.mark.virtual
 

@@ -66,12 +66,12 @@ async function workloads() {
   done('conflict');
 }
 
-// The operator: an informer tells of Greetings, and each gets its status.
+// The operator: an informer reports Greetings, and each gets its status.
 async function operate() {
   await extensions.createCustomResourceDefinition({ body: definition });
   for (;;) {
     const found = await extensions.readCustomResourceDefinition({ name: definition.metadata.name });
-    if (found.status?.conditions?.some((one) => one.type === 'Established' && one.status === 'True')) break;
+    if (found.status?.conditions?.some((condition) => condition.type === 'Established' && condition.status === 'True')) break;
   }
   const where = { group, version: 'v1', namespace, plural: 'greetings' };
   // Even then a real server answers 404 or 429 ("storage is (re)initializing") for a moment; this client does not try again.

@@ -21,13 +21,13 @@ def main() -> None:
     client.replace(Deployment.Scale(metadata=ObjectMeta(name="web", namespace=NAMESPACE), spec=ScaleSpec(replicas=3)))
     assert client.get(Deployment, "web").spec.replicas == 3
     done("scale")
-    available = {"type": "Available", "status": "True", "reason": "Told", "message": ""}
+    available = {"type": "Available", "status": "True", "reason": "Reported", "message": ""}
     client.patch(Deployment.Status, "web", {"status": {"conditions": [available]}})
     client.wait(Deployment, "web", for_conditions=["Available"])
     done("wait")
     client.create(ConfigMap(metadata=ObjectMeta(name="m", labels={"app": "m"})))
-    for event, found in client.watch(ConfigMap, labels={"app": "m"}):
-        assert (event, found.metadata.name) == ("ADDED", "m")
+    for event, config_map in client.watch(ConfigMap, labels={"app": "m"}):
+        assert (event, config_map.metadata.name) == ("ADDED", "m")
         break
     done("watch")
     client.delete(Deployment, "web")

@@ -120,9 +120,9 @@ def custom(api: client.ApiClient) -> None:
     follower = watch.Watch()
     definitions = client.ApiextensionsV1Api(api)
     for event in follower.stream(definitions.list_custom_resource_definition, timeout_seconds=30):
-        found = event["object"]
-        conditions = found.status.conditions or [] if found.status else []
-        if found.metadata.name == "cogs.python.konverge.dev" and any(
+        definition = event["object"]
+        conditions = definition.status.conditions or [] if definition.status else []
+        if definition.metadata.name == "cogs.python.konverge.dev" and any(
             condition.type == "Established" and condition.status == "True" for condition in conditions
         ):
             follower.stop()
@@ -142,17 +142,17 @@ def custom(api: client.ApiClient) -> None:
 
 
 def applying(api: client.ApiClient) -> None:
-    found = dynamic.DynamicClient(api).resources.get(api_version="v1", kind="ConfigMap")
-    wish = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"}, "data": {"a": "1"}}
-    found.server_side_apply(body=wish, namespace=NAMESPACE, name="applied", field_manager="one")
-    rival = {**wish, "data": {"a": "2"}}
+    config_maps = dynamic.DynamicClient(api).resources.get(api_version="v1", kind="ConfigMap")
+    applied = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"}, "data": {"a": "1"}}
+    config_maps.server_side_apply(body=applied, namespace=NAMESPACE, name="applied", field_manager="one")
+    rival = {**applied, "data": {"a": "2"}}
     try:
-        found.server_side_apply(body=rival, namespace=NAMESPACE, name="applied", field_manager="two")
+        config_maps.server_side_apply(body=rival, namespace=NAMESPACE, name="applied", field_manager="two")
     except ConflictError as error:
-        said = error.body
+        message = error.body
     else:
-        said = "no conflict"
-    assert 'conflict with \\"one\\"' in said, said
+        message = "no conflict"
+    assert 'conflict with \\"one\\"' in message, message
     done("apply")
 
 

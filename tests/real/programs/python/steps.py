@@ -1,4 +1,4 @@
-"""How the programs tell what came true: a line `ok <step>` each."""
+"""How the programs report their steps: a line `ok <step>` each."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ import (
 	"konverge.invalid/real/steps"
 )
 
-// counter counts what an informer tells.
+// counter counts the events of an informer.
 type counter struct{ added, updated, deleted atomic.Int64 }
 
 func (c *counter) handlers() cache.ResourceEventHandlerFuncs {

@@ -98,14 +98,14 @@ func apply(ctx context.Context, client kubernetes.Interface) {
 	container := applycorev1.Container().WithName("web").WithImage("nginx")
 	template := applycorev1.PodTemplateSpec().WithLabels(labels).WithSpec(applycorev1.PodSpec().WithContainers(container))
 	selector := applymetav1.LabelSelector().WithMatchLabels(labels)
-	wish := applyappsv1.Deployment("web", namespace).
+	web := applyappsv1.Deployment("web", namespace).
 		WithSpec(applyappsv1.DeploymentSpec().WithReplicas(2).WithSelector(selector).WithTemplate(template))
 	deployments := client.AppsV1().Deployments(namespace)
-	steps.Got(deployments.Apply(ctx, wish, metav1.ApplyOptions{FieldManager: "go"}))
+	steps.Got(deployments.Apply(ctx, web, metav1.ApplyOptions{FieldManager: "go"}))
 	scale := steps.Got(deployments.GetScale(ctx, "web", metav1.GetOptions{}))
 	scale.Spec.Replicas = 3
 	steps.Got(deployments.UpdateScale(ctx, "web", scale, metav1.UpdateOptions{FieldManager: "scaler"}))
-	_, err := deployments.Apply(ctx, wish, metav1.ApplyOptions{FieldManager: "go"})
+	_, err := deployments.Apply(ctx, web, metav1.ApplyOptions{FieldManager: "go"})
 	steps.Check(errors.IsConflict(err), "the scaler owns the replicas: %v", err)
 	found := steps.Got(deployments.Get(ctx, "web", metav1.GetOptions{}))
 	extracted := steps.Got(applyappsv1.ExtractDeployment(found, "go"))
@@ -116,14 +116,14 @@ func apply(ctx context.Context, client kubernetes.Interface) {
 // waitFor is what `kubectl wait` does.
 func waitFor(ctx context.Context, client kubernetes.Interface) {
 	deployments := client.AppsV1().Deployments(namespace)
-	one := fields.OneTermEqualSelector("metadata.name", "web").String()
+	selector := fields.OneTermEqualSelector("metadata.name", "web").String()
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = one
+			options.FieldSelector = selector
 			return deployments.List(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = one
+			options.FieldSelector = selector
 			return deployments.Watch(ctx, options)
 		},
 	}

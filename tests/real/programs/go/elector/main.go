@@ -20,7 +20,7 @@ import (
 	"konverge.invalid/real/steps"
 )
 
-func say(words ...any) { fmt.Println(append([]any{time.Now().UnixMicro()}, words...)...) }
+func say(message ...any) { fmt.Println(append([]any{time.Now().UnixMicro()}, message...)...) }
 
 func main() {
 	namespace, name, identity := os.Args[1], os.Args[2], os.Args[3]
@@ -31,10 +31,10 @@ func main() {
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGTERM)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM)
 	go func() {
-		<-told
+		<-signals
 		say("stopping") // before the Lease is given back: from then on another may lead
 		cancel()
 	}()

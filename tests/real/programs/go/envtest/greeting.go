@@ -54,13 +54,13 @@ func addToScheme(scheme *runtime.Scheme) {
 func definition() *apiextensionsv1.CustomResourceDefinition {
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	shortest := int64(1)
-	wish := apiextensionsv1.JSONSchemaProps{Type: "string", MinLength: &shortest}
+	notEmpty := apiextensionsv1.JSONSchemaProps{Type: "string", MinLength: &shortest}
 	number := apiextensionsv1.JSONSchemaProps{Type: "integer", Format: "int64"}
 	object := func(required []string, properties map[string]apiextensionsv1.JSONSchemaProps) apiextensionsv1.JSONSchemaProps {
 		return apiextensionsv1.JSONSchemaProps{Type: "object", Required: required, Properties: properties}
 	}
 	root := object([]string{"spec"}, map[string]apiextensionsv1.JSONSchemaProps{
-		"spec":   object([]string{"text"}, map[string]apiextensionsv1.JSONSchemaProps{"text": wish}),
+		"spec":   object([]string{"text"}, map[string]apiextensionsv1.JSONSchemaProps{"text": notEmpty}),
 		"status": object(nil, map[string]apiextensionsv1.JSONSchemaProps{"said": text, "observedGeneration": number}),
 	})
 	return &apiextensionsv1.CustomResourceDefinition{

@@ -151,8 +151,8 @@ func verbs(ctx context.Context, direct client.Client) {
 	steps.Check(web.Spec.Template.Spec.Containers[0].Image == "nginx" && web.Status.Replicas == 4, "dry: %v", web)
 	steps.Done("patch")
 
-	wish := applycorev1.ConfigMap("applied", namespace).WithData(map[string]string{"a": "1"})
-	steps.Must(direct.Apply(ctx, wish, client.FieldOwner("one")), "apply")
+	applied := applycorev1.ConfigMap("applied", namespace).WithData(map[string]string{"a": "1"})
+	steps.Must(direct.Apply(ctx, applied, client.FieldOwner("one")), "apply")
 	rival := applycorev1.ConfigMap("applied", namespace).WithData(map[string]string{"a": "2"})
 	err = direct.Apply(ctx, rival, client.FieldOwner("two"))
 	steps.Check(errors.IsConflict(err), "a rival is refused: %v", err)

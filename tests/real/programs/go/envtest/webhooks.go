@@ -15,7 +15,7 @@ import (
 	"konverge.invalid/real/steps"
 )
 
-// manners says what greetings are like: the spaces around them are cut, and nobody shouts.
+// manners says what greetings are like: the spaces around them are cut, and shouting is refused.
 type manners struct{}
 
 func (manners) Default(_ context.Context, greeting *Greeting) error {

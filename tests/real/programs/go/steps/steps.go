@@ -1,4 +1,4 @@
-// Package steps is how the programs tell what came true: a line `ok <step>` each, and the first failure ends them.
+// Package steps is how the programs report their steps: a line `ok <step>` each, and the first failure ends them.
 package steps
 
 import (
@@ -39,7 +39,7 @@ func Check(holds bool, format string, arguments ...any) {
 	}
 }
 
-// UntilNil tries again and again until there is no error; the last one is told if that does not come to be.
+// UntilNil tries again and again until there is no error; at its limit it reports the last one.
 func UntilNil(ctx context.Context, what string, try func() error) {
 	for {
 		err := try()

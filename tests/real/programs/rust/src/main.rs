@@ -131,7 +131,7 @@ async fn greet(client: &Client) -> Outcome {
     let made = maps.get("hello").await?;
     expect(made.data == config_map("hello", "Good day").data, "the ConfigMap follows")?;
     done("reconcile")?;
-    // What the operator owns comes back when somebody deletes it.
+    // The operator creates its ConfigMap again when a user deletes it.
     maps.delete("hello", &DeleteParams::default()).await?;
     let uid = made.uid();
     let again = move |found: Option<&ConfigMap>| found.is_some_and(|map| map.uid().is_some() && map.uid() != uid);

@@ -3,7 +3,7 @@ package com.alibaba.nacos;
 import com.alibaba.nacos.core.code.ControllerMethodsCache;
 import org.springframework.stereotype.Component;
 
-/** Tells the server's filters which methods there are, as the console would: unknown ones answer 501. */
+/** Registers the methods with the server's filters, as the console would: unknown ones answer 501. */
 @Component
 public class KnownMethods {
     public KnownMethods(ControllerMethodsCache methods) {
