@@ -109,7 +109,8 @@ async def test_the_operator_runs_real_servers_in_the_pods(
     }
     tool = Tool(kubectl, kubeconfig, tmp_path)
     await asyncio.to_thread(tool, "apply", "-f", "-", stdin=json.dumps(nacos))
-    async with Client.connect(Kubeconfig.read(str(kubeconfig)).config()) as client, HttpNacosServers() as servers:
+    servers = HttpNacosServers()
+    async with Client.connect(Kubeconfig.read(str(kubeconfig)).config()) as client:
         running = await _until(client, name, _runs)
         assert running.status.version == "2.1.1"
         pods = (await client.list(Pod, "default", label_selector=f"app={name}")).items

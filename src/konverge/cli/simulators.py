@@ -42,9 +42,7 @@ async def _nacos(cluster: Cluster) -> AsyncIterator[Controllers]:
     databases.add_server("mysql.default.svc", 3306, "mysql").add("nacos", "nacos", "change-me")
     databases.add_server("postgres.default.svc", 5432, "postgresql").add("nacos", "nacos", "change-me")
     async with SimulatedNacos(cluster, databases=databases, timings=QUICK) as nacos:
-        servers = HttpNacosServers(nacos.connect)
-        yield controllers(databases, servers)
-        await servers.aclose()
+        yield controllers(databases, HttpNacosServers(nacos.connect))
 
 
 @asynccontextmanager

@@ -46,3 +46,8 @@ def now() -> str:
 def micro_now() -> str:
     """This microsecond, as a `MicroTime`."""
     return format_micro_time(clock.utc_now())
+
+
+def seconds_since(text: str | None) -> float:
+    """How long ago a time of the API was; 0 where there is none."""
+    return clock.now() - parse_time(text).timestamp() if text else 0.0

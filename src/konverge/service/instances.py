@@ -11,16 +11,7 @@ from konverge.objects.kinds.core_v1 import Event
 from konverge.operators.nacos.resource import Nacos
 from konverge.service.access import AGENT
 from konverge.service.call import Call, answer
-from konverge.service.models import (
-    MOST_LABELS,
-    Change,
-    Happenings,
-    Identity,
-    Instance,
-    Instances,
-    NewInstance,
-    Offers,
-)
+from konverge.service.models import MOST_LABELS, Change, Happenings, Identity, Instance, Instances, NewInstance, Offers
 from konverge.service.options import Catalogue
 from konverge.service.problems import Problem, from_client, wrong_field
 from konverge.service.redaction import Obj, shown

@@ -13,32 +13,14 @@ from typing import Any
 from konverge.objects import Model
 from konverge.objects.custom.schema import schema_of
 from konverge.operators.nacos.spec import NacosSpec
+from konverge.service import models
 from konverge.service.api import Parameter, Route
-from konverge.service.models import (
-    Change,
-    Happenings,
-    Identity,
-    Instance,
-    Instances,
-    NewInstance,
-    Offers,
-    ProblemDetails,
-)
 from konverge.service.problems import MEDIA_TYPE as PROBLEM
 
 Schema = dict[str, Any]
 
-_MODELS: tuple[type[Model], ...] = (
-    Change,
-    Happenings,
-    Identity,
-    Instance,
-    Instances,
-    NacosSpec,
-    NewInstance,
-    Offers,
-    ProblemDetails,
-)
+_REQUESTS = (models.Change, NacosSpec, models.NewInstance)
+_ANSWERS = (models.Happenings, models.Identity, models.Instance, models.Instances, models.Offers, models.ProblemDetails)
 _ABOUT = (
     "Create, delete, modify and query Nacos servers and clusters. Every request goes to the Kubernetes API server "
     "with your own bearer token: you can do here only what you may do with kubectl. Refusals are "
@@ -66,7 +48,7 @@ def document(routes: Sequence[Route], version: str) -> Schema:
 
 
 def _schemas() -> Schema:
-    schemas = {model.__name__: schema_of(model) for model in _MODELS}
+    schemas = {model.__name__: schema_of(model) for model in (*_REQUESTS, *_ANSWERS)}
     schemas["NewInstance"]["properties"]["spec"] = _reference("NacosSpec")
     schemas["Instances"]["properties"]["items"]["items"] = _reference("Instance")
     return schemas
@@ -80,7 +62,7 @@ def _operation(route: Route) -> Schema:
         "parameters": [*named, *map(_parameter, route.parameters)],
         "responses": {str(status): _response(status, what) for status, what in route.answers.items()},
     }
-    operation["responses"]["default"] = _response(0, ProblemDetails, PROBLEM)
+    operation["responses"]["default"] = _response(0, models.ProblemDetails, PROBLEM)
     if route.body is not None:
         operation["requestBody"] = {"required": True, "content": _content(route.body)}
     return operation

@@ -13,12 +13,7 @@ from typing import Self
 
 import msgspec
 
-from konverge.client import (
-    ApiStatusError,
-    ClientError,
-    ConnectionFailed,
-    TimedOut,
-)
+from konverge.client import ApiStatusError, ClientError, ConnectionFailed, TimedOut
 from konverge.objects.codec import to_json
 from konverge.operators.nacos.resource import LONGEST_NAME, NAME
 from konverge.service.models import FieldProblem, ProblemDetails

@@ -156,7 +156,7 @@ class _EventStream:
             tasks = [
                 group.create_task(self._send(sink), name="konverge.service.stream"),
                 group.create_task(self._send_heartbeats(sink), name="konverge.service.heartbeat"),
-                group.create_task(_wait(self._streams.stopping), name="konverge.service.stopping"),
+                group.create_task(self._streams.stopping.wait(), name="konverge.service.stopping"),
             ]
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
@@ -224,10 +224,6 @@ def _change(kind: str, resource: Obj) -> bytes:
     if kind not in _EVENT_NAMES:  # a bookmark: a newer version, and no change
         return bookmark(version)
     return event(_EVENT_NAMES[kind], to_json(instance(resource)), version)
-
-
-async def _wait(event: asyncio.Event) -> None:
-    await event.wait()
 
 
 # --- server-sent events as bytes ----------------------------------------------------------------------------------

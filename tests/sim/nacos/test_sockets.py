@@ -29,10 +29,10 @@ async def test_a_server_is_found_at_its_pods_address_while_it_runs() -> None:
         asyncio.timeout(30),
         Cluster(controllers=False) as cluster,
         SimulatedNacos(cluster, timings=AT_ONCE, sockets=True) as nacos,
-        HttpNacosServers() as servers,
     ):
         await cluster.client.create(_pod("127.88.251.7"))
         await nacos.opened("nacos-0")
+        servers = HttpNacosServers()
         (member,) = await servers.nodes("127.88.251.7", timeout=10)
         assert member.version == "2.4.3"
         nacos.kill("nacos-0")

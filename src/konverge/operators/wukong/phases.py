@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from konverge import clock
-from konverge.objects.times import parse_time
+from konverge.objects.times import seconds_since
 from konverge.operators.wukong.kinds import VirtualMachine, VirtualMachineInstance
 from konverge.operators.wukong.status import Phase, WukongStatus
 from konverge.runtime import find_condition, is_true
@@ -123,7 +122,3 @@ def _why(vm: VirtualMachine) -> str:
     """KubeVirt's own text for a failure."""
     failure = find_condition(vm.status.conditions, "Failure")
     return (failure.message or "") if failure is not None else ""
-
-
-def seconds_since(moment: str | None) -> float:
-    return clock.now() - parse_time(moment).timestamp() if moment else 0.0

@@ -289,9 +289,9 @@ async def test_over_sockets_ipv4_and_ipv6(caplog: pytest.LogCaptureFixture) -> N
                 assert host == "::1", "this machine has no IPv6"
                 continue
             port = server.addresses[0][1]
-            async with HttpNacosServers() as servers:
-                (member,) = await servers.nodes(host, port=port, identity=IDENTITY)
-                assert member.version == "3.0.3"
-                assert await servers.login(host, port=port, username="nacos", password=SECRET)
+            servers = HttpNacosServers()
+            (member,) = await servers.nodes(host, port=port, identity=IDENTITY)
+            assert member.version == "3.0.3"
+            assert await servers.login(host, port=port, username="nacos", password=SECRET)
     assert SECRET not in caplog.text
     assert IDENTITY.value not in caplog.text

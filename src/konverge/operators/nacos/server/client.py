@@ -18,10 +18,8 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass
-from types import TracebackType
-from typing import Literal, Protocol, Self
+from contextlib import aclosing, contextmanager
+from typing import Literal, Protocol
 from urllib.parse import urlencode
 
 import msgspec
@@ -31,44 +29,19 @@ from konverge.operators.nacos.server.model import PORT, Identity, Member, NacosE
 from konverge.wire import BodyTooLarge, ClientLimits, ConnectionPool, Headers, ProtocolError, Request, Response
 
 Question = Literal["nodes", "login", "admin", "raft"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Api:
-    """The paths of one version. An empty path: this version has none."""
-
-    name: str
-    nodes: str
-    login: str = ""
-    admin: str = ""
-    raft: str = ""
-    """Operations on raft groups."""
-
-    def path(self, question: Question) -> str:
-        path: str = getattr(self, question)
-        return path
-
-
-V1 = Api(
-    name="v1",
-    nodes="/nacos/v1/core/cluster/nodes",
-    login="/nacos/v1/auth/login",
-    admin="/nacos/v1/auth/users/admin",
-    raft="/nacos/v1/core/ops/raft",
-)
-V2 = Api(name="v2", nodes="/nacos/v2/core/cluster/node/list")
-V3 = Api(
-    name="v3",
-    nodes="/nacos/v3/admin/core/cluster/node/list",
-    login="/nacos/v3/auth/user/login",
-    admin="/nacos/v3/auth/user/admin",
-    raft="/nacos/v3/admin/core/ops/raft",
-)
-ALL = (V1, V2, V3)
+_PATHS: dict[Question, dict[str, str]] = {
+    "nodes": {
+        "v1": "/nacos/v1/core/cluster/nodes",
+        "v2": "/nacos/v2/core/cluster/node/list",
+        "v3": "/nacos/v3/admin/core/cluster/node/list",
+    },
+    "login": {"v1": "/nacos/v1/auth/login", "v3": "/nacos/v3/auth/user/login"},
+    "admin": {"v1": "/nacos/v1/auth/users/admin", "v3": "/nacos/v3/auth/user/admin"},
+    "raft": {"v1": "/nacos/v1/core/ops/raft", "v3": "/nacos/v3/admin/core/ops/raft"},
+}
+"""By question and version of the API, in the order of the attempts."""
 ABSENT = frozenset((404, 405, 410, 501))
 """HTTP statuses of servers that do not have a path: 410 for an older API, 404 and 501 for one they never had."""
-
-
 CONCURRENT = 64
 """Connections at once, over all servers."""
 REMEMBERED = 8192
@@ -101,20 +74,8 @@ class HttpNacosServers:
     def __init__(self, connect: Connect = over_sockets, *, concurrent: int = CONCURRENT) -> None:
         self._connect = connect
         self._slots = asyncio.Semaphore(concurrent)
-        self._known: OrderedDict[tuple[str, Question], Api] = OrderedDict()
-        self._open: set[Connection] = set()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        for connection in list(self._open):
-            await connection.aclose()
+        self._known: OrderedDict[tuple[str, Question], str] = OrderedDict()
+        """The version of the API by server and question."""
 
     # --- questions ------------------------------------------------------------------------------------------------
 
@@ -176,11 +137,7 @@ class HttpNacosServers:
         """One question on a connection of its own; errors of the wire become NacosErrors."""
         server = join(address, port)
         try:
-            async with asyncio.timeout(timeout), self._slots, AsyncExitStack() as stack:
-                connection = self._connected(address, port)
-                self._open.add(connection)
-                stack.callback(self._open.discard, connection)
-                stack.push_async_callback(connection.aclose)
+            async with asyncio.timeout(timeout), self._slots, aclosing(self._connected(address, port)) as connection:
                 return await self._first_known(connection, server, question, make)
         except TimeoutError as error:
             raise NacosError("Timeout", f"{server} did not answer within {timeout:g} s") from error
@@ -199,20 +156,20 @@ class HttpNacosServers:
     ) -> Response:
         """The answer of the first API that the server has, the remembered one first."""
         known = self._known.get((server, question)) or self._known.get((server, "nodes"))
-        order = sorted((api for api in ALL if api.path(question)), key=lambda api: api is not known)
-        status = 0
-        for api in order:
-            answer = await connection.send(make(api.path(question)))
+        paths, status = _PATHS[question], 0
+        order = sorted(paths, key=lambda version: version != known)
+        for version in order:
+            answer = await connection.send(make(paths[version]))
             status = answer.status
             if status not in ABSENT:
-                self._remember(server, question, api)
+                self._remember(server, question, version)
                 return answer
         self._known.pop((server, question), None)
-        tried = ", ".join(api.path(question) for api in order)
+        tried = ", ".join(paths[version] for version in order)
         raise NacosError("Gone", f"{server} has none of {tried} (HTTP {status}); is it a Nacos server from 2.0 to 3.x?")
 
-    def _remember(self, server: str, question: Question, api: Api) -> None:
-        self._known[server, question] = api
+    def _remember(self, server: str, question: Question, version: str) -> None:
+        self._known[server, question] = version
         self._known.move_to_end((server, question))
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)

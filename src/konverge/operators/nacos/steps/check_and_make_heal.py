@@ -19,7 +19,7 @@ from konverge.operators.nacos.server import PORT, Identity, NacosError, Verdict,
 from konverge.operators.nacos.steps.database import ROTATED
 from konverge.operators.nacos.steps.outcome import CLUSTER, CONTINUE, UNKNOWN, Outcome, failed, wait
 from konverge.operators.nacos.steps.peers import readmit, remove_departed
-from konverge.operators.nacos.steps.pods import Workload, is_ready, read_workload, seconds_since, why_not_ready
+from konverge.operators.nacos.steps.pods import Workload, is_ready, read_workload, why_not_ready
 from konverge.operators.nacos.steps.restarts import heal_pods, heal_split, replace_next, replace_useless
 from konverge.operators.nacos.steps.secrets import identity_of, optional_value, read_secret
 from konverge.operators.nacos.steps.state import MEMBERS_VERIFIED, PODS_READY, ReconcileState
@@ -59,7 +59,7 @@ async def check_and_make_heal(state: ReconcileState) -> Outcome:
 
 def _verdict_is_fresh(state: ReconcileState) -> bool:
     since = state.true_since(MEMBERS_VERIFIED)
-    return bool(since) and seconds_since(since) <= state.options.verdict_lasts
+    return bool(since) and times.seconds_since(since) <= state.options.verdict_lasts
 
 
 # ------------------------------------------------------------------ CheckKind

@@ -22,7 +22,6 @@ from konverge.operators.nacos.children.mysql_job import SCRIPT_DIGEST, mysql_ini
 from konverge.operators.nacos.database import WRONG_INPUT, DatabaseError, Target, mysql_script
 from konverge.operators.nacos.spec import AdminRef
 from konverge.operators.nacos.steps.outcome import CONTINUE, PARAMETER, SYSTEM, Outcome, StepError, failed, wait
-from konverge.operators.nacos.steps.pods import seconds_since
 from konverge.operators.nacos.steps.secrets import mysql_target, optional_value, postgres_target, read_secret, value_of
 from konverge.operators.nacos.steps.state import ReconcileState
 from konverge.operators.nacos.versions import FIRST_WITHOUT_DEFAULT_USER, NacosVersion
@@ -211,7 +210,7 @@ async def _check_mysql_job(state: ReconcileState, job: Job) -> Outcome:
     )
     if failure is None:
         return CONTINUE
-    if seconds_since(failure.last_transition_time) >= _JOB_RETRY_AFTER:
+    if times.seconds_since(failure.last_transition_time) >= _JOB_RETRY_AFTER:
         await state.delete(Job, job.metadata.name)
     message = f"Job {job.metadata.name} failed ({failure.message or failure.reason}): see the logs of its pods"
     state.condition(DATABASE_READY, False, "InitJobFailed", message)

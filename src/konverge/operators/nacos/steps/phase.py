@@ -10,7 +10,6 @@ from konverge.objects import times
 from konverge.operators.nacos.desired import InvalidSpec, read_desired
 from konverge.operators.nacos.resource import NacosStatus, StatusEvent
 from konverge.operators.nacos.steps.outcome import CONTINUE, DONE, NORMAL, PARAMETER, Outcome, failed, wait
-from konverge.operators.nacos.steps.pods import seconds_since
 from konverge.operators.nacos.steps.state import READY, ReconcileState
 
 EVENTS_KEPT = 10
@@ -89,7 +88,7 @@ def record_early_end(state: ReconcileState, outcome: Outcome) -> None:
         state.ctx.warning(outcome.reason, message)
     status.failing_since = status.failing_since or times.now()
     state.condition(READY, False, outcome.reason, message)
-    if seconds_since(status.failing_since) > state.options.patience and status.phase != "Failed":
+    if times.seconds_since(status.failing_since) > state.options.patience and status.phase != "Failed":
         status.phase = "Failed"
         state.ctx.warning("Failed", f"not healthy for {state.options.patience:g} s: {message}")
     if status.phase != "Creating":
@@ -104,6 +103,6 @@ def _record_event(status: NacosStatus, code: int, message: str, *, good: bool) -
         entry = StatusEvent(status=good, code=code, message=message, first_appear_time=now, last_transition_time=now)
         status.event = [*status.event, entry][-EVENTS_KEPT:]
         return True
-    if last.message != message or (not good and seconds_since(last.last_transition_time) >= _EVENT_REFRESH):
+    if last.message != message or (not good and times.seconds_since(last.last_transition_time) >= _EVENT_REFRESH):
         last.message, last.last_transition_time = message, now
     return False

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from konverge import clock
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import Pod, PodCondition
-from konverge.objects.times import parse_time
+from konverge.objects.times import seconds_since
 from konverge.operators.nacos import names
 from konverge.operators.nacos.steps.state import ReconcileState
 from konverge.runtime import controller_of
@@ -55,11 +54,6 @@ def ordinal_of(name: str) -> int:
     """The number of a pod of this name in its StatefulSet; -1: none."""
     number = name.rpartition("-")[2]
     return int(number) if number.isdecimal() else -1
-
-
-def seconds_since(time: str | None) -> float:
-    """How long ago a time of the API was; 0 where there is none."""
-    return clock.now() - parse_time(time).timestamp() if time else 0.0
 
 
 def unready_for(pod: Pod) -> float:

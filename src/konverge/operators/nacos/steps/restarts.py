@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from konverge.objects.kinds.core_v1 import Pod
+from konverge.objects.times import seconds_since
 from konverge.operators.nacos.desired import Desired
 from konverge.operators.nacos.server import LEADING_GROUP, Verdict, View
 from konverge.operators.nacos.steps.outcome import CONTINUE, Outcome, wait
-from konverge.operators.nacos.steps.pods import Workload, is_ready, is_terminating, ordinal, seconds_since, unready_for
+from konverge.operators.nacos.steps.pods import Workload, is_ready, is_terminating, ordinal, unready_for
 from konverge.operators.nacos.steps.state import ReconcileState
 
 # ------------------------------------------------------------------ rollout
