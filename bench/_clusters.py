@@ -106,20 +106,20 @@ CLUSTERS = {"konverge": ours, REAL: real}
 # ------------------------------------------------------------------ the workload
 
 
-async def furnish(client: Client, nodes: int) -> None:
-    """Make the nodes where they are not there yet, and wait until all are Ready."""
+async def create_nodes(client: Client, nodes: int) -> None:
+    """Create the nodes unless they exist, and wait until pods can run on all of them."""
     for number in range(nodes if not len(await client.list(Node)) else 0):
         labels = {"kubernetes.io/hostname": f"node-{number}", "kubernetes.io/os": "linux", "type": "kwok"}
         meta = {"name": f"node-{number}", "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": {"allocatable": ROOM, "capacity": ROOM}}
         await client.create(node)
     async with asyncio.timeout(STARTED):
-        while not await _furnished(client, nodes):  # noqa: ASYNC110 - another process decides
+        while not await _ready_for_pods(client, nodes):  # noqa: ASYNC110 - another process decides
             await asyncio.sleep(0.2)
 
 
-async def _furnished(client: Client, nodes: int) -> bool:
-    """All nodes take pods, and pods can be made: there is a service account for them."""
+async def _ready_for_pods(client: Client, nodes: int) -> bool:
+    """Whether all nodes take pods, and pods can be created: there is a service account for them."""
     ready = [node for node in await client.list(Node) if not node.spec.taints and _is_ready(node)]
     accounts = [account.metadata.name for account in await client.list(ServiceAccount, SPACE)]
     return len(ready) >= nodes and "default" in accounts
@@ -130,7 +130,7 @@ def _is_ready(node: Node) -> bool:
 
 
 async def converge(client: Client, count: int) -> float:
-    """Make so many Deployments of three pods; seconds until all of them say that they are ready."""
+    """Create so many Deployments of three pods; the seconds until all of them are ready."""
     version = (await client.list(Deployment, SPACE, limit=1)).metadata.resource_version
     ready: set[str] = set()
 

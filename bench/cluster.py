@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from bench._clusters import CLUSTERS, REAL, converge, deployment, furnish
+from bench._clusters import CLUSTERS, REAL, converge, create_nodes, deployment
 from bench._report import OURS, Bar, Figure, Report
 from konverge.client import Client, load_config
 from konverge.objects.kinds.apps_v1 import Deployment
@@ -86,7 +86,7 @@ def _side_by_side(report: Report, count: int, rounds: int) -> None:
 
 async def _converge(kubeconfig: Path, cpu: Callable[[], float], count: int, nodes: int) -> tuple[float, float]:
     async with Client.connect(load_config(kubeconfig=kubeconfig)) as client:
-        await furnish(client, nodes)
+        await create_nodes(client, nodes)
         before = cpu()
         wall = await converge(client, count)
         return wall, cpu() - before

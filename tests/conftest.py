@@ -45,20 +45,20 @@ REAL_LIMIT = 600.0
 # Two runs of the suite have the same result, which does not depend on the speed of the machine. The long suite takes
 # `many` examples; to look for new ones: HYPOTHESIS_PROFILE=explore make test
 _QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-hypothesis_settings.register_profile("house", derandomize=True, max_examples=30, **_QUIET)
+hypothesis_settings.register_profile("fast", derandomize=True, max_examples=30, **_QUIET)
 hypothesis_settings.register_profile("many", derandomize=True, max_examples=100, **_QUIET)
 hypothesis_settings.register_profile("explore", max_examples=100, **_QUIET)
 # Hypothesis also draws constants that it finds in whatever modules happen to be loaded: examples would depend on which
 # tests a worker has run before.
 hypothesis_providers._get_local_constants = lambda: hypothesis_providers._local_constants  # type: ignore[attr-defined]
-hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "house"))
+hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
 # Tests create more objects than they leave, and each async test ends with a collection: more collections cost time.
 gc.set_threshold(50_000, 20, 50)
 
 
-class Late(BaseException):
+class TimedOut(BaseException):
     """A test hangs. It is not an Exception: no handler may catch it, and Hypothesis must not try the example again."""
 
 
@@ -194,7 +194,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     seconds = mark.args[0] if mark else REAL_LIMIT if item.get_closest_marker("real") else LIMIT
 
     def expired(number: int, frame: Any) -> None:
-        raise Late(f"not finished within its limit of {seconds:.0f} s")
+        raise TimedOut(f"not finished within its limit of {seconds:.0f} s")
 
     previous = signal.signal(signal.SIGALRM, expired)
     signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # again and again: the first may come where it is lost

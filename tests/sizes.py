@@ -6,5 +6,5 @@ from hypothesis import settings
 
 
 def examples(share: float) -> int:
-    """A share of what the profile has, for tests whose single examples are dear (or cheap)."""
+    """A share of what the profile has, for tests whose single examples are expensive (or cheap)."""
     return max(1, round(settings.default.max_examples * share))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.real.clients import programs
-from tests.real.clients.controllers import crew
+from tests.real.clients.controllers import real_controllers
 from tests.real.embedded import Tool, embedded_server, konverge_process
 from tools.control_plane import ControlPlane
 
@@ -55,7 +55,7 @@ def _our_parts(command: str, *arguments: str) -> Iterator[None]:
 def _real_parts(binaries: Path, kubeconfig: Path, folder: Path) -> Iterator[None]:
     for name in ("kube-controller-manager", "kube-scheduler", "kwok", "kwok-stages.yaml", "kubectl"):
         programs.require(binaries, name)
-    with crew(binaries, kubeconfig, folder):
+    with real_controllers(binaries, kubeconfig, folder):
         kubectl = Tool(binaries / "kubectl", kubeconfig, folder)
         for name in _NODES:
             kubectl("create", "-f", "-", stdin=json.dumps(_node(name)))

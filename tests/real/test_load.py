@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.real.raw import Connection, Server, running
+from tests.real.raw_sockets import Connection, Server, running
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 WATCHES = 2500

@@ -113,12 +113,12 @@ def _established(definition: dict[str, Any]) -> bool:
 async def _use(client: Client) -> None:
     greeting = {"apiVersion": GREETINGS.api_version, "kind": "Greeting", "metadata": {"name": "hello"}}
     await client.create({**greeting, "spec": {"text": "Hello"}}, NAMESPACE, resource=GREETINGS)
-    said = await until(
+    greetings = await until(
         client, GREETINGS, NAMESPACE, lambda greetings: greetings["hello"].get("status", {}).get("said") == "Hello"
     )
     made = await client.get(CONFIG_MAPS, "hello", NAMESPACE)
     assert made["data"] == {"text": "Hello"}
-    assert made["metadata"]["ownerReferences"][0]["uid"] == said["hello"]["metadata"]["uid"]
+    assert made["metadata"]["ownerReferences"][0]["uid"] == greetings["hello"]["metadata"]["uid"]
     await client.patch(GREETINGS, "hello", MergePatch({"spec": {"text": "Good day"}}), NAMESPACE)
     await until(client, CONFIG_MAPS, NAMESPACE, lambda maps: maps["hello"]["data"] == {"text": "Good day"})
     await client.delete(GREETINGS, "hello", NAMESPACE)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.raw import Connection, Server, running
+from tests.real.raw_sockets import Connection, Server, running
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 WRITERS = 16

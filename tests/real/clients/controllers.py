@@ -1,4 +1,4 @@
-"""Real parts of a control plane as clients of some API server: kube-controller-manager, kube-scheduler, kwok."""
+"""Real parts of a control plane as clients of an API server: kube-controller-manager, kube-scheduler, kwok."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def controller_manager(program: Path, kubeconfig: Path, folder: Path) -> Iterato
 
 
 @contextmanager
-def crew(binaries: Path, kubeconfig: Path, folder: Path) -> Iterator[None]:
-    """All that makes a cluster of an API server: controllers, scheduler, and kwok for nodes and kubelets."""
+def real_controllers(binaries: Path, kubeconfig: Path, folder: Path) -> Iterator[None]:
+    """What an API server needs to be a cluster: controllers, scheduler, and kwok for nodes and kubelets."""
     port = free_port()
     addresses = ("--node-ip", HOST, "--node-port", str(port), "--server-address", f"{HOST}:{port}")
     stages = ("--config", binaries / "kwok-stages.yaml", "--kubeconfig", kubeconfig, "--manage-all-nodes")

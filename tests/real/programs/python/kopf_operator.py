@@ -18,9 +18,9 @@ def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
 
 @kopf.on.create(GROUP, "greetings")
 def say(spec: Any, name: str, namespace: str, patch: Any, body: Any, **_: Any) -> dict[str, str]:
-    said = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"text": spec["text"]}}
-    kopf.adopt(said, owner=body)
-    kubernetes.client.CoreV1Api().create_namespaced_config_map(namespace, said)
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"text": spec["text"]}}
+    kopf.adopt(config_map, owner=body)
+    kubernetes.client.CoreV1Api().create_namespaced_config_map(namespace, config_map)
     kopf.info(body, reason="Said", message=spec["text"])
     return {"text": spec["text"]}
 
