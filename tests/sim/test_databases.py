@@ -1,29 +1,91 @@
-"""Simulated databases behave as real ones do: the contract, and the switches."""
+"""Simulated databases behave like real ones: the contract, and their faults."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
 
-from konverge.operators.nacos.database import Engine, Tls, bcrypt_hash, is_bcrypt
-from konverge.sim.databases import simulated_hash
+from konverge.operators.nacos.database import Engine, Target, Tls, bcrypt_hash, is_bcrypt
+from konverge.sim.databases import Content, SimulatedDatabases, simulated_hash
 from tests.operators.nacos.database.contract import (
     HASH,
     OTHER_HASH,
     DatabaseContract,
     InputContract,
+    Place,
     ensure,
     refused,
     rotate,
 )
-from tests.operators.nacos.database.simulated import SimulatedPlace
 
-ENGINES: list[Engine] = ["postgresql", "mysql"]
+PORTS: dict[Engine, int] = {"postgresql": 5432, "mysql": 3306}
 
 
-@pytest.fixture(params=ENGINES)
+class SimulatedPlace(Place):
+    """A simulated server, for the contract."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.databases = self.simulated = SimulatedDatabases()
+        self.connector = self.simulated._connector
+        self.hasher = self.simulated._hasher
+        self.server = self.simulated.add_server("db.example", PORTS[engine], engine)
+        self.database = self.server.add("nacos", "operator", "it's secret")
+        self.target = Target(
+            engine=engine,
+            host="db.example",
+            port=PORTS[engine],
+            database="nacos",
+            username="operator",
+            password="it's secret",
+        )
+
+    @property
+    def content(self) -> Content:
+        return self.database.content
+
+    def tables(self) -> dict[str, set[str]]:
+        return {name: set(columns) for name, columns in self.content.tables.items()}
+
+    def version(self) -> int | None:
+        return self.content.version
+
+    def users(self) -> dict[str, tuple[str, bool]]:
+        return dict(self.content.users)
+
+    def admins(self) -> set[str]:
+        return set(self.content.admins)
+
+    def add_user(self, name: str, password_hash: str, *, enabled: bool = True, admin: bool = False) -> None:
+        self.content.users[name] = (password_hash, enabled)
+        if admin:
+            self.content.admins.add(name)
+
+    def drop_table(self, name: str) -> None:
+        del self.content.tables[name]
+        if name == "nacos_schema_version":
+            self.content.version = None
+
+    def drop_column(self, table: str, column: str) -> None:
+        self.content.tables[table] -= {column}
+
+    def set_read_only(self, on: bool) -> None:
+        self.server.read_only = "setting" if on else ""
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        async with self.database.lock:
+            yield
+
+    def elsewhere(self) -> Target:
+        self.simulated.add_server("db.example", 1, self.target.engine).down = True
+        return msgspec.structs.replace(self.target, port=1)
+
+
+@pytest.fixture(params=PORTS)
 def place(request: pytest.FixtureRequest) -> SimulatedPlace:
     return SimulatedPlace(request.param)
 
@@ -35,7 +97,7 @@ class TestSimulatedDatabases(DatabaseContract, InputContract):
 
 @pytest.mark.virtual
 @pytest.mark.spec("N-20")
-class TestSwitches:
+class TestFaults:
     async def test_down_and_up_again(self, place: SimulatedPlace) -> None:
         place.server.down = True
         await refused(ensure(place), "Unreachable")

@@ -1,7 +1,7 @@
-"""What every implementation of `Databases` does: run on the simulated ones, and in the real lane on real servers.
+"""The contract of `Databases`: run on the simulated ones, and in the real lane on real servers.
 
-A subclass gives a `place`: one server with a new, empty database, and ways to look into it and to spoil it that do not
-use the code under test.
+A subclass gives a `place`: one server with a new, empty database, and methods to read and to break it that do not use
+the code under test.
 """
 
 from __future__ import annotations

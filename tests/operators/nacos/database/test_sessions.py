@@ -1,4 +1,4 @@
-"""Versions and read-only states of servers that no distribution offers any more, or not here."""
+"""Versions and read-only states of servers that cannot be installed here."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_a_new_postgresql_server() -> None:
     ).refuse_unless_writable()
 
 
-class MysqlLine:
+class MysqlConnection:
     def __init__(self, **variables: str) -> None:
         self._variables = variables
 
@@ -65,14 +65,14 @@ class MysqlLine:
     ],
 )
 async def test_mysql_servers_that_cannot_be_used(variables: dict[str, str], reason: str) -> None:
-    session = MysqlSession(MysqlLine(**variables), target("mysql"), 5)  # type: ignore[arg-type]
+    session = MysqlSession(MysqlConnection(**variables), target("mysql"), 5)  # type: ignore[arg-type]
     await refused(session.refuse_unless_writable(), reason, "a password")
 
 
 @pytest.mark.parametrize("version", ["5.7.44", "8.0.36", "8.4.0-log", "9.1.0", "10.2.44-MariaDB", "11.4.2-MariaDB-ubu"])
 async def test_usable_mysql_servers(version: str) -> None:
-    line = MysqlLine(version=version, read_only="OFF", innodb_read_only="OFF")
-    await MysqlSession(line, target("mysql"), 5).refuse_unless_writable()  # type: ignore[arg-type]
+    connection = MysqlConnection(version=version, read_only="OFF", innodb_read_only="OFF")
+    await MysqlSession(connection, target("mysql"), 5).refuse_unless_writable()  # type: ignore[arg-type]
 
 
 def test_names_of_locks_fit() -> None:

@@ -63,8 +63,7 @@ class Memory:
     _seen: dict[Request, tuple[str, float]] = field(default_factory=dict)
 
     def fresh(self, key: Request, fingerprint: str, interval: float) -> bool:
-        seen = self._seen.get(key)
-        return seen is not None and seen[0] == fingerprint and clock.monotonic() - seen[1] < interval
+        return self.same(key, fingerprint) and clock.monotonic() - self._seen[key][1] < interval
 
     def same(self, key: Request, fingerprint: str) -> bool:
         seen = self._seen.get(key)

@@ -1,4 +1,4 @@
-"""What the real ones do without any server; the rest is in the real lane."""
+"""`RealDatabases` without a server; the rest is in the real lane."""
 
 from __future__ import annotations
 
