@@ -26,7 +26,7 @@ MODULES: tuple[str, ...] = (
     "job.controller",
     "namespace",
     "podgc",
-    "quota.controller",
+    "quota",
     "replicaset",
     "statefulset.controller",
     "ttlafterfinished",

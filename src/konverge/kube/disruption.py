@@ -166,7 +166,7 @@ async def _scale_of(ctx: Context[PodDisruptionBudget], owner: OwnerReference) ->
     obj = await ctx.get(kind, owner.name)
     if obj is None or obj.metadata.uid != owner.uid:
         raise Uncountable(f'found no controllers for pods of {owner.kind} "{owner.name}"')
-    return owner.uid, 1 if obj.spec.replicas is None else obj.spec.replicas
+    return owner.uid, podlib.replicas_of(obj)
 
 
 _KNOWN: dict[tuple[str, str], Any] = {

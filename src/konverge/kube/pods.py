@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from typing import Any
 
 from konverge import clock
 from konverge.objects.codec import from_dict, to_dict
@@ -37,6 +38,11 @@ def from_template(owner: Object, template: PodTemplateSpec, *, name: str = "") -
     )
     set_controller_reference(owner, pod)
     return pod
+
+
+def replicas_of(workload: Any) -> int:
+    """The desired replicas of a Deployment, a set or a ReplicationController; 1 is the API's default."""
+    return 1 if workload.spec.replicas is None else workload.spec.replicas
 
 
 def is_terminated(pod: Pod) -> bool:

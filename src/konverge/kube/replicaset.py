@@ -67,7 +67,7 @@ async def reconcile_replicas(ctx: Context[Any], selector: Selector, classes: Sta
     replicaset = ctx.obj
     claimed = await claim(ctx, Pod, selector)
     active = [pod for pod in claimed if podlib.is_active(pod)]
-    missing = (1 if replicaset.spec.replicas is None else replicaset.spec.replicas) - len(active)
+    missing = podlib.replicas_of(replicaset) - len(active)
     failure: ClientError | None = None
     if replicaset.metadata.deletion_timestamp is None:
         active, failure = await _manage_replicas(ctx, active, missing)

@@ -125,14 +125,14 @@ Values = list[tuple[list[str], Any]]
 
 
 def _counter(name: str, text: str, labels: list[str], values: Values) -> Metric:
-    family = CounterMetricFamily(name, text, labels=labels)
-    for key, value in values:
-        family.add_metric(key, value)
-    return family
+    return _filled(CounterMetricFamily(name, text, labels=labels), values)
 
 
 def _gauge(name: str, text: str, labels: list[str], values: Values) -> Metric:
-    family = GaugeMetricFamily(name, text, labels=labels)
+    return _filled(GaugeMetricFamily(name, text, labels=labels), values)
+
+
+def _filled(family: CounterMetricFamily | GaugeMetricFamily, values: Values) -> Metric:
     for key, value in values:
         family.add_metric(key, value)
     return family

@@ -16,6 +16,10 @@ import msgspec
 
 from konverge import clock
 from konverge.cache.informer import Informer
+from konverge.client.call import METHODS, Call, Caller
+from konverge.client.client import Client
+from konverge.client.errors import ApiStatusError, ClientError
+from konverge.wire.message import Response, Stream
 
 # The buckets that dashboards expect. Upstream: pkg/metrics/workqueue.go and pkg/internal/controller/metrics/metrics.go
 # of controller-runtime; component-base's metrics/prometheus/restclient for requests.
@@ -111,6 +115,49 @@ class RequestNumbers:
         self.host = host
         self.counts: defaultdict[tuple[str, str], int] = defaultdict(int)
         self.durations: defaultdict[str, Histogram] = defaultdict(lambda: Histogram(LATENCY_BUCKETS))
+
+
+class Counted(Client):
+    """A client whose requests are counted."""
+
+    def __init__(self, inner: Client, numbers: RequestNumbers) -> None:
+        self._use_caller(CountedCalls(inner.caller, numbers), inner.mapper)
+
+
+class CountedCalls:
+    def __init__(self, inner: Caller, numbers: RequestNumbers) -> None:
+        self._inner = inner
+        self._numbers = numbers
+
+    @property
+    def near(self) -> bool:
+        return self._inner.near
+
+    async def call(self, call: Call) -> Response:
+        began = clock.monotonic()
+        code = "<error>"
+        try:
+            response = await self._inner.call(call)
+            code = str(response.status)
+            return response
+        except ApiStatusError as error:
+            code = str(error.code)
+            raise
+        finally:
+            self._note(call, code, clock.monotonic() - began)
+
+    async def stream(self, call: Call) -> Stream:
+        try:
+            stream = await self._inner.stream(call)
+        except ClientError as error:
+            self._numbers.counts[str(getattr(error, "code", "<error>")), "GET"] += 1
+            raise
+        self._numbers.counts[str(stream.status), "GET"] += 1
+        return stream
+
+    def _note(self, call: Call, code: str, seconds: float) -> None:
+        self._numbers.counts[code, METHODS[call.verb]] += 1
+        self._numbers.durations[METHODS[call.verb]].observe(seconds)
 
 
 @dataclass(slots=True)

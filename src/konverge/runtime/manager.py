@@ -19,8 +19,7 @@ from typing import Any, Self
 from konverge.client import Client
 from konverge.observe.events import EventRecorder
 from konverge.observe.health import Health
-from konverge.observe.metrics import Numbers, RequestNumbers
-from konverge.observe.requests import Counted
+from konverge.observe.metrics import Counted, Numbers, RequestNumbers
 from konverge.runtime.caches import SharedCaches, bulk_load
 from konverge.runtime.config import Configuration
 from konverge.runtime.context import Recorder

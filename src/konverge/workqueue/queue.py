@@ -262,10 +262,6 @@ class WorkQueue(Generic[K]):
 
     # -------------------------------------------------------------- ending
 
-    @property
-    def shutting_down(self) -> bool:
-        return self._closing
-
     def shut_down(self) -> None:
         """Take no new keys. Waiting keys are still handed out, unless paused; delayed ones are dropped."""
         self._closing = True

@@ -11,7 +11,7 @@ from konverge import Context, Controller
 from konverge.client import Client, MergePatch
 from konverge.kube import replicaset
 from konverge.kube.deployment import controller as deployment
-from konverge.kube.deployment.replicasets import count
+from konverge.kube.pods import replicas_of
 from konverge.objects.kinds.apps_v1 import (
     Deployment,
     DeploymentStrategy,
@@ -45,7 +45,7 @@ class Kubelet:
 async def sets_of(client: Client) -> dict[str, int]:
     """image -> desired replicas of every replica set."""
     replicasets = (await client.list(ReplicaSet, "default")).items
-    return {rs.spec.template.spec.containers[0].image or "": count(rs) for rs in replicasets if rs.spec.template}
+    return {rs.spec.template.spec.containers[0].image or "": replicas_of(rs) for rs in replicasets if rs.spec.template}
 
 
 async def conditions(client: Client) -> dict[str, tuple[str, str]]:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from konverge import ObjectMeta
 from konverge.kube.deployment import rolling
-from konverge.kube.deployment.replicasets import bounds, count, unavailable_allowed
+from konverge.kube.deployment.replicasets import bounds, unavailable_allowed
+from konverge.kube.pods import replicas_of
 from konverge.objects import LabelSelector
 from konverge.objects.kinds.apps_v1 import (
     DeploymentStrategy,
@@ -48,16 +49,16 @@ def test_no_scaling_step_breaks_surge_or_availability(
     deployment = web_deployment(wanted, strategy=strategy)
     new = sized("new", size, healthy)
     old = [sized(f"old-{number}", *numbers) for number, numbers in enumerate(others)]
-    total = size + sum(count(rs) for rs in old)
+    total = size + sum(replicas_of(rs) for rs in old)
     up = rolling.scale_up(deployment, new, old)
     if up.get("new", size) > size:
         assert total - size + up["new"] <= wanted + bounds(deployment)[0]
     down = rolling.scale_down(deployment, new, old)
-    assert all(0 <= replicas <= count(rs) for rs in old if (replicas := down.get(rs.metadata.name)) is not None)
+    assert all(0 <= replicas <= replicas_of(rs) for rs in old if (replicas := down.get(rs.metadata.name)) is not None)
     # At worst, what goes was available: what is left must still be enough, if it was before.
     lost = sum(
-        max(0, min(count(rs) - down.get(rs.metadata.name, count(rs)), rs.status.available_replicas or 0)
-            - (count(rs) - (rs.status.available_replicas or 0)))
+        max(0, min(replicas_of(rs) - down.get(rs.metadata.name, replicas_of(rs)), rs.status.available_replicas or 0)
+            - (replicas_of(rs) - (rs.status.available_replicas or 0)))
         for rs in old
     )  # fmt: skip
     available = sum(rs.status.available_replicas or 0 for rs in [new, *old])

@@ -10,10 +10,12 @@ import pytest
 
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch, NotFound
-from konverge.kube.gc.controller import GarbageCollector
+from konverge.client.discovery import Served
+from konverge.kube.gc.controller import GarbageCollector, deletable
 from konverge.objects import crd
 from konverge.objects.kinds.core_v1 import ConfigMap
 from konverge.objects.meta import OwnerReference
+from konverge.objects.resource import Resource
 from tests.kube.objects import Widget
 
 pytestmark = [pytest.mark.virtual, pytest.mark.spec("R-41")]
@@ -124,3 +126,32 @@ async def test_custom_kinds_are_collected_as_soon_as_they_exist(client: Client, 
     await asyncio.sleep(5)
     with pytest.raises(NotFound):
         await client.get(ConfigMap, "of-widget", "default")
+
+
+# ------------------------------------------------------------------ monitored kinds
+
+ALL = ("create", "delete", "get", "list", "watch")
+
+
+def served(
+    kind: str, version: str, *, preferred: bool = True, group: str = "shop.dev", verbs: tuple[str, ...] = ALL
+) -> Served:
+    resource = Resource(group, version, kind, f"{kind.lower()}s")
+    return Served(resource=resource, verbs=verbs, preferred=preferred)
+
+
+@pytest.mark.spec("R-41")
+def test_every_kind_is_monitored_once_even_if_the_preferred_version_lacks_it() -> None:
+    every = [
+        served("Widget", "v1"),
+        served("Widget", "v1beta1", preferred=False),
+        served("Gadget", "v1beta1", preferred=False),
+        served("Gadget", "v1alpha1", preferred=False),
+        served("Review", "v1", verbs=("create",)),
+        served("Event", "v1", group=""),
+    ]
+    assert [(resource.kind, resource.version) for resource in deletable(every)] == [
+        ("Widget", "v1"),
+        ("Gadget", "v1beta1"),
+    ]
+    assert [resource.version for resource in deletable(reversed(every[:2]))] == ["v1"]

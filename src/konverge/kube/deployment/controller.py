@@ -18,7 +18,7 @@ from konverge.kube import pods as podlib
 from konverge.kube.adoption import ORPHANS, adoptable, adopters, claim, orphans
 from konverge.kube.deployment import replicasets as sets
 from konverge.kube.deployment import rolling, status
-from konverge.kube.deployment.replicasets import count
+from konverge.kube.pods import replicas_of
 from konverge.objects import labels
 from konverge.objects.kinds.apps_v1 import Deployment, ReplicaSet
 from konverge.objects.kinds.core_v1 import Pod
@@ -62,12 +62,12 @@ async def _recreate(
     ctx: Context[Deployment], new: ReplicaSet | None, old: list[ReplicaSet]
 ) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
     """All old pods are gone before the first new one is created."""
-    down = {rs.metadata.name: 0 for rs in old if count(rs)}
+    down = {rs.metadata.name: 0 for rs in old if replicas_of(rs)}
     if down:
         return await _resize(ctx, new, old, down)
     if await _old_pods_run(ctx, old):
         return new, old
-    wanted = sets.replicas_of(ctx.obj)
+    wanted = replicas_of(ctx.obj)
     new = await _ensure_new(ctx, new, old, wanted)
     return await _resize(ctx, new, old, {new.metadata.name: wanted}) if new else (None, old)
 
@@ -102,8 +102,7 @@ async def _resize(
 ) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
     if new is not None and new.metadata.name in sizes:
         new = await sets.scale_to(ctx, new, sizes[new.metadata.name])
-    resized = [await sets.scale_to(ctx, rs, sizes.get(rs.metadata.name, count(rs))) if rs.metadata.name in sizes else rs
-               for rs in old]  # fmt: skip
+    resized = [await sets.scale_to(ctx, rs, sizes[rs.metadata.name]) if rs.metadata.name in sizes else rs for rs in old]
     return new, resized
 
 
@@ -169,7 +168,7 @@ async def _clean_up_history(ctx: Context[Deployment], old: list[ReplicaSet]) -> 
         return
     idle = [
         rs for rs in old
-        if not count(rs) and not rs.status.replicas and rs.metadata.deletion_timestamp is None
+        if not replicas_of(rs) and not rs.status.replicas and rs.metadata.deletion_timestamp is None
         and (rs.status.observed_generation or 0) >= rs.metadata.generation
     ]  # fmt: skip
     for rs in sorted(idle, key=sets.revision_of)[: max(0, len(old) - limit)]:

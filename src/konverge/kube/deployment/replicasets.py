@@ -9,6 +9,7 @@ from typing import Any
 
 from konverge.client import AlreadyExists, MergePatch
 from konverge.kube.hashing import hash_of
+from konverge.kube.pods import replicas_of
 from konverge.objects.codec import from_dict, to_dict
 from konverge.objects.int_or_string import scale
 from konverge.objects.kinds.apps_v1 import Deployment, ReplicaSet, ReplicaSetSpec
@@ -27,14 +28,6 @@ _NOT_COPIED = {
     REVISION, HISTORY, DESIRED, MAXIMUM,
     "deprecated.deployment.rollback.to",
 }  # fmt: skip
-
-
-def replicas_of(deployment: Deployment) -> int:
-    return 1 if deployment.spec.replicas is None else deployment.spec.replicas
-
-
-def count(replicaset: ReplicaSet) -> int:
-    return 1 if replicaset.spec.replicas is None else replicaset.spec.replicas
 
 
 def is_rolling(deployment: Deployment) -> bool:
@@ -178,7 +171,7 @@ async def scale_to(ctx: Context[Deployment], replicaset: ReplicaSet, replicas: i
 
     Upstream: scaleReplicaSet.
     """
-    before = count(replicaset)
+    before = replicas_of(replicaset)
     annotations = scale_annotations(ctx.obj)
     stale = any(replicaset.metadata.annotations.get(name) != value for name, value in annotations.items())
     if before == replicas and not stale:

@@ -13,12 +13,10 @@ from konverge.kube.deployment.replicasets import (
     DESIRED,
     MAXIMUM,
     bounds,
-    count,
     is_rolling,
-    replicas_of,
     unavailable_allowed,
 )
-from konverge.kube.pods import descending
+from konverge.kube.pods import descending, replicas_of
 from konverge.objects.kinds.apps_v1 import Deployment, ReplicaSet
 
 Sizes = dict[str, int]
@@ -27,7 +25,7 @@ Sizes = dict[str, int]
 
 def first_size(deployment: Deployment, others: list[ReplicaSet]) -> int:
     """The size with which a new replica set is created."""
-    return grown(deployment, 0, sum(count(rs) for rs in others))
+    return grown(deployment, 0, sum(replicas_of(rs) for rs in others))
 
 
 def grown(deployment: Deployment, present: int, all_others: int) -> int:
@@ -43,12 +41,12 @@ def grown(deployment: Deployment, present: int, all_others: int) -> int:
 
 def scale_up(deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet]) -> Sizes:
     """The new set towards the desired size. Upstream: reconcileNewReplicaSet."""
-    present, wanted = count(new), replicas_of(deployment)
+    present, wanted = replicas_of(new), replicas_of(deployment)
     if present == wanted:
         return {}
     if present > wanted:
         return {new.metadata.name: wanted}
-    size = grown(deployment, present, sum(count(rs) for rs in old))
+    size = grown(deployment, present, sum(replicas_of(rs) for rs in old))
     return {new.metadata.name: size} if size != present else {}
 
 
@@ -57,17 +55,17 @@ def scale_down(deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet]) -
 
     Upstream: reconcileOldReplicaSets.
     """
-    sizes: Sizes = {rs.metadata.name: count(rs) for rs in old}
-    total = sum(sizes.values()) + count(new)
+    sizes: Sizes = {rs.metadata.name: replicas_of(rs) for rs in old}
+    total = sum(sizes.values()) + replicas_of(new)
     least = replicas_of(deployment) - unavailable_allowed(deployment)
-    new_unavailable = count(new) - available_in(new)
+    new_unavailable = replicas_of(new) - available_in(new)
     spare = total - least - new_unavailable
     if spare <= 0 or not any(sizes.values()):
         return {}
     cleaned = _clean_unhealthy(old, sizes, spare)
     available = sum(available_in(rs) for rs in [*old, new])
     _shrink(old, sizes, available - least)
-    changed = {rs.metadata.name: sizes[rs.metadata.name] for rs in old if sizes[rs.metadata.name] != count(rs)}
+    changed = {rs.metadata.name: sizes[rs.metadata.name] for rs in old if sizes[rs.metadata.name] != replicas_of(rs)}
     return changed if cleaned or changed else {}
 
 
@@ -77,16 +75,16 @@ def available_in(rs: ReplicaSet) -> int:
 
     (kube-controller-manager trusts the status, and can fall below the minimum availability when a rollout is scaled.)
     """
-    return min(rs.status.available_replicas or 0, count(rs))
+    return min(rs.status.available_replicas or 0, replicas_of(rs))
 
 
 # upstream: cleanupUnhealthyReplicas
 def _clean_unhealthy(old: list[ReplicaSet], sizes: Sizes, most: int) -> int:
     cleaned = 0
     for rs in old:
-        unhealthy = count(rs) - (rs.status.available_replicas or 0)
+        unhealthy = replicas_of(rs) - (rs.status.available_replicas or 0)
         take = min(most - cleaned, unhealthy)
-        if count(rs) and take > 0:
+        if replicas_of(rs) and take > 0:
             sizes[rs.metadata.name] -= take
             cleaned += take
     return cleaned
@@ -107,19 +105,19 @@ def _shrink(old: list[ReplicaSet], sizes: Sizes, most: int) -> None:
 def was_scaled(deployment: Deployment, replicasets: list[ReplicaSet]) -> bool:
     """The desired size changed since the sets were last scaled. Upstream: isScalingEvent."""
     wanted = str(replicas_of(deployment))
-    return any(count(rs) and rs.metadata.annotations.get(DESIRED, wanted) != wanted for rs in replicasets)
+    return any(replicas_of(rs) and rs.metadata.annotations.get(DESIRED, wanted) != wanted for rs in replicasets)
 
 
 def rescale(deployment: Deployment, new: ReplicaSet | None, old: list[ReplicaSet]) -> Sizes:
     """Sizes for another number of replicas while the template stays, or the rollout is paused. Upstream: scale."""
     wanted = replicas_of(deployment)
     replicasets = [*old, *([new] if new else [])]
-    active = [rs for rs in replicasets if count(rs)]
+    active = [rs for rs in replicasets if replicas_of(rs)]
     if len(active) <= 1:
         only = active[0] if active else new or (max(old, key=_age) if old else None)
         return {only.metadata.name: wanted} if only is not None else {}
     if new is not None and _is_saturated(deployment, new):
-        return {rs.metadata.name: 0 for rs in old if count(rs)}
+        return {rs.metadata.name: 0 for rs in old if replicas_of(rs)}
     return _proportional(deployment, active, new) if is_rolling(deployment) else {}
 
 
@@ -131,21 +129,21 @@ def _age(rs: ReplicaSet) -> tuple[str, str]:
 def _is_saturated(deployment: Deployment, new: ReplicaSet) -> bool:
     wanted = replicas_of(deployment)
     noted = new.metadata.annotations.get(DESIRED)
-    return count(new) == wanted and noted == str(wanted) and (new.status.available_replicas or 0) == wanted
+    return replicas_of(new) == wanted and noted == str(wanted) and (new.status.available_replicas or 0) == wanted
 
 
 def _proportional(deployment: Deployment, active: list[ReplicaSet], new: ReplicaSet | None) -> Sizes:
     """Spread the difference over all sets by their size, the leftover going to the largest (or newest)."""
     wanted = replicas_of(deployment)
     allowed = wanted + bounds(deployment)[0] if wanted > 0 else 0
-    total = sum(count(rs) for rs in active)
+    total = sum(replicas_of(rs) for rs in active)
     add = allowed - total
-    ordered = sorted(active, key=lambda rs: (-count(rs), *(_newest_first(rs) if add > 0 else _age(rs))))
+    ordered = sorted(active, key=lambda rs: (-replicas_of(rs), *(_newest_first(rs) if add > 0 else _age(rs))))
     sizes: Sizes = {}
     added = 0
     for rs in ordered:
         share = _share(rs, deployment, allowed, add, added) if add else 0
-        sizes[rs.metadata.name] = count(rs) + share
+        sizes[rs.metadata.name] = replicas_of(rs) + share
         added += share
     if ordered:
         first = ordered[0].metadata.name
@@ -159,11 +157,11 @@ def _newest_first(rs: ReplicaSet) -> tuple[tuple[int, ...], str]:
 
 # upstream: GetReplicaSetProportion, getReplicaSetFraction
 def _share(rs: ReplicaSet, deployment: Deployment, allowed: int, add: int, added: int) -> int:
-    if not count(rs):
+    if not replicas_of(rs):
         return 0
     noted = rs.metadata.annotations.get(MAXIMUM, "")
     before = int(noted) if noted.isdigit() and int(noted) else deployment.status.replicas or allowed
-    fraction = _round(count(rs) * allowed / before) - count(rs) if before else 0
+    fraction = _round(replicas_of(rs) * allowed / before) - replicas_of(rs) if before else 0
     left = add - added
     return min(fraction, left) if add > 0 else max(fraction, left)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from konverge import clock
-from konverge.kube.deployment.replicasets import count, replicas_of, unavailable_allowed
+from konverge.kube.deployment.replicasets import unavailable_allowed
+from konverge.kube.pods import replicas_of
 from konverge.objects.kinds.apps_v1 import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
 from konverge.objects.times import now, parse_time
 from konverge.runtime import find_condition
@@ -57,7 +58,7 @@ def counts(deployment: Deployment, new: ReplicaSet | None, replicasets: list[Rep
         updated_replicas=(new.status.replicas if new else 0) or None,
         ready_replicas=ready or None,
         available_replicas=available or None,
-        unavailable_replicas=max(0, sum(count(rs) for rs in replicasets) - available) or None,
+        unavailable_replicas=max(0, sum(replicas_of(rs) for rs in replicasets) - available) or None,
         terminating_replicas=sum(rs.status.terminating_replicas or 0 for rs in replicasets),
         collision_count=deployment.status.collision_count,
         conditions=list(deployment.status.conditions),

@@ -198,7 +198,7 @@ def _of(pods: list[Pod], revision: str) -> int | None:
 
 def _is_complete(statefulset: StatefulSet, status: StatefulSetStatus) -> bool:
     """Every desired pod exists, is ready, and is of the newest template. Upstream: completeUpdate."""
-    wanted = identity.replicas_of(statefulset)
+    wanted = podlib.replicas_of(statefulset)
     return (status.updated_replicas or 0) == (status.ready_replicas or 0) == status.replicas == wanted
 
 

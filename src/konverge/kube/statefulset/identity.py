@@ -47,10 +47,6 @@ def is_member(statefulset: StatefulSet, pod: Pod) -> bool:
     return parent_and_ordinal(pod.metadata.name)[0] == statefulset.metadata.name
 
 
-def replicas_of(statefulset: StatefulSet) -> int:
-    return 1 if statefulset.spec.replicas is None else statefulset.spec.replicas
-
-
 def start_of(statefulset: StatefulSet) -> int:
     return (statefulset.spec.ordinals.start or 0) if statefulset.spec.ordinals else 0
 
@@ -58,7 +54,7 @@ def start_of(statefulset: StatefulSet) -> int:
 def ordinals_of(statefulset: StatefulSet) -> range:
     """The ordinals that the set should have. Upstream: podInOrdinalRange."""
     start = start_of(statefulset)
-    return range(start, start + replicas_of(statefulset))
+    return range(start, start + podlib.replicas_of(statefulset))
 
 
 def claim_name(template: PersistentVolumeClaim, statefulset: StatefulSet, ordinal: int) -> str:

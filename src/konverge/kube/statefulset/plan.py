@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from konverge.kube import pods as podlib
 from konverge.kube.revisions import POD_LABEL
-from konverge.kube.statefulset.identity import ordinal_of, ordinals_of, replicas_of, start_of
+from konverge.kube.statefulset.identity import ordinal_of, ordinals_of, start_of
 from konverge.objects.int_or_string import scale
 from konverge.objects.kinds.apps_v1 import StatefulSet
 from konverge.objects.kinds.core_v1 import Pod
@@ -129,7 +129,7 @@ def max_unavailable(statefulset: StatefulSet) -> int:
     """At least one, or nothing would ever be replaced. Upstream: getStatefulSetMaxUnavailable."""
     rolling = statefulset.spec.update_strategy.rolling_update if statefulset.spec.update_strategy else None
     value = rolling.max_unavailable if rolling is not None else None
-    return max(1, scale(1 if value is None else value, replicas_of(statefulset), round_up=False))
+    return max(1, scale(1 if value is None else value, podlib.replicas_of(statefulset), round_up=False))
 
 
 def partition(statefulset: StatefulSet) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from konverge import ObjectMeta
 from konverge.client import Client, MergePatch
-from konverge.kube.quota import controller as quota
+from konverge.kube import quota
 from konverge.objects import crd
 from konverge.objects.kinds.core_v1 import (
     ConfigMap,

@@ -1,1 +1,0 @@
-"""The ResourceQuota controller: the status of a quota follows what exists."""
