@@ -1,5 +1,5 @@
-// The way to the service: requests with the caller's token, and streams that come back where they stopped.
-// The token is kept for this tab only. It goes into a header and never into an address.
+// Requests to the service with the caller's token, and streams that resume where they stopped.
+// The token is kept for this tab only. It is sent in a header and never in an address.
 
 const KEY = "token";
 let onSignedOut = () => {};
@@ -49,8 +49,8 @@ async function send(method, where, body, headers = {}, signal = undefined) {
 const FIRST_WAIT = 1000;
 const LONGEST_WAIT = 30000;
 
-// Calls listener.all(map) with everything at first and after every change, listener.state(text) with how it goes, and
-// listener.problem(details) when there is no point in trying again. Returns the function that ends it.
+// Calls listener.all(map) with all instances at first and after every change, listener.state(text) with the state of the
+// connection, and listener.problem(details) when a retry is pointless. Returns the function that ends the watch.
 export function watch(where, listener) {
   const ending = new AbortController();
   follow(where, listener, ending.signal).catch((error) => {
@@ -60,20 +60,20 @@ export function watch(where, listener) {
 }
 
 async function follow(where, listener, signal) {
-  const course = { known: new Map(), fresh: null, id: "", listener };
+  const stream = { known: new Map(), fresh: null, id: "", listener };
   let wait = FIRST_WAIT;
   while (!signal.aborted) {
     listener.state("connecting");
     try {
-      const headers = course.id ? { "last-event-id": course.id } : {};
+      const headers = stream.id ? { "last-event-id": stream.id } : {};
       const response = await send("GET", `/api/v1/watch${where}`, undefined, headers, signal);
-      course.fresh = course.id ? null : new Map();
+      stream.fresh = stream.id ? null : new Map();
       listener.state("live");
       wait = FIRST_WAIT;
-      await read(response.body, (event) => take(course, event), signal);
+      await read(response.body, (event) => apply(stream, event), signal);
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof Problem && hopeless(error.details.status)) {
+      if (error instanceof Problem && isFinal(error.details.status)) {
         listener.problem(error.details);
         return;
       }
@@ -84,28 +84,28 @@ async function follow(where, listener, signal) {
   }
 }
 
-function hopeless(status) {
+function isFinal(status) {
   return status >= 400 && status < 500 && status !== 429;
 }
 
-function take(course, event) {
+function apply(stream, event) {
   if (event.name === "problem") throw new Problem(event.data);
   if (event.name === "reset") {
-    course.id = "";
-    course.fresh = new Map();
+    stream.id = "";
+    stream.fresh = new Map();
     return;
   }
   const key = event.data.uid;
   if (event.name === "synced") {
-    course.known = course.fresh || course.known;
-    course.fresh = null;
+    stream.known = stream.fresh || stream.known;
+    stream.fresh = null;
   } else if (event.name === "deleted") {
-    course.known.delete(key);
+    stream.known.delete(key);
   } else if (event.name === "added" || event.name === "modified") {
-    (course.fresh || course.known).set(key, event.data);
+    (stream.fresh || stream.known).set(key, event.data);
   }
-  if (event.id) course.id = event.id;
-  if (!course.fresh) course.listener.all(course.known);
+  if (event.id) stream.id = event.id;
+  if (!stream.fresh) stream.listener.all(stream.known);
 }
 
 async function read(body, listener, signal) {
@@ -130,7 +130,7 @@ function parse(block) {
     if (colon > 0) fields[line.slice(0, colon)] = line.slice(colon + 2);
   }
   if (fields.data === undefined && fields.id === undefined) return null;
-  return { name: fields.event || "mark", data: fields.data ? JSON.parse(fields.data) : {}, id: fields.id || "" };
+  return { name: fields.event || "bookmark", data: fields.data ? JSON.parse(fields.data) : {}, id: fields.id || "" };
 }
 
 function sleep(milliseconds, signal) {

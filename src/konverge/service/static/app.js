@@ -1,4 +1,4 @@
-// Which page is shown. A page is a function of its place that may return how it ends.
+// Shows the page of the address. A page is a function; it may return a function that ends it.
 
 import { call, session } from "/static/api.js";
 import { creation } from "/static/create.js";
@@ -22,8 +22,8 @@ function signIn(details) {
   const token = h("input", { type: "password", autocomplete: "off", spellcheck: "false", id: "token", required: true });
   const form = h("form", { onsubmit: (event) => { event.preventDefault(); begin(token.value.trim()); } },
     h("h2", {}, "Sign in"),
-    h("p", {}, "With a token of the cluster. You can do here what you may do by kubectl, and nothing else. ",
-      h("code", {}, "kubectl create token NAME"), " makes one for a service account; ", h("code", {}, "konverge up"), " says in which file one is."),
+    h("p", {}, "With a token of the cluster. You can do here only what you may do with kubectl. ",
+      h("code", {}, "kubectl create token NAME"), " creates one for a service account; ", h("code", {}, "konverge up"), " prints the file that has one."),
     h("div", { class: "row" }, h("div", { class: "field" }, h("label", { for: "token" }, "Token"), token),
       h("button", { class: "main", type: "submit" }, "Sign in")));
   show(main, details ? problemBox(details) : null, form);
@@ -33,14 +33,14 @@ function signIn(details) {
 async function begin(token) {
   session.begin(token);
   try {
-    await known();
+    await showUser();
     route();
   } catch (error) {
     if (error.details && error.details.status !== 401) signIn(error.details);
   }
 }
 
-async function known() {
+async function showUser() {
   const identity = await call("GET", "/identity");
   who.textContent = identity.username;
   out.hidden = false;
@@ -54,7 +54,7 @@ function route() {
   if (!parts.length) leave = list(main, state);
   else if (parts[0] === "new") leave = creation(main);
   else if (parts.length === 2) leave = detail(main, state, parts[0], parts[1]);
-  else show(main, problemBox({ title: "No such page", detail: "The list of instances leads to all there are." }));
+  else show(main, problemBox({ title: "No such page", detail: "Choose an instance from the list." }));
   leave = leave || (() => {});
   document.title = parts.length === 2 ? `${parts[1]} – Nacos` : "Nacos";
   if (main.contains(document.activeElement) === false) main.focus();
@@ -64,5 +64,5 @@ session.whenOver(signIn);
 out.addEventListener("click", () => signIn(null));
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 window.addEventListener("hashchange", () => { if (session.token) route(); });
-if (session.token) known().then(route, (error) => { if (error.details && error.details.status !== 401) signIn(error.details); });
+if (session.token) showUser().then(route, (error) => { if (error.details && error.details.status !== 401) signIn(error.details); });
 else signIn(null);

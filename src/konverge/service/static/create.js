@@ -1,8 +1,8 @@
-// A wish for an instance. What is wrong with it is said by the cluster, and shown at the field.
+// The form for a new instance. The cluster validates it, and its errors are shown at the fields.
 
 import { Problem, call, path } from "/static/api.js";
 import { field, h, markWrong, problemBox, show } from "/static/dom.js";
-import { placeOf } from "/static/list.js";
+import { addressOf } from "/static/list.js";
 
 const text = (properties = {}) => h("input", { type: "text", spellcheck: "false", autocomplete: "off", ...properties });
 const option = (value, label = value) => h("option", { value }, label);
@@ -33,8 +33,8 @@ export function creation(main) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     try {
-      const made = await call("POST", path(inputs.namespace.value.trim()), wish(inputs));
-      location.hash = placeOf(made);
+      const created = await call("POST", path(inputs.namespace.value.trim()), requestBody(inputs));
+      location.hash = addressOf(created);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       const box = problemBox(error.details);
@@ -44,14 +44,14 @@ export function creation(main) {
   });
   show(main, h("h2", {}, "Create an instance"), notes, form);
   inputs.name.focus();
-  offer(inputs.version, notes);
+  fillVersions(inputs.version, notes);
   return () => {};
 }
 
-async function offer(select, notes) {
+async function fillVersions(select, notes) {
   try {
     const { items } = await call("GET", "/versions");
-    select.append(...items.map((one) => h("option", { value: one.version, selected: one.default }, one.version)));
+    select.append(...items.map((offer) => h("option", { value: offer.version, selected: offer.default }, offer.version)));
   } catch (error) {
     show(notes, problemBox(error.details || { detail: error.message }));
   }
@@ -92,14 +92,14 @@ function drawDatabase(inputs, external) {
     }));
 }
 
-// Only what was said is sent: the rest is the cluster's to fill in.
-function wish(inputs) {
+// Only filled fields are sent: the cluster adds its defaults.
+function requestBody(inputs) {
   const value = (name) => inputs[name].value.trim();
   const spec = { type: value("type"), ...database(value) };
   if (spec.type === "cluster") spec.replicas = Number(value("replicas"));
-  const resources = said({
-    requests: said({ cpu: value("requestedCpu"), memory: value("requestedMemory") }),
-    limits: said({ cpu: value("cpu"), memory: value("memory") }),
+  const resources = filled({
+    requests: filled({ cpu: value("requestedCpu"), memory: value("requestedMemory") }),
+    limits: filled({ cpu: value("cpu"), memory: value("memory") }),
   });
   if (resources) spec.resources = resources;
   if (value("size")) {
@@ -109,7 +109,7 @@ function wish(inputs) {
   return { name: value("name"), version: value("version"), spec };
 }
 
-function said(fields) {
+function filled(fields) {
   const given = Object.entries(fields).filter(([, value]) => value);
   return given.length ? Object.fromEntries(given) : undefined;
 }
@@ -117,12 +117,12 @@ function said(fields) {
 function database(value) {
   const secret = value("secret") ? { name: value("secret") } : undefined;
   if (value("database") === "mysql") {
-    return { database: said({
+    return { database: filled({
       type: "mysql", mysqlHost: value("host"), mysqlPort: value("port"), mysqlDb: value("schema"), mysqlCredentialsSecretRef: secret,
     }) };
   }
   if (value("database") === "postgresql") {
-    const postgres = said({ host: value("host"), port: value("port"), database: value("schema"), credentialsSecretRef: secret });
+    const postgres = filled({ host: value("host"), port: value("port"), database: value("schema"), credentialsSecretRef: secret });
     return { database: { type: "postgresql" }, postgres };
   }
   return { database: { type: "embedded" } };

@@ -1,59 +1,61 @@
-// One instance: its servers, what happened to it, its YAML; and what can be done with it.
+// One instance: its servers, events and YAML; and the forms that change it.
 
 import { Problem, call, path, watch } from "/static/api.js";
 import { facts, field, h, markWrong, phase, problemBox, show, table, when } from "/static/dom.js";
 
 export function detail(main, state, namespace, name) {
-  const place = path(namespace, name);
-  const told = h("div", { "aria-live": "polite" }, h("p", { class: "quiet" }, "Looking…"));
+  const resource = path(namespace, name);
+  const overview = h("div", { "aria-live": "polite" }, h("p", { class: "quiet" }, "Loading…"));
   const notes = h("div", {});
   const events = h("div", {});
   const yaml = h("pre", { tabindex: "0", "aria-label": "YAML" });
   const file = h("details", { ontoggle: () => { if (file.open) refreshYaml(); } }, h("summary", {}, "YAML (without secrets)"), yaml);
-  const forms = actions(place, name, notes);
+  const forms = actions(resource, name, notes);
   let seen = "";
 
-  const refreshYaml = async () => { yaml.textContent = await call("GET", `${place}/manifest`).catch((error) => error.message); };
+  const refreshYaml = async () => { yaml.textContent = await call("GET", `${resource}/manifest`).catch((error) => error.message); };
   const refreshEvents = async () => {
     try {
-      show(events, happenings((await call("GET", `${place}/events`)).items));
+      show(events, eventTable((await call("GET", `${resource}/events`)).items));
     } catch (error) {
       show(events, problemBox(error.details || { detail: error.message }));
     }
   };
   const all = (known) => {
-    const one = known.values().next().value;
-    if (!one) {
+    const instance = known.values().next().value;
+    if (!instance) {
       forms.element.hidden = true;
-      show(told, h("p", {}, seen ? "This instance is gone." : "There is no such instance. ", " ", h("a", { href: "#/" }, "All instances")));
+      show(overview, h("p", {}, seen ? "This instance is gone." : "There is no such instance. ", " ", h("a", { href: "#/" }, "All instances")));
       return;
     }
-    if (one.resourceVersion === seen) return;
-    seen = one.resourceVersion;
-    forms.offer(one);
-    show(told, stateOf(one));
+    if (instance.resourceVersion === seen) return;
+    seen = instance.resourceVersion;
+    forms.update(instance);
+    show(overview, stateOf(instance));
     refreshEvents();
     if (file.open) refreshYaml();
   };
-  show(main, h("h2", {}, name, " ", h("small", { class: "quiet" }, namespace)), notes, told, forms.element,
+  show(main, h("h2", {}, name, " ", h("small", { class: "quiet" }, namespace)), notes, overview, forms.element,
     h("h3", {}, "Events"), events, file);
-  return watch(place, { state, all, problem: (details) => show(told, problemBox(details)) });
+  return watch(resource, { state, all, problem: (details) => show(overview, problemBox(details)) });
 }
 
-function stateOf(one) {
-  const servers = one.servers.map((server) => [
+function stateOf(instance) {
+  const servers = instance.servers.map((server) => [
     server.pod, server.role || "unknown", server.ready ? "yes" : "no", server.address, server.node, server.message,
   ]);
-  const conditions = one.conditions.map((each) => [each.type, each.status, each.reason, each.message, when(each.since)]);
+  const conditions = instance.conditions.map((condition) => [
+    condition.type, condition.status, condition.reason, condition.message, when(condition.since),
+  ]);
   return [
     facts([
-      ["State", phase(one)], ["What is missing", one.message], ["Ready", `${one.readyReplicas} of ${one.replicas}`],
-      ["Leader", one.leader], ["Type", one.type], ["Version", one.version], ["Image", one.image],
-      ["Database", one.storage.database], ["Volume", one.storage.volume ? `${one.storage.size} ${one.storage.storageClass}` : "none"],
-      ["Quota", quota(one.resources)], ["Created", when(one.created)], ["Paused", one.paused ? "yes: the operator leaves it alone" : ""],
+      ["State", phase(instance)], ["What is missing", instance.message], ["Ready", `${instance.readyReplicas} of ${instance.replicas}`],
+      ["Leader", instance.leader], ["Type", instance.type], ["Version", instance.version], ["Image", instance.image],
+      ["Database", instance.storage.database], ["Volume", instance.storage.volume ? `${instance.storage.size} ${instance.storage.storageClass}` : "none"],
+      ["Quota", quota(instance.resources)], ["Created", when(instance.created)], ["Paused", instance.paused ? "yes: the operator changes nothing" : ""],
     ]),
     h("h3", {}, "Servers"), table("Servers", ["Pod", "Role", "Ready", "Address", "Node", "Message"], servers, "No server is known yet."),
-    h("h3", {}, "Conditions"), table("Conditions", ["Type", "Status", "Reason", "Message", "Since"], conditions, "Nothing is known yet."),
+    h("h3", {}, "Conditions"), table("Conditions", ["Type", "Status", "Reason", "Message", "Since"], conditions, "There are no conditions yet."),
   ];
 }
 
@@ -62,23 +64,23 @@ function quota(resources) {
   return ["requests", "limits"].filter((name) => part(name)).map((name) => `${name}: ${part(name)}`).join("; ") || "none";
 }
 
-function happenings(items) {
-  const rows = items.map((one) => [when(one.last), one.type, one.reason, String(one.count), one.message]);
-  return table("Events", ["Last", "Type", "Reason", "Count", "Message"], rows, "Nothing has happened yet.");
+function eventTable(items) {
+  const rows = items.map((event) => [when(event.last), event.type, event.reason, String(event.count), event.message]);
+  return table("Events", ["Last", "Type", "Reason", "Count", "Message"], rows, "There are no events yet.");
 }
 
-function actions(place, name, notes) {
+function actions(resource, name, notes) {
   const replicas = h("input", { type: "number", min: "1", max: "99", required: true });
   const cpu = h("input", { type: "text", spellcheck: "false", placeholder: "1" });
   const memory = h("input", { type: "text", spellcheck: "false", placeholder: "2Gi" });
   const version = h("select", {}, h("option", { value: "" }, "as it is"));
   let offered = false;
 
-  const change = async (form, body, words) => {
+  const change = async (form, body, message) => {
     try {
-      await call("PATCH", place, body);
+      await call("PATCH", resource, body);
       markWrong(form, null);
-      show(notes, h("p", { role: "status" }, words));
+      show(notes, h("p", { role: "status" }, message));
     } catch (error) {
       refuse(form, error, notes);
     }
@@ -87,7 +89,7 @@ function actions(place, name, notes) {
     h("button", { type: "submit" }, "Scale"));
   scale.addEventListener("submit", (event) => {
     event.preventDefault();
-    change(scale, { replicas: Number(replicas.value) }, `${replicas.value} servers are wished for.`);
+    change(scale, { replicas: Number(replicas.value) }, `The instance will have ${replicas.value} servers.`);
   });
   const limits = h("form", { class: "row", "aria-label": "Quota" },
     field("CPU", cpu, { hint: "limit of each server", path: "resources.limits.cpu" }),
@@ -97,24 +99,24 @@ function actions(place, name, notes) {
     event.preventDefault();
     const body = { resources: { limits: { cpu: cpu.value.trim() || null, memory: memory.value.trim() || null } } };
     if (version.value) body.version = version.value;
-    change(limits, body, "The change is on its way.");
+    change(limits, body, "The change was accepted.");
   });
   const remove = h("button", { type: "button", class: "danger" }, "Delete…");
-  remove.addEventListener("click", () => confirmDeletion(place, name, notes, remove));
+  remove.addEventListener("click", () => confirmDeletion(resource, name, notes, remove));
   const element = h("section", { "aria-label": "Change", hidden: true }, h("h3", {}, "Change"), scale, limits, remove);
-  const offer = async (one) => {
-    // What somebody is typing is not overwritten by news.
+  const update = async (instance) => {
+    // An update does not overwrite the input that the user is typing in.
     const idle = (input) => document.activeElement !== input;
-    if (idle(replicas)) replicas.value = one.replicas;
-    if (idle(cpu)) cpu.value = one.resources.limits?.cpu ?? "";
-    if (idle(memory)) memory.value = one.resources.limits?.memory ?? "";
-    element.hidden = one.deleting;
+    if (idle(replicas)) replicas.value = instance.replicas;
+    if (idle(cpu)) cpu.value = instance.resources.limits?.cpu ?? "";
+    if (idle(memory)) memory.value = instance.resources.limits?.memory ?? "";
+    element.hidden = instance.deleting;
     if (offered) return;
     offered = true;
     const { items } = await call("GET", "/versions").catch(() => ({ items: [] }));
-    version.append(...items.map((each) => h("option", { value: each.version }, each.version)));
+    version.append(...items.map((offer) => h("option", { value: offer.version }, offer.version)));
   };
-  return { element, offer };
+  return { element, update };
 }
 
 function refuse(form, error, notes) {
@@ -125,7 +127,7 @@ function refuse(form, error, notes) {
   box.focus();
 }
 
-function confirmDeletion(place, name, notes, opener) {
+function confirmDeletion(resource, name, notes, opener) {
   const typed = h("input", { type: "text", autocomplete: "off", spellcheck: "false" });
   const sure = h("button", { type: "submit", class: "danger", disabled: true }, "Delete it");
   typed.addEventListener("input", () => { sure.disabled = typed.value !== name; });
@@ -138,7 +140,7 @@ function confirmDeletion(place, name, notes, opener) {
     event.preventDefault();
     if (typed.value !== name) return;
     try {
-      await call("DELETE", place);
+      await call("DELETE", resource);
       show(notes, h("p", { role: "status" }, `${name} is being deleted.`));
     } catch (error) {
       show(notes, problemBox(error.details || { detail: error.message }));

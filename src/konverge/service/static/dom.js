@@ -1,15 +1,15 @@
-// Elements from data. Texts are always texts: nothing here reads markup, so no name or message can become any.
+// Elements from data. Texts stay texts: nothing here parses markup, so no name or message can become markup.
 
 export function h(tag, properties = {}, ...children) {
-  const made = document.createElement(tag);
+  const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
     if (value === undefined || value === false || value === null) continue;
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value === true) made.setAttribute(name, "");
-    else made.setAttribute(name, String(value));
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else element.setAttribute(name, String(value));
   }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
-  return made;
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
+  return element;
 }
 
 export function show(place, ...children) {
@@ -27,11 +27,11 @@ export function facts(pairs) {
   return h("dl", {}, pairs.filter(([, value]) => value !== "").map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]).flat());
 }
 
-const MOODS = { Running: "good", Failed: "bad" };
+const PHASE_CLASSES = { Running: "good", Failed: "bad" };
 
 export function phase(instance) {
   const text = instance.deleting ? "Deleting" : instance.phase;
-  return h("span", { class: `phase ${MOODS[text] || "busy"}` }, text);
+  return h("span", { class: `phase ${PHASE_CLASSES[text] || "busy"}` }, text);
 }
 
 export function when(text) {
@@ -41,7 +41,7 @@ export function when(text) {
 export function problemBox(problem) {
   const lines = (problem.errors || []).map((error) => h("p", {}, h("code", {}, error.field), ` ${error.message}`));
   return h("div", { class: "problem", role: "alert", tabindex: "-1" },
-    h("p", {}, h("strong", {}, problem.title || "It did not work")), h("p", {}, problem.detail || ""), lines);
+    h("p", {}, h("strong", {}, problem.title || "The request failed")), h("p", {}, problem.detail || ""), lines);
 }
 
 let fields = 0;
@@ -53,7 +53,7 @@ export function field(label, input, { hint = "", path = "" } = {}) {
 }
 
 export function markWrong(form, problem) {
-  // Says at each input what is wrong with it; answers whether every error found its input.
+  // Shows each error at its input. Returns whether any input was marked.
   for (const old of form.querySelectorAll(".wrong")) old.remove();
   for (const input of form.querySelectorAll("[aria-invalid]")) {
     input.removeAttribute("aria-invalid");
@@ -61,7 +61,7 @@ export function markWrong(form, problem) {
   }
   let first = null;
   for (const error of problem ? problem.errors || [] : []) {
-    const input = [...form.querySelectorAll("[data-path]")].find((one) => one.dataset.path === error.field);
+    const input = [...form.querySelectorAll("[data-path]")].find((candidate) => candidate.dataset.path === error.field);
     if (!input || input.closest("[hidden]")) continue;
     const note = h("p", { class: "wrong", id: `${input.id}-wrong` }, error.message);
     input.setAttribute("aria-invalid", "true");
