@@ -9,7 +9,6 @@ from typing import Any
 
 from konverge.apiserver.kinds.framework.declare import (
     Report,
-    as_created,
     creation,
     field,
     items,
@@ -105,8 +104,8 @@ STRATEGIES = {  # upstream: apiServerStrategy
         prepare_create=_prepare_create,
         prepare_update=status_kept,
         validate_create=creation(*_RULES),
-        validate_update=update(as_created(*_RULES)),
-        status=StatusRules(prepare=metadata_kept, validate=update(as_created(_STATUS))),
+        validate_update=update(_RULES),
+        status=StatusRules(prepare=metadata_kept, validate=update(_STATUS)),
         name_check=path_segment_name,
         unconditional_update=False,
     )

@@ -7,7 +7,6 @@ from typing import Any
 
 from konverge.apiserver.kinds.framework.declare import (
     Report,
-    as_created,
     creation,
     field,
     required,
@@ -96,13 +95,13 @@ STRATEGIES = {  # upstream: leaseStrategy, LeaseCandidateStrategy
         prepare_create=_without_election,
         prepare_update=_keep_election,
         validate_create=creation(_LEASE),
-        validate_update=update(as_created(_LEASE)),
+        validate_update=update(_LEASE),
         create_on_update=True,
         unconditional_update=False,
     ),
     "LeaseCandidate": Strategy(
         validate_create=creation(_CANDIDATE),
-        validate_update=update(as_created(_CANDIDATE), unchanged("spec.leaseName")),
+        validate_update=update(_CANDIDATE, unchanged("spec.leaseName")),
         name_check=lambda name, is_prefix: config_key_errors(name),
         create_on_update=True,
         unconditional_update=False,

@@ -11,7 +11,6 @@ from typing import Any
 from konverge.apiserver.kinds.core.service.endpoints import endpoint_ip
 from konverge.apiserver.kinds.framework.declare import (
     Report,
-    as_created,
     at_most,
     creation,
     distinct,
@@ -176,9 +175,7 @@ STRATEGIES = {  # upstream: endpointSliceStrategy
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
         validate_create=creation(_PORTS, _endpoints, *_DECLARED),
-        validate_update=update(
-            as_created(_PORTS), _changed_endpoints, as_created(*_DECLARED), kept_unshown("addressType")
-        ),
+        validate_update=update(_PORTS, _changed_endpoints, _DECLARED, kept_unshown("addressType")),
         warnings=_warnings,
         generation=True,
     )

@@ -13,7 +13,6 @@ from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.framework.declare import (
     Report,
     Rule,
-    as_created,
     creation,
     distinct,
     field,
@@ -363,8 +362,8 @@ def _strategy(kind: str, defaults: Callable[[Obj], None], rules: tuple[Any, ...]
         prepare_create=status_cleared(GROUP, "v1", kind),
         prepare_update=status_kept,
         validate_create=creation(*rules),
-        validate_update=update(as_created(*rules)),
-        status=StatusRules(prepare=metadata_kept, validate=update(as_created(_STATUS))),
+        validate_update=update(rules),
+        status=StatusRules(prepare=metadata_kept, validate=update(_STATUS)),
         generation=True,
     )
 

@@ -7,16 +7,7 @@ from typing import Any
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.core.pod.resources import overhead
 from konverge.apiserver.kinds.core.pod.scheduling import TOLERATIONS
-from konverge.apiserver.kinds.framework.declare import (
-    Report,
-    as_created,
-    creation,
-    field,
-    required,
-    struct,
-    text,
-    update,
-)
+from konverge.apiserver.kinds.framework.declare import Report, creation, field, required, struct, text, update
 from konverge.apiserver.kinds.framework.lifecycle import kept_unshown
 from konverge.apiserver.kinds.rules.names import dns_label, labels
 from konverge.apiserver.strategy import Strategy
@@ -51,9 +42,7 @@ _GIVEN = text("handler", required)
 STRATEGIES = {  # upstream: strategy (runtimeclass)
     "RuntimeClass": Strategy(
         validate_create=creation(*_BODY, _HANDLER),
-        validate_update=update(
-            as_created(field("handler", dns_label), *_BODY), kept_unshown("handler"), as_created(_GIVEN)
-        ),
+        validate_update=update(field("handler", dns_label), *_BODY, kept_unshown("handler"), _GIVEN),
         create_on_update=True,
         unconditional_update=False,
     )

@@ -7,7 +7,6 @@ from typing import Any
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.framework.declare import (
     Report,
-    as_created,
     creation,
     field,
     given,
@@ -50,8 +49,8 @@ STRATEGIES = {  # upstream: podDisruptionBudgetStrategy
         prepare_create=status_cleared("policy", "v1", "PodDisruptionBudget"),
         prepare_update=status_kept,
         validate_create=creation(_SPEC),
-        validate_update=update(as_created(_SPEC)),
-        status=StatusRules(validate=update(as_created(_STATUS))),
+        validate_update=update(_SPEC),
+        status=StatusRules(validate=update(_STATUS)),
         generation=True,
         name_check=path_segment_name,
         unconditional_update=False,

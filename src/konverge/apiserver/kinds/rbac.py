@@ -12,8 +12,7 @@ from konverge.apiserver.kinds.framework.declare import (
     Part,
     Report,
     Rule,
-    Transition,
-    as_created,
+    Step,
     creation,
     field,
     items,
@@ -130,14 +129,14 @@ def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
     _prepare(obj, context)
 
 
-def _strategy(kind: str, parts: tuple[Part, ...], *late: Part, transitions: tuple[Transition, ...] = ()) -> Strategy:
+def _strategy(kind: str, parts: tuple[Part, ...], *late: Part, transitions: tuple[Step, ...] = ()) -> Strategy:
     """`late` is reported last; the `transitions` of an update have an order of their own."""
     return Strategy(
         defaults=_defaults_of(kind),
         prepare_create=_prepare,
         prepare_update=_prepare_update,
         validate_create=creation(*parts, *late),
-        validate_update=update(as_created(*parts), *(transitions or (as_created(*late),))),
+        validate_update=update(parts, *(transitions or late)),
         name_check=path_segment_name,
         create_on_update=True,
     )
@@ -147,7 +146,7 @@ _ROLE = (field("rules", items(_rule(True))),)
 _CLUSTER_ROLE = (field("rules", items(_rule(False))), field("aggregationRule", _AGGREGATION))
 
 # upstream: ValidateRoleBindingUpdate, ValidateClusterRoleBindingUpdate
-_ROLE_REF = (as_created(_ROLE_NAME), kept("roleRef", "rbac.RoleRef"), as_created(_SUBJECT_NAMES))
+_ROLE_REF = (_ROLE_NAME, kept("roleRef", "rbac.RoleRef"), _SUBJECT_NAMES)
 
 STRATEGIES = {
     "Role": _strategy("Role", _ROLE, _VERBS),

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from konverge.apiserver.kinds.framework.declare import (
-    as_created,
-    creation,
-    field,
-    required_saying,
-    section,
-    text,
-    update,
-)
+from konverge.apiserver.kinds.framework.declare import creation, field, required_saying, section, text, update
 from konverge.apiserver.kinds.framework.lifecycle import kept, metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.conditions import conditions
 from konverge.apiserver.strategy import StatusRules, Strategy
@@ -24,8 +16,8 @@ STRATEGIES = {
         prepare_create=status_cleared("storagemigration.k8s.io", "v1", "StorageVersionMigration"),
         prepare_update=status_kept,
         validate_create=creation(_SPEC),
-        validate_update=update(as_created(_SPEC), kept("spec", "storagemigration.StorageVersionMigrationSpec")),
-        status=StatusRules(prepare=metadata_kept, validate=update(as_created(_STATUS))),
+        validate_update=update(_SPEC, kept("spec", "storagemigration.StorageVersionMigrationSpec")),
+        status=StatusRules(prepare=metadata_kept, validate=update(_STATUS)),
         unconditional_update=False,
     )
 }

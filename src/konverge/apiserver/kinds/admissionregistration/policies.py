@@ -30,7 +30,6 @@ from konverge.apiserver.kinds.admissionregistration.matching import (
 from konverge.apiserver.kinds.framework.declare import (
     Report,
     Rule,
-    as_created,
     creation,
     field,
     given,
@@ -250,6 +249,9 @@ def _patch(value: Obj, scope: Expressions, wanted: Any, path: str, report: Repor
         report.invalid(path, expression, error)
 
 
+_REINVOCATION = struct(text("reinvocationPolicy", required, one_of(*REINVOCATIONS)))
+
+
 def _check_mutating(obj: Obj, old: Obj | None, report: Report) -> None:  # upstream: validateMutatingAdmissionPolicySpec
     spec = obj["spec"]
     _HEAD(spec, "spec", report)
@@ -261,7 +263,7 @@ def _check_mutating(obj: Obj, old: Obj | None, report: Report) -> None:  # upstr
         report.required("spec.mutations", "mutations must contain at least one item")
     for index, mutation in enumerate(spec.get("mutations") or ()):
         _mutation(mutation, scope, f"spec.mutations[{index}]", report)
-    text("reinvocationPolicy", required, one_of(*REINVOCATIONS))(spec, "spec", report)
+    _REINVOCATION(spec, "spec", report)
 
 
 # --- bindings
@@ -345,7 +347,7 @@ def _binding(rules: tuple[Any, ...]) -> Strategy:
     return Strategy(
         defaults=_default_binding,
         validate_create=creation(*rules, reserved_name),
-        validate_update=update(as_created(*rules)),
+        validate_update=update(rules),
         warnings=reserved_name_warnings,
         generation=True,
         unconditional_update=False,
@@ -365,7 +367,7 @@ VALIDATING_POLICY = Strategy(  # upstream: validatingAdmissionPolicyStrategy
     prepare_update=status_kept,
     **_policy_checks(_check_validating),
     warnings=reserved_name_warnings,
-    status=StatusRules(prepare=metadata_kept, validate=update(as_created(_STATUS))),
+    status=StatusRules(prepare=metadata_kept, validate=update(_STATUS)),
     generation=True,
     unconditional_update=False,
 )

@@ -23,7 +23,6 @@ from konverge.apiserver.kinds.admissionregistration.matching import (
 )
 from konverge.apiserver.kinds.framework.declare import (
     Report,
-    as_created,
     creation,
     field,
     given,
@@ -191,7 +190,7 @@ def _without_effect(rule: Obj, path: str) -> Iterable[str]:
 VALIDATING = Strategy(  # upstream: validatingWebhookConfigurationStrategy
     defaults=_default_hooks,
     validate_create=creation(_HOOKS, reserved_name, scope=_options),
-    validate_update=update(as_created(_HOOKS), scope=_options),
+    validate_update=update(_HOOKS, scope=_options),
     warnings=_warnings,
     generation=True,
     unconditional_update=False,

@@ -7,7 +7,7 @@ from typing import Any
 from konverge.apiserver.kinds.apps.daemonsets import DAEMON_SET
 from konverge.apiserver.kinds.apps.deployments import DEPLOYMENT, REPLICA_SET
 from konverge.apiserver.kinds.apps.statefulsets import STATEFUL_SET
-from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, as_created, creation, field, update
+from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, creation, field, update
 from konverge.apiserver.kinds.rules.numbers import not_negative
 from konverge.apiserver.strategy import Obj, Strategy
 
@@ -42,6 +42,6 @@ STRATEGIES = {
     "DaemonSet": DAEMON_SET,
     "ControllerRevision": Strategy(
         validate_create=creation(_REVISION, _data),
-        validate_update=update(as_created(_REVISION), _data_kept),
+        validate_update=update(_REVISION, _data_kept),
     ),
 }

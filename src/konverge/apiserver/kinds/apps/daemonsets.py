@@ -18,7 +18,7 @@ from konverge.apiserver.kinds.apps.deployments import selector_kept
 from konverge.apiserver.kinds.core.pod.defaults import default_pod_template
 from konverge.apiserver.kinds.core.pod.template import always_restarting, good_selector, matching_labels, pod_template
 from konverge.apiserver.kinds.core.pod.warnings import template_warnings
-from konverge.apiserver.kinds.framework.declare import Report, as_created, creation, field, same_rule, section, update
+from konverge.apiserver.kinds.framework.declare import Report, creation, field, same_rule, section, update
 from konverge.apiserver.kinds.framework.lifecycle import not_decremented, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.defaults import fill, fill_unset, section_of
 from konverge.apiserver.kinds.rules.numbers import count_of, count_or_percent, not_negative, within_hundred_percent
@@ -130,8 +130,8 @@ DAEMON_SET = Strategy(  # upstream: daemonSetStrategy
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,
     validate_create=creation(_SPEC),
-    validate_update=update(selector_kept, as_created(_SPEC)),
+    validate_update=update(selector_kept, _SPEC),
     warnings=_warnings,
-    status=StatusRules(validate=update(as_created(_STATUS), not_decremented("collisionCount"))),
+    status=StatusRules(validate=update(_STATUS, not_decremented("collisionCount"))),
     generation=True,
 )

@@ -20,7 +20,6 @@ from konverge.apiserver.kinds.core.pod.template import (
 from konverge.apiserver.kinds.core.pod.warnings import template_warnings
 from konverge.apiserver.kinds.framework.declare import (
     Report,
-    as_created,
     creation,
     field,
     not_above,
@@ -172,11 +171,9 @@ DEPLOYMENT = Strategy(  # upstream: deploymentStrategy
     prepare_create=status_cleared("apps", "v1", "Deployment"),
     prepare_update=_prepare_deployment,
     validate_create=creation(_DEPLOYMENT_SPEC),
-    validate_update=update(as_created(_DEPLOYMENT_SPEC), selector_kept),
+    validate_update=update(_DEPLOYMENT_SPEC, selector_kept),
     warnings=_warnings,
-    status=StatusRules(
-        prepare=_labels_kept, validate=update(as_created(_DEPLOYMENT_STATUS), not_decremented("collisionCount"))
-    ),
+    status=StatusRules(prepare=_labels_kept, validate=update(_DEPLOYMENT_STATUS, not_decremented("collisionCount"))),
     generation=True,
 )
 
@@ -185,8 +182,8 @@ REPLICA_SET = Strategy(  # upstream: rsStrategy
     prepare_create=status_cleared("apps", "v1", "ReplicaSet"),
     prepare_update=status_kept,
     validate_create=creation(_REPLICA_SET_SPEC),
-    validate_update=update(as_created(_REPLICA_SET_SPEC), selector_kept),
+    validate_update=update(_REPLICA_SET_SPEC, selector_kept),
     warnings=_warnings,
-    status=StatusRules(validate=update(as_created(_REPLICA_SET_STATUS))),
+    status=StatusRules(validate=update(_REPLICA_SET_STATUS)),
     generation=True,
 )

@@ -18,9 +18,8 @@ from konverge.apiserver.kinds.core.pod.template import (
 from konverge.apiserver.kinds.core.pod.warnings import template_warnings
 from konverge.apiserver.kinds.core.volume.claims import claim_spec
 from konverge.apiserver.kinds.framework.declare import (
-    Part,
+    Field,
     Report,
-    as_created,
     creation,
     field,
     given,
@@ -136,10 +135,9 @@ _CLAIMS = field("volumeClaimTemplates", items(struct(section("spec", claim_spec)
 _SERVICE = field("serviceName", dns_label)
 
 
-def _spec(*, new: bool) -> Part:  # upstream: ValidateStatefulSetSpec
+def _spec(*, new: bool) -> Field:  # upstream: ValidateStatefulSetSpec
     """What is immutable is only checked at creation: what is stored stays valid."""
-    at_creation: tuple[Part, ...] = (_CLAIMS,) if new else ()
-    service: tuple[Part, ...] = (_SERVICE,) if new else ()
+    claims, service = ((_CLAIMS,), (_SERVICE,)) if new else ((), ())
     return section(
         "spec",
         field("podManagementPolicy", _management_policy),
@@ -149,7 +147,7 @@ def _spec(*, new: bool) -> Part:  # upstream: ValidateStatefulSetSpec
             text("whenDeleted", _RETENTION_POLICY),
             text("whenScaled", _RETENTION_POLICY),
         ),
-        *at_creation,
+        *claims,
         same_rule(("replicas", "minReadySeconds"), not_negative),
         field("ordinals", struct(field("start", not_negative))),
         *service,
@@ -182,13 +180,13 @@ STATEFUL_SET = Strategy(  # upstream: statefulSetStrategy
     prepare_update=status_kept,
     validate_create=creation(_spec(new=True)),
     validate_update=update(
-        as_created(_spec(new=False)),
+        _spec(new=False),
         selector_kept,
         kept("spec.volumeClaimTemplates", "[]core.PersistentVolumeClaim"),
         unchanged("spec.serviceName", "spec.podManagementPolicy"),
     ),
     warnings=_warnings,
-    status=StatusRules(validate=update(as_created(_STATUS), not_decremented("collisionCount"))),
+    status=StatusRules(validate=update(_STATUS, not_decremented("collisionCount"))),
     generation=True,
     name_check=object_name(dns_label_errors),
 )

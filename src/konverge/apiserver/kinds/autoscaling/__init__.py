@@ -13,7 +13,6 @@ from konverge.apiserver.kinds.autoscaling.v1 import default_v1, from_v2, to_v2
 from konverge.apiserver.kinds.framework.conversion import Conversion
 from konverge.apiserver.kinds.framework.declare import (
     Report,
-    as_created,
     creation,
     field,
     given,
@@ -148,9 +147,9 @@ STRATEGIES = {  # upstream: autoscalerStrategy
         prepare_create=status_cleared("autoscaling", "v2", "HorizontalPodAutoscaler"),
         prepare_update=status_kept,
         validate_create=creation(_SPEC, scope=_known),
-        validate_update=update(as_created(_SPEC), scope=_known),
+        validate_update=update(_SPEC, scope=_known),
         generation=True,
-        status=StatusRules(validate=update(as_created(_STATUS))),
+        status=StatusRules(validate=update(_STATUS)),
     )
 }
 

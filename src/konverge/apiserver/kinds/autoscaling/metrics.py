@@ -24,8 +24,7 @@ from konverge.apiserver.kinds.rules.quantities import amount, shown
 from konverge.objects.names import path_segment_errors
 
 _segment = format_rule(path_segment_errors)
-_kind = text("kind", required, _segment)
-_name = text("name", required, _segment)
+_NAMED = struct(text("kind", required, _segment), text("name", required, _segment))
 
 
 def api_version_error(version: str, *, group_required: bool) -> str:  # upstream: ValidateAPIVersion
@@ -40,8 +39,7 @@ def api_version_error(version: str, *, group_required: bool) -> str:  # upstream
 # upstream: ValidateCrossVersionObjectReference
 def reference(value: Any, path: str, report: Report, *, version_checked: bool, group_required: bool) -> bool:
     """Kind and name are path segments; the version is checked unless the stored object had the same."""
-    _kind(value, path, report)
-    _name(value, path, report)
+    _NAMED(value, path, report)
     version = value.get("apiVersion", "")
     error = api_version_error(version, group_required=group_required) if version_checked else ""
     return not error or report.invalid(f"{path}.apiVersion", version, error)

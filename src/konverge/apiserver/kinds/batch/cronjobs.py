@@ -12,18 +12,7 @@ from konverge.apiserver.kinds.batch.jobs import default_failure_policy, job_body
 from konverge.apiserver.kinds.batch.schedule import schedule_error, time_zone
 from konverge.apiserver.kinds.core.pod.defaults import default_pod_template
 from konverge.apiserver.kinds.core.pod.template import generation_changed, name_warnings, shown_selector
-from konverge.apiserver.kinds.framework.declare import (
-    Part,
-    Report,
-    as_created,
-    creation,
-    field,
-    one_of,
-    required,
-    section,
-    text,
-    update,
-)
+from konverge.apiserver.kinds.framework.declare import Report, creation, field, one_of, required, section, text, update
 from konverge.apiserver.kinds.framework.lifecycle import status_cleared, status_kept
 from konverge.apiserver.kinds.rules.defaults import fill, section_of
 from konverge.apiserver.kinds.rules.numbers import not_negative
@@ -116,14 +105,12 @@ def _short_name(obj: Any, path: str, report: Report) -> bool:  # upstream: Valid
 
 
 _DEADLINE = section("spec", field("startingDeadlineSeconds", not_negative))
-_REST: tuple[Part, ...] = (  # upstream: validateCronJobSpec
-    section(
-        "spec",
-        field("concurrencyPolicy", one_of("Allow", "Forbid", "Replace")),
-        section("jobTemplate", section("spec", job_body, _no_selector)),
-        field("successfulJobsHistoryLimit", not_negative),
-        field("failedJobsHistoryLimit", not_negative),
-    ),
+_REST = section(  # upstream: validateCronJobSpec
+    "spec",
+    field("concurrencyPolicy", one_of("Allow", "Forbid", "Replace")),
+    section("jobTemplate", section("spec", job_body, _no_selector)),
+    field("successfulJobsHistoryLimit", not_negative),
+    field("failedJobsHistoryLimit", not_negative),
 )
 _SCHEDULE_GIVEN = section("spec", text("schedule", required))
 
@@ -146,10 +133,8 @@ CRON_JOB = Strategy(  # upstream: cronJobStrategy
     defaults=_defaults,
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,
-    validate_create=creation(_new_schedule, _DEADLINE, _new_zone, *_REST, _short_name, _SCHEDULE_GIVEN),
-    validate_update=update(
-        _kept_schedule, as_created(_DEADLINE), _changed_zone, as_created(*_REST), as_created(_SCHEDULE_GIVEN)
-    ),
+    validate_create=creation(_new_schedule, _DEADLINE, _new_zone, _REST, _short_name, _SCHEDULE_GIVEN),
+    validate_update=update(_kept_schedule, _DEADLINE, _changed_zone, _REST, _SCHEDULE_GIVEN),
     warnings=_warnings,
     status=StatusRules(),
     generation=True,

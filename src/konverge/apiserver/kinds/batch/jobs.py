@@ -360,7 +360,7 @@ JOB = Strategy(  # upstream: jobStrategy
     prepare_update=_prepare_update,
     validate_create=creation(_generated_selector, *_JOB),
     validate_update=update(
-        as_created(_JOB[0]),
+        _JOB[0],
         _completions_kept,
         kept("spec.selector", "*meta.LabelSelector"),
         _template_kept,
@@ -371,7 +371,7 @@ JOB = Strategy(  # upstream: jobStrategy
         as_created(_JOB[1]),
     ),
     warnings=_warnings,
-    status=StatusRules(validate=update(as_created(job_status), job_status_change)),
+    status=StatusRules(validate=update(job_status, job_status_change)),
     generation=True,
     default_propagation="Orphan",
     orphan_warning="child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to "

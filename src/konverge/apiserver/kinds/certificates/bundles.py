@@ -104,9 +104,7 @@ POD_CERTIFICATE_REQUEST = Strategy(  # upstream: Strategy (podcertificaterequest
     prepare_update=status_kept,
     validate_create=creation(_SPEC),
     validate_update=update(kept("spec", "certificates.PodCertificateRequestSpec")),
-    status=StatusRules(
-        prepare=metadata_kept, validate=update(as_created(section("status", field("conditions", conditions))))
-    ),
+    status=StatusRules(prepare=metadata_kept, validate=update(section("status", field("conditions", conditions)))),
     unconditional_update=False,
     field_selectors=selectable("spec.signerName", "spec.podName", "spec.nodeName"),
 )

@@ -15,7 +15,6 @@ from typing import Any
 from konverge.apiserver.kinds.framework.declare import (
     Report,
     Transition,
-    as_created,
     creation,
     distinct,
     field,
@@ -275,7 +274,7 @@ def _certificate_kept(*, may_set: bool) -> Transition:  # upstream: validateCert
     return check
 
 
-_ANY_STATE = (as_created(_SPEC, _CONDITIONS), _new_certificate, _nothing_removed)
+_ANY_STATE = ((_SPEC, _CONDITIONS), _new_certificate, _nothing_removed)
 
 REQUEST = Strategy(  # upstream: csrStrategy
     prepare_create=_prepare_create,

@@ -7,7 +7,7 @@ from typing import Any
 from konverge import clock
 from konverge.apiserver.kinds.core.pod.defaults import default_resource_list
 from konverge.apiserver.kinds.core.resource_names import container_resource_name, may_overcommit, resource_name
-from konverge.apiserver.kinds.framework.declare import Report, as_created, creation, field, section, update
+from konverge.apiserver.kinds.framework.declare import Report, creation, field, section, update
 from konverge.apiserver.kinds.framework.lifecycle import empty_is_null
 from konverge.apiserver.kinds.rules.defaults import each, section_of
 from konverge.apiserver.kinds.rules.names import qualified_name
@@ -136,6 +136,6 @@ LIMIT_RANGE = Strategy(  # upstream: limitrangeStrategy
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,
     validate_create=creation(_SPEC),
-    validate_update=update(as_created(_SPEC)),
+    validate_update=update(_SPEC),
     create_on_update=True,
 )

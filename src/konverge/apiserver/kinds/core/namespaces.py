@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge.apiserver.kinds.framework.declare import Report, as_created, creation, field, items, section, update
+from konverge.apiserver.kinds.framework.declare import Report, creation, field, items, section, update
 from konverge.apiserver.kinds.framework.lifecycle import selectable
 from konverge.apiserver.kinds.rules.defaults import fill, section_of
 from konverge.apiserver.kinds.rules.names import object_name, qualified_name
@@ -91,12 +91,12 @@ NAMESPACE = Strategy(  # upstream: namespaceStrategy
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,
     validate_create=creation(_SPEC),
-    validate_update=update(as_created(_SPEC)),
+    validate_update=update(_SPEC),
     status=StatusRules(validate=update(_phase)),
     subresources={
         "finalize": StatusRules(
             prepare=_prepare_finalize,
-            validate=update(as_created(section("spec", field("finalizers", items(finalizer_name))))),
+            validate=update(section("spec", field("finalizers", items(finalizer_name)))),
         )
     },
     name_check=object_name(dns_label_errors),

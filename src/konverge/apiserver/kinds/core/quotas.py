@@ -8,7 +8,7 @@ from typing import Any
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.core.pod.defaults import default_resource_list
 from konverge.apiserver.kinds.core.resource_names import is_standard_quota, quota_resource_name, resource_amounts
-from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, as_created, creation, field, section, update
+from konverge.apiserver.kinds.framework.declare import IMMUTABLE, Report, creation, field, section, update
 from konverge.apiserver.kinds.framework.lifecycle import status_kept
 from konverge.apiserver.kinds.rules.defaults import section_of
 from konverge.apiserver.kinds.rules.quantities import amount, shown
@@ -133,8 +133,8 @@ RESOURCE_QUOTA = Strategy(  # upstream: resourcequotaStrategy
     prepare_create=_no_status,
     prepare_update=status_kept,
     validate_create=creation(_SPEC, _STATUS),
-    validate_update=update(as_created(_SPEC), _same_scopes),
+    validate_update=update(_SPEC, _same_scopes),
     warnings=_warnings,
-    status=StatusRules(validate=update(as_created(_STATUS))),
+    status=StatusRules(validate=update(_STATUS)),
     returns_deleted=True,
 )

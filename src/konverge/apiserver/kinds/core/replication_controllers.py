@@ -13,7 +13,6 @@ from konverge.apiserver.kinds.core.pod.template import always_restarting, matchi
 from konverge.apiserver.kinds.core.pod.warnings import template_warnings
 from konverge.apiserver.kinds.framework.declare import (
     Report,
-    as_created,
     creation,
     even_absent,
     field,
@@ -52,7 +51,7 @@ _TEMPLATE = field("template", _always_template)
 POD_TEMPLATE = Strategy(  # upstream: podTemplateStrategy
     defaults=_default_template,
     validate_create=creation(_TEMPLATE),
-    validate_update=update(as_created(_TEMPLATE)),
+    validate_update=update(_TEMPLATE),
     warnings=_template_warnings,
     generation=True,
     returns_deleted=True,
@@ -116,9 +115,9 @@ REPLICATION_CONTROLLER = Strategy(  # upstream: rcStrategy
     prepare_create=_prepare_create,
     prepare_update=status_kept,
     validate_create=creation(_SPEC),
-    validate_update=update(as_created(_SPEC)),
+    validate_update=update(_SPEC),
     warnings=_controller_warnings,
-    status=StatusRules(validate=update(as_created(_STATUS))),
+    status=StatusRules(validate=update(_STATUS)),
     generation=True,
     name_check=object_name(counted_in_bytes(dns_subdomain_errors)),
     default_propagation="Orphan",

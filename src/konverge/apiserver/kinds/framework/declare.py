@@ -89,7 +89,8 @@ class Field(msgspec.Struct, frozen=True):
     name: str
     rules: tuple[Rule, ...]
     absent_too: bool = False
-    as_empty: bool = False
+    empty: Any = None
+    """What an absent member is checked as, if it is no pointer in Go."""
 
 
 _SEES_ABSENT: set[Rule] = set()
@@ -118,7 +119,17 @@ def given(name: str, *rules: Rule) -> Field:
 
 def section(name: str, *parts: Part) -> Field:
     """A struct that is always there (not a pointer in Go): an absent one is checked as an empty one."""
-    return Field(name, (struct(*parts),), absent_too=True, as_empty=True)
+    return Field(name, (struct(*parts),), absent_too=True, empty={})
+
+
+def text(name: str, *rules: Rule) -> Field:
+    """A string that is not a pointer."""
+    return Field(name, rules, absent_too=True, empty="")
+
+
+def number(name: str, *rules: Rule) -> Field:
+    """A number that is not a pointer."""
+    return Field(name, rules, absent_too=True, empty=0)
 
 
 Part = Field | Rule
@@ -146,15 +157,15 @@ def chain(*rules: Rule) -> Rule:
 def struct(*parts: Part) -> Rule:
     """An object: its fields, and rules about the whole of it, in this order."""
     compiled = tuple(
-        (part.name, not part.absent_too, part.as_empty, chain(*part.rules))
+        (part.name, not part.absent_too, part.empty, chain(*part.rules))
         if isinstance(part, Field)
-        else ("", False, False, part)
+        else ("", False, None, part)
         for part in parts
     )
 
     def check(value: Any, path: str, report: Report) -> bool:
         get, prefix = value.get, f"{path}." if path else ""
-        for name, optional, as_empty, rule in compiled:
+        for name, optional, empty, rule in compiled:
             member = get(name)
             if not member and (member is None or member == ""):
                 if optional:
@@ -162,8 +173,8 @@ def struct(*parts: Part) -> Rule:
                 if not name:
                     rule(value, path, report)
                     continue
-                if as_empty:
-                    member = {}
+                if member is None:
+                    member = empty
             rule(member, prefix + name, report)
         return True
 
@@ -350,16 +361,27 @@ def creation(*parts: Part, scope: Scope | None = None) -> Callable[[Obj, Context
     return validate
 
 
-def update(*steps: Transition, scope: Scope | None = None) -> Callable[[Obj, Obj, Context], list[FieldError]]:
-    """`Strategy.validate_update`: transitions, and `as_created(rule)` for what holds of any new state."""
+Step = Transition | Field | tuple[Part, ...]
+
+
+def update(*steps: Step, scope: Scope | None = None) -> Callable[[Obj, Obj, Context], list[FieldError]]:
+    """`Strategy.validate_update`: transitions, and what holds of any new state: fields, parts of a struct in a tuple,
+    or `as_created(rule)`."""
+    transitions = [_transition(step) for step in steps]
 
     def validate(obj: Obj, old: Obj, context: Context) -> list[FieldError]:
         report = Report(context, scope(obj, old) if scope else None)
-        for step in steps:
-            step(obj, old, "", report)
+        for transition in transitions:
+            transition(obj, old, "", report)
         return report.errors
 
     return validate
+
+
+def _transition(step: Step) -> Transition:
+    if isinstance(step, Field):
+        return as_created(step)
+    return as_created(*step) if isinstance(step, tuple) else step
 
 
 def as_created(*parts: Part) -> Transition:
@@ -370,27 +392,6 @@ def as_created(*parts: Part) -> Transition:
         return rule(new, path, report)
 
     return check
-
-
-def _valued(name: str, empty: Any, rules: tuple[Rule, ...]) -> Rule:
-    rule = chain(*rules)
-
-    def check(value: Any, path: str, report: Report) -> bool:
-        member = value.get(name)
-        rule(empty if member is None else member, f"{path}.{name}" if path else name, report)
-        return True
-
-    return check
-
-
-def text(name: str, *rules: Rule) -> Rule:
-    """A string that is not a pointer."""
-    return _valued(name, "", rules)
-
-
-def number(name: str, *rules: Rule) -> Rule:
-    """A number that is not a pointer."""
-    return _valued(name, 0, rules)
 
 
 def same_rule(names: Iterable[str], rule: Rule) -> Rule:

@@ -9,7 +9,6 @@ from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.framework.declare import (
     IMMUTABLE,
     Report,
-    as_created,
     creation,
     field,
     items,
@@ -51,7 +50,7 @@ _PARENT = section(  # upstream: validateIPAddressParentReference
 
 IP_ADDRESS = Strategy(  # upstream: ipAddressStrategy
     validate_create=creation(_PARENT),
-    validate_update=update(as_created(_PARENT), kept_unshown("spec.parentRef")),
+    validate_update=update(_PARENT, kept_unshown("spec.parentRef")),
     name_check=_ip_name,
 )
 

@@ -8,8 +8,6 @@ from typing import Any
 from konverge.apiserver.go.netip import parse_ip_sloppy
 from konverge.apiserver.kinds.framework.declare import (
     Report,
-    Rule,
-    as_created,
     creation,
     field,
     given,
@@ -61,7 +59,7 @@ def _port(value: Any, path: str, report: Report) -> bool:  # upstream: validateI
     return report.required(path, "port name or number is required")
 
 
-_service_name: Rule = text("name", required, dns_label)
+_SERVICE = struct(text("name", required, dns_label))
 
 
 def _backend(value: Any, path: str, report: Report) -> bool:  # upstream: validateIngressBackend
@@ -72,7 +70,7 @@ def _backend(value: Any, path: str, report: Report) -> bool:  # upstream: valida
         return _RESOURCE(resource, f"{path}.resource", report)
     if service is None:
         return report.invalid(path, "", "resource or service backend is required")
-    _service_name(service, f"{path}.service", report)
+    _SERVICE(service, f"{path}.service", report)
     return _port(value, path, report)
 
 
@@ -171,7 +169,7 @@ INGRESS = Strategy(  # upstream: ingressStrategy
     prepare_create=status_cleared("networking.k8s.io", "v1", "Ingress"),
     prepare_update=status_kept,
     validate_create=creation(_SPEC, _one_class),
-    validate_update=update(as_created(_SPEC)),
+    validate_update=update(_SPEC),
     warnings=_warnings,
     status=StatusRules(validate=update(_balancer, _odd_addresses)),
     generation=True,
@@ -209,6 +207,6 @@ _NAMED = section("spec", field("parameters", struct(text("kind", required), text
 INGRESS_CLASS = Strategy(  # upstream: ingressClassStrategy
     defaults=_default_class,
     validate_create=creation(_CLASS, _NAMED),
-    validate_update=update(unchanged("spec.controller", absent=""), as_created(_CLASS, _NAMED)),
+    validate_update=update(unchanged("spec.controller", absent=""), _CLASS, _NAMED),
     generation=True,
 )

@@ -10,7 +10,6 @@ from konverge.apiserver.kinds.framework.declare import (
     Field,
     Report,
     Rule,
-    as_created,
     creation,
     field,
     given,
@@ -146,7 +145,7 @@ def _warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str]:  # 
 NETWORK_POLICY = Strategy(  # upstream: networkPolicyStrategy
     defaults=_defaults,
     validate_create=creation(_SPEC, scope=_stored_cidrs),
-    validate_update=update(as_created(_SPEC), scope=_stored_cidrs),
+    validate_update=update(_SPEC, scope=_stored_cidrs),
     warnings=_warnings,
     generation=True,
 )

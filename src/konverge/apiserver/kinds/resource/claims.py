@@ -5,17 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.apiserver.kinds.framework.declarative_validation import Declared
-from konverge.apiserver.kinds.framework.declare import (
-    Report,
-    as_created,
-    creation,
-    field,
-    required,
-    section,
-    struct,
-    text,
-    update,
-)
+from konverge.apiserver.kinds.framework.declare import Report, creation, field, required, section, struct, text, update
 from konverge.apiserver.kinds.framework.lifecycle import kept, status_cleared, status_kept
 from konverge.apiserver.kinds.resource.claim_permissions import (
     allocated_admin_access,
@@ -25,13 +15,7 @@ from konverge.apiserver.kinds.resource.claim_permissions import (
     results_of,
 )
 from konverge.apiserver.kinds.resource.claim_status import claim_status, prepare_status
-from konverge.apiserver.kinds.resource.devices import (
-    MOST_CONFIGURATIONS,
-    SELECTORS,
-    TOLERATIONS,
-    configuration,
-    up_to,
-)
+from konverge.apiserver.kinds.resource.devices import MOST_CONFIGURATIONS, SELECTORS, TOLERATIONS, configuration, up_to
 from konverge.apiserver.kinds.resource.request_names import REFERENCES, requests_of
 from konverge.apiserver.kinds.rules.defaults import each, fill_numbers, section_of
 from konverge.apiserver.kinds.rules.names import TEMPLATE_METADATA, dns_label, dns_subdomain
@@ -191,8 +175,6 @@ RESOURCE_CLAIM_TEMPLATE = Strategy(
     prepare_create=_prepare_template,
     prepare_update=lambda obj, old, context: _prepare_template(obj, context),
     validate_create=creation(_template_admin_access, _TEMPLATE, _CLAIM_TEMPLATE.created),
-    validate_update=update(
-        as_created(_TEMPLATE), kept("spec", "resource.ResourceClaimTemplateSpec"), _CLAIM_TEMPLATE.updated
-    ),
+    validate_update=update(_TEMPLATE, kept("spec", "resource.ResourceClaimTemplateSpec"), _CLAIM_TEMPLATE.updated),
     returns_deleted=True,
 )

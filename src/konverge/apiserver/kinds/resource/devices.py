@@ -15,12 +15,7 @@ from konverge.apiserver.cel.parser import parse
 from konverge.apiserver.cel.source import CompileError
 from konverge.apiserver.kinds.core.volume.sources import csi_driver_name
 from konverge.apiserver.kinds.framework.declare import Report, Rule, chain, field, items, required, struct, text
-from konverge.apiserver.kinds.rules.formats import (
-    LONGEST_DOMAIN,
-    LONGEST_IDENTIFIER,
-    LONGEST_POOL_NAME,
-    identifier,
-)
+from konverge.apiserver.kinds.rules.formats import LONGEST_DOMAIN, LONGEST_IDENTIFIER, LONGEST_POOL_NAME, identifier
 from konverge.apiserver.kinds.rules.names import dns_subdomain, label_value, qualified_name
 
 MOST_SELECTORS = 32

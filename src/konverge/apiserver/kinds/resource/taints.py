@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from konverge.apiserver.kinds.framework.declarative_validation import Declared
-from konverge.apiserver.kinds.framework.declare import (
-    as_created,
-    at_most,
-    creation,
-    field,
-    given,
-    section,
-    struct,
-    update,
-)
+from konverge.apiserver.kinds.framework.declare import at_most, creation, field, given, section, struct, update
 from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.resource.devices import TAINT, driver_name, pool_name
 from konverge.apiserver.kinds.rules.conditions import conditions
@@ -54,8 +45,8 @@ DEVICE_TAINT_RULE = Strategy(
     prepare_create=status_cleared("resource.k8s.io", "v1", "DeviceTaintRule"),
     prepare_update=_prepare_update,
     validate_create=creation(_SPEC, _DECLARED.created),
-    validate_update=update(as_created(_SPEC), _DECLARED.updated),
-    status=StatusRules(prepare=metadata_kept, validate=update(as_created(_STATUS), _DECLARED.updated)),
+    validate_update=update(_SPEC, _DECLARED.updated),
+    status=StatusRules(prepare=metadata_kept, validate=update(_STATUS, _DECLARED.updated)),
     generation=True,
     unconditional_update=False,
     returns_deleted=True,

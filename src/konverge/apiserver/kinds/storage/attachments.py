@@ -6,17 +6,7 @@ from typing import Any
 
 from konverge.apiserver.kinds.core.volume.sources import csi_driver_name
 from konverge.apiserver.kinds.framework.declarative_validation import Declared
-from konverge.apiserver.kinds.framework.declare import (
-    Report,
-    as_created,
-    creation,
-    field,
-    required,
-    section,
-    struct,
-    text,
-    update,
-)
+from konverge.apiserver.kinds.framework.declare import Report, creation, field, required, section, struct, text, update
 from konverge.apiserver.kinds.framework.lifecycle import metadata_kept, status_cleared, status_kept
 from konverge.apiserver.kinds.rules.conditions import longest
 from konverge.apiserver.kinds.rules.names import dns_subdomain, map_size
@@ -68,8 +58,8 @@ VOLUME_ATTACHMENT = Strategy(  # upstream: volumeAttachmentStrategy
     prepare_create=status_cleared("storage.k8s.io", "v1", "VolumeAttachment"),
     prepare_update=status_kept,
     validate_create=creation(*_ATTACHMENT, _DECLARED.created),
-    validate_update=update(as_created(_STORED_ATTACHER, *_ATTACHMENT), _DECLARED.updated),
-    status=StatusRules(prepare=metadata_kept, validate=update(as_created(*_ATTACHMENT))),
+    validate_update=update(_STORED_ATTACHER, *_ATTACHMENT, _DECLARED.updated),
+    status=StatusRules(prepare=metadata_kept, validate=update(*_ATTACHMENT)),
     unconditional_update=False,
     returns_deleted=True,
 )

@@ -12,7 +12,6 @@ from konverge.apiserver.kinds.core.nodes import deprecated_label
 from konverge.apiserver.kinds.framework.declarative_validation import Declared
 from konverge.apiserver.kinds.framework.declare import (
     Report,
-    as_created,
     creation,
     distinct,
     field,
@@ -105,7 +104,7 @@ def _class_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[str
 STORAGE_CLASS = Strategy(  # upstream: storageClassStrategy
     defaults=_default_class,
     validate_create=creation(*_CLASS, _DECLARED.created),
-    validate_update=update(as_created(*_CLASS), _DECLARED.updated),
+    validate_update=update(*_CLASS, _DECLARED.updated),
     warnings=_class_warnings,
     returns_deleted=True,
 )
@@ -126,7 +125,7 @@ def _frozen(new: Obj, old: Obj, path: str, report: Report) -> bool:  # upstream:
 
 VOLUME_ATTRIBUTES_CLASS = Strategy(  # upstream: volumeAttributesClassStrategy
     validate_create=creation(*_ATTRIBUTES_CLASS),
-    validate_update=update(_frozen, as_created(*_ATTRIBUTES_CLASS)),
+    validate_update=update(_frozen, *_ATTRIBUTES_CLASS),
     returns_deleted=True,
 )
 
@@ -153,9 +152,7 @@ def _capacity_warnings(obj: Obj, old: Obj | None, context: Context) -> Iterable[
 
 CSI_STORAGE_CAPACITY = Strategy(  # upstream: csiStorageCapacityStrategy
     validate_create=creation(*_CAPACITY),
-    validate_update=update(
-        as_created(*_CAPACITY), kept("nodeTopology", "*meta.LabelSelector"), unchanged("storageClassName")
-    ),
+    validate_update=update(*_CAPACITY, kept("nodeTopology", "*meta.LabelSelector"), unchanged("storageClassName")),
     warnings=_capacity_warnings,
     unconditional_update=False,
 )

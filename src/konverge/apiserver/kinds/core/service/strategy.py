@@ -9,12 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from konverge.apiserver.kinds.core.service.allocation import Allocation, allocators_of
-from konverge.apiserver.kinds.core.service.cluster_ips import (
-    allocate_ips,
-    init_families,
-    needs_ip,
-    normalise,
-)
+from konverge.apiserver.kinds.core.service.cluster_ips import allocate_ips, init_families, needs_ip, normalise
 from konverge.apiserver.kinds.core.service.node_ports import (
     allocate_ports,
     has_node_ports,

@@ -7,16 +7,9 @@ from typing import Any
 from konverge.apiserver.field_errors import FieldError
 from konverge.apiserver.go.netip import parse_ip_sloppy
 from konverge.apiserver.go.structs import internal
-from konverge.apiserver.kinds.core.service.cluster_ips import (
-    cluster_ip_rules,
-    ips_kept,
-    is_headless,
-)
+from konverge.apiserver.kinds.core.service.cluster_ips import cluster_ip_rules, ips_kept, is_headless
 from konverge.apiserver.kinds.core.service.endpoints import endpoint_ip
-from konverge.apiserver.kinds.core.service.node_ports import (
-    has_node_ports,
-    needs_health_check,
-)
+from konverge.apiserver.kinds.core.service.node_ports import has_node_ports, needs_health_check
 from konverge.apiserver.kinds.framework.declare import Report, one_of, one_of_required
 from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, labels, qualified_name
 from konverge.apiserver.kinds.rules.network import cidr_legacy, ip_legacy, ip_warnings

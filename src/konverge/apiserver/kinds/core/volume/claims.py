@@ -15,7 +15,6 @@ from konverge.apiserver.kinds.core.volume.warnings import claim_spec_warnings
 from konverge.apiserver.kinds.framework.declare import (
     IMMUTABLE,
     Report,
-    as_created,
     creation,
     field,
     given,
@@ -267,7 +266,7 @@ PERSISTENT_VOLUME_CLAIM = Strategy(  # upstream: persistentvolumeclaimStrategy
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,
     validate_create=creation(_SPEC),
-    validate_update=update(as_created(_SPEC), _unchanged_spec),
+    validate_update=update(_SPEC, _unchanged_spec),
     warnings=_warnings,
     status=StatusRules(validate=update(_status)),
     returns_deleted=True,
