@@ -33,7 +33,16 @@ from konverge.apiserver.kubernetes_version import KUBERNETES_VERSION, LIBRARY_VE
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "src/konverge/apiserver/data/validations.json"
-GROUPS = ("resource/v1", "storage/v1")
+GROUPS = (
+    "certificates/v1",
+    "discovery/v1",
+    "flowcontrol/v1",
+    "networking/v1",
+    "node/v1",
+    "rbac/v1",
+    "resource/v1",
+    "storage/v1",
+)
 """Folders of k8s.io/api whose kinds read their declared rules from here."""
 EQUALITIES = (["DirectEqual"], ["SemanticDeepEqual"])
 
@@ -81,7 +90,7 @@ def _reduced(check: Check, types: Types, *, followed: bool) -> Check | None:
         inner = enforced(check[-1], types)
         return [*check[:-1], inner] if inner else None
     skips = name.endswith("!") and followed
-    if name.startswith("~") or "Optional" in str(check):
+    if name.startswith("~") or ("Optional" in str(check) and name != "Discriminated"):
         return check if skips else None
     last = check[-1]
     if name.startswith("Each") and isinstance(last, list) and last[0] in ("type", "all"):

@@ -386,6 +386,10 @@ func (p *apiPackage) add(spec ast.Spec) {
 				}
 				if literal, ok := value.(*ast.BasicLit); ok {
 					p.constants[name.Name], _ = strconv.Unquote(literal.Value)
+				} else if selector, ok := value.(*ast.SelectorExpr); ok { // of another package: core
+					if value, known := packageAt("k8s.io/api/core/v1").constants[selector.Sel.Name]; known {
+						p.constants[name.Name] = value
+					}
 				}
 			}
 		}

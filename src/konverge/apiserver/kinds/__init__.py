@@ -22,7 +22,7 @@ MODULES = {
     "certificates.k8s.io": "certificates",
     "coordination.k8s.io": "coordination",
     "discovery.k8s.io": "discovery",
-    "events.k8s.io": "events",
+    "events.k8s.io": "core.events",
     "flowcontrol.apiserver.k8s.io": "flowcontrol",
     "networking.k8s.io": "networking",
     "node.k8s.io": "node",

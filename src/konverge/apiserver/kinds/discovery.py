@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from konverge.apiserver.kinds.core.service.endpoints import endpoint_ip
+from konverge.apiserver.kinds.framework.declarative_validation import Declared
 from konverge.apiserver.kinds.framework.declare import (
     Report,
     at_most,
@@ -18,13 +19,12 @@ from konverge.apiserver.kinds.framework.declare import (
     given,
     items,
     one_of,
-    required,
     same,
     struct,
     text,
     update,
 )
-from konverge.apiserver.kinds.framework.lifecycle import empty_is_null, kept_unshown, next_generation
+from konverge.apiserver.kinds.framework.lifecycle import empty_is_null, next_generation
 from konverge.apiserver.kinds.rules.defaults import each
 from konverge.apiserver.kinds.rules.names import (
     dns_label,
@@ -150,10 +150,7 @@ def _changed_endpoints(new: Obj, old: Obj, path: str, report: Report) -> bool:  
     return same(new.get("endpoints"), old.get("endpoints")) or _endpoints(new, path, report)
 
 
-_DECLARED = (
-    text("addressType", required, one_of("FQDN", "IPv4", "IPv6")),
-    field("endpoints", items(struct(field("addresses", required, at_most(100))))),
-)
+_DECLARED = Declared("discovery/v1.EndpointSlice")
 
 
 # upstream: warnOnDeprecatedAddressType, warnOnBadIPs
@@ -174,8 +171,8 @@ STRATEGIES = {  # upstream: endpointSliceStrategy
         defaults=_defaults,
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
-        validate_create=creation(_PORTS, _endpoints, *_DECLARED),
-        validate_update=update(_PORTS, _changed_endpoints, _DECLARED, kept_unshown("addressType")),
+        validate_create=creation(_PORTS, _endpoints, _DECLARED.created),
+        validate_update=update(_PORTS, _changed_endpoints, _DECLARED.updated),
         warnings=_warnings,
         generation=True,
     )

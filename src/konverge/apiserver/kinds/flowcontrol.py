@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from konverge.apiserver.go.structs import internal
+from konverge.apiserver.kinds.framework.declarative_validation import Declared
 from konverge.apiserver.kinds.framework.declare import (
     Report,
     Rule,
@@ -319,30 +320,11 @@ def _level_type(value: Any, path: str, report: Report) -> bool:  # upstream: Val
     return value.get(member) is None or rule(value[member], f"{path}.{member}", report)
 
 
-def _only_for(kind: str, member: str, *, needed: bool = True) -> Rule:
-    """A union by `type`: the member belongs to one type, which may require it. Reported last."""
-
-    def check(value: Any, path: str, report: Report) -> bool:
-        given = value.get(member) is not None
-        if value.get("type") != kind:
-            return not given or report.forbidden(f"{path}.{member}", "")
-        return given or not needed or report.required(f"{path}.{member}")
-
-    return check
-
-
-_UNIONS = section(
-    "spec",
-    _only_for("Exempt", "exempt", needed=False),
-    _only_for("Limited", "limited"),
-    text("type", required),
-    field("limited", struct(section("limitResponse", _only_for("Queue", "queuing"), text("type", required)))),
-)
 _LEVEL: tuple[Rule | Any, ...] = (
     _named_exempt,
     section("spec", _level_type),
     _fixed(MANDATORY_LEVELS, "flowcontrol.PriorityLevelConfigurationSpec", "exempt"),
-    _UNIONS,
+    Declared("flowcontrol/v1.PriorityLevelConfiguration").created,
 )
 
 

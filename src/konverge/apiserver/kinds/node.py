@@ -7,8 +7,8 @@ from typing import Any
 from konverge.apiserver.go.structs import internal
 from konverge.apiserver.kinds.core.pod.resources import overhead
 from konverge.apiserver.kinds.core.pod.scheduling import TOLERATIONS
-from konverge.apiserver.kinds.framework.declare import Report, creation, field, required, struct, text, update
-from konverge.apiserver.kinds.framework.lifecycle import kept_unshown
+from konverge.apiserver.kinds.framework.declarative_validation import Declared
+from konverge.apiserver.kinds.framework.declare import Report, creation, field, struct, update
 from konverge.apiserver.kinds.rules.names import dns_label, labels
 from konverge.apiserver.strategy import Strategy
 
@@ -36,13 +36,12 @@ _BODY = (  # upstream: ValidateRuntimeClass
     field("overhead", _overhead),
     field("scheduling", struct(field("nodeSelector", labels), field("tolerations", _tolerations))),
 )
-_HANDLER = text("handler", required, dns_label)
-_GIVEN = text("handler", required)
+_DECLARED = Declared("node/v1.RuntimeClass")
 
 STRATEGIES = {  # upstream: strategy (runtimeclass)
     "RuntimeClass": Strategy(
-        validate_create=creation(*_BODY, _HANDLER),
-        validate_update=update(field("handler", dns_label), *_BODY, kept_unshown("handler"), _GIVEN),
+        validate_create=creation(*_BODY, _DECLARED.created),
+        validate_update=update(field("handler", dns_label), *_BODY, _DECLARED.updated),
         create_on_update=True,
         unconditional_update=False,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from konverge.apiserver.kinds.framework.declarative_validation import Declared
 from konverge.apiserver.kinds.framework.declare import (
     Part,
     Report,
@@ -55,10 +56,6 @@ def _rule(namespaced: bool) -> Rule:  # upstream: ValidatePolicyRule
     return check
 
 
-_VERBS = field("rules", items(struct(field("verbs", required))))
-"""Reported after everything else, as the real server's declarative rules are."""
-
-
 def _aggregation_selector(value: Any, path: str, report: Report) -> bool:  # upstream: ValidateClusterRole
     before = len(report.errors)
     label_selector(value, path, report)
@@ -103,10 +100,6 @@ def _binding(namespaced: bool, *kinds: str) -> tuple[Part, ...]:
     )
 
 
-_SUBJECT_NAMES = field("subjects", items(struct(text("name", required))))
-_ROLE_NAME = section("roleRef", text("name", required))
-
-
 # upstream: SetDefaults_RoleBinding, SetDefaults_ClusterRoleBinding, SetDefaults_Subject
 def _default_binding(obj: Obj) -> None:
     if not obj["roleRef"].get("apiGroup"):
@@ -129,14 +122,14 @@ def _prepare_update(obj: Obj, old: Obj, context: Context) -> None:
     _prepare(obj, context)
 
 
-def _strategy(kind: str, parts: tuple[Part, ...], *late: Part, transitions: tuple[Step, ...] = ()) -> Strategy:
-    """`late` is reported last; the `transitions` of an update have an order of their own."""
+def _strategy(kind: str, parts: tuple[Part, ...], *transitions: Step) -> Strategy:
+    declared = Declared(f"rbac/v1.{kind}")
     return Strategy(
         defaults=_defaults_of(kind),
         prepare_create=_prepare,
         prepare_update=_prepare_update,
-        validate_create=creation(*parts, *late),
-        validate_update=update(parts, *(transitions or late)),
+        validate_create=creation(*parts, declared.created),
+        validate_update=update(parts, *transitions, declared.updated),
         name_check=path_segment_name,
         create_on_update=True,
     )
@@ -146,15 +139,11 @@ _ROLE = (field("rules", items(_rule(True))),)
 _CLUSTER_ROLE = (field("rules", items(_rule(False))), field("aggregationRule", _AGGREGATION))
 
 # upstream: ValidateRoleBindingUpdate, ValidateClusterRoleBindingUpdate
-_ROLE_REF = (_ROLE_NAME, kept("roleRef", "rbac.RoleRef"), _SUBJECT_NAMES)
+_ROLE_REF = (section("roleRef", text("name", required)), kept("roleRef", "rbac.RoleRef"))
 
 STRATEGIES = {
-    "Role": _strategy("Role", _ROLE, _VERBS),
-    "ClusterRole": _strategy("ClusterRole", _CLUSTER_ROLE, _VERBS),
-    "RoleBinding": _strategy(
-        "RoleBinding", _binding(True, "Role", "ClusterRole"), _SUBJECT_NAMES, _ROLE_NAME, transitions=_ROLE_REF
-    ),
-    "ClusterRoleBinding": _strategy(
-        "ClusterRoleBinding", _binding(False, "ClusterRole"), _SUBJECT_NAMES, _ROLE_NAME, transitions=_ROLE_REF
-    ),
+    "Role": _strategy("Role", _ROLE),
+    "ClusterRole": _strategy("ClusterRole", _CLUSTER_ROLE),
+    "RoleBinding": _strategy("RoleBinding", _binding(True, "Role", "ClusterRole"), *_ROLE_REF),
+    "ClusterRoleBinding": _strategy("ClusterRoleBinding", _binding(False, "ClusterRole"), *_ROLE_REF),
 }

@@ -43,7 +43,7 @@ class Conversion(msgspec.Struct, frozen=True, kw_only=True):
     """Field selectors of this form that have another name in the stored form."""
 
 
-_MODULES = {("autoscaling", "v1"): "autoscaling", ("events.k8s.io", "v1"): "events"}
+_MODULES = {("autoscaling", "v1"): "autoscaling", ("events.k8s.io", "v1"): "core.events"}
 
 
 def conversion(group: str, version: str, kind: str) -> Conversion | None:

@@ -94,16 +94,3 @@ def kept(name: str, kind: str) -> Transition:  # upstream: ValidateImmutableFiel
         return same(value, dig(old, keys)) or report.invalid(name, internal(kind, value), IMMUTABLE)
 
     return check
-
-
-def kept_unshown(*names: str) -> Transition:
-    """Immutable members that the real server checks by generated rules, whose messages show no value."""
-    places = [(name, name.split(".")) for name in names]
-
-    def check(new: Obj, old: Obj, path: str, report: Report) -> bool:
-        for name, keys in places:
-            if not same(dig(new, keys), dig(old, keys)):
-                report.invalid(name, None, IMMUTABLE)
-        return True
-
-    return check

@@ -7,16 +7,24 @@ from typing import Any
 from konverge.apiserver.kinds.framework.declarative_validation import Declared
 from konverge.apiserver.kinds.framework.declare import Report, creation, field, required, section, struct, text, update
 from konverge.apiserver.kinds.framework.lifecycle import kept, status_cleared, status_kept
-from konverge.apiserver.kinds.resource.claim_permissions import (
+from konverge.apiserver.kinds.resource.claim_status import (
     allocated_admin_access,
+    claim_status,
     may_bind,
     may_report_devices,
+    prepare_status,
     requested_admin_access,
     results_of,
 )
-from konverge.apiserver.kinds.resource.claim_status import claim_status, prepare_status
-from konverge.apiserver.kinds.resource.devices import MOST_CONFIGURATIONS, SELECTORS, TOLERATIONS, configuration, up_to
-from konverge.apiserver.kinds.resource.request_names import REFERENCES, requests_of
+from konverge.apiserver.kinds.resource.devices import (
+    MOST_CONFIGURATIONS,
+    REFERENCES,
+    SELECTORS,
+    TOLERATIONS,
+    configuration,
+    requests_of,
+    up_to,
+)
 from konverge.apiserver.kinds.rules.defaults import each, fill_numbers, section_of
 from konverge.apiserver.kinds.rules.names import TEMPLATE_METADATA, dns_label, dns_subdomain
 from konverge.apiserver.strategy import Context, Obj, StatusRules, Strategy

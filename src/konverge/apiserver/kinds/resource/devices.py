@@ -15,8 +15,10 @@ from konverge.apiserver.cel.parser import parse
 from konverge.apiserver.cel.source import CompileError
 from konverge.apiserver.kinds.core.volume.sources import csi_driver_name
 from konverge.apiserver.kinds.framework.declare import Report, Rule, chain, field, items, required, struct, text
+from konverge.apiserver.kinds.rules.defaults import each
 from konverge.apiserver.kinds.rules.formats import LONGEST_DOMAIN, LONGEST_IDENTIFIER, LONGEST_POOL_NAME, identifier
-from konverge.apiserver.kinds.rules.names import dns_subdomain, label_value, qualified_name
+from konverge.apiserver.kinds.rules.names import dns_label, dns_subdomain, label_value, qualified_name
+from konverge.apiserver.strategy import Obj
 
 MOST_SELECTORS = 32
 MOST_CONFIGURATIONS = 32
@@ -192,3 +194,32 @@ def pool_name(value: Any, path: str, report: Report) -> bool:
     for part in value.split("/"):
         dns_subdomain(part, path, report)
     return True
+
+
+# --- names of requests, and the references to them in constraints, configurations and results
+
+MOST_REFERENCES = 32
+_UNKNOWN = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+
+
+def requests_of(devices: Obj) -> set[str]:
+    """What may be referred to: requests, and their alternatives as `request/alternative`."""
+    names = set()
+    for request in each(devices, "requests"):
+        name = request.get("name") or ""
+        names.add(name)
+        names.update(f"{name}/{alternative.get('name') or ''}" for alternative in each(request, "firstAvailable"))
+    return names
+
+
+def reference(value: Any, path: str, report: Report) -> bool:
+    """A request by its name; `report.scope` has the names. Upstream: validateRequestNameRef."""
+    segments = value.split("/")
+    if len(segments) > 2:
+        return report.invalid(path, value, _UNKNOWN)
+    for segment in segments:
+        dns_label(segment, path, report)
+    return value in report.scope or report.invalid(path, value, _UNKNOWN)
+
+
+REFERENCES = field("requests", up_to(MOST_REFERENCES, reference))

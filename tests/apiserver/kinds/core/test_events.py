@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.apiserver.kinds.events import from_core, to_core
+from konverge.apiserver.kinds.core.events import from_core, to_core
 from konverge.apiserver.kinds.framework.conversion import conversion
 from tests.apiserver.api import Api
 
