@@ -194,11 +194,9 @@ async def _live_scale(ctx: Context[PodDisruptionBudget], owner: OwnerReference) 
 # ------------------------------------------------------------------ evictions that never happened
 
 
+# upstream: syncStalePodDisruption
 class StaleReconciler(Reconciler[Pod]):
-    """A pod that still runs two minutes after its disruption was announced is no longer a target.
-
-    Upstream: syncStalePodDisruption.
-    """
+    """A pod that still runs two minutes after its disruption was announced is no longer a target."""
 
     async def reconcile(self, ctx: Context[Pod]) -> Result | None:
         pod = ctx.obj

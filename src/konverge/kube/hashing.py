@@ -15,17 +15,21 @@ import msgspec
 from konverge.objects.codec import to_dict
 
 _SAFE = "bcdfghjklmnpqrstvwxz2456789"
-_OFFSET, _PRIME = 2166136261, 16777619
+_FNV = {
+    32: (0x811C9DC5, 0x01000193),
+    128: (0x6C62272E07BB014262B821756295C58D, 0x0000000001000000000000000000013B),
+}  # bits -> (offset basis, prime)
 
 
-def fnv32a(data: bytes) -> int:
+def fnv1a(data: bytes, bits: int) -> int:
+    """The FNV-1a hash in 32 or 128 bits.
+
+    >>> fnv1a(b"a", 32), hex(fnv1a(b"a", 128))
+    (3826002220, '0xd228cb696f1a8caf78912b704e4a8964')
     """
-    >>> fnv32a(b"a")
-    3826002220
-    """
-    value = _OFFSET
+    (value, prime), mask = _FNV[bits], (1 << bits) - 1
     for byte in data:
-        value = (value ^ byte) * _PRIME & 0xFFFFFFFF
+        value = (value ^ byte) * prime & mask
     return value
 
 
@@ -40,4 +44,4 @@ def hash_of(value: Any, collisions: int | None = None) -> str:
     data = msgspec.json.encode(plain, order="sorted")
     if collisions is not None:
         data += collisions.to_bytes(8, "little")
-    return safe(fnv32a(data))
+    return safe(fnv1a(data, 32))

@@ -19,11 +19,9 @@ from konverge.runtime.owners import set_controller_reference
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
+# upstream: GetPodFromTemplate
 def from_template(owner: Object, template: PodTemplateSpec, *, name: str = "") -> Pod:
-    """A pod of a template, controlled by its owner; its name is generated unless one is given.
-
-    Upstream: GetPodFromTemplate.
-    """
+    """A pod of a template, controlled by its owner; its name is generated unless one is given."""
     meta = template.metadata
     pod = Pod(
         metadata=ObjectMeta(
@@ -66,11 +64,9 @@ def is_ready(pod: Pod) -> bool:
     return ready_since(pod) is not None
 
 
+# upstream: IsPodAvailable, nextPodAvailabilityCheck
 def available_in(pod: Pod, min_ready_seconds: int) -> float | None:
-    """Seconds until a ready pod counts as available: 0 when it does, None when it is not ready.
-
-    Upstream: IsPodAvailable, nextPodAvailabilityCheck.
-    """
+    """Seconds until a ready pod counts as available: 0 when it does, None when it is not ready."""
     since = ready_since(pod)
     if since is None:
         return None

@@ -52,11 +52,9 @@ class ReplicaSetReconciler(Reconciler[ReplicaSet]):
         return await reconcile_replicas(ctx, labels.from_selector(ctx.obj.spec.selector), CLASSES)
 
 
+# upstream: pkg/controller/replication, which adapts the ReplicaSet controller as well
 class ReplicationControllerReconciler(Reconciler[ReplicationController]):
-    """The predecessor of the ReplicaSet, with a plain map for its selector. It works the same way.
-
-    Upstream: pkg/controller/replication, which adapts the ReplicaSet controller as well.
-    """
+    """The predecessor of the ReplicaSet, with a plain map for its selector. It works the same way."""
 
     async def reconcile(self, ctx: Context[ReplicationController]) -> Result | None:
         return await reconcile_replicas(ctx, labels.from_labels(ctx.obj.spec.selector), OLD_CLASSES)

@@ -83,6 +83,7 @@ async def _adopt(ctx: Context[Any], revision: ControllerRevision) -> ControllerR
     return await _write(ctx, revision, {"ownerReferences": to_dict(revision.metadata)["ownerReferences"]})
 
 
+# upstream: getStatefulSetRevisions, constructHistory
 async def current(
     ctx: Context[Any],
     template: PodTemplateSpec,
@@ -90,10 +91,7 @@ async def current(
     hash_label: str,
     collisions: int | None,
 ) -> tuple[ControllerRevision, int | None]:
-    """The revision of a template, created or renumbered where needed; and the number of collisions so far.
-
-    Upstream: getStatefulSetRevisions, constructHistory.
-    """
+    """The revision of a template, created or renumbered where needed; and the number of collisions so far."""
     data = data_of(template)
     same = [revision for revision in known if revision.data == data]
     highest = max((number(revision) for revision in known), default=0)
@@ -153,13 +151,11 @@ async def _write(
     return from_dict(ControllerRevision, await ctx.client.update(live, resource=ControllerRevision.resource))
 
 
+# upstream: truncateHistory, cleanupHistory
 async def forget(
     ctx: Context[Any], old: list[ControllerRevision], limit: int | None, *, but: Container[str] = ()
 ) -> None:
-    """Delete revisions beyond the limit, oldest first; those named in `but` count and stay.
-
-    Upstream: truncateHistory, cleanupHistory.
-    """
+    """Delete revisions beyond the limit, oldest first; those named in `but` count and stay."""
     excess = max(0, len(old) - (10 if limit is None else limit))
     idle = [revision for revision in old if revision.metadata.name not in but]
     for revision in idle[:excess]:

@@ -178,21 +178,17 @@ class _Head(msgspec.Struct, gc=False):
 _head = msgspec.json.Decoder(_Head)
 
 
+# upstream: shouldIgnoreNodeUpdate
 def _matters(change: Change) -> bool:
-    """Nodes report heartbeats all the time; only labels and taints decide where daemons run.
-
-    Upstream: shouldIgnoreNodeUpdate.
-    """
+    """Nodes report heartbeats all the time; only labels and taints decide where daemons run."""
     if change.old is None or change.new is None or labels_changed(change):
         return True
     return _head.decode(change.old.raw).spec.taints != _head.decode(change.new.raw).spec.taints
 
 
+# upstream: syncNodeUpdate
 def _concerned(node: Node, caches: Caches) -> list[Request]:
-    """DaemonSets that lack a pod on the node, have one that may not stay, or counted one as misscheduled.
-
-    Upstream: syncNodeUpdate.
-    """
+    """DaemonSets that lack a pod on the node, have one that may not stay, or counted one as misscheduled."""
     daemonsets, pods = caches.lister(DaemonSet), caches.lister(Pod)
     if daemonsets is None or pods is None:
         return []

@@ -32,11 +32,9 @@ _STAYS = (
 _NO_NETWORK = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
+# upstream: AddOrUpdateDaemonPodTolerations
 def tolerations(spec: PodSpec) -> list[Toleration]:
-    """The template's tolerations and those of every daemon, which replace the template's for the same taint.
-
-    Upstream: AddOrUpdateDaemonPodTolerations.
-    """
+    """The template's tolerations and those of every daemon, which replace the template's for the same taint."""
     result = list(spec.tolerations)
     for key, effect in (*_STAYS, *([_NO_NETWORK] if spec.host_network else [])):
         wanted = Toleration(key=key, operator="Exists", effect=effect)
@@ -65,11 +63,9 @@ def should_run(daemonset: DaemonSet, node: Node) -> tuple[bool, bool]:
     return not refused & {"NoSchedule", "NoExecute"}, "NoExecute" not in refused
 
 
+# upstream: ReplaceDaemonSetPodNodeNameNodeAffinity
 def bound_to(affinity: Affinity | None, node: str) -> Affinity:
-    """An affinity that lets the scheduler choose this node only; preferences and pod affinities are kept.
-
-    Upstream: ReplaceDaemonSetPodNodeNameNodeAffinity.
-    """
+    """An affinity that lets the scheduler choose this node only; preferences and pod affinities are kept."""
     result = from_dict(Affinity, to_dict(affinity)) if affinity is not None else Affinity()
     rule = NodeSelectorRequirement(key=NAME, operator="In", values=[node])
     if result.node_affinity is None:

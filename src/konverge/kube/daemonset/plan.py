@@ -79,11 +79,9 @@ def _rolling(daemonset: DaemonSet) -> RollingUpdateDaemonSet | None:
     return strategy.rolling_update if strategy is not None and strategy.type == "RollingUpdate" else None
 
 
+# upstream: updatedDesiredNodeCounts
 def bounds(daemonset: DaemonSet, desired: int) -> tuple[int, int]:
-    """(surge, unavailable) as numbers. With both zero nothing could roll: then one pod may be unavailable.
-
-    Upstream: updatedDesiredNodeCounts.
-    """
+    """(surge, unavailable) as numbers. With both zero nothing could roll: then one pod may be unavailable."""
     rolling = _rolling(daemonset)
     if rolling is None:
         return 0, 0

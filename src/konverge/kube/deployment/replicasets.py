@@ -35,11 +35,9 @@ def is_rolling(deployment: Deployment) -> bool:
     return strategy is None or strategy.type != "Recreate"
 
 
+# upstream: ResolveFenceposts
 def bounds(deployment: Deployment) -> tuple[int, int]:
-    """(surge, unavailable) as numbers. With both zero nothing could roll: then one pod may be unavailable.
-
-    Upstream: ResolveFenceposts.
-    """
+    """(surge, unavailable) as numbers. With both zero nothing could roll: then one pod may be unavailable."""
     rolling = deployment.spec.strategy.rolling_update if deployment.spec.strategy else None
     if not is_rolling(deployment) or rolling is None:
         return 0, 0
@@ -65,11 +63,9 @@ def _bare(template: PodTemplateSpec | None) -> dict[str, Any]:
     return plain
 
 
+# upstream: FindNewReplicaSet, FindOldReplicaSets
 def split(deployment: Deployment, replicasets: list[ReplicaSet]) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
-    """(the set with the present template, all others); of two with this template the older one is the new set.
-
-    Upstream: FindNewReplicaSet, FindOldReplicaSets.
-    """
+    """(the set with the present template, all others); of two with this template the older one is the new set."""
     wanted = _bare(deployment.spec.template)
     ordered = sorted(replicasets, key=lambda rs: (rs.metadata.creation_timestamp or "", rs.metadata.name))
     new = next((rs for rs in ordered if _bare(rs.spec.template) == wanted), None)
@@ -166,11 +162,9 @@ async def annotate(ctx: Context[Any], replicaset: ReplicaSet, wanted: dict[str, 
     )
 
 
+# upstream: scaleReplicaSet
 async def scale_to(ctx: Context[Deployment], replicaset: ReplicaSet, replicas: int) -> ReplicaSet:
-    """Set a replica set's size, with an event; its annotations say for which size of the Deployment.
-
-    Upstream: scaleReplicaSet.
-    """
+    """Set a replica set's size, with an event; its annotations say for which size of the Deployment."""
     before = replicas_of(replicaset)
     annotations = scale_annotations(ctx.obj)
     stale = any(replicaset.metadata.annotations.get(name) != value for name, value in annotations.items())

@@ -50,11 +50,9 @@ def scale_up(deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet]) -> 
     return {new.metadata.name: size} if size != present else {}
 
 
+# upstream: reconcileOldReplicaSets
 def scale_down(deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet]) -> Sizes:
-    """Old sets towards zero: first pods that are not available, then as many as availability allows.
-
-    Upstream: reconcileOldReplicaSets.
-    """
+    """Old sets towards zero: first pods that are not available, then as many as availability allows."""
     sizes: Sizes = {rs.metadata.name: replicas_of(rs) for rs in old}
     total = sum(sizes.values()) + replicas_of(new)
     least = replicas_of(deployment) - unavailable_allowed(deployment)

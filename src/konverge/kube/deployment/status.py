@@ -25,13 +25,11 @@ NO_DEADLINE = 2**31 - 1
 """The deadline that means none. Upstream: HasProgressDeadline."""
 
 
+# upstream: SetDeploymentCondition
 def put(
     conditions: list[DeploymentCondition], type: str, status: str, reason: str, message: str, *, fresh: bool = False
 ) -> list[DeploymentCondition]:
-    """Set a condition; with the same status and reason it stays as it is, unless `fresh` renews its update time.
-
-    Upstream: SetDeploymentCondition.
-    """
+    """Set a condition; with the same status and reason it stays as it is, unless `fresh` renews its update time."""
     known = find_condition(conditions, type)
     if known is not None and known.status == status and known.reason == reason and not fresh:
         return conditions

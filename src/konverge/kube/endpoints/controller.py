@@ -101,11 +101,9 @@ async def write_endpoints(ctx: Context[Service], pods: list[Pod], trigger: str |
         await ctx.client.patch(Endpoints, meta.name, merge_between(observed, desired), meta.namespace)
 
 
+# upstream: checkLeftoverEndpoints
 class LeftoverReconciler(Reconciler[Endpoints]):
-    """Endpoints without a Service: ours are always deleted, others when their Service is deleted or at the start.
-
-    Upstream: checkLeftoverEndpoints.
-    """
+    """Endpoints without a Service: ours are always deleted, others when their Service is deleted or at the start."""
 
     def __init__(self, triggers: Triggers) -> None:
         self._triggers = triggers

@@ -10,30 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from konverge.kube.hashing import fnv1a
 from konverge.objects.kinds import core_v1, discovery_v1
-
-_OFFSET = 0x6C62272E07BB014262B821756295C58D
-_PRIME = 0x0000000001000000000000000000013B
-_MASK = (1 << 128) - 1
-
-
-def fnv128a(text: str) -> int:
-    """
-    >>> hex(fnv128a("a"))
-    '0xd228cb696f1a8caf78912b704e4a8964'
-    """
-    value = _OFFSET
-    for byte in text.encode():
-        value = (value ^ byte) * _PRIME & _MASK
-    return value
 
 
 def endpoints_ports(ports: Iterable[core_v1.EndpointPort]) -> list[core_v1.EndpointPort]:
-    return sorted(ports, key=lambda port: fnv128a(_of_endpoints(port)))
+    return sorted(ports, key=lambda port: fnv1a(_of_endpoints(port).encode(), 128))
 
 
 def slice_ports(ports: Iterable[discovery_v1.EndpointPort]) -> list[discovery_v1.EndpointPort]:
-    return sorted(ports, key=lambda port: fnv128a(_of_slice(port)))
+    return sorted(ports, key=lambda port: fnv1a(_of_slice(port).encode(), 128))
 
 
 def _of_endpoints(port: core_v1.EndpointPort) -> str:

@@ -86,11 +86,9 @@ def services_on(node: Node, caches: Caches) -> list[Request]:
 # ------------------------------------------------------------------ a pod as a Service sees it
 
 
+# upstream: ShouldPodBeInEndpoints
 def is_reachable(pod: Pod, *, terminating: bool) -> bool:
-    """It has an address and has not ended; with `terminating`, a pod that is being deleted counts too.
-
-    Upstream: ShouldPodBeInEndpoints.
-    """
+    """It has an address and has not ended; with `terminating`, a pod that is being deleted counts too."""
     if podlib.is_terminated(pod) or not (pod.status.pod_ip or pod.status.pod_ips):
         return False
     return terminating or pod.metadata.deletion_timestamp is None

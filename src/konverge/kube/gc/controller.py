@@ -87,11 +87,9 @@ class GarbageCollector:
         elif not node.deleting and node.owners:
             await self._check_owners(node)
 
+    # upstream: classifyReferences
     async def _check_owners(self, node: Node) -> None:
-        """Solid owners keep the object, references to absent ones are removed, owners that wait for it delete it.
-
-        Upstream: classifyReferences.
-        """
+        """Solid owners keep the object, references to absent ones are removed, owners that wait for it delete it."""
         solid, dangling, waiting = [], [], []
         for reference in node.owners:
             owner = await self._owner(node, reference)

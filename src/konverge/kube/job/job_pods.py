@@ -39,11 +39,9 @@ def is_suspended(job: Job) -> bool:
     return bool(job.spec.suspend)
 
 
+# upstream: onlyReplaceFailedPods
 def replaces_failed_only(job: Job) -> bool:
-    """A pod that is being deleted still counts as running: it is replaced only once it has ended.
-
-    Upstream: onlyReplaceFailedPods.
-    """
+    """A pod that is being deleted still counts as running: it is replaced only once it has ended."""
     return job.spec.pod_replacement_policy == "Failed"
 
 
@@ -79,11 +77,9 @@ def number(pod: Pod | None, annotation: str) -> int:
     return int(text) if text.isdigit() and int(text) <= _MAX_INT32 else 0
 
 
+# upstream: getFinishedTime
 def finished_at(pod: Pod) -> datetime:
-    """When a pod ended: by its containers, by its Ready condition, by its deletion; else when it was created.
-
-    Upstream: getFinishedTime.
-    """
+    """When a pod ended: by its containers, by its Ready condition, by its deletion; else when it was created."""
     ended = _containers_ended(pod)
     if ended is not None:
         return ended

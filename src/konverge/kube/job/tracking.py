@@ -27,11 +27,9 @@ MOST_UNCOUNTED = 500
 """Uids in the status at a time: some 20 KB. Upstream: MaxUncountedPods."""
 
 
+# upstream: cleanUncountedPodsWithoutFinalizers
 def settle(status: JobStatus, tracked: set[str]) -> None:
-    """Count the uids in the status whose pods have no finalizer any more.
-
-    Upstream: cleanUncountedPodsWithoutFinalizers.
-    """
+    """Count the uids in the status whose pods have no finalizer any more."""
     uncounted = status.uncounted_terminated_pods or UncountedTerminatedPods()
     succeeded = [uid for uid in uncounted.succeeded if uid in tracked]
     failed = [uid for uid in uncounted.failed if uid in tracked]

@@ -48,11 +48,9 @@ def is_finished(job: Job) -> bool:
     return is_true(job, "Complete") or is_true(job, "Failed")
 
 
+# upstream: ensureJobConditionStatus
 def put(job: Job, type: str, status: str, reason: str, message: str) -> bool:
-    """Set a condition; returns whether anything changed. A condition that never was true is not added as false.
-
-    Upstream: ensureJobConditionStatus.
-    """
+    """Set a condition; returns whether anything changed. A condition that never was true is not added as false."""
     known = find_condition(job.status.conditions, type)
     if known is None and status == "False":
         return False
@@ -103,11 +101,9 @@ def _limits(view: View) -> Verdict | None:
     return None
 
 
+# upstream: pastBackoffLimitOnFailure
 def _restarted_too_often(view: View, limit: int) -> bool:
-    """Containers that the kubelet restarts never fail their pod; their restarts count instead.
-
-    Upstream: pastBackoffLimitOnFailure.
-    """
+    """Containers that the kubelet restarts never fail their pod; their restarts count instead."""
     if view.job.spec.template.spec.restart_policy != "OnFailure":
         return False
     restarts = sum(_restarts(pod) for pod in view.pods if pod.status.phase in ("Running", "Pending"))

@@ -18,11 +18,9 @@ from konverge.runtime import Context, TransientError
 from konverge.runtime.owners import controller_reference
 
 
+# upstream: createPersistentVolumeClaims
 async def ensure(ctx: Context[StatefulSet], ordinal: int) -> None:
-    """Create the missing claims of an ordinal. Raises while one of them is being deleted.
-
-    Upstream: createPersistentVolumeClaims.
-    """
+    """Create the missing claims of an ordinal. Raises while one of them is being deleted."""
     pod = f"{ctx.request.name}-{ordinal}"
     for desired in claims_for(ctx.obj, ordinal):
         live = await ctx.get(PersistentVolumeClaim, desired.metadata.name)
@@ -45,11 +43,9 @@ async def _create(ctx: Context[StatefulSet], desired: PersistentVolumeClaim, pod
     ctx.event("SuccessfulCreate", f"Create Claim {desired.metadata.name} {where} success")
 
 
+# upstream: PodClaimIsStale
 async def is_stale(ctx: Context[StatefulSet], ordinal: int) -> bool:
-    """Whether a claim still belongs to a deleted pod of this name: it will be deleted too, and must not be reused.
-
-    Upstream: PodClaimIsStale.
-    """
+    """Whether a claim still belongs to a deleted pod of this name: it will be deleted too, and must not be reused."""
     if _policy(ctx.obj)[1] != "Delete":
         return False
     pod = f"{ctx.request.name}-{ordinal}"
@@ -75,11 +71,9 @@ async def set_owners(ctx: Context[StatefulSet], pod: Pod) -> None:
         await ctx.client.patch(PersistentVolumeClaim, name, patch, ctx.request.namespace)
 
 
+# upstream: isClaimOwnerUpToDate, updateClaimOwnerRefForSetAndPod
 def owners_for(claim: PersistentVolumeClaim, statefulset: StatefulSet, pod: Pod) -> list[OwnerReference] | None:
-    """The owners that a claim should have; None when it has them, or must not be changed.
-
-    Upstream: isClaimOwnerUpToDate, updateClaimOwnerRefForSetAndPod.
-    """
+    """The owners that a claim should have; None when it has them, or must not be changed."""
     present = claim.metadata.owner_references
     ours = [ref for ref in present if _names(ref, statefulset) or _names(ref, pod)]
     if any(ref.uid not in (statefulset.metadata.uid, pod.metadata.uid) for ref in ours):
