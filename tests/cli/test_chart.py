@@ -25,7 +25,7 @@ def test_its_roles_are_those_of_the_manifests(name: str) -> None:
     made = chart(find(name), "1.2.3")
     rules = {place: yaml.safe_load(made[f"rules/{place}.yaml"]) for place in ("cluster", "namespaced", "lease")}
     plan = Installation(operators=[find(name)], namespace="tools")
-    roles = {one["kind"]: one["rules"] for one in plan.access() if "rules" in one}
+    roles = {obj["kind"]: obj["rules"] for obj in plan.access() if "rules" in obj}
     assert sorted_rules(rules["cluster"] + rules["namespaced"]) == sorted_rules(roles["ClusterRole"])
     assert sorted_rules(rules["lease"]) == sorted_rules(roles["Role"])
 

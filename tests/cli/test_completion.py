@@ -15,10 +15,10 @@ def script(capsys: pytest.CaptureFixture[str], shell: str) -> str:
     return capsys.readouterr().out
 
 
-def completed(text: str, *words: str) -> list[str]:
+def completed(text: str, *arguments: str) -> list[str]:
     """What bash offers for the last word."""
-    typed = " ".join(f"'{word}'" for word in ("konverge", *words))
-    ask = f"{text}\nCOMP_WORDS=({typed}); COMP_CWORD={len(words)}; _konverge; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    typed = " ".join(f"'{argument}'" for argument in ("konverge", *arguments))
+    ask = f"{text}\nCOMP_WORDS=({typed}); COMP_CWORD={len(arguments)}; _konverge; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     bash = shutil.which("bash") or pytest.skip("no bash here")
     done = subprocess.run([bash, "--norc", "-c", ask], capture_output=True, text=True, check=True)
     assert done.stderr == ""
@@ -26,7 +26,7 @@ def completed(text: str, *words: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "offered"),
+    ("arguments", "offered"),
     [
         (("de",), ["demo"]),
         (("--deb",), ["--debug"]),
@@ -38,9 +38,9 @@ def completed(text: str, *words: str) -> list[str]:
     ],
 )
 def test_bash_offers_what_the_parser_takes(
-    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], offered: list[str]
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], offered: list[str]
 ) -> None:
-    assert completed(script(capsys, "bash"), *words) == offered
+    assert completed(script(capsys, "bash"), *arguments) == offered
 
 
 def test_every_command_is_in_every_script(capsys: pytest.CaptureFixture[str]) -> None:

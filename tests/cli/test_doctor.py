@@ -22,44 +22,44 @@ WEBAPP = find("webapp")
 async def findings(server: ApiServer, token: str = "") -> dict[str, Finding]:
     url = await server.listen()
     config = Config(server=url, credentials=Static.bearer(token or server.token))
-    return {one.check: one for one in await examine(config, [WEBAPP], "default")}
+    return {finding.check: finding for finding in await examine(config, [WEBAPP], "default")}
 
 
 async def test_a_cluster_with_everything_is_fine(server: ApiServer, client: Client) -> None:
     await install_definitions(client, [WEBAPP])
-    found = await findings(server)
-    assert {one.verdict for one in found.values()} == {"ok"}
-    assert list(found) == ["server", "clock", "webapp definitions", "webapp permissions", "webapp lease"]
-    assert found["webapp definitions"].text == "WebApp v1"
-    assert "there was no leader yet" in found["webapp lease"].text
+    by_check = await findings(server)
+    assert {finding.verdict for finding in by_check.values()} == {"ok"}
+    assert list(by_check) == ["server", "clock", "webapp definitions", "webapp permissions", "webapp lease"]
+    assert by_check["webapp definitions"].text == "WebApp v1"
+    assert "there was no leader yet" in by_check["webapp lease"].text
 
 
 async def test_what_is_missing_is_said_with_what_to_do(server: ApiServer) -> None:
-    found = await findings(server)
-    assert found["webapp definitions"].verdict == "fail"
-    assert "`konverge crd webapp | kubectl apply -f -`" in found["webapp definitions"].text
+    by_check = await findings(server)
+    assert by_check["webapp definitions"].verdict == "fail"
+    assert "`konverge crd webapp | kubectl apply -f -`" in by_check["webapp definitions"].text
 
 
 async def test_an_older_definition_is_noticed(server: ApiServer, client: Client) -> None:
     await install_definitions(client, [WEBAPP])
     older = {"spec": {"names": {"shortNames": ["old"]}}}
     await client.patch(CustomResourceDefinition, "webapps.apps.konverge.dev", MergePatch(older))
-    found = (await findings(server))["webapp definitions"]
-    assert (found.verdict, "differs at .spec.names.shortNames" in found.text) == ("warn", True)
+    finding = (await findings(server))["webapp definitions"]
+    assert (finding.verdict, "differs at .spec.names.shortNames" in finding.text) == ("warn", True)
 
 
-async def test_a_lease_that_nobody_renews_is_noticed(server: ApiServer, client: Client) -> None:
+async def test_a_lease_that_is_not_renewed_is_noticed(server: ApiServer, client: Client) -> None:
     await install_definitions(client, [WEBAPP])
     spec = {"holderIdentity": "gone", "leaseDurationSeconds": 15, "renewTime": "2020-01-01T00:00:00.000000Z"}
     body = {"metadata": {"name": "webapp-operator", "namespace": "default"}, "spec": spec}
     await client.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **body}, resource=Lease.resource)
-    found = (await findings(server))["webapp lease"]
-    assert (found.verdict, found.text.startswith("gone has not renewed it for ")) == ("warn", True)
+    finding = (await findings(server))["webapp lease"]
+    assert (finding.verdict, finding.text.startswith("gone has not renewed it for ")) == ("warn", True)
 
 
 async def test_without_access_there_is_one_finding(server: ApiServer) -> None:
-    found = await findings(server, token="wrong")
-    assert [(one.check, one.verdict) for one in found.values()] == [("server", "fail")]
+    by_check = await findings(server, token="wrong")
+    assert [(finding.check, finding.verdict) for finding in by_check.values()] == [("server", "fail")]
 
 
 def test_without_a_configuration_it_fails_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,13 +23,13 @@ from konverge.runtime.config import Configuration
 from konverge.sim.cluster import Cluster
 
 
-def printed(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
-    assert main(words) == 0
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
+    assert main(arguments) == 0
     return list(yaml.safe_load_all(capsys.readouterr().out))
 
 
 def kinds(objects: list[dict[str, Any]]) -> list[str]:
-    return [one["kind"] for one in objects]
+    return [obj["kind"] for obj in objects]
 
 
 def test_the_definition_is_that_of_the_class(capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,18 +56,20 @@ def test_roles_grant_what_the_code_declares(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_who_looks_at_one_namespace_needs_no_role_for_all(capsys: pytest.CaptureFixture[str]) -> None:
-    found = printed(capsys, "rbac", "webapp", "--watch-namespace", "shop")
-    assert kinds(found) == ["ServiceAccount", "Role", "RoleBinding", "Role", "RoleBinding"]
-    assert {one["metadata"]["namespace"] for one in found} == {"konverge-system", "shop"}
+    objects = printed(capsys, "rbac", "webapp", "--watch-namespace", "shop")
+    assert kinds(objects) == ["ServiceAccount", "Role", "RoleBinding", "Role", "RoleBinding"]
+    assert {obj["metadata"]["namespace"] for obj in objects} == {"konverge-system", "shop"}
 
 
 def test_manifests_are_everything_in_order(capsys: pytest.CaptureFixture[str]) -> None:
-    found = printed(capsys, "manifests", "webapp", "--image", "example.com/k:1", "--replicas", "3", "--service-monitor")
-    assert kinds(found) == [
+    objects = printed(
+        capsys, "manifests", "webapp", "--image", "example.com/k:1", "--replicas", "3", "--service-monitor"
+    )
+    assert kinds(objects) == [
         "CustomResourceDefinition", "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role",
         "RoleBinding", "Deployment", "Service", "PodDisruptionBudget", "ServiceMonitor",
     ]  # fmt: skip
-    deployment = next(one for one in found if one["kind"] == "Deployment")
+    deployment = next(obj for obj in objects if obj["kind"] == "Deployment")
     container = deployment["spec"]["template"]["spec"]["containers"][0]
     assert (deployment["spec"]["replicas"], container["image"]) == (3, "example.com/k:1")
     parsed = parser().parse_args(container["args"])
@@ -77,10 +79,10 @@ def test_manifests_are_everything_in_order(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.virtual
 async def test_the_pod_of_the_manifests_is_let_in_and_comes_up(capsys: pytest.CaptureFixture[str]) -> None:
     """The namespace enforces the strictest Pod Security there is."""
-    found = printed(capsys, "manifests", "webapp")
+    objects = printed(capsys, "manifests", "webapp")
     async with Cluster() as cluster:
-        for one in found:
-            await cluster.client.apply(one, field_manager="test")
+        for obj in objects:
+            await cluster.client.apply(obj, field_manager="test")
         await cluster.settle()
         deployment = await cluster.client.get(Deployment, "webapp-operator", "konverge-system")
         assert deployment.status.ready_replicas == 2
@@ -97,8 +99,8 @@ async def test_with_just_these_roles_the_operator_works(watched: str, capsys: py
         await install_definitions(admin, [find("webapp")])
         for name in ("konverge-system", "shop"):
             await admin.create(Namespace(metadata=ObjectMeta(name=name)))
-        for one in printed(capsys, "rbac", "webapp", *only):
-            await admin.apply(one, field_manager="test")
+        for obj in printed(capsys, "rbac", "webapp", *only):
+            await admin.apply(obj, field_manager="test")
         async with await as_account(cluster.server, admin) as client:
             manager = make_manager(arguments, [find("webapp")], Configuration(), client, "default")
             async with manager.running():

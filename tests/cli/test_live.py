@@ -1,4 +1,4 @@
-"""The live view: rows as objects change, drawn or told."""
+"""The live view: rows as objects change, drawn or printed as lines."""
 
 from __future__ import annotations
 

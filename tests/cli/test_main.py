@@ -1,4 +1,4 @@
-"""The command as a whole: help, exit codes, one-line errors, no colours where nobody looks."""
+"""The command as a whole: help, exit codes, one-line errors, no colours where there is no terminal."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ KONVERGE = [sys.executable, "-m", "konverge.cli.main"]
 
 
 def commands() -> dict[str, argparse.ArgumentParser]:
-    found = next(one for one in main.parser()._actions if isinstance(one, argparse._SubParsersAction))
-    return dict(found.choices)
+    subparsers = next(action for action in main.parser()._actions if isinstance(action, argparse._SubParsersAction))
+    return dict(subparsers.choices)
 
 
 @pytest.mark.parametrize("name", list(commands()))
@@ -38,8 +38,8 @@ def test_every_example_of_the_help_can_be_parsed() -> None:
         assert ours
         for line in ours:
             begin = line.index("konverge ")
-            words = line[begin:].split("|")[0].split("&&")[0].split(">")[0].split(")")[0].split()
-            main.parser().parse_args(words[1:])
+            arguments = line[begin:].split("|")[0].split("&&")[0].split(">")[0].split(")")[0].split()
+            main.parser().parse_args(arguments[1:])
 
 
 def test_the_help_is_quick_because_it_imports_no_server_and_no_runtime() -> None:
@@ -61,9 +61,9 @@ def test_an_error_is_one_line_that_says_what_to_do(
 ) -> None:
     missing = tmp_path / "nowhere"
     assert main.main(["run", "webapp", "--kubeconfig", str(missing)]) == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err == f"konverge run: the kubeconfig {missing} does not exist\n"
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == f"konverge run: the kubeconfig {missing} does not exist\n"
 
 
 def test_a_defect_is_said_to_be_one_and_shown_when_asked(
@@ -74,9 +74,9 @@ def test_a_defect_is_said_to_be_one_and_shown_when_asked(
 
     monkeypatch.setattr(manifests, "print_definitions", broken)
     assert main.main(["crd", "webapp"]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith("konverge crd: ZeroDivisionError: division by zero (a defect? ")
-    assert len(told.splitlines()) == 1
+    message = capsys.readouterr().err
+    assert message.startswith("konverge crd: ZeroDivisionError: division by zero (a defect? ")
+    assert len(message.splitlines()) == 1
     with pytest.raises(ExceptionGroup):
         main.main(["--debug", "crd", "webapp"])
 

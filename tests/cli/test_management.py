@@ -22,21 +22,21 @@ NAME = "nacos-operator-management"
 TLS = ("--management", "--tls-secret", "certificate")
 
 
-def printed(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
-    assert main(["manifests", "nacos", "--namespace", "tools", *words]) == 0
+def printed(capsys: pytest.CaptureFixture[str], *options: str) -> list[dict[str, Any]]:
+    assert main(["manifests", "nacos", "--namespace", "tools", *options]) == 0
     return list(yaml.safe_load_all(capsys.readouterr().out))
 
 
 def deployment(objects: list[dict[str, Any]]) -> dict[str, Any]:
-    return next(one for one in objects if one["kind"] == "Deployment" and one["metadata"]["name"] == NAME)
+    return next(obj for obj in objects if obj["kind"] == "Deployment" and obj["metadata"]["name"] == NAME)
 
 
 def test_it_is_left_out_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert not [one for one in printed(capsys) if "management" in one["metadata"]["name"]]
+    assert not [obj for obj in printed(capsys) if "management" in obj["metadata"]["name"]]
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("options", "message"),
     [
         (("nacos", "--management"), "one of them"),
         (("nacos", *TLS, "--behind-proxy"), "one of them"),
@@ -44,20 +44,20 @@ def test_it_is_left_out_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> 
     ],
 )
 def test_tokens_are_not_sent_in_the_clear_by_accident(
-    words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+    options: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["manifests", *words]) == 2
-    assert told in capsys.readouterr().err
+    assert main(["manifests", *options]) == 2
+    assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [TLS, ("--management", "--behind-proxy")], ids=["tls", "proxy"])
-def test_its_pod_is_what_the_command_understands(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    pod = deployment(printed(capsys, *words))["spec"]["template"]["spec"]
+@pytest.mark.parametrize("options", [TLS, ("--management", "--behind-proxy")], ids=["tls", "proxy"])
+def test_its_pod_is_what_the_command_understands(options: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    pod = deployment(printed(capsys, *options))["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     parsed = parser().parse_args(container["args"])
     assert parsed.bind_address == ("0.0.0.0", container["ports"][0]["containerPort"])
-    mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
-    assert set(mounts) == {one["name"] for one in pod["volumes"]}
+    mounts = {volume_mount["name"]: volume_mount["mountPath"] for volume_mount in container["volumeMounts"]}
+    assert set(mounts) == {volume["name"] for volume in pod["volumes"]}
     assert str(parsed.certificate_authority) == f"{mounts['authority']}/ca.crt"
     scheme = "HTTPS" if parsed.tls_cert_file else "HTTP"
     assert {container[probe]["httpGet"]["scheme"] for probe in ("livenessProbe", "readinessProbe")} == {scheme}
@@ -74,10 +74,10 @@ def behind_proxy(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 
 @pytest.mark.virtual
 async def test_it_comes_up_and_may_do_nothing_by_itself(behind_proxy: list[dict[str, Any]]) -> None:
-    """The namespace enforces the strictest Pod Security there is; nobody but this test makes the account a token."""
+    """The namespace enforces the strictest Pod Security there is; only this test makes a token for the account."""
     async with Cluster() as cluster:
-        for one in behind_proxy:
-            await cluster.client.apply(one, field_manager="test")
+        for obj in behind_proxy:
+            await cluster.client.apply(obj, field_manager="test")
         await cluster.settle()
         made = await cluster.client.get(Deployment, NAME, "tools")
         assert made.status.ready_replicas == 2
@@ -95,8 +95,8 @@ async def test_the_roles_for_callers_are_enough_and_not_more(
     role: str, may: tuple[int, ...], behind_proxy: list[dict[str, Any]]
 ) -> None:
     async with Cluster() as cluster:
-        for one in behind_proxy:
-            await cluster.client.apply(one, field_manager="test")
+        for obj in behind_proxy:
+            await cluster.client.apply(obj, field_manager="test")
         meta = ObjectMeta(name="caller", namespace="shop")
         await cluster.client.create(Namespace(metadata=ObjectMeta(name="shop")))
         await cluster.client.create(ServiceAccount(metadata=meta))
@@ -112,7 +112,7 @@ async def test_the_roles_for_callers_are_enough_and_not_more(
             await desk.send("PATCH", f"{place}/one", {"version": "2.4.3"}),
             await desk.send("DELETE", f"{place}/one"),
         ]
-        assert tuple(one.status for one in got) == may
+        assert tuple(obj.status for obj in got) == may
         assert (await desk.send("GET", f"{place}/one/events")).status == 200
         assert (await desk.send("GET", "/api/v1/namespaces/tools/instances")).status == 403
         await desk.close()

@@ -33,9 +33,9 @@ async def served(folder: Path) -> AsyncIterator[tuple[Client, Path]]:
         yield client, kubeconfig
 
 
-async def begin(kubeconfig: Path, *words: str) -> asyncio.subprocess.Process:
+async def begin(kubeconfig: Path, *options: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "konverge.cli.main", "run", "webapp", *words,
+        sys.executable, "-m", "konverge.cli.main", "run", "webapp", *options,
         env={**os.environ, "KUBECONFIG": str(kubeconfig)},
         stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip

@@ -76,9 +76,11 @@ async def test_with_the_arguments_of_its_pod_it_serves_https_without_any_kubecon
         for file, data in zip(("tls.crt", "tls.key"), authority().issue("service", ["127.0.0.1"]), strict=True):
             (tmp_path / file).write_bytes(data)
         plan = Management(operator="nacos-operator", namespace="nacos", image="x", tls_secret="certificate")
-        words = [word.replace(place, str(tmp_path)) for word in plan.arguments() for place in [_place(word)]]
-        words[1:3] = ["--bind-address=127.0.0.1:0", f"--server={api}"]
-        process = begin(*words)
+        arguments = [
+            argument.replace(place, str(tmp_path)) for argument in plan.arguments() for place in [_place(argument)]
+        ]
+        arguments[1:3] = ["--bind-address=127.0.0.1:0", f"--server={api}"]
+        process = begin(*arguments)
         try:
             assert process.stdout is not None
             url = (await asyncio.to_thread(process.stdout.readline)).split()[1]
@@ -91,8 +93,8 @@ async def test_with_the_arguments_of_its_pod_it_serves_https_without_any_kubecon
             await asyncio.to_thread(end, process)
 
 
-def _place(word: str) -> str:
-    return next((place for place in (AUTHORITY, CERTIFICATE) if place in word), AUTHORITY)
+def _place(argument: str) -> str:
+    return next((place for place in (AUTHORITY, CERTIFICATE) if place in argument), AUTHORITY)
 
 
 @pytest.mark.blocking
@@ -122,7 +124,7 @@ def test_up_leaves_it_out(arguments: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("--bind-address", ":8082"), "in the clear"),
         (("--bind-address", "0"), "serve no client"),
@@ -136,7 +138,7 @@ def test_up_leaves_it_out(arguments: tuple[str, ...]) -> None:
     ],
 )
 def test_what_cannot_be_meant_is_refused_at_once(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], told: str
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
 ) -> None:
     assert main(["service", *arguments]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -23,15 +23,17 @@ async def test_the_samples_converge(name: str) -> None:
         async with manager.running():
             samples = await create_samples(cluster.client, [operator])
             ours = [
-                one for one in samples if one["apiVersion"] in {kind.resource.api_version for kind in operator.kinds}
+                sample
+                for sample in samples
+                if sample["apiVersion"] in {kind.resource.api_version for kind in operator.kinds}
             ]
             assert ours
             await cluster.clock.advance(300)
             for sample in ours:
                 where = (sample["metadata"]["name"], sample["metadata"]["namespace"])
-                found = await cluster.client.get(f"{sample['kind']}.{sample['apiVersion'].partition('/')[0]}", *where)
+                obj = await cluster.client.get(f"{sample['kind']}.{sample['apiVersion'].partition('/')[0]}", *where)
                 well = "Succeeded" if sample["kind"] == "WukongSnapshot" else "Running"
-                assert (where, found["status"]["phase"]) == (where, well)
+                assert (where, obj["status"]["phase"]) == (where, well)
             assert manager.engines[name].numbers.panics == 0
 
 

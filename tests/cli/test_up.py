@@ -25,11 +25,11 @@ def begin(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def told(process: subprocess.Popen[str]) -> dict[str, str]:
+def welcome_of(process: subprocess.Popen[str]) -> dict[str, str]:
     """The first lines, by their first word."""
     assert process.stdout is not None
     lines = [process.stdout.readline().split(maxsplit=1) for _ in range(4)]
-    return {words[0]: words[1].strip() for words in lines}
+    return {line[0]: line[1].strip() for line in lines}
 
 
 def end(process: subprocess.Popen[str]) -> None:
@@ -45,7 +45,7 @@ async def look(kubeconfig: str, make: str) -> list[str]:
         if make:
             await client.create(ConfigMap(metadata=ObjectMeta(name=make, namespace="default")))
         nodes = [node.metadata.name for node in await client.list(Node)]
-        return nodes + [one.metadata.name for one in await client.list(ConfigMap, "default")]
+        return nodes + [config_map.metadata.name for config_map in await client.list(ConfigMap, "default")]
 
 
 @pytest.mark.blocking
@@ -53,11 +53,11 @@ async def test_it_serves_keeps_its_state_and_ends_when_asked(tmp_path: Path) -> 
     for name in ("first", ""):
         process = begin("--data-dir", str(tmp_path / "data"), "--nodes", "2")
         try:
-            lines = told(process)
+            lines = welcome_of(process)
             assert lines["ready"].startswith("https://127.0.0.1:")
-            found = await look(lines["kubeconfig"], name)
-            assert found[:2] == ["node-1", "node-2"]
-            assert "first" in found
+            names = await look(lines["kubeconfig"], name)
+            assert names[:2] == ["node-1", "node-2"]
+            assert "first" in names
         finally:
             end(process)
 
@@ -66,9 +66,9 @@ def test_a_rules_file_that_cannot_be_used_is_named(tmp_path: Path, capsys: pytes
     rules = tmp_path / "rules.yaml"
     rules.write_text("- {image: nginx, behave: explode}")
     assert main(["up", "--rules", str(rules)]) == 2
-    told = capsys.readouterr().err
-    assert "'explode' is no behaviour" in told
-    assert len(told.splitlines()) == 1
+    message = capsys.readouterr().err
+    assert "'explode' is no behaviour" in message
+    assert len(message.splitlines()) == 1
 
 
 def test_the_number_of_nodes_is_bounded(capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,15 +87,15 @@ async def webapps(kubeconfig: str, *, delete: str = "") -> list[str]:
     async with Client.connect(Kubeconfig.read(kubeconfig).config()) as client:
         if delete:
             await client.delete(WebApp, delete, "default")
-        found = {one.metadata.name: one.status.phase for one in await client.list(WebApp)}
+        phases = {webapp.metadata.name: webapp.status.phase for webapp in await client.list(WebApp)}
         async with aclosing(client.watch(WebApp)) as news:
-            while found and set(found.values()) != {"Running"}:
+            while phases and set(phases.values()) != {"Running"}:
                 event = await anext(news)
                 if event.type == "DELETED":
-                    found.pop(event.object.metadata.name, None)
+                    phases.pop(event.object.metadata.name, None)
                 elif event.type != "BOOKMARK":
-                    found[event.object.metadata.name] = event.object.status.phase
-        return [f"{name} {phase}" for name, phase in found.items()]
+                    phases[event.object.metadata.name] = event.object.status.phase
+        return [f"{name} {phase}" for name, phase in phases.items()]
 
 
 @pytest.mark.blocking
@@ -145,6 +145,6 @@ def test_without_operators_it_is_a_plain_cluster() -> None:
 
 def test_an_operator_that_there_is_not_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["up", "--operators", "shop"]) == 2
-    told = capsys.readouterr().err
-    assert "there is no operator 'shop'; known operators: " in told
-    assert "webapp" in told
+    message = capsys.readouterr().err
+    assert "there is no operator 'shop'; known operators: " in message
+    assert "webapp" in message

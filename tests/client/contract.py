@@ -74,20 +74,20 @@ async def create_get_and_delete_typed(client: Client, namespace: str) -> None:
 
 
 @check
-async def dynamic_access_by_resource_and_by_word(client: Client, namespace: str) -> None:
+async def dynamic_access_by_resource_and_by_name(client: Client, namespace: str) -> None:
     space = Namespaced(client, namespace)
     await space.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}})
     for kind in (CONFIG_MAPS, "cm", "configmap", "configmaps", "ConfigMap", "configmaps.v1."):
-        found = await space.get(kind, "a")
-        assert found["data"] == {"k": "v"}
+        stored = await space.get(kind, "a")
+        assert stored["data"] == {"k": "v"}
     listed = await space.list("cm", field_selector="metadata.name=a")
     assert [(item["kind"], item["apiVersion"]) for item in listed] == [("ConfigMap", "v1")]
 
 
 @check
-async def words_of_groups(client: Client, namespace: str) -> None:
-    for word in ("deploy", "deployments", "deployments.apps", "Deployment", "deployments.v1.apps"):
-        assert await client.mapper.find(word) == Resource("apps", "v1", "Deployment", "deployments")
+async def names_with_a_group(client: Client, namespace: str) -> None:
+    for name in ("deploy", "deployments", "deployments.apps", "Deployment", "deployments.v1.apps"):
+        assert await client.mapper.find(name) == Resource("apps", "v1", "Deployment", "deployments")
     assert (await client.mapper.find("events")).group == "", "the core group wins"
     assert "status" in (await client.mapper.served("deploy")).subresources
     with pytest.raises(UnknownKind, match="nonsense"):
@@ -140,8 +140,8 @@ async def the_four_patches(client: Client, namespace: str) -> None:
     sidecar = {"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "busybox"}]}}}}
     patched = await space.patch(Deployment, "web", StrategicPatch(sidecar))
     assert {c.name for c in patched.spec.template.spec.containers} == {"main", "side"}
-    wish = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"paused": True}}
-    applied = await space.apply(wish, field_manager="contract")
+    desired = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"paused": True}}
+    applied = await space.apply(desired, field_manager="contract")
     assert applied["spec"]["paused"] is True
 
 
@@ -159,13 +159,13 @@ async def merge_between_two_typed_objects(client: Client, namespace: str) -> Non
 
 @check
 async def apply_owns_fields_and_conflicts(client: Client, namespace: str) -> None:
-    one, two = FieldOwner(client, "one"), FieldOwner(client, "two")
-    first = await one.apply(config_map("a", namespace, k="1"))
+    owner, other = FieldOwner(client, "one"), FieldOwner(client, "two")
+    first = await owner.apply(config_map("a", namespace, k="1"))
     assert first.metadata.managed_fields[0].manager == "one"
     with pytest.raises(Conflict, match="force=True") as refused:
-        await two.apply(config_map("a", namespace, k="2"))
+        await other.apply(config_map("a", namespace, k="2"))
     assert [cause.reason for cause in refused.value.causes] == ["FieldManagerConflict"]
-    assert (await two.apply(config_map("a", namespace, k="2"), force=True)).data == {"k": "2"}
+    assert (await other.apply(config_map("a", namespace, k="2"), force=True)).data == {"k": "2"}
 
 
 @check

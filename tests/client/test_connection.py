@@ -65,7 +65,7 @@ async def test_certificates_that_cannot_be_used(tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.become("jane")
     site.key.write_text("nonsense")
-    async with Server(lambda request: pytest.fail("nobody gets here")) as server:
+    async with Server(lambda request: pytest.fail("no request gets here")) as server:
         await server.start(ssl=site.context)
         async with Client.connect(site.config(server)) as client:
             with pytest.raises(ConfigError, match="certificates cannot be used"):

@@ -129,8 +129,8 @@ def test_not_yaml_and_not_there(tmp_path: Path) -> None:
 
 def test_a_list_of_files(tmp_path: Path) -> None:
     first = {"users": [{"name": "u", "user": {"token": "first"}}]}
-    one, two = write(tmp_path / "1", first), write(tmp_path / "2", document({"token": "second"}))
-    listed = os.pathsep.join(["", str(one), str(tmp_path / "absent"), str(two)])
+    path, other = write(tmp_path / "1", first), write(tmp_path / "2", document({"token": "second"}))
+    listed = os.pathsep.join(["", str(path), str(tmp_path / "absent"), str(other)])
     current = Kubeconfig.read_list(listed).config().credentials.current()
     assert current is not None
     assert current.authorization == "Bearer first"
@@ -155,14 +155,14 @@ def test_the_first_to_name_a_thing_wins_with_the_whole_thing(files: list[list[st
 def test_where_a_configuration_is_looked_for(tmp_path: Path) -> None:
     path = write(tmp_path / "config", document({"token": "t"}))
     env = {"KUBECONFIG": str(path), "HTTPS_PROXY": "http://proxy:1"}
-    found = load_config(environ=env)
-    assert found.server == "https://k:6443"
-    assert found.proxy is not None
+    config = load_config(environ=env)
+    assert config.server == "https://k:6443"
+    assert config.proxy is not None
     (tmp_path / ".kube").mkdir()
     write(tmp_path / ".kube" / "config", document())
     assert load_config(environ={"HOME": str(tmp_path)}).server == "https://k:6443"
     with pytest.raises(ConfigError, match="set KUBECONFIG"):
-        load_config(environ={"HOME": str(tmp_path / "nobody")})
+        load_config(environ={"HOME": str(tmp_path / "absent")})
 
 
 def test_in_a_pod(tmp_path: Path) -> None:

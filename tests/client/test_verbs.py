@@ -87,7 +87,7 @@ async def test_a_dry_run_of_a_deletion_is_said_in_the_body_because_the_query_is_
     client = DryRun(server.client())
     await client.delete(ConfigMap, "a", "shop", uid="u")
     await client.delete_collection(ConfigMap, "shop")
-    assert [json.loads(one.body)["dryRun"] for one in server.requests] == [["All"], ["All"]]
+    assert [json.loads(request.body)["dryRun"] for request in server.requests] == [["All"], ["All"]]
     assert json.loads(server.requests[0].body)["preconditions"] == {"uid": "u"}
 
 
@@ -143,8 +143,8 @@ async def test_wrappers_combine() -> None:
 
 async def test_dicts_of_a_list_know_their_kind() -> None:
     server = Script(ok({"kind": "ConfigMapList", "metadata": {}, "items": [{"metadata": {"name": "a"}}]}))
-    found = await server.client().list(MAPS)
-    assert found[0] == {"metadata": {"name": "a"}, "apiVersion": "v1", "kind": "ConfigMap"}
+    listing = await server.client().list(MAPS)
+    assert listing[0] == {"metadata": {"name": "a"}, "apiVersion": "v1", "kind": "ConfigMap"}
 
 
 async def test_an_answer_that_does_not_fit() -> None:
@@ -174,7 +174,7 @@ async def test_watch_events_in_any_chunks() -> None:
     for size in (1, 7, 100, len(text)):
         chunks = [text[start : start + size] for start in range(0, len(text), size)]
         server = Script(streamed(*chunks))
-        typed = [found.type async for found in server.client().watch(ConfigMap)]
+        typed = [seen_event.type async for seen_event in server.client().watch(ConfigMap)]
         raw = [kind async for batch in server.client().watch_bytes(ConfigMap) for kind, _ in batch]
         assert typed == raw == ["ADDED", "DELETED", "BOOKMARK"]
     assert server.lines[0] == "GET /api/v1/configmaps?allowWatchBookmarks=true&watch=1"
@@ -188,8 +188,8 @@ async def test_an_error_event_comes_after_those_before_it(way: str) -> None:
 
     async def read() -> None:
         if way == "typed":
-            async for found in client.watch(Pod):
-                seen.append(found.type)
+            async for seen_event in client.watch(Pod):
+                seen.append(seen_event.type)
         else:
             async for batch in client.watch_bytes(Pod):
                 seen.extend(kind for kind, _ in batch)
@@ -204,8 +204,8 @@ async def test_a_bookmark_is_a_zero_value_and_does_not_end_the_watch() -> None:
     zero = {"kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"resourceVersion": "9"}, "spec": spec}
     real = {"metadata": {"name": "web"}, "spec": {"replicas": 3}}
     text = event("ADDED", real) + event("BOOKMARK", zero) + event("MODIFIED", real)
-    seen = [found async for found in Script(streamed(text)).client().watch(Deployment)]
-    assert [found.type for found in seen] == ["ADDED", "BOOKMARK", "MODIFIED"]
+    seen = [seen_event async for seen_event in Script(streamed(text)).client().watch(Deployment)]
+    assert [seen_event.type for seen_event in seen] == ["ADDED", "BOOKMARK", "MODIFIED"]
     assert seen[1].object.metadata.resource_version == "9"
     assert seen[2].object.spec.replicas == 3
 
@@ -221,8 +221,8 @@ class Shop(CustomResource[ShopSpec, NoStatus], group="test.konverge.dev", versio
 async def test_a_bookmark_of_a_kind_with_a_required_spec_does_not_end_the_watch() -> None:
     zero = {"kind": "Shop", "apiVersion": "test.konverge.dev/v1", "metadata": {"resourceVersion": "9"}}
     text = event("BOOKMARK", zero) + event("ADDED", {**zero, "spec": {"owner": "jane"}})
-    seen = [found async for found in Script(streamed(text)).client().watch(Shop)]
-    assert [found.object.metadata.resource_version for found in seen] == ["9", "9"]
+    seen = [seen_event async for seen_event in Script(streamed(text)).client().watch(Shop)]
+    assert [seen_event.object.metadata.resource_version for seen_event in seen] == ["9", "9"]
     assert seen[1].object.spec.owner == "jane"
 
 
@@ -230,7 +230,7 @@ async def test_many_events_at_once_are_the_same_as_few() -> None:
     names = [f"{number:04}" for number in range(1000)]  # far more than are decoded together
     text = b"".join(event("ADDED", config_map(name, text="x" * 200)) for name in names)
     assert len(text) > 2 * DECODED_TOGETHER
-    seen = [found.object.metadata.name async for found in Script(streamed(text)).client().watch(ConfigMap)]
+    seen = [seen_event.object.metadata.name async for seen_event in Script(streamed(text)).client().watch(ConfigMap)]
     assert seen == names
 
 
@@ -245,7 +245,7 @@ async def test_many_events_at_once_are_the_same_as_few() -> None:
 )
 async def test_single_events_are_not_asked_for_compressed(options: dict[str, Any], compressed: bool) -> None:
     server = Script(streamed(b""))
-    assert [found async for found in server.client().watch(ConfigMap, **options)] == []
+    assert [event async for event in server.client().watch(ConfigMap, **options)] == []
     assert [batch async for batch in server.client().watch_bytes(ConfigMap, **options)] == []
     wishes = {request.headers.get("accept-encoding") for request in server.requests}
     assert wishes == ({""} if compressed else {"identity"})
@@ -260,9 +260,9 @@ def test_objects_do_not_hold_the_message_that_brought_them_all() -> None:
     listed = binding.decode_list(message).items
     message.clear()  # raises BufferError while anybody looks into it
     message += event("ADDED", body) * 3
-    watched = [found.object for found in binding.decode_events(message)]
+    watched = [watch_event.object for watch_event in binding.decode_events(message)]
     message.clear()
-    assert {found.metadata.managed_fields[0].manager for found in (*listed, *watched)} == {"m"}
+    assert {item.metadata.managed_fields[0].manager for item in (*listed, *watched)} == {"m"}
 
 
 async def test_a_watch_that_breaks() -> None:
@@ -290,12 +290,12 @@ def test_other_spellings_of_an_event() -> None:
 def test_blocks_keep_every_byte(lines: list[bytes], size: int) -> None:
     text = b"".join(line + b"\n" for line in lines) + b"rest"
     blocks = Blocks()
-    found: list[bytes] = []
+    received: list[bytes] = []
     for start in range(0, len(text), size):
         block = blocks.feed(text[start : start + size])
         if block is not None:
-            found += block.split(b"\n")
-    assert found == lines
+            received += block.split(b"\n")
+    assert received == lines
     assert blocks.rest == b"rest"
 
 
@@ -381,10 +381,10 @@ async def test_discovery_does_without_a_group_whose_server_is_down() -> None:
         await mapper.find("deployment")
 
 
-def aggregated(*words: str) -> dict[str, Any]:
+def aggregated(*names: str) -> dict[str, Any]:
     entries = [
-        {"resource": f"{word}s", "responseKind": {"kind": word.title()}, "scope": "Cluster", "singularResource": word}
-        for word in words
+        {"resource": f"{name}s", "responseKind": {"kind": name.title()}, "scope": "Cluster", "singularResource": name}
+        for name in names
     ]
     group = {"metadata": {"name": "x.io"}, "versions": [{"version": "v1", "resources": entries}]}
     return {"kind": "APIGroupDiscoveryList", "items": [group]}
@@ -394,11 +394,11 @@ async def test_discovery_looks_again_on_a_miss_and_asks_with_its_etag() -> None:
     known = ["thing"]
 
     def answer(request: Any) -> Any:
-        words = known if request.target == "/apis" else []
-        tag = '"' + "-".join(words) + '"'
+        names = known if request.target == "/apis" else []
+        tag = '"' + "-".join(names) + '"'
         if request.headers.get("if-none-match") == tag:
             return ok(b"", 304)
-        return ok(aggregated(*words), etag=tag)
+        return ok(aggregated(*names), etag=tag)
 
     server = Script(answer)
     client: Client = server.client()

@@ -74,7 +74,7 @@ def test_a_spec_of_defaults_need_not_be_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "words"),
+    ("spec", "message"),
     [
         ({}, "missing required field `image`"),
         ({"image": ""}, r"length >= 1 - at `\$.spec.image`"),
@@ -83,8 +83,8 @@ def test_a_spec_of_defaults_need_not_be_given() -> None:
         ({"image": "a", "env": {"A": 1}}, "Expected `str`, got `int`"),
     ],
 )
-def test_decoding_refuses(spec: dict[str, Any], words: str) -> None:
-    with pytest.raises(msgspec.ValidationError, match=words):
+def test_decoding_refuses(spec: dict[str, Any], message: str) -> None:
+    with pytest.raises(msgspec.ValidationError, match=message):
         from_dict(WebApp, {"spec": spec})
 
 
@@ -193,7 +193,7 @@ class _Corners(Model):
     low: Annotated[float, Minimum(0.5), ExclusiveMaximum(1.5)] = 1
     many: list[_Two] = field(default_factory=lambda: [_Two(a=3)])
     named: dict[str, _Two] = field(default_factory=lambda: {"x": _Two(a=3)})
-    told: Annotated[_Two | None, Default({"a": 3})] = None
+    given: Annotated[_Two | None, Default({"a": 3})] = None
     literal: Literal["a", None] = None
     unset: int | msgspec.UnsetType = msgspec.UNSET
 
@@ -247,7 +247,7 @@ def test_corners() -> None:
     # The server runs rules on defaults before it would fill in what they leave out.
     assert fields["many"]["default"] == [{"a": 3, "b": 2}]
     assert fields["named"]["default"] == {"x": {"a": 3, "b": 2}}
-    assert fields["told"]["default"] == {"a": 3, "b": 2}
+    assert fields["given"]["default"] == {"a": 3, "b": 2}
     assert fields["literal"] == {"type": "string", "enum": ["a"]}
     assert fields["unset"] == {"type": "integer", "format": "int64"}
 
@@ -369,7 +369,7 @@ class _Tagless(Model):
 
 
 @pytest.mark.parametrize(
-    ("model", "words"),
+    ("model", "message"),
     [
         (_Recursive, "_Recursive.child: _Recursive contains itself"),
         (_Mixed, "_Mixed.value: of unions only"),
@@ -383,8 +383,8 @@ class _Tagless(Model):
         (_BadListKey, "_BadListKey.value: 'name' can be a key only as a required field"),
     ],
 )
-def test_what_no_schema_can_say(model: type[Model], words: str) -> None:
-    with pytest.raises(SchemaError, match=words):
+def test_what_no_schema_can_say(model: type[Model], message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
         schema_of(model)
 
 

@@ -171,8 +171,8 @@ def test_unknown_fields_are_ignored_and_lists_are_typed() -> None:
 
 
 def test_objects_do_not_share_their_defaults() -> None:
-    one, other = ObjectMeta(), ObjectMeta()
-    one.labels["a"] = "b"
+    meta, other = ObjectMeta(), ObjectMeta()
+    meta.labels["a"] = "b"
     assert other.labels == {}
 
 

@@ -1,4 +1,4 @@
-"""managedFields stay JSON until somebody looks, and nobody can tell from outside."""
+"""managedFields stay JSON until they are read, which cannot be seen from outside."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def test_none_are_none(value: object) -> None:
 
 
 def test_they_round_trip_and_compare() -> None:
-    one, other = from_json(ConfigMap, json.dumps(WIRE)), from_json(ConfigMap, json.dumps(WIRE))
-    assert one == other
-    assert json.loads(to_json(one)) == to_dict(one) == WIRE
+    config_map, other = from_json(ConfigMap, json.dumps(WIRE)), from_json(ConfigMap, json.dumps(WIRE))
+    assert config_map == other
+    assert json.loads(to_json(config_map)) == to_dict(config_map) == WIRE
     other.metadata.managed_fields = other.metadata.managed_fields[:1]
-    assert one != other
+    assert config_map != other
     assert to_dict(other)["metadata"]["managedFields"] == ENTRIES[:1]
 
 

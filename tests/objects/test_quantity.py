@@ -30,8 +30,8 @@ quantities = texts.map(Quantity)
 @pytest.mark.spec("S-09")
 def test_agrees_with_upstream() -> None:
     beyond_exa = ("14000E", "-83000E")  # upstream drops the suffix and with it the amount
-    found = [line for line in differences("quantity", _shown) if not line.startswith(tuple(map(repr, beyond_exa)))]
-    assert not found
+    unexpected = [line for line in differences("quantity", _shown) if not line.startswith(tuple(map(repr, beyond_exa)))]
+    assert not unexpected
 
 
 def _shown(text: str) -> str:
@@ -60,7 +60,7 @@ def test_canonical_form(text: str | int | float, canonical: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("", "quantities must match the regular expression"),
         ("1 Gi", "quantities must match the regular expression"),
@@ -71,8 +71,8 @@ def test_canonical_form(text: str | int | float, canonical: str) -> None:
         ("1" * 5000, "unable to parse numeric part of quantity"),
     ],
 )
-def test_refuses(text: str, words: str) -> None:
-    with pytest.raises(QuantityError, match=words):
+def test_refuses(text: str, message: str) -> None:
+    with pytest.raises(QuantityError, match=message):
         Quantity(text)
 
 

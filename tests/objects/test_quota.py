@@ -22,7 +22,12 @@ def pod(cpus: list[Quantity], init: list[tuple[Quantity, bool]]) -> dict[str, An
     def container(cpu: Quantity, sidecar: bool = False) -> dict[str, Any]:
         return {"resources": {"requests": {"cpu": str(cpu)}}, **({"restartPolicy": "Always"} if sidecar else {})}
 
-    return {"spec": {"containers": [container(c) for c in cpus], "initContainers": [container(*one) for one in init]}}
+    return {
+        "spec": {
+            "containers": [container(c) for c in cpus],
+            "initContainers": [container(*arguments) for arguments in init],
+        }
+    }
 
 
 @given(st.lists(amounts, min_size=1, max_size=4), st.lists(st.tuples(amounts, st.booleans()), max_size=4))
@@ -38,10 +43,10 @@ def test_a_pod_asks_for_the_most_that_it_needs_at_one_time(
 
 @given(st.lists(st.lists(amounts, min_size=1, max_size=3), max_size=5))
 def test_the_total_is_the_sum_of_all(pods: list[list[Quantity]]) -> None:
-    found = total([usage.of_pod(pod(cpus, [])) for cpus in pods], ["pods", "requests.cpu", "limits.memory"])
-    assert found["pods"] == Quantity(len(pods))
-    assert found["requests.cpu"].milli == sum(cpu.milli for cpus in pods for cpu in cpus)
-    assert found["limits.memory"] == Quantity("0")
+    sums = total([usage.of_pod(pod(cpus, [])) for cpus in pods], ["pods", "requests.cpu", "limits.memory"])
+    assert sums["pods"] == Quantity(len(pods))
+    assert sums["requests.cpu"].milli == sum(cpu.milli for cpus in pods for cpu in cpus)
+    assert sums["limits.memory"] == Quantity("0")
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ ROOT = Path(__file__).parents[2]
 def test_mypy_refuses_exactly_what_is_wrong() -> None:
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--hide-error-context", str(SAMPLE)]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    found = {
+    reported = {
         int(line): code for line, code in re.findall(r"^[^:]+:(\d+): error: .*\[([a-z-]+)\]$", answer.stdout, re.M)
     }
     lines = enumerate(SAMPLE.read_text().splitlines(), 1)
     expected = {number: mark[1] for number, line in lines if (mark := re.search(r"# wrong: ([a-z-]+)$", line))}
-    assert found == expected, answer.stdout + answer.stderr
+    assert reported == expected, answer.stdout + answer.stderr

@@ -15,12 +15,12 @@ def rows(kind: str) -> list[tuple[str, str, str]]:
 
 def differences(kind: str, parse: Callable[[str], str]) -> list[str]:
     """The rows on which `parse` disagrees, in words."""
-    found = []
+    lines = []
     for text, result, error in rows(kind):
         try:
             answer = (parse(text), "")
         except ValueError as refused:
             answer = ("", str(refused))
         if answer != (result, error):
-            found.append(f"{text!r}: upstream {(result, error)}, here {answer}")
-    return found
+            lines.append(f"{text!r}: upstream {(result, error)}, here {answer}")
+    return lines

@@ -12,7 +12,7 @@ from konverge.client.config import Config, TlsSettings, load_config
 from konverge.objects import kinds
 from konverge.objects.kinds.core_v1 import Namespace, Pod
 from konverge.objects.meta import ObjectMeta
-from tests.client import contract, contract_more
+from tests.client import contract, contract_subresources
 from tools.control_plane import ControlPlane
 
 _numbers = count()
@@ -31,7 +31,7 @@ async def namespace(client: Client) -> AsyncIterator[str]:
     yield name  # noqa: PT022 - async fixtures are generators here
 
 
-@pytest.mark.parametrize("check", contract_more.ALL, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", contract_subresources.ALL, ids=lambda check: check.__name__)
 async def test_the_client_keeps_its_contract(client: Client, namespace: str, check: contract.Check) -> None:
     await check(client, namespace)
 

@@ -16,7 +16,7 @@ from konverge.wire.encode import JOIN_LIMIT
 from .certificates import authority
 from .memory import MemoryTransport
 from .support import answering, pool_to, read_head, scripted, spin, until
-from .test_times import OK, Owner, now, start
+from .test_time_limits import OK, Owner, now, start
 from .test_tls import server_tls
 
 GET = Request("GET", "/")

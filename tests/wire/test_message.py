@@ -63,11 +63,11 @@ def test_a_head_never_has_more_lines_than_fields(raw: list[tuple[bytes, bytes]])
         assert head.count(b"\n") == head.count(b"\r") == head.count(b"\r\n")
 
 
-def test_fields_are_encoded_once_per_encoder_and_anew_when_some_are_added() -> None:
+def test_fields_are_encoded_once_per_encoder_and_again_when_some_are_added() -> None:
     headers = Headers.of({"accept": "a"})
-    one, other = RequestEncoder("one"), RequestEncoder("other", gzip=False)
+    encoder, other = RequestEncoder("one"), RequestEncoder("other", gzip=False)
     for _ in range(2):
-        assert one.encode(Request("GET", "/", headers)) == (
+        assert encoder.encode(Request("GET", "/", headers)) == (
             b"GET / HTTP/1.1\r\nhost: one\r\naccept-encoding: gzip\r\naccept: a\r\n\r\n"
         )
         assert other.encode(Request("GET", "/x", headers)) == b"GET /x HTTP/1.1\r\nhost: other\r\naccept: a\r\n\r\n"

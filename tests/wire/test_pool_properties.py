@@ -1,4 +1,4 @@
-"""Whoever is cancelled and however servers end: nobody gets another's answer, and the pool stays whole."""
+"""Whichever request is cancelled and however servers end: each request gets its own answer, the pool stays whole."""
 
 from __future__ import annotations
 

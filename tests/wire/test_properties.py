@@ -20,7 +20,7 @@ from .memory import MemoryTransport
 from .support import echo, spin
 from .test_pool import BROKEN, WHOLE
 from .test_server import REFUSED
-from .test_times import Owner
+from .test_time_limits import Owner
 
 GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 LIMITS = ServerLimits(body=5000, head=2000, request_line=500, header_fields=20)

@@ -14,7 +14,7 @@ from konverge.wire.server_connection import ServerConnection
 
 from .memory import MemoryTransport
 from .support import echo, raw_client, serving, spin, until
-from .test_times import lost, now, server
+from .test_time_limits import lost, now, server
 
 GET = b"GET /%d HTTP/1.1\r\nhost: x\r\n\r\n"
 

@@ -49,13 +49,13 @@ def test_streams_come_through_however_the_bytes_are_cut(
     peer, stream = Peer(), b""
     for number, (headers, payload, final) in enumerate(sent):
         stream += peer.syn(2 * number + 1, headers) + spdy.data(2 * number + 1, payload, final=final)
-    session, found = Session(), list[spdy.Event]()
+    session, events = Session(), list[spdy.Event]()
     for start in range(0, len(stream), cut):
-        found += session.feed(stream[start : start + cut])
+        events += session.feed(stream[start : start + cut])
     expected: list[spdy.Event] = []
     for number, (headers, payload, final) in enumerate(sent):
         expected += [Opened(2 * number + 1, headers, False), Data(2 * number + 1, payload, final)]
-    assert found == expected
+    assert events == expected
 
 
 def test_replies_can_be_read_by_one_decompressor_for_the_whole_connection() -> None:

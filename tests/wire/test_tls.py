@@ -229,7 +229,7 @@ ALICE, BOB = authority().issue("alice"), authority().issue("bob")
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"ca_file": "/nowhere/ca.crt"}, "/nowhere/ca.crt"),
         ({"ca_data": GARBAGE}, "check the CA"),
@@ -239,13 +239,13 @@ ALICE, BOB = authority().issue("alice"), authority().issue("bob")
         ({"certificate_data": ALICE[0]}, "the key"),
     ],
 )
-async def test_certificates_that_cannot_be_used_are_named(options: dict[str, Any], told: str) -> None:
+async def test_certificates_that_cannot_be_used_are_named(options: dict[str, Any], message: str) -> None:
     async with serving(ssl=server_tls()) as server:
         tls = TlsOptions(**{"ca_data": authority().pem, **options} if "ca_file" not in options else options)
         async with pool_to(server, scheme="https", tls=tls) as pool:
             with pytest.raises(TlsFailed, match="cannot be used") as caught:
                 await pool.send(GET)
-            assert told in str(caught.value)
+            assert message in str(caught.value)
             assert pool._slots == pool.limits.connections
         assert server.connections == 0
 

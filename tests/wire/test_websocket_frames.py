@@ -19,12 +19,12 @@ masks = st.binary(min_size=4, max_size=4)
 @given(st.lists(st.tuples(payloads, masks), max_size=6), st.lists(st.integers(0, 400), max_size=8))
 def test_messages_survive_any_cut(sent: list[tuple[bytes, bytes]], cuts: list[int]) -> None:
     stream = b"".join(frame(Opcode.BINARY, data, mask=mask) for data, mask in sent)
-    reader, found = FrameReader(1 << 20), list[Message]()
+    reader, messages = FrameReader(1 << 20), list[Message]()
     for cut in cuts:
-        found += reader.feed(stream[:cut])
+        messages += reader.feed(stream[:cut])
         stream = stream[cut:]
-    found += reader.feed(stream)
-    assert [message.data for message in found] == [data for data, _ in sent]
+    messages += reader.feed(stream)
+    assert [message.data for message in messages] == [data for data, _ in sent]
 
 
 @given(st.lists(st.binary(max_size=50), min_size=1, max_size=6), st.lists(st.binary(max_size=125), max_size=3))
@@ -35,17 +35,17 @@ def test_fragments_are_joined_and_control_frames_pass_between(parts: list[bytes]
         stream += frame(Opcode.BINARY if number == 0 else Opcode.CONTINUATION, part, final=last)
         if not last:
             stream += b"".join(frame(Opcode.PING, data) for data in pings)
-    found = FrameReader(1000).feed(stream)
-    assert found[-1] == Message(Opcode.BINARY, b"".join(parts))
-    assert [one.data for one in found[:-1]] == pings * (len(parts) - 1)
+    messages = FrameReader(1000).feed(stream)
+    assert messages[-1] == Message(Opcode.BINARY, b"".join(parts))
+    assert [ping.data for ping in messages[:-1]] == pings * (len(parts) - 1)
 
 
 @given(st.binary(max_size=2000), st.integers(0, 1500))
 def test_no_bytes_at_all_do_more_than_raise_a_violation(data: bytes, limit: int) -> None:
-    found: list[Message] = []
+    messages: list[Message] = []
     with contextlib.suppress(Violation):
-        found = FrameReader(limit).feed(data)
-    assert all(len(one.data) <= max(limit, 125) for one in found)
+        messages = FrameReader(limit).feed(data)
+    assert all(len(message.data) <= max(limit, 125) for message in messages)
 
 
 @given(payloads, masks)

@@ -1,4 +1,4 @@
-"""A WebSocket client of a few lines, for tests: it masks, and can be told to do what it must not."""
+"""A WebSocket client of a few lines, for tests: it masks, and a test can make it break the rules."""
 
 from __future__ import annotations
 

@@ -101,10 +101,10 @@ def _count_errors(made: Requirement) -> list[str]:
     errors = []
     if len(values) != 1:
         errors.append(f"values: Invalid value: {shown}: for 'Gt', 'Lt' operators, exactly one value is required")
-    words = "for 'Gt', 'Lt' operators, the value must be an integer"
+    message = "for 'Gt', 'Lt' operators, the value must be an integer"
     for index, value in enumerate(values):
         if _integer(value) is None:
-            errors.append(f"values[{index}]: Invalid value: {_quote(value)}: {words}")
+            errors.append(f"values[{index}]: Invalid value: {_quote(value)}: {message}")
     return errors
 
 

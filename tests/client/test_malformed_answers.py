@@ -13,8 +13,8 @@ from konverge.objects.kinds.core_v1 import ConfigMap
 from tests.client.scripted import Script, ok, streamed
 
 
-async def _all_of(some: AsyncIterator[Any]) -> list[Any]:
-    return [one async for one in some]
+async def _all_of(items: AsyncIterator[Any]) -> list[Any]:
+    return [item async for item in items]
 
 
 CALLS: list[Callable[[Client], Awaitable[Any]]] = [
@@ -31,7 +31,7 @@ CALLS: list[Callable[[Client], Awaitable[Any]]] = [
     lambda client: _all_of(client.watch(ConfigMap, "b")),
     lambda client: _all_of(client.watch_bytes(ConfigMap, "b")),
 ]
-NONSENSE = [
+MALFORMED = [
     b"<html>",
     b"null",
     b"[]",
@@ -46,8 +46,8 @@ NONSENSE = [
 ]
 
 
-@pytest.mark.parametrize("body", NONSENSE, ids=lambda body: repr(body[:40]))
-async def test_nonsense_is_an_error_of_the_client(body: bytes) -> None:
+@pytest.mark.parametrize("body", MALFORMED, ids=lambda body: repr(body[:40]))
+async def test_a_malformed_answer_is_an_error_of_the_client(body: bytes) -> None:
     for call in CALLS:
         for answer in (ok(body), streamed(body, b"\n")):
             with suppress(ClientError):

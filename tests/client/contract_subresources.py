@@ -1,4 +1,4 @@
-"""The contract goes on: subresources, kinds that appear, texts of refusals, and wrappers in any order."""
+"""The second half of the contract: subresources, new kinds, messages of refusals, and wrappers in any order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ POD = {
     "spec": {"containers": [{"name": "c", "image": "i"}]},
 }
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-NOBODY = "00000000-0000-0000-0000-000000000000"
+UNKNOWN_UID = "00000000-0000-0000-0000-000000000000"
 
 
 async def _with_a_pod(client: Client, namespace: str) -> Namespaced:
@@ -71,7 +71,7 @@ async def evictions(client: Client, namespace: str) -> None:
     space = await _with_a_pod(client, namespace)
     await DryRun(space).evict("p")
     with pytest.raises(Conflict, match="UID in the precondition"):
-        await space.evict("p", uid=NOBODY)
+        await space.evict("p", uid=UNKNOWN_UID)
     await space.create(
         {
             "apiVersion": "policy/v1",
@@ -115,7 +115,7 @@ async def texts_of_refusals_say_what_to_do(client: Client, namespace: str) -> No
     with pytest.raises(BadRequest, match="is not a known field selector"):
         await space.list(ConfigMap, field_selector="data.k=v")
     with pytest.raises(Conflict, match="UID in the precondition"):
-        await space.delete(ConfigMap, "a", uid=NOBODY)
+        await space.delete(ConfigMap, "a", uid=UNKNOWN_UID)
 
 
 class _GadgetSpec(Model):

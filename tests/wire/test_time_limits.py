@@ -133,14 +133,14 @@ async def test_a_busy_reader_is_not_called_silent() -> None:
     await spin(2)
     connection.data_received(b"second")
     assert await waiting == b"second"
-    await asyncio.sleep(1000)  # nobody waits, so nothing is late
+    await asyncio.sleep(1000)  # no reader waits, so nothing is late
     assert not transport.lost
     with pytest.raises(ReadTimeout):
         await anext(stream)
 
 
 @pytest.mark.virtual
-async def test_a_stream_may_be_quiet_when_nobody_limits_it() -> None:
+async def test_a_stream_may_be_quiet_without_a_limit() -> None:
     connection, transport = client(Owner(), read=10)
     answer = start(connection, streaming=True)
     connection.data_received(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n")
