@@ -1,4 +1,4 @@
-"""`konverge chart`: what does not need Helm. Rendering, linting and installing are in tests/real/test_chart_real.py."""
+"""`konverge chart`: what does not need Helm. Rendering, linting and installing are in tests/real/test_charts.py."""
 
 from __future__ import annotations
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Coroutine
-from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from konverge.apiserver import ApiServer
 from konverge.apiserver.http.listing import BATCH
-from konverge.apiserver.storage import HistoryLimits, Store
+from konverge.apiserver.storage import Store
 from tests.apiserver.api import CONFIG_MAPS, Api
 
 OBJECTS = 12 * BATCH
@@ -99,17 +98,3 @@ async def test_a_collection_is_deleted_in_many_turns(full: Api) -> None:
     count, _ = await counted(full.call("DELETE", CONFIG_MAPS))
     assert count >= OBJECTS // BATCH
     assert (await full.call("GET", CONFIG_MAPS))["items"] == []
-
-
-@pytest.mark.spec("S-14")
-async def test_old_events_are_forgotten_a_few_at_a_time() -> None:
-    store = Store(history=HistoryLimits(superseded_bytes=100_000))
-    for number in range(1000):
-        put(store, f"c{number}")
-    put(store, "big", size=200_000)
-    kept: list[int] = []
-    for _ in range(20):  # the old state of the big one is too much, and stands behind a thousand others
-        put(store, "big")
-        kept.append(len(store.table("/configmaps").events))
-    assert all(before - after <= 64 for before, after in pairwise(kept))
-    assert kept[-1] < 30

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -77,6 +78,21 @@ def test_the_history_is_bounded(limits: HistoryLimits) -> None:
         store.put(table, obj("x", str(number)), expected=None)
     assert len(table.events) <= 4
     assert store.compacted == table.events[0].revision - 1
+
+
+@pytest.mark.spec("S-14")
+def test_old_events_are_dropped_a_few_at_a_time() -> None:
+    store = Store(history=HistoryLimits(superseded_bytes=100_000))
+    table = store.table("/configmaps")
+    for number in range(1000):
+        store.put(table, obj(f"c{number}", "y" * 500), expected=None)
+    store.put(table, obj("big", "y" * 200_000), expected=None)
+    kept: list[int] = []
+    for _ in range(20):  # the old state of the big one is too much, and stands behind a thousand others
+        store.put(table, obj("big", "y" * 500), expected=None)
+        kept.append(len(table.events))
+    assert all(before - after <= 64 for before, after in pairwise(kept))
+    assert kept[-1] < 30
 
 
 def test_compaction_on_demand_drops_old_revisions() -> None:
