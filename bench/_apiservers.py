@@ -47,25 +47,32 @@ def real(*, durable: bool = False) -> Iterator[Running]:
 @contextmanager
 def ours(*, durable: bool = False) -> Iterator[Running]:
     """`konverge apiserver` over TLS, as the real one is; with a data directory when durable."""
+    with (
+        tempfile.TemporaryDirectory(prefix="konverge-bench-") as data,
+        konverge("apiserver", "--tls", *(["--data-dir", data] if durable else [])) as running,
+    ):
+        yield running
+
+
+@contextmanager
+def konverge(*arguments: str) -> Iterator[Running]:
+    """A command of ours that serves an API, from its start until the block ends."""
     with tempfile.TemporaryDirectory(prefix="konverge-bench-") as folder:
         kubeconfig, log = Path(folder) / "kubeconfig", Path(folder) / "log"
-        command = [sys.executable, "-m", "konverge.cli.main", "apiserver", "--tls", "--kubeconfig", str(kubeconfig)]
-        if durable:
-            command += ["--data-dir", str(Path(folder) / "data")]
+        command = [sys.executable, "-m", "konverge.cli.main", *arguments, "--kubeconfig", str(kubeconfig)]
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
         began = time.monotonic()
         with log.open("wb") as errors:
             popen = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment)
         try:
             assert popen.stdout is not None
-            line = popen.stdout.readline()
-            if not line.startswith(b"ready "):
-                raise RuntimeError(f"konverge apiserver did not start: {log.read_text()}")
+            if not popen.stdout.readline().startswith(b"ready "):
+                raise RuntimeError(f"konverge {arguments[0]} did not start: {log.read_text()}")
             ready = time.monotonic() - began
             yield Running(kubeconfig, [Process("konverge", popen, log)], ready)
         finally:
             popen.terminate()
-            popen.wait(10)
+            popen.wait(30)
             if popen.stdout is not None:
                 popen.stdout.close()
 

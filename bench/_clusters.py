@@ -7,10 +7,6 @@ controllers and scheduler have no limit to their requests: with the usual ones t
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench._apiservers import Running
+from bench._apiservers import Running, konverge
 from bench._server import binaries
 from bench._workload import each
 from konverge.client import Client
 from konverge.objects.kinds.apps_v1 import Deployment
 from konverge.objects.kinds.core_v1 import Node, ServiceAccount
 from tools import real_binaries
-from tools.control_plane import HOST, ControlPlane, Process, free_port
+from tools.control_plane import HOST, ControlPlane, free_port
 
 REAL = "kubernetes + kwok"
 UNLIMITED = ("--kube-api-qps", "10000", "--kube-api-burst", "10000")
@@ -72,32 +68,8 @@ def real(nodes: int) -> Iterator[Running]:
 
 @contextmanager
 def ours(nodes: int) -> Iterator[Running]:
-    with tempfile.TemporaryDirectory(prefix="konverge-bench-") as folder:
-        kubeconfig, log = Path(folder) / "kubeconfig", Path(folder) / "log"
-        command = [
-            sys.executable,
-            "-m",
-            "konverge.cli.main",
-            "up",
-            "--nodes",
-            str(nodes),
-            "--kubeconfig",
-            str(kubeconfig),
-        ]
-        environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-        began = time.monotonic()
-        with log.open("wb") as errors:
-            popen = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment)
-        try:
-            assert popen.stdout is not None
-            if not popen.stdout.readline().startswith(b"ready "):
-                raise RuntimeError(f"konverge up did not start: {log.read_text()}")
-            yield Running(kubeconfig, [Process("konverge", popen, log)], time.monotonic() - began)
-        finally:
-            popen.terminate()
-            popen.wait(30)
-            if popen.stdout is not None:
-                popen.stdout.close()
+    with konverge("up", "--nodes", str(nodes)) as running:
+        yield running
 
 
 CLUSTERS = {"konverge": ours, REAL: real}
