@@ -46,57 +46,49 @@ _FORMAT_PATTERN = 128
 """The greatest length of the pattern of a named format. Upstream: MaxNameFormatRegexSize
 (apiserver/pkg/cel/limits.go)."""
 
-Costs = Callable[[str, "Operand | None", "list[Operand]"], CallCost | None]
+Costs = Callable[..., CallCost]
+"""From the receiver, if there is one, and the arguments."""
 
 
-def kubernetes_cost(function: str, overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
-    """The cost of a library function; None where cel-go's own estimate applies. Upstream: EstimateCallCost."""
+def library_cost(function: str, overload: str, operands: list[Operand]) -> CallCost | None:
+    """The cost of a function of a library; None where cel-go's own estimate applies.
+
+    Upstream: EstimateCallCost, and for lists and sets cel-go ext/lists.go and ext/sets.go: allocation, and comparisons
+    of all pairs of items.
+    """
     if function in _CONSTANT:
         return CallCost(ONE)
     if function == "_==_":
-        return _equality(args)
-    estimator = _COSTS.get(function)
-    return estimator(overload, target, args) if estimator is not None else None
+        return _equality(*operands)
+    if overload.startswith("list_sets_"):
+        factor = 2 if overload == "list_sets_equivalent_list" else 1
+        return CallCost(operands[0].estimate().times(operands[1].estimate()).scaled(factor).plus(ONE))
+    if overload.endswith(("_sort", "_sortByAssociatedKeys")):
+        texts = "_string_" in overload or "_bytes_" in overload
+        return _of_pairs(operands[-1], 2.0 + (STRING_FACTOR if texts else 0))
+    estimator = _COSTS.get(overload) or _COSTS.get(function)
+    return estimator(*operands) if estimator is not None else None
 
 
 def _scan(factor: float) -> Costs:
-    def cost(overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
-        return CallCost(args[0].estimate().scaled(factor)) if args else None
-
-    return cost
+    return lambda text, *rest: CallCost(text.estimate().scaled(factor))
 
 
-def _scan_argument(overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
-    size = args[0].estimate()
+def _copy(text: Operand, *rest: Operand) -> CallCost:
+    size = text.estimate()
     return CallCost(size.scaled(STRING_FACTOR), size)
 
 
-def _scan_target(overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
-    if target is None:
-        return None
-    size = target.estimate()
-    return CallCost(size.scaled(STRING_FACTOR), size)
+def _list_scan(items: Operand, *rest: Operand) -> CallCost:
+    item, size = items.item_size(), items.estimate()
+    if item is None:
+        return CallCost(size.scaled(STRING_FACTOR))
+    each = ONE.plus(item[1].scaled(STRING_FACTOR)) if item[0].kind in ("string", "bytes") else ONE
+    return CallCost(size.times(each))
 
 
-def _list_scan(overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
-    if target is None:
-        return None
-    item = target.item_size()
-    size = target.estimate()
-    if item is not None:
-        each = ONE
-        if item[0].kind in ("string", "bytes"):
-            each = each.plus(item[1].scaled(STRING_FACTOR))
-        return CallCost(size.times(each))
-    if overload == "list_includes_dyn_dyn":
-        return CallCost(size)
-    return CallCost(size.scaled(STRING_FACTOR))
-
-
-def _replace(overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
-    if target is None:
-        return None
-    size, old, new = target.estimate(), args[0].estimate(), args[1].estimate()
+def _replace(text: Operand, old_part: Operand, new_part: Operand, *rest: Operand) -> CallCost:
+    size, old, new = text.estimate(), old_part.estimate(), new_part.estimate()
     most, kept_most = 0, 0
     if old.low == 0:
         most, kept_most = min(size.high + 1, MAX), size.high
@@ -115,72 +107,54 @@ def _replace(overload: str, target: Operand | None, args: list[Operand]) -> Call
     return CallCost(size.scaled(2 * STRING_FACTOR), result)
 
 
-def _split(overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
-    if target is None:
-        return None
-    size = target.estimate()
+def _split(text: Operand, separator: Operand, count: Operand | None = None) -> CallCost:
+    size = text.estimate()
     most = size.high
-    if len(args) > 1 and isinstance(args[1].node, Literal):
-        most = args[1].node.value % 2**64
+    if count is not None and isinstance(count.node, Literal):
+        most = count.node.value % 2**64
     return CallCost(size.scaled(2 * STRING_FACTOR), Estimate(0, most))
 
 
-def _join(overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
-    if target is None:
-        return None
-    count, item = target.estimate(), target.item_size()
+def _join(items: Operand, separator: Operand | None = None) -> CallCost:
+    count, item = items.estimate(), items.item_size()
     size = count.times(item[1]) if item is not None else ZERO
-    if args:
+    if separator is not None:
         separators = Estimate(max(count.low - 1, 0), max(count.high - 1, 0))
-        size = size.plus(args[0].estimate().times(separators))
+        size = size.plus(separator.estimate().times(separators))
     return CallCost(size.scaled(STRING_FACTOR), size)
 
 
-def _find(overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
-    if target is None:
-        return None
-    size = target.estimate()
-    text = size.plus(ONE).scaled(STRING_FACTOR)
-    return CallCost(text.times(args[0].estimate().scaled(REGEX_FACTOR)), Estimate(0, size.high))
+def _find(text: Operand, pattern: Operand, *rest: Operand) -> CallCost:
+    size = text.estimate()
+    return CallCost(_search(size, pattern.estimate()), Estimate(0, size.high))
 
 
-def _ip(overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
-    if overload == "cidr_ip":
-        return CallCost(ONE)
-    return CallCost(args[0].estimate().scaled(STRING_FACTOR))
+def _search(text: Estimate, pattern: Estimate) -> Estimate:
+    return text.plus(ONE).scaled(STRING_FACTOR).times(pattern.scaled(REGEX_FACTOR))
 
 
-def _contains_ip(overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
-    cost = _ADDRESS.plus(_ADDRESS).scaled(STRING_FACTOR)
-    if overload == "cidr_contains_ip_string":
-        cost = cost.plus(args[0].estimate().scaled(STRING_FACTOR))
-    return CallCost(cost)
+_CONTAINS_IP = _ADDRESS.plus(_ADDRESS).scaled(STRING_FACTOR)
+_CONTAINS_CIDR = _CONTAINS_IP.plus(_ADDRESS.scaled(STRING_FACTOR)).plus(ONE)
 
 
-def _contains_cidr(overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
-    cost = _ADDRESS.plus(_ADDRESS).scaled(STRING_FACTOR).plus(_ADDRESS.scaled(STRING_FACTOR)).plus(ONE)
-    if overload == "cidr_contains_cidr_string":
-        cost = cost.plus(args[0].estimate().scaled(STRING_FACTOR))
-    return CallCost(cost)
+def _parsed(cost: Estimate) -> Costs:
+    """With the argument read from a text first."""
+    return lambda cidr, text: CallCost(cost.plus(text.estimate().scaled(STRING_FACTOR)))
 
 
-def _validate(overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
-    return CallCost(args[0].estimate().scaled(STRING_FACTOR).scaled(_FORMAT_PATTERN * REGEX_FACTOR))
+def _validate(form: Operand, text: Operand) -> CallCost:
+    return CallCost(text.estimate().scaled(STRING_FACTOR).scaled(_FORMAT_PATTERN * REGEX_FACTOR))
 
 
-def _check(overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
-    return CallCost(exactly(AUTHORIZER_CHECK))
-
-
-def _selector(overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
-    size = args[0].estimate()
+def _selector(check: Operand, text: Operand) -> CallCost:
+    size = text.estimate()
     requirements = size.scaled(0.5).scaled(50)
     return CallCost(exactly(10).plus(size.scaled(STRING_FACTOR)).plus(requirements))
 
 
-def _equality(args: list[Operand]) -> CallCost | None:
-    operand_type = args[0].type
-    if operand_type is None or operand_type != args[1].type or not operand_type.name:
+def _equality(left: Operand, right: Operand) -> CallCost | None:
+    operand_type = left.type
+    if operand_type is None or operand_type != right.type or not operand_type.name:
         return None
     if operand_type.name in ("net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver"):
         return CallCost(ONE)
@@ -189,124 +163,17 @@ def _equality(args: list[Operand]) -> CallCost | None:
     if operand_type.name == "kubernetes.NamedFormat":
         return CallCost(Estimate(1, 64).scaled(STRING_FACTOR))
     if operand_type.name == "kubernetes.URL":
-        size = args[1].size or ONE
-        return CallCost(Estimate(1, size.high).scaled(STRING_FACTOR))
+        return CallCost(Estimate(1, (right.size or ONE).high).scaled(STRING_FACTOR))
     return None
-
-
-_COSTS: dict[str, Costs] = {
-    "check": _check,
-    "fieldSelector": _selector,
-    "labelSelector": _selector,
-    **dict.fromkeys(_LIST_SCANS, _list_scan),
-    "url": _scan_argument,
-    "jsonpatch.escapeKey": _scan_argument,
-    **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _scan_target),
-    "replace": _replace,
-    "split": _split,
-    "join": _join,
-    **dict.fromkeys(("find", "findAll"), _find),
-    **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _scan(STRING_FACTOR)),
-    "ip": _ip,
-    "ip.isCanonical": _scan(2 * STRING_FACTOR),
-    "containsIP": _contains_ip,
-    "containsCIDR": _contains_cidr,
-    "validate": _validate,
-}
-
-_TEXT_COMPARISONS = frozenset(
-    f"{word}_{kind}" for word in ("less", "greater", "less_equals", "greater_equals") for kind in ("string", "bytes")
-)
-
-
-def standard_cost(overload: str, target: Operand | None, args: list[Operand]) -> CallCost:
-    """The cost of a function of the language, without that of its arguments. Upstream: functionCost."""
-    if overload in ("equals", "not_equals") or overload in _TEXT_COMPARISONS:
-        most = min(args[0].size_or_unknown().high, args[1].size_or_unknown().high)
-        return CallCost(Estimate(1 if most else 0, most).scaled(STRING_FACTOR))
-    estimator = _STANDARD.get(overload)
-    return estimator(target, args) if estimator is not None else CallCost(ONE)
-
-
-def _concatenation(target: Operand | None, args: list[Operand]) -> CallCost:
-    size = args[0].size_or_unknown().plus(args[1].size_or_unknown())
-    return CallCost(size.scaled(STRING_FACTOR), size)
-
-
-def _list_sum(target: Operand | None, args: list[Operand]) -> CallCost:
-    return CallCost(ONE, args[0].size_or_unknown().plus(args[1].size_or_unknown()))
-
-
-def _matches(text: Operand, pattern: Operand) -> CallCost:
-    cost = text.size_or_unknown().plus(ONE).scaled(STRING_FACTOR)
-    return CallCost(cost.times(pattern.size_or_unknown().scaled(REGEX_FACTOR)))
-
-
-def _contains(target: Operand | None, args: list[Operand]) -> CallCost:
-    if target is None:
-        return CallCost(ONE)
-    text = target.size_or_unknown().scaled(STRING_FACTOR)
-    return CallCost(text.times(args[0].size_or_unknown().scaled(STRING_FACTOR)))
-
-
-def _to_bytes(target: Operand | None, args: list[Operand]) -> CallCost:
-    size = args[0].size_or_unknown()
-    return CallCost(size.scaled(STRING_FACTOR), Estimate(size.low, size.high * 4 % 2**64))
-
-
-def _to_string(target: Operand | None, args: list[Operand]) -> CallCost:
-    size = args[0].size_or_unknown()
-    return CallCost(size.scaled(STRING_FACTOR), Estimate(size.low // 4, size.high))
-
-
-def _quoted(target: Operand | None, args: list[Operand]) -> CallCost:
-    size = args[0].size_or_unknown()
-    return CallCost(size.scaled(STRING_FACTOR), Estimate(size.low + 2, (size.high * 2 + 2) % 2**64))
-
-
-def _formatted(target: Operand | None, args: list[Operand]) -> CallCost:
-    return CallCost(target.size_or_unknown().scaled(STRING_FACTOR) if target is not None else ONE)
-
-
-def _prefix(target: Operand | None, args: list[Operand]) -> CallCost:
-    return CallCost(args[0].size_or_unknown().scaled(STRING_FACTOR))
-
-
-_STANDARD: dict[str, Callable[[Operand | None, list[Operand]], CallCost]] = {
-    "add_string": _concatenation,
-    "add_bytes": _concatenation,
-    "add_list": _list_sum,
-    "matches": lambda target, args: _matches(args[0], args[1]),
-    "matches_string": lambda target, args: _matches(target, args[0]) if target is not None else CallCost(ONE),
-    "contains_string": _contains,
-    "starts_with_string": _prefix,
-    "ends_with_string": _prefix,
-    "in_list": lambda target, args: CallCost(args[1].size_or_unknown()),
-    "string_to_bytes": _to_bytes,
-    "bytes_to_string": _to_string,
-    "strings_quote": _quoted,
-    "string_format": _formatted,
-}
-
-
-# --- lists and sets (upstream: cel-go ext/lists.go, ext/sets.go): allocation, and comparisons of all pairs of items
-
-
-def list_cost(overload: str, target: Operand | None, args: list[Operand]) -> CallCost | None:
-    """The cost of a function of the list and set libraries; None for any other overload."""
-    if overload.startswith("list_sets_"):
-        factor = 2 if overload == "list_sets_equivalent_list" else 1
-        return CallCost(args[0].estimate().times(args[1].estimate()).scaled(factor).plus(ONE))
-    if overload.endswith(("_sort", "_sortByAssociatedKeys")):
-        texts = "_string_" in overload or "_bytes_" in overload
-        size = (args[0] if args else target).estimate()  # type: ignore[union-attr]
-        return _allocating(size.times(size), 2.0 + (STRING_FACTOR if texts else 0))
-    estimator = _LIST_COSTS.get(overload)
-    return estimator(target, args) if estimator is not None else None
 
 
 def _allocating(size: Estimate, factor: float = 1.0) -> CallCost:
     return CallCost(size.scaled(factor).plus(exactly(11)), size)
+
+
+def _of_pairs(items: Operand, factor: float = 2.0) -> CallCost:
+    size = items.estimate()
+    return _allocating(size.times(size), factor)
 
 
 def _literal_number(operand: Operand, default: int) -> int:
@@ -314,37 +181,74 @@ def _literal_number(operand: Operand, default: int) -> int:
     return max(value, 0) if isinstance(value, int) and not isinstance(value, bool) else default
 
 
-def _list_slice(target: Operand | None, args: list[Operand]) -> CallCost:
-    assert target is not None
-    start, end = _literal_number(args[0], 0), _literal_number(args[1], target.estimate().high)
+def _slice(items: Operand, first: Operand, last: Operand) -> CallCost:
+    start, end = _literal_number(first, 0), _literal_number(last, items.estimate().high)
     return _allocating(exactly((end - start) % 2**64))
 
 
-def _list_range(target: Operand | None, args: list[Operand]) -> CallCost:
-    return _allocating(exactly(_literal_number(args[0], MAX)))
+# By overload, or by function where all overloads have one.
+_COSTS: dict[str, Costs] = {
+    "check": lambda check, verb: CallCost(exactly(AUTHORIZER_CHECK)),
+    "fieldSelector": _selector,
+    "labelSelector": _selector,
+    **dict.fromkeys(_LIST_SCANS, _list_scan),
+    "list_includes_dyn_dyn": lambda items, value: (
+        _list_scan(items) if items.item_size() else CallCost(items.estimate())
+    ),
+    **dict.fromkeys(("url", "jsonpatch.escapeKey", "lowerAscii", "upperAscii", "substring", "trim"), _copy),
+    "replace": _replace,
+    "split": _split,
+    "join": _join,
+    **dict.fromkeys(("find", "findAll"), _find),
+    **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _scan(STRING_FACTOR)),
+    "string_to_ip": _scan(STRING_FACTOR),
+    "cidr_ip": lambda cidr: CallCost(ONE),
+    "ip.isCanonical": _scan(2 * STRING_FACTOR),
+    "cidr_contains_ip_ip": lambda cidr, ip: CallCost(_CONTAINS_IP),
+    "cidr_contains_ip_string": _parsed(_CONTAINS_IP),
+    "cidr_contains_cidr": lambda cidr, other: CallCost(_CONTAINS_CIDR),
+    "cidr_contains_cidr_string": _parsed(_CONTAINS_CIDR),
+    "validate": _validate,
+    "list_slice": _slice,
+    "lists_range": lambda count: _allocating(exactly(_literal_number(count, MAX))),
+    "list_reverse": lambda items: _allocating(items.estimate()),
+    "list_flatten": lambda items: _allocating(items.estimate()),
+    "list_flatten_int": lambda items, depth: _allocating(items.estimate(), float(_literal_number(depth, MAX))),
+    "list_distinct": _of_pairs,
+}
+
+_TEXT_COMPARISONS = frozenset(
+    f"{word}_{kind}" for word in ("less", "greater", "less_equals", "greater_equals") for kind in ("string", "bytes")
+)
 
 
-def _list_reverse(target: Operand | None, args: list[Operand]) -> CallCost:
-    assert target is not None
-    return _allocating(target.estimate())
+def standard_cost(overload: str, operands: list[Operand]) -> CallCost:
+    """The cost of a function of the language, without that of its arguments. Upstream: functionCost."""
+    sizes = [operand.size_or_unknown() for operand in operands]
+    if overload in ("equals", "not_equals") or overload in _TEXT_COMPARISONS:
+        most = min(sizes[0].high, sizes[1].high)
+        return CallCost(Estimate(1 if most else 0, most).scaled(STRING_FACTOR))
+    estimator = _STANDARD.get(overload)
+    return estimator(*sizes) if estimator is not None else CallCost(ONE)
 
 
-def _list_flatten(target: Operand | None, args: list[Operand]) -> CallCost:
-    assert target is not None
-    return _allocating(target.estimate(), float(_literal_number(args[0], MAX) if args else 1))
+def _scanned(size: Estimate, result: Estimate | None = None) -> CallCost:
+    return CallCost(size.scaled(STRING_FACTOR), result)
 
 
-def _list_distinct(target: Operand | None, args: list[Operand]) -> CallCost:
-    assert target is not None
-    size = target.estimate()
-    return _allocating(size.times(size), 2.0)
-
-
-_LIST_COSTS: dict[str, Callable[[Operand | None, list[Operand]], CallCost]] = {
-    "list_slice": _list_slice,
-    "lists_range": _list_range,
-    "list_reverse": _list_reverse,
-    "list_flatten": _list_flatten,
-    "list_flatten_int": _list_flatten,
-    "list_distinct": _list_distinct,
+# From the sizes of the receiver, if there is one, and of the arguments.
+_STANDARD: dict[str, Costs] = {
+    "add_string": lambda left, right: _scanned(left.plus(right), left.plus(right)),
+    "add_bytes": lambda left, right: _scanned(left.plus(right), left.plus(right)),
+    "add_list": lambda left, right: CallCost(ONE, left.plus(right)),
+    "matches": lambda text, pattern: CallCost(_search(text, pattern)),
+    "matches_string": lambda text, pattern: CallCost(_search(text, pattern)),
+    "contains_string": lambda text, part: CallCost(text.scaled(STRING_FACTOR).times(part.scaled(STRING_FACTOR))),
+    "starts_with_string": lambda text, part: _scanned(part),
+    "ends_with_string": lambda text, part: _scanned(part),
+    "in_list": lambda value, items: CallCost(items),
+    "string_to_bytes": lambda size: _scanned(size, Estimate(size.low, size.high * 4 % 2**64)),
+    "bytes_to_string": lambda size: _scanned(size, Estimate(size.low // 4, size.high)),
+    "strings_quote": lambda size: _scanned(size, Estimate(size.low + 2, (size.high * 2 + 2) % 2**64)),
+    "string_format": lambda text, args: _scanned(text),
 }

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from konverge.apiserver.cel.call_costs import CallCost, kubernetes_cost, list_cost, standard_cost
+from konverge.apiserver.cel.call_costs import CallCost, library_cost, standard_cost
 from konverge.apiserver.cel.cel_types import Type, is_optional
 from konverge.apiserver.cel.cost_ranges import (
     LIST_COST,
@@ -257,17 +257,17 @@ class _Coster:
             self._copy_sizes(node, node.args[0])
             return total
         costs = [self.cost(arg) for arg in node.args]
-        args = [self._operand(arg) for arg in node.args]
+        operands = [self._operand(arg) for arg in node.args]
         if not node.overloads:
             return ZERO
-        total, target = ZERO, None
+        total = ZERO
         if node.target is not None:
             total = self.cost(node.target)
-            target = self._operand(node.target)
+            operands.insert(0, self._operand(node.target))
         cheapest = Estimate(MAX, 0)
         result: Estimate | None = None
         for overload in node.overloads:
-            call_cost = self._overload(node, overload, target, args, costs)
+            call_cost = self._overload(node, overload, operands, costs)
             cheapest = cheapest.union(call_cost.cost)
             if call_cost.size is not None:
                 result = call_cost.size if result is None else result.union(call_cost.size)
@@ -286,24 +286,22 @@ class _Coster:
         self.paths[id(node)] = (*self._path(node.args[0]), step)
         return entries.value if entries is not None else None
 
-    def _overload(
-        self, node: Call, overload: str, target: Operand | None, args: list[Operand], costs: list[Estimate]
-    ) -> CallCost:
+    def _overload(self, node: Call, overload: str, operands: list[Operand], costs: list[Estimate]) -> CallCost:
         given = ZERO
         for cost in costs:
             given = given.plus(cost)
-        library = list_cost(overload, target, args) or kubernetes_cost(node.function, overload, target, args)
+        library = library_cost(node.function, overload, operands)
         if library is not None:
             return CallCost(library.cost.plus(given), library.size)
         if overload in ("logical_and", "logical_or"):
             return CallCost(Estimate(costs[0].low, costs[0].plus(costs[1]).high))
         if overload == "conditional":
             self._join_entries(node, node.args[1], node.args[2])
-            size = args[1].size_or_unknown().union(args[2].size_or_unknown())
+            size = operands[1].size_or_unknown().union(operands[2].size_or_unknown())
             return CallCost(costs[0].plus(costs[1].union(costs[2])), size)
         if overload in ("add_string", "add_bytes", "add_list"):
             self._join_entries(node, node.args[0], node.args[1])
-        standard = standard_cost(overload, target, args)
+        standard = standard_cost(overload, operands)
         return CallCost(standard.cost.plus(given), standard.size)
 
     def _join_entries(self, node: Node, left: Node, right: Node) -> None:

@@ -11,8 +11,7 @@ from typing import Any
 
 from konverge.apiserver.cel import values
 from konverge.apiserver.cel.library.standard import double_text
-from konverge.apiserver.cel.literals import UInt
-from konverge.apiserver.cel.nodes import Call, ListExpr, MapExpr, Node
+from konverge.apiserver.cel.nodes import Call, ListExpr, MapExpr, Node, children
 from konverge.apiserver.cel.source import Problem
 from konverge.apiserver.cel.timestamps import Duration, Timestamp
 from konverge.apiserver.cel.values import EvalError, TypeValue
@@ -79,24 +78,10 @@ _TAKES = {
     ),
 }
 _TAKES["X"] = _TAKES["x"]
-_STRINGS = (
-    "list",
-    "map",
-    "int",
-    "uint",
-    "double",
-    "bool",
-    "string",
-    "timestamp",
-    "bytes",
-    "duration",
-    "type",
-    "null",
-    "dyn",
-)
-_STRING_CLAUSE_ERROR = (
+_TAKES["s"] = (
+    (*_NUMBERS, "double", "bool", "string", "bytes", "timestamp", "duration", "list", "map", "type", "null", "dyn"),
     "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and "
-    "timestamps, was given {}"
+    "timestamps, was given {}",
 )
 
 
@@ -126,33 +111,21 @@ def check(call: Call, text: str, args: ListExpr) -> Iterator[Problem]:
 
 
 def _argument(letter: str, node: Node) -> Problem | None:
-    if letter == "s":
-        bad = _unprintable(node)
-        if bad is None or bad.type is None:
-            return None
-        return Problem(bad.offset, f"error during formatting: {_STRING_CLAUSE_ERROR.format(_named(bad))}")
     takes, message = _TAKES[letter]
-    assert node.type is not None
-    if node.type.kind == "dyn" or node.type.kind in takes:
+    bad = _unfit(node, takes, members=letter == "s")
+    if bad is None or bad.type is None:
         return None
-    return Problem(node.offset, f"error during formatting: {message.format(_named(node))}")
-
-
-def _named(node: Node) -> str:
-    kind = node.type.kind if node.type is not None else ""
     names = {"null": "null_type", "timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration"}
-    return names.get(kind, node.type.name if node.type and node.type.name else kind)
+    named = names.get(bad.type.kind, bad.type.name or bad.type.kind)
+    return Problem(bad.offset, f"error during formatting: {message.format(named)}")
 
 
-def _unprintable(node: Node) -> Node | None:
-    if node.type is not None and node.type.kind not in _STRINGS:
+def _unfit(node: Node, takes: tuple[str, ...], *, members: bool) -> Node | None:
+    """The argument, or one of its `members`, whose type a clause does not take."""
+    if node.type is not None and node.type.kind != "dyn" and node.type.kind not in takes:
         return node
-    inner: list[Node] = []
-    if isinstance(node, ListExpr):
-        inner = node.items
-    elif isinstance(node, MapExpr):
-        inner = [part for entry in node.entries for part in (entry.key, entry.value)]
-    return next((bad for child in inner if (bad := _unprintable(child)) is not None), None)
+    inner = children(node) if members and isinstance(node, (ListExpr, MapExpr)) else []
+    return next((bad for child in inner if (bad := _unfit(child, takes, members=True)) is not None), None)
 
 
 def format_string(text: str, args: list[Any]) -> str:
@@ -174,8 +147,7 @@ def format_string(text: str, args: list[Any]) -> str:
 
 
 def _wrong(letter: str, value: Any) -> ClauseError:
-    message = _TAKES[letter][1] if letter != "s" else _STRING_CLAUSE_ERROR
-    return ClauseError(f"error during formatting: {message.format(values.type_name(value))}")
+    return ClauseError(f"error during formatting: {_TAKES[letter][1].format(values.type_name(value))}")
 
 
 def shown(value: Any, precision: int | None = None) -> str:
@@ -185,8 +157,6 @@ def shown(value: Any, precision: int | None = None) -> str:
             return "true" if value else "false"
         case str():
             return value
-        case UInt():
-            return str(int(value))
         case int() | Duration() | Timestamp():
             return str(value)
         case float():
@@ -221,14 +191,18 @@ def _member(value: Any) -> str:
     return shown(value)
 
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _integer(letter: str) -> Callable[[Any, int | None], str]:
+    """Python's own formats have the letters of these clauses."""
 
+    def render(value: Any, precision: int | None) -> str:
+        if letter in "xX" and isinstance(value, (str, bytes)):
+            text = (value.encode() if isinstance(value, str) else value).hex()
+            return text.upper() if letter == "X" else text
+        if not isinstance(value, int) or (isinstance(value, bool) and letter != "b"):
+            raise _wrong(letter, value)
+        return format(int(value), letter)
 
-def _decimal(value: Any, precision: int | None) -> str:
-    if not _is_integer(value):
-        raise _wrong("d", value)
-    return str(int(value))
+    return render
 
 
 def _double(letter: str, value: Any) -> float:
@@ -259,40 +233,9 @@ def _scientific(value: Any, precision: int | None) -> str:
     return f"{mantissa}×10{raised}"
 
 
-def _binary(value: Any, precision: int | None) -> str:
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    if not _is_integer(value):
-        raise _wrong("b", value)
-    return f"{int(value):b}"
-
-
-def _octal(value: Any, precision: int | None) -> str:
-    if not _is_integer(value):
-        raise _wrong("o", value)
-    return f"{int(value):o}"
-
-
-def _hex(letter: str) -> Callable[[Any, int | None], str]:
-    def render(value: Any, precision: int | None) -> str:
-        if isinstance(value, (str, bytes)):
-            text = (value.encode() if isinstance(value, str) else value).hex()
-        elif _is_integer(value):
-            text = f"{int(value):x}"
-        else:
-            raise _wrong("x", value)
-        return text.upper() if letter == "X" else text
-
-    return render
-
-
 _FORMATTERS: dict[str, Callable[[Any, int | None], str]] = {
     "s": shown,
-    "d": _decimal,
     "f": _fixed,
     "e": _scientific,
-    "b": _binary,
-    "o": _octal,
-    "x": _hex("x"),
-    "X": _hex("X"),
+    **{letter: _integer(letter) for letter in "dboxX"},
 }

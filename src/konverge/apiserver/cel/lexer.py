@@ -16,11 +16,16 @@ RANK = {name: index for index, name in enumerate(_NAMES.split())}
 EOF = "<EOF>"
 
 _SKIP = re.compile(r"(?:[\t \r\n\f]+|//[^\n]*)+")
-_IDENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_ESC_IDENT = re.compile(r"`[A-Za-z0-9_./ \-]+`")
-_FLOAT = re.compile(r"[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?")
-_INT = re.compile(r"(0x[0-9a-fA-F]+|[0-9]+)([uU]?)")
-_OPERATORS = ("==", "!=", "<=", ">=", "&&", "||", *"<>[]{}().,-!?:+*/%")
+# In the order in which they are tried. Keywords and operators are tokens of their own kinds.
+_PATTERNS = {
+    re.compile(r"(?:true|false|null|in)(?![A-Za-z0-9_])"): "",
+    re.compile(r"[A-Za-z_][A-Za-z0-9_]*"): "IDENTIFIER",
+    re.compile(r"(?:[0-9]+\.[0-9]+|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+"): "NUM_FLOAT",
+    re.compile(r"(?:0x[0-9a-fA-F]+|[0-9]+)[uU]"): "NUM_UINT",
+    re.compile(r"0x[0-9a-fA-F]+|[0-9]+"): "NUM_INT",
+    re.compile(r"`[A-Za-z0-9_./ \-]+`"): "ESC_IDENTIFIER",
+    re.compile(r"[=!<>]=|&&|\|\||[<>\[\]{}().,\-!?:+*/%]"): "",
+}
 _STRING_START = re.compile(r"([bB]?)([rR]?)('''|\"\"\"|'|\")")
 _ESCAPE = re.compile(r"""\\(?:[abfnrtv"'\\?`]|[0-3][0-7][0-7]|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})""")
 _PARTIAL_ESCAPE = re.compile(r"\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7})?")
@@ -60,22 +65,10 @@ def _next(text: str, at: int) -> Token | None:
     string = _string(text, at)
     if string is not None:
         return string
-    match = _IDENT.match(text, at)
-    if match is not None:
-        name = match[0]
-        return Token(f"'{name}'" if name in ("true", "false", "null", "in") else "IDENTIFIER", name, at)
-    match = _FLOAT.match(text, at)
-    if match is not None:
-        return Token("NUM_FLOAT", match[0], at)
-    match = _INT.match(text, at)
-    if match is not None:
-        return Token("NUM_UINT" if match[2] else "NUM_INT", match[0], at)
-    match = _ESC_IDENT.match(text, at)
-    if match is not None:
-        return Token("ESC_IDENTIFIER", match[0], at)
-    for operator in _OPERATORS:
-        if text.startswith(operator, at):
-            return Token(f"'{operator}'", operator, at)
+    for pattern, kind in _PATTERNS.items():
+        match = pattern.match(text, at)
+        if match is not None:
+            return Token(kind or f"'{match[0]}'", match[0], at)
     return None
 
 

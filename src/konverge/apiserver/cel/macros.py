@@ -52,34 +52,35 @@ def _simple(arg: Node, message: str) -> str:
     return arg.name
 
 
-def _variables(args: list[Node], count: int) -> tuple[str, str]:
+def _variables(args: list[Node]) -> tuple[str, str]:
+    """The names of one or two variables; the second is "" where there is one."""
     message = "argument must be a simple name"
-    if count == 1:
-        return _simple(args[0], message), ""
-    for arg in args[:2]:
+    names: list[str] = []
+    for arg in args:
         if not isinstance(arg, Ident):
             raise MacroError(arg.offset, message)
-    first, second = args[0], args[1]
-    assert isinstance(first, Ident)
-    assert isinstance(second, Ident)
-    if first.name == second.name:
-        raise MacroError(second.offset, f"duplicate variable name: {first.name}")
-    return _simple(first, message), _simple(second, message)
+        if arg.name in names:
+            raise MacroError(arg.offset, f"duplicate variable name: {arg.name}")
+        names.append(arg.name)
+    first, *second = (_simple(arg, message) for arg in args)
+    return first, second[0] if second else ""
 
 
 def _fold(
     at: int,
     target: Node,
     variables: tuple[str, str],
-    init: Node,
-    condition: Node,
-    step: Node,
-    result: Node,
-    *,
     macro: str,
     body: Node,
-    filter_: Node | None = None,
+    *,
+    init: Node,
+    step: Node,
+    condition: Node | None = None,
+    result: Node | None = None,
+    filters: list[Node] | None = None,
 ) -> Fold:
+    if filters:
+        step = _call(at, "_?_:_", filters[0], step, _accu(at))
     return Fold(
         offset=at,
         range=target,
@@ -87,90 +88,69 @@ def _fold(
         var2=variables[1],
         accu=ACCU,
         init=init,
-        condition=condition,
+        condition=condition or Literal(offset=at, value=True),
         step=step,
-        result=result,
+        result=result or _accu(at),
         macro=macro,
         body=body,
-        filter=filter_,
+        filter=filters[0] if filters else None,
     )
 
 
-def _all(count: int) -> Macro:
-    def expand_all(at: int, target: Node, args: list[Node]) -> Node:
-        variables, body = _variables(args, count), args[count]
-        condition = _call(at, "@not_strictly_false", _accu(at))
-        step = _call(at, "_&&_", _accu(at), body)
-        init = Literal(offset=at, value=True)
-        return _fold(at, target, variables, init, condition, step, _accu(at), macro="all", body=body)
-
-    return expand_all
+def _all(at: int, target: Node, args: list[Node]) -> Node:
+    *names, body = args
+    condition = _call(at, "@not_strictly_false", _accu(at))
+    step, init = _call(at, "_&&_", _accu(at), body), Literal(offset=at, value=True)
+    return _fold(at, target, _variables(names), "all", body, init=init, step=step, condition=condition)
 
 
-def _exists(count: int) -> Macro:
-    def expand_exists(at: int, target: Node, args: list[Node]) -> Node:
-        variables, body = _variables(args, count), args[count]
-        condition = _call(at, "@not_strictly_false", _call(at, "!_", _accu(at)))
-        step = _call(at, "_||_", _accu(at), body)
-        init = Literal(offset=at, value=False)
-        return _fold(at, target, variables, init, condition, step, _accu(at), macro="exists", body=body)
-
-    return expand_exists
+def _exists(at: int, target: Node, args: list[Node]) -> Node:
+    *names, body = args
+    condition = _call(at, "@not_strictly_false", _call(at, "!_", _accu(at)))
+    step, init = _call(at, "_||_", _accu(at), body), Literal(offset=at, value=False)
+    return _fold(at, target, _variables(names), "exists", body, init=init, step=step, condition=condition)
 
 
-def _exists_one(count: int) -> Macro:
-    def expand_one(at: int, target: Node, args: list[Node]) -> Node:
-        variables, body = _variables(args, count), args[count]
-        more = _call(at, "_+_", _accu(at), Literal(offset=at, value=1))
-        step = _call(at, "_?_:_", body, more, _accu(at))
-        result = _call(at, "_==_", _accu(at), Literal(offset=at, value=1))
-        init, condition = Literal(offset=at, value=0), Literal(offset=at, value=True)
-        return _fold(at, target, variables, init, condition, step, result, macro="exists_one", body=body)
-
-    return expand_one
+def _exists_one(at: int, target: Node, args: list[Node]) -> Node:
+    *names, body = args
+    more = _call(at, "_+_", _accu(at), Literal(offset=at, value=1))
+    step, init = _call(at, "_?_:_", body, more, _accu(at)), Literal(offset=at, value=0)
+    result = _call(at, "_==_", _accu(at), Literal(offset=at, value=1))
+    return _fold(at, target, _variables(names), "exists_one", body, init=init, step=step, result=result)
 
 
 def _map(at: int, target: Node, args: list[Node]) -> Node:
-    variables = (_simple(args[0], "argument is not an identifier"), "")
-    return _to_list(at, target, variables, args[-1], args[1] if len(args) == 3 else None)
+    return _to_list(at, target, (_simple(args[0], "argument is not an identifier"), ""), args[1:])
 
 
 def _filter(at: int, target: Node, args: list[Node]) -> Node:
     variables = (_simple(args[0], "argument is not an identifier"), "")
-    fold = _to_list(at, target, variables, args[0], args[1])
-    fold.macro = "filter"
-    return fold
+    return _to_list(at, target, variables, [args[1], args[0]], "filter")
 
 
 def _transform_list(at: int, target: Node, args: list[Node]) -> Node:
-    return _to_list(at, target, _variables(args, 2), args[-1], args[2] if len(args) == 4 else None)
+    return _to_list(at, target, _variables(args[:2]), args[2:])
 
 
-def _to_list(at: int, target: Node, variables: tuple[str, str], body: Node, filter_: Node | None) -> Fold:
-    step: Node = _call(at, "_+_", _accu(at), ListExpr(offset=at, items=[body]))
-    if filter_ is not None:
-        step = _call(at, "_?_:_", filter_, step, _accu(at))
-    init, condition = ListExpr(offset=at, items=[]), Literal(offset=at, value=True)
-    return _fold(at, target, variables, init, condition, step, _accu(at), macro="map", body=body, filter_=filter_)
+def _to_list(at: int, target: Node, variables: tuple[str, str], rest: list[Node], macro: str = "map") -> Fold:
+    *filters, body = rest
+    step, init = _call(at, "_+_", _accu(at), ListExpr(offset=at, items=[body])), ListExpr(offset=at, items=[])
+    return _fold(at, target, variables, macro, body, init=init, step=step, filters=filters)
 
 
 def _transform_map(at: int, target: Node, args: list[Node]) -> Node:
-    variables = _variables(args, 2)
-    step: Node = _call(at, "cel.@mapInsert", _accu(at), Ident(offset=at, name=variables[0]), args[-1])
-    return _to_map(at, target, variables, args, step, "transform_map")
+    variables = _variables(args[:2])
+    return _to_map(at, target, variables, args[2:], "transform_map", Ident(offset=at, name=variables[0]))
 
 
 def _transform_entry(at: int, target: Node, args: list[Node]) -> Node:
-    step: Node = _call(at, "cel.@mapInsert", _accu(at), args[-1])
-    return _to_map(at, target, _variables(args, 2), args, step, "transform_entry")
+    return _to_map(at, target, _variables(args[:2]), args[2:], "transform_entry")
 
 
-def _to_map(at: int, target: Node, variables: tuple[str, str], args: list[Node], step: Node, macro: str) -> Node:
-    filter_ = args[2] if len(args) == 4 else None
-    if filter_ is not None:
-        step = _call(at, "_?_:_", filter_, step, _accu(at))
-    init, condition = MapExpr(offset=at, entries=[]), Literal(offset=at, value=True)
-    return _fold(at, target, variables, init, condition, step, _accu(at), macro=macro, body=args[-1], filter_=filter_)
+def _to_map(at: int, target: Node, variables: tuple[str, str], rest: list[Node], macro: str, *key: Node) -> Fold:
+    *filters, body = rest
+    step, init = _call(at, "cel.@mapInsert", _accu(at), *key, body), MapExpr(offset=at, entries=[])
+    return _fold(at, target, variables, macro, body, init=init, step=step, filters=filters)
 
 
 def _bind(at: int, name: str, value: Node, body: Node) -> Fold:
@@ -222,13 +202,13 @@ def _sort_by(at: int, target: Node, args: list[Node]) -> Node:
 
 Macro = Callable[[int, Node, list[Node]], Node]
 _MACROS: dict[tuple[str, int], Macro] = {
-    ("all", 2): _all(1),
-    ("all", 3): _all(2),
-    ("exists", 2): _exists(1),
-    ("exists", 3): _exists(2),
-    ("exists_one", 2): _exists_one(1),
-    ("exists_one", 3): _exists_one(2),
-    ("existsOne", 3): _exists_one(2),
+    ("all", 2): _all,
+    ("all", 3): _all,
+    ("exists", 2): _exists,
+    ("exists", 3): _exists,
+    ("exists_one", 2): _exists_one,
+    ("exists_one", 3): _exists_one,
+    ("existsOne", 3): _exists_one,
     ("map", 2): _map,
     ("map", 3): _map,
     ("filter", 2): _filter,

@@ -6,7 +6,7 @@ missing one) and continues; so does this one. Upstream: cel-go parser/parser.go 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from konverge.apiserver.cel import literals
 from konverge.apiserver.cel.lexer import EOF, RANK, Token, tokens
@@ -106,6 +106,13 @@ class _Parser:
             self._at += 1
         self._recovering = False
         return token
+
+    def _take(self, kind: str) -> bool:
+        """Match this token if it is the next one."""
+        if self._token.kind != kind:
+            return False
+        self._advance()
+        return True
 
     def _problem(self, offset: int, message: str) -> None:
         self.problems.append(Problem(offset, message))
@@ -251,9 +258,7 @@ class _Parser:
 
     def _member(self, node: Node) -> Node:
         dot = self._advance()
-        optional = self._token.kind == "'?'"
-        if optional:
-            self._advance()
+        optional = self._take("'?'")
         name = self._token
         if name.kind not in ("IDENTIFIER", "ESC_IDENTIFIER"):
             raise self._no_member(dot)
@@ -280,9 +285,7 @@ class _Parser:
     def _index(self, node: Node) -> Node:
         opening = self._advance()
         self._start_of(_START | {"'?'"})
-        optional = self._token.kind == "'?'"
-        if optional:
-            self._advance()
+        optional = self._take("'?'")
         index = self._inside(frozenset(("']'",)), self._expression)
         self._expect("']'", self._follow)
         return Call(offset=opening.offset, function="_[?_]" if optional else "_[_]", args=[node, index])
@@ -293,9 +296,8 @@ class _Parser:
         arguments: list[Node] = []
         while self._token.kind != "')'":
             arguments.append(self._inside(frozenset(("')'", "','")), self._expression))
-            if self._token.kind != "','":
+            if not self._take("','"):
                 break
-            self._advance()
             self._start_of(_START)
         self._expect("')'", self._follow)
         return arguments
@@ -357,63 +359,53 @@ class _Parser:
         fields: list[FieldInit] = []
         self._start_of(frozenset(("'}'", "','", "'?'", "IDENTIFIER", "ESC_IDENTIFIER")))
         while self._token.kind in ("'?'", "IDENTIFIER", "ESC_IDENTIFIER"):
-            optional = self._token.kind == "'?'"
-            if optional:
-                self._advance()
-            field = self._advance()
-            colon = self._expect("':'", _START)
-            value = self._inside(frozenset(("'}'", "','")), self._expression)
-            fields.append(FieldInit(offset=colon.offset, name=field.text.strip("`"), value=value, optional=optional))
+            optional = self._take("'?'")
+            field = self._advance().text.strip("`")
+            colon, value = self._member_value()
+            fields.append(FieldInit(offset=colon.offset, name=field, value=value, optional=optional))
             if not self._comma("'}'"):
                 break
         self._expect("'}'", self._follow)
         return StructExpr(offset=opening.offset, name=name, fields=fields)
 
+    def _member_value(self) -> tuple[Token, Node]:
+        """The colon and the value of a map's entry or of a struct's field."""
+        return self._expect("':'", _START), self._inside(frozenset(("'}'", "','")), self._expression)
+
     def _comma(self, closer: str) -> bool:
         """After an element: whether another follows. A comma may stand before the end."""
-        if self._token.kind == "','":
-            self._advance()
+        if self._take("','"):
             return self._token.kind != closer and self._token.kind != "','"
         if self._token.kind != closer:
             self._start_of(frozenset((closer, "','")))
             return self._comma(closer)
         return False
 
-    def _list(self) -> Node:
-        opening = self._advance()
-        self._start_of(_START | {"'?'", "']'", "','"})
-        items: list[Node] = []
-        optional: set[int] = set()
-        more = self._token.kind not in ("']'", "','")
-        if self._token.kind == "','":
-            self._advance()
+    def _elements(self, closer: str) -> Iterator[bool]:
+        """Stands before each element of a list or a map: whether it is optional. The closing token is consumed."""
+        self._start_of(_START | {"'?'", closer, "','"})
+        more = self._token.kind not in (closer, "','")
+        self._take("','")
         while more:
-            if self._token.kind == "'?'":
-                self._advance()
-                optional.add(len(items))
-            items.append(self._inside(frozenset(("']'", "','")), self._expression))
-            more = self._comma("']'")
-        self._expect("']'", self._follow)
-        return ListExpr(offset=opening.offset, items=items, optional=optional)
+            yield self._take("'?'")
+            more = self._comma(closer)
+        self._expect(closer, self._follow)
+
+    def _list(self) -> Node:
+        node = ListExpr(offset=self._advance().offset, items=[])
+        for optional in self._elements("']'"):
+            if optional:
+                node.optional.add(len(node.items))
+            node.items.append(self._inside(frozenset(("']'", "','")), self._expression))
+        return node
 
     def _map(self) -> Node:
-        opening = self._advance()
-        self._start_of(_START | {"'?'", "'}'", "','"})
-        entries: list[Entry] = []
-        more = self._token.kind not in ("'}'", "','")
-        if self._token.kind == "','":
-            self._advance()
-        while more:
-            optional = self._token.kind == "'?'"
-            if optional:
-                self._advance()
+        node = MapExpr(offset=self._advance().offset, entries=[])
+        for optional in self._elements("'}'"):
             key = self._inside(frozenset(("':'",)), self._expression)
-            colon = self._expect("':'", _START)
-            value = self._inside(frozenset(("'}'", "','")), self._expression)
-            entries.append(Entry(offset=colon.offset, key=key, value=value, optional=optional))
-            more = self._comma("'}'")
-        self._expect("'}'", self._follow)
-        return MapExpr(offset=opening.offset, entries=entries)
+            colon, value = self._member_value()
+            node.entries.append(Entry(offset=colon.offset, key=key, value=value, optional=optional))
+        return node
 
     def _literal(self) -> Node:
         sign = self._advance() if self._token.kind == "'-'" else None

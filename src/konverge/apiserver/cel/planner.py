@@ -112,35 +112,11 @@ class Planner:
         return build
 
     def _map(self, node: MapExpr) -> Evaluate:
-        entries = [(self.plan(entry.key), self.plan(entry.value), entry.optional) for entry in node.entries]
-
-        def build(frame: list[Any]) -> dict[Any, Any]:
-            result: dict[Any, Any] = {}
-            for key, value, optional in entries:
-                made = value(frame)
-                if not optional:
-                    result[key(frame)] = made
-                elif made.present:
-                    result[key(frame)] = made.value()
-            return result
-
-        return build
+        return _build_map([(self.plan(entry.key), self.plan(entry.value), entry.optional) for entry in node.entries])
 
     def _struct(self, node: StructExpr) -> Evaluate:
-        fields = [(init.name, self.plan(init.value), init.optional) for init in node.fields]
-        name = node.name
-
-        def build(frame: list[Any]) -> Any:
-            members: dict[str, Any] = {}
-            for field, value, optional in fields:
-                made = value(frame)
-                if not optional:
-                    members[field] = made
-                elif made.present:
-                    members[field] = made.value()
-            return Struct(name, members)
-
-        return build
+        fields = _build_map([(_constant(init.name), self.plan(init.value), init.optional) for init in node.fields])
+        return lambda frame: Struct(node.name, fields(frame))
 
     def _call(self, node: Call) -> Evaluate:
         special = _SPECIAL.get(node.function)
@@ -166,51 +142,31 @@ class Planner:
             return lambda frame: left(frame) != right(frame)
         return lambda frame: not equal(left(frame), right(frame))
 
-    def _and(self, node: Call) -> Evaluate:
+    def _logical(self, node: Call) -> Evaluate:
+        """`&&` is decided by False, `||` by True: on either side, and whatever the other side is."""
         left, right = (self.plan(arg) for arg in node.args)
+        decisive = node.function == "_||_"
+        other = not decisive
 
-        def both(frame: list[Any]) -> bool:
+        def evaluate(frame: list[Any]) -> Any:
             try:
                 first = left(frame)
             except CostExceeded:
                 raise
             except EvalError:
-                if right(frame) is False:
-                    return False
+                if right(frame) is decisive:
+                    return decisive
                 raise
-            if first is False:
-                return False
+            if first is decisive:
+                return decisive
             second = right(frame)
-            if second is False:
-                return False
-            if first is True and second is True:
-                return True
+            if second is decisive:
+                return decisive
+            if first is other and second is other:
+                return other
             raise no_overload()
 
-        return both
-
-    def _or(self, node: Call) -> Evaluate:
-        left, right = (self.plan(arg) for arg in node.args)
-
-        def either(frame: list[Any]) -> bool:
-            try:
-                first = left(frame)
-            except CostExceeded:
-                raise
-            except EvalError:
-                if right(frame) is True:
-                    return True
-                raise
-            if first is True:
-                return True
-            second = right(frame)
-            if second is True:
-                return True
-            if first is False and second is False:
-                return False
-            raise no_overload()
-
-        return either
+        return evaluate
 
     def _not(self, node: Call) -> Evaluate:
         operand = self.plan(node.args[0])
@@ -270,8 +226,8 @@ class Planner:
 _SPECIAL: dict[str, Callable[[Planner, Call], Evaluate]] = {
     "_==_": Planner._equality,
     "_!=_": Planner._equality,
-    "_&&_": Planner._and,
-    "_||_": Planner._or,
+    "_&&_": Planner._logical,
+    "_||_": Planner._logical,
     "!_": Planner._not,
     "_?_:_": Planner._conditional,
     "_[_]": Planner._index,
@@ -291,6 +247,22 @@ class Struct(dict[str, Any]):
 
 def _constant(value: Any) -> Evaluate:
     return lambda frame: value
+
+
+def _build_map(entries: list[tuple[Evaluate, Evaluate, bool]]) -> Evaluate:
+    """Keys, values, and whether the value is an optional that may be absent."""
+
+    def build(frame: list[Any]) -> dict[Any, Any]:
+        result: dict[Any, Any] = {}
+        for key, value, optional in entries:
+            made = value(frame)
+            if not optional:
+                result[key(frame)] = made
+            elif made.present:
+                result[key(frame)] = made.value()
+        return result
+
+    return build
 
 
 def _type_value(type_: Type, name: str) -> TypeValue:
@@ -356,13 +328,9 @@ def _index_any(container: Any, index: Any) -> Any:
 
 
 def _function(node: Call, types: list[Type | None]) -> Callable[..., Any]:
-    if len(node.overloads) == 1 and not any(type_ is None or _is_open(type_) for type_ in types):
+    if len(node.overloads) == 1 and not any(type_ is None or type_.kind in ("dyn", "error") for type_ in types):
         return implementations()[node.overloads[0]]
     return dispatcher(node.function, member=node.target is not None)
-
-
-def _is_open(type_: Type) -> bool:
-    return type_.kind in ("dyn", "error")
 
 
 def _apply(function: Callable[..., Any], plans: list[Evaluate], cost: Callable[..., int] | None) -> Evaluate:

@@ -26,6 +26,19 @@ class CostExceeded(EvalError):
         super().__init__("operation cancelled: actual cost limit exceeded")
 
 
+def is_valid(convert: Callable[..., Any]) -> Callable[..., bool]:
+    """Whether a conversion succeeds: `isURL` for `url`."""
+
+    def check(*args: Any) -> bool:
+        try:
+            convert(*args)
+        except EvalError:
+            return False
+        return True
+
+    return check
+
+
 def no_overload() -> EvalError:
     return EvalError("no such overload")
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from konverge.apiserver.cel.values import NONE, EvalError, Optional
+from konverge.apiserver.cel.values import NONE, EvalError, Optional, is_valid
 from konverge.apiserver.go import strfmt
 from konverge.apiserver.go.strconv import NumberError, parse_uint
 from konverge.apiserver.go.url import Url, UrlError, parse_url
@@ -29,14 +30,6 @@ def _quantity(text: str) -> Quantity:
         return Quantity(text)
     except QuantityError as error:
         raise EvalError(str(error)) from None
-
-
-def _is_quantity(text: str) -> bool:
-    try:
-        Quantity(text)
-    except QuantityError:
-        return False
-    return True
 
 
 def _whole(value: Quantity) -> bool:
@@ -93,20 +86,21 @@ def _semver(text: str, normalize: bool = False) -> Semver:
     pre_parts = tuple(pre.split(".")) if dash else ()
     build_parts = tuple(build.split(".")) if plus else ()
     for part in pre_parts:
-        if not part:
-            raise EvalError("Prerelease is empty")
         if part.isdigit() and len(part) > 1 and part[0] == "0":
             raise EvalError(f'Numeric PreRelease version must not contain leading zeroes "{part}"')
         if part.isascii() and part.isdigit():
             _uint(part)
-        if not _WORD.fullmatch(part):
-            raise EvalError(f'Invalid character(s) found in prerelease "{part}"')
+        _check_word(part, "Prerelease")
     for part in build_parts:
-        if not part:
-            raise EvalError("Build meta data is empty")
-        if not _WORD.fullmatch(part):
-            raise EvalError(f'Invalid character(s) found in build meta data "{part}"')
+        _check_word(part, "Build meta data")
     return Semver(numbers[0], numbers[1], numbers[2], pre_parts, build_parts)
+
+
+def _check_word(part: str, name: str) -> None:
+    if not part:
+        raise EvalError(f"{name} is empty")
+    if not _WORD.fullmatch(part):
+        raise EvalError(f'Invalid character(s) found in {name.lower()} "{part}"')
 
 
 def _version_number(name: str, text: str) -> int:
@@ -135,14 +129,6 @@ def _normalized(text: str) -> str:
     return ".".join(parts + ["0"] * (3 - len(parts)))
 
 
-def _is_semver(text: str, normalize: bool = False) -> bool:
-    try:
-        _semver(text, normalize)
-    except EvalError:
-        return False
-    return True
-
-
 # --- URLs
 
 
@@ -151,14 +137,6 @@ def _url(text: str) -> Url:
         return parse_url(text)
     except UrlError as error:
         raise EvalError(f"URL parse error during conversion from string: {error}") from None
-
-
-def _is_url(text: str) -> bool:
-    try:
-        parse_url(text)
-    except UrlError:
-        return False
-    return True
 
 
 def _escaped_path(url: Url) -> str:
@@ -219,13 +197,9 @@ def _validate(form: NamedFormat, text: str) -> Optional:
     return Optional(list(errors)) if errors else NONE
 
 
-def _constant(value: Any) -> Callable[[], Any]:
-    return lambda: value
-
-
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "string_to_quantity": _quantity,
-    "is_quantity_string": _is_quantity,
+    "is_quantity_string": is_valid(_quantity),
     "quantity_sign": lambda value: _compare(value.fraction, 0),
     "quantity_is_integer": _whole,
     "quantity_get_int": _as_integer,
@@ -239,8 +213,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "quantity_sub_int": lambda a, b: a - Quantity(int(b)),
     "string_to_semver": _semver,
     "string_bool_to_semver": _semver,
-    "is_semver_string": _is_semver,
-    "is_semver_string_bool": _is_semver,
+    "is_semver_string": is_valid(_semver),
+    "is_semver_string_bool": is_valid(_semver),
     "semver_is_greater_than": lambda a, b: a.rank > b.rank,
     "semver_is_less_than": lambda a, b: a.rank < b.rank,
     "semver_compare_to": lambda a, b: _compare(a.rank, b.rank),
@@ -248,7 +222,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "semver_minor": lambda value: value.minor,
     "semver_patch": lambda value: value.patch,
     "string_to_url": _url,
-    "is_url_string": _is_url,
+    "is_url_string": is_valid(_url),
     "url_get_scheme": lambda url: url.scheme,
     "url_get_host": lambda url: url.host,
     "url_get_hostname": lambda url: url.hostname,
@@ -258,4 +232,4 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "format-named": _named_format,
     "format-validate": _validate,
 }
-FUNCTIONS |= {f"format.{name}": _constant(form) for name, form in _NAMED.items()}
+FUNCTIONS |= {f"format.{name}": partial(_NAMED.__getitem__, name) for name in _NAMED}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address
 from typing import Any, ClassVar
 
-from konverge.apiserver.cel.values import EvalError
+from konverge.apiserver.cel.values import EvalError, is_valid
 from konverge.apiserver.go.netip import Address, Network, address_error, parse_cidr, parse_ip, prefix_error
 from konverge.apiserver.go.strconv import quote
 
@@ -51,15 +51,6 @@ def _ip(text: str) -> IP:
     return IP(address)
 
 
-def _is_ip(text: str) -> bool:
-    address = parse_ip(text)
-    return address is not None and not _mapped(address)
-
-
-def _is_canonical(text: str) -> bool:
-    return str(_ip(text)) == text
-
-
 def _cidr(text: str) -> CIDR:
     parsed = parse_cidr(text)
     head = "network address parse error during conversion from string: "
@@ -68,11 +59,6 @@ def _cidr(text: str) -> CIDR:
     if _mapped(parsed[0]):
         raise EvalError(f"{head}IPv4-mapped IPv6 address {quote(text)} is not allowed")
     return CIDR(*parsed)
-
-
-def _is_cidr(text: str) -> bool:
-    parsed = parse_cidr(text)
-    return parsed is not None and not _mapped(parsed[0])
 
 
 def _contains_ip(cidr: CIDR, ip: IP) -> bool:
@@ -101,8 +87,8 @@ def _link_local_multicast(ip: IP) -> bool:
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "string_to_ip": _ip,
-    "is_ip": _is_ip,
-    "ip_is_canonical": _is_canonical,
+    "is_ip": is_valid(_ip),
+    "ip_is_canonical": lambda text: str(_ip(text)) == text,
     "ip_family": lambda ip: ip.address.version,
     "ip_is_unspecified": lambda ip: ip.address.is_unspecified,
     "ip_is_loopback": lambda ip: ip.address.is_loopback,
@@ -111,7 +97,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ip_is_global_unicast": _global_unicast,
     "ip_to_string": str,
     "string_to_cidr": _cidr,
-    "is_cidr": _is_cidr,
+    "is_cidr": is_valid(_cidr),
     "cidr_ip": lambda cidr: IP(cidr.address),
     "cidr_masked": lambda cidr: CIDR(cidr.network.network_address, cidr.network),
     "cidr_prefix_length": lambda cidr: cidr.network.prefixlen,

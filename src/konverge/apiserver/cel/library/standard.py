@@ -13,7 +13,7 @@ from konverge.apiserver.cel.timestamps import Duration, Timestamp, parse_duratio
 from konverge.apiserver.cel.values import EvalError, TypeValue
 from konverge.apiserver.go.fmt import go_float
 from konverge.apiserver.go.regexp import RegexError, compile_pattern
-from konverge.apiserver.go.strconv import NumberError, parse_int, parse_uint
+from konverge.apiserver.go.strconv import parse_int, parse_uint
 
 _MIN, _MAX, _UMAX = -(2**63), 2**63 - 1, 2**64 - 1
 _FLOAT = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))")
@@ -69,50 +69,30 @@ def _to_uint(value: float) -> UInt:
     return UInt(int(value))
 
 
-def _conversion_error(wanted: str) -> EvalError:
-    return EvalError(f"type conversion error from 'string' to '{wanted}'")
+def _from_text(parse: Callable[[str], Any], wanted: str) -> Callable[[str], Any]:
+    """`parse` returns None, or raises a ValueError, for a text that is no such value."""
+
+    def convert(text: str) -> Any:
+        try:
+            value = parse(text)
+        except ValueError:
+            value = None
+        if value is None:
+            raise EvalError(f"type conversion error from 'string' to '{wanted}'")
+        return value
+
+    return convert
 
 
-def _text_to_int(text: str) -> int:
-    try:
-        return parse_int(text)
-    except NumberError:
-        raise _conversion_error("int") from None
-
-
-def _text_to_uint(text: str) -> UInt:
-    try:
-        return UInt(parse_uint(text))
-    except NumberError:
-        raise _conversion_error("uint") from None
-
-
-def _text_to_double(text: str) -> float:
-    if not _FLOAT.fullmatch(text):
-        raise _conversion_error("double")
-    return float(text)
-
-
-def _text_to_bool(text: str) -> bool:
-    if text in ("1", "t", "T", "TRUE", "true", "True"):
-        return True
-    if text in ("0", "f", "F", "FALSE", "false", "False"):
-        return False
-    raise _conversion_error("bool")
-
-
-def _text_to_duration(text: str) -> Duration:
+def _duration(text: str) -> Duration | None:
     nanoseconds = parse_duration(text)
-    if nanoseconds is None:
-        raise _conversion_error("google.protobuf.Duration")
-    return Duration(nanoseconds)
+    return None if nanoseconds is None else Duration(nanoseconds)
 
 
-def _text_to_timestamp(text: str) -> Timestamp:
-    timestamp = Timestamp.parse(text)
-    if timestamp is None:
-        raise _conversion_error("google.protobuf.Timestamp")
-    return timestamp
+_BOOLS = {
+    **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),
+}
 
 
 def _decode(data: bytes) -> str:
@@ -140,10 +120,6 @@ def matches(text: str, pattern: str) -> bool:
 def type_of(value: Any) -> TypeValue:
     name = values.type_name(value)
     return TypeValue(name, {"list": "list(dyn)", "map": "map(dyn, dyn)"}.get(name, ""))
-
-
-def is_in(value: Any, items: list[Any]) -> bool:
-    return values.contains(items, value)
 
 
 def is_key(value: Any, mapping: dict[Any, Any]) -> bool:
@@ -182,6 +158,7 @@ def _same(value: Any) -> Any:
     return value
 
 
+_CONVERTED = "bool bytes int64 uint64 double string duration timestamp"
 _COMPARISONS = {"less": operator.lt, "less_equals": operator.le, "greater": operator.gt, "greater_equals": operator.ge}
 _COMPARED = (
     "bool int64 int64_double int64_uint64 uint64 uint64_double uint64_int64 double double_int64 double_uint64 string "
@@ -212,20 +189,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add_list": values.join,
     "equals": values.equal,
     "not_equals": lambda a, b: not values.equal(a, b),
-    "in_list": is_in,
+    "in_list": lambda value, items: values.contains(items, value),
     "in_map": is_key,
     "index_list": index_list,
     "index_map": index_map,
     "@mapInsert_map_key_value": insert,
     "@mapInsert_map_map": insert_all,
-    "size_string": len,
-    "string_size": len,
-    "size_bytes": len,
-    "bytes_size": len,
-    "size_list": len,
-    "list_size": len,
-    "size_map": len,
-    "map_size": len,
+    **{name: len for kind in ("string", "bytes", "list", "map") for name in (f"size_{kind}", f"{kind}_size")},
     "contains_string": operator.contains,
     "starts_with_string": str.startswith,
     "ends_with_string": str.endswith,
@@ -233,35 +203,28 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "matches_string": matches,
     "type": type_of,
     "to_dyn": _same,
-    "bool_to_bool": _same,
-    "string_to_bool": _text_to_bool,
-    "bytes_to_bytes": _same,
+    **{f"{kind}_to_{kind}": _same for kind in _CONVERTED.split()},
+    "string_to_bool": _from_text(_BOOLS.get, "bool"),
     "string_to_bytes": str.encode,
-    "int64_to_int64": _same,
     "uint64_to_int64": lambda value: _int(int(value)),
     "double_to_int64": _to_int,
-    "string_to_int64": _text_to_int,
+    "string_to_int64": _from_text(parse_int, "int"),
     "duration_to_int64": lambda value: value.ns,
     "timestamp_to_int64": lambda value: value.ns // 10**9,
-    "uint64_to_uint64": _same,
     "int64_to_uint64": _uint,
     "double_to_uint64": _to_uint,
-    "string_to_uint64": _text_to_uint,
-    "double_to_double": _same,
+    "string_to_uint64": _from_text(lambda text: UInt(parse_uint(text)), "uint"),
     "int64_to_double": float,
     "uint64_to_double": float,
-    "string_to_double": _text_to_double,
-    "string_to_string": _same,
+    "string_to_double": _from_text(lambda text: float(text) if _FLOAT.fullmatch(text) else None, "double"),
     "bool_to_string": lambda value: "true" if value else "false",
     "bytes_to_string": _decode,
     "double_to_string": double_text,
     "int64_to_string": str,
-    "uint64_to_string": lambda value: str(int(value)),
+    "uint64_to_string": str,
     "duration_to_string": str,
     "timestamp_to_string": str,
-    "duration_to_duration": _same,
-    "string_to_duration": _text_to_duration,
-    "timestamp_to_timestamp": _same,
-    "string_to_timestamp": _text_to_timestamp,
-    "int64_to_timestamp": lambda seconds: Timestamp.at_second(seconds),
+    "string_to_duration": _from_text(_duration, "google.protobuf.Duration"),
+    "string_to_timestamp": _from_text(Timestamp.parse, "google.protobuf.Timestamp"),
+    "int64_to_timestamp": Timestamp.at_second,
 }
