@@ -15,7 +15,7 @@ def test_a_kind_and_its_fields() -> None:
     spec = node.fields["spec"].node
     assert spec.fields["replicas"].pointer
     assert spec.fields["selector"].node.atomic
-    assert spec.fields["strategy"].retain_keys
+    assert spec.fields["strategy"].strategy == ""
 
 
 def test_lists_know_their_keys_and_the_defaults_of_keys() -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from binascii import a2b_base64
 
 _ALPHABET = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
-_VALUES = {
-    byte: index for index, byte in enumerate(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
-}
 
 
 class Base64Error(ValueError):
@@ -20,41 +18,21 @@ def canonical_base64(value: str | bytes) -> str:
     return b64encode(value if isinstance(value, bytes) else decode(value)).decode()
 
 
-def decode(text: str) -> bytes:
+def decode(text: str) -> bytes:  # upstream: decodeQuantum
     data = text.encode()
-    out = bytearray()
-    position = 0
-    while True:
-        quantum, position, ended = _quantum(data, position)
-        bits = 0
-        for value in quantum:
-            bits = bits << 6 | value
-        missing = 4 - len(quantum)
-        out += (bits << 6 * missing).to_bytes(3, "big")[: max(0, 3 - missing)]
-        if ended:
-            return bytes(out)
-
-
-def _quantum(data: bytes, position: int) -> tuple[list[int], int, bool]:
-    """Up to four values, the position after them, and whether the data ends there. Upstream: decodeQuantum."""
-    values: list[int] = []
-    while len(values) < 4:
-        if position == len(data):
-            if values:
-                raise Base64Error(position - len(values))
-            return values, position, True
-        byte = data[position]
-        position += 1
-        if byte in b"\r\n":
-            continue
+    characters = bytearray()
+    for position, byte in enumerate(data):
         if byte in _ALPHABET:
-            values.append(_VALUES[byte])
-        elif byte == ord("=") and len(values) >= 2:
-            _after_padding(data, position, len(values))
-            return values, len(data), True
-        else:
-            raise Base64Error(position - 1)
-    return values, position, False
+            characters.append(byte)
+        elif byte == ord("=") and len(characters) % 4 >= 2:
+            _after_padding(data, position + 1, len(characters) % 4)
+            break
+        elif byte not in b"\r\n":
+            raise Base64Error(position)
+    else:
+        if len(characters) % 4:
+            raise Base64Error(len(data) - len(characters) % 4)
+    return a2b_base64(characters + b"=" * (-len(characters) % 4))
 
 
 def _after_padding(data: bytes, position: int, have: int) -> None:

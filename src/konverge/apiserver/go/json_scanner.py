@@ -1,22 +1,18 @@
 """What Go's JSON scanner says about a text that is not JSON. Upstream: encoding/json/scanner.go.
 
-The scanner is a state machine that takes one byte at a time; a state is a function from the byte to the next state.
 Only texts that are known to be broken come here, so clarity matters more than speed.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 from konverge.apiserver.go.strconv import quote
 
 DEPTH_LIMIT = 10_000  # upstream: maxNestingDepth
 END = "unexpected end of JSON input"
 _SPACE = b" \t\r\n"
+_DIGITS = b"0123456789"
 _HEX = b"0123456789abcdefABCDEF"
-
-State = Callable[[int], Any]
+_LITERALS = {ord(word[0]): word for word in ("true", "false", "null")}
 
 
 class SyntaxProblem(Exception):
@@ -25,15 +21,11 @@ class SyntaxProblem(Exception):
 
 def problem(text: bytes) -> str:
     """The first error of a text, or "" if it is JSON."""
-    scanner = _Scanner()
     try:
-        for byte in text:
-            scanner.step = scanner.step(byte)
-        if not scanner.complete:
-            scanner.step = scanner.step(0x20)
+        _Scanner(text).scan()
     except SyntaxProblem as error:
         return str(error)
-    return "" if scanner.complete else END
+    return ""
 
 
 def shown(byte: int) -> str:
@@ -45,178 +37,107 @@ def shown(byte: int) -> str:
 
 
 class _Scanner:
-    def __init__(self) -> None:
-        self.step: State = self.value
-        self.complete = False
-        self._inside: list[str] = []
-        """What surrounds the current position: "key" and "member" of an object, "array"."""
+    def __init__(self, text: bytes) -> None:
+        self._text = text + b" "  # the last byte that Go's scanner looks at, which ends a number and spoils `tru`
+        self._at = 0
 
-    def wrong(self, byte: int, where: str) -> SyntaxProblem:
+    def scan(self) -> None:
+        # The bytes that close the objects and lists around the position. They may be deeper than Python's stack.
+        inside: list[int] = []
+        while True:
+            byte = self._peek()
+            if byte in b"{[":
+                inside.append(ord("}") if byte == ord("{") else ord("]"))
+                if len(inside) > DEPTH_LIMIT:
+                    raise SyntaxProblem("exceeded max depth")
+                self._at += 1
+                if self._peek() != inside[-1]:
+                    self._begin_element(inside)
+                    continue
+            else:
+                self._scalar(byte)
+            while inside and self._peek() == inside[-1]:
+                self._at += 1
+                inside.pop()
+            if not inside:
+                break
+            self._expect(b",", "after array element" if inside[-1] == ord("]") else "after object key:value pair")
+            self._begin_element(inside)
+        if self._text[self._at :].strip(_SPACE):
+            raise self._wrong(self._peek(), "after top-level value")
+
+    def _begin_element(self, inside: list[int]) -> None:
+        """Up to the value of an element: a member of an object has a key."""
+        if inside[-1] == ord("}"):
+            if self._peek() != ord('"'):
+                raise self._wrong(self._peek(), "looking for beginning of object key string")
+            self._string()
+            self._peek()
+            self._expect(b":", "after object key")
+
+    def _wrong(self, byte: int, where: str) -> SyntaxProblem:
         return SyntaxProblem(f"invalid character {shown(byte)} {where}")
 
-    def enter(self, what: str) -> None:
-        self._inside.append(what)
-        if len(self._inside) > DEPTH_LIMIT:
-            raise SyntaxProblem("exceeded max depth")
+    def _peek(self) -> int:
+        """The next byte that is not space."""
+        while self._at < len(self._text):
+            byte = self._text[self._at]
+            if byte not in _SPACE:
+                return byte
+            self._at += 1
+        raise SyntaxProblem(END)
 
-    # --- values
+    def _take(self) -> int:
+        if self._at == len(self._text):
+            raise SyntaxProblem(END)
+        self._at += 1
+        return self._text[self._at - 1]
 
-    def value(self, byte: int) -> State:
-        if byte in _SPACE:
-            return self.value
-        if byte == ord("{"):
-            self.enter("key")
-            return self.key_or_end
-        if byte == ord("["):
-            self.enter("array")
-            return self.value_or_end
+    def _expect(self, allowed: bytes, where: str) -> int:
+        byte = self._take()
+        if byte not in allowed:
+            raise self._wrong(byte, where)
+        return byte
+
+    def _digits(self, where: str) -> None:
+        self._expect(_DIGITS, where)
+        while self._text[self._at] in _DIGITS:
+            self._at += 1
+
+    def _scalar(self, byte: int) -> None:
         if byte == ord('"'):
-            return self.string
-        if byte == ord("-"):
-            return self.minus
-        if byte == ord("0"):
-            return self.zero
-        if chr(byte) in "123456789":
-            return self.integer
-        for word in ("true", "false", "null"):
-            if byte == ord(word[0]):
-                return self.literal(word, 1)
-        raise self.wrong(byte, "looking for beginning of value")
+            self._string()
+        elif byte in b"-0123456789":
+            self._number()
+        elif byte in _LITERALS:
+            self._at += 1
+            word = _LITERALS[byte]
+            for char in word[1:]:
+                self._expect(char.encode(), f"in literal {word} (expecting '{char}')")
+        else:
+            raise self._wrong(byte, "looking for beginning of value")
 
-    def value_or_end(self, byte: int) -> State:
-        if byte in _SPACE:
-            return self.value_or_end
-        return self.after_value(byte) if byte == ord("]") else self.value(byte)
+    def _string(self) -> None:
+        self._at += 1
+        while (byte := self._take()) != ord('"'):
+            if byte < 0x20:
+                raise self._wrong(byte, "in string literal")
+            if byte == ord("\\") and self._expect(b'bfnrtu\\/"', "in string escape code") == ord("u"):
+                for _ in range(4):
+                    self._expect(_HEX, "in \\u hexadecimal character escape")
 
-    def key_or_end(self, byte: int) -> State:
-        if byte in _SPACE:
-            return self.key_or_end
-        if byte == ord("}"):
-            self._inside[-1] = "member"
-            return self.after_value(byte)
-        return self.key(byte)
-
-    def key(self, byte: int) -> State:
-        if byte in _SPACE:
-            return self.key
-        if byte == ord('"'):
-            return self.string
-        raise self.wrong(byte, "looking for beginning of object key string")
-
-    # --- after values
-
-    def after_value(self, byte: int) -> State:
-        if not self._inside:
-            self.complete = True
-            return self.after_top(byte)
-        if byte in _SPACE:
-            return self.after_value
-        match self._inside[-1]:
-            case "key":
-                if byte == ord(":"):
-                    self._inside[-1] = "member"
-                    return self.value
-                raise self.wrong(byte, "after object key")
-            case "member":
-                if byte == ord(","):
-                    self._inside[-1] = "key"
-                    return self.key
-                if byte == ord("}"):
-                    return self.leave()
-                raise self.wrong(byte, "after object key:value pair")
-            case _:
-                if byte == ord(","):
-                    return self.value
-                if byte == ord("]"):
-                    return self.leave()
-                raise self.wrong(byte, "after array element")
-
-    def leave(self) -> State:
-        self._inside.pop()
-        if self._inside:
-            return self.after_value
-        self.complete = True
-        return self.after_top
-
-    def after_top(self, byte: int) -> State:
-        if byte not in _SPACE:
-            raise self.wrong(byte, "after top-level value")
-        return self.after_top
-
-    # --- strings
-
-    def string(self, byte: int) -> State:
-        if byte == ord('"'):
-            return self.after_value if self._inside else self.leave_top()
-        if byte == ord("\\"):
-            return self.escape
-        if byte < 0x20:
-            raise self.wrong(byte, "in string literal")
-        return self.string
-
-    def leave_top(self) -> State:
-        self.complete = True
-        return self.after_top
-
-    def escape(self, byte: int) -> State:
-        if chr(byte) in 'bfnrt\\/"':
-            return self.string
-        if byte == ord("u"):
-            return self.hexadecimal(4)
-        raise self.wrong(byte, "in string escape code")
-
-    def hexadecimal(self, left: int) -> State:
-        def state(byte: int) -> State:
-            if byte not in _HEX:
-                raise self.wrong(byte, "in \\u hexadecimal character escape")
-            return self.string if left == 1 else self.hexadecimal(left - 1)
-
-        return state
-
-    # --- numbers and names
-
-    def minus(self, byte: int) -> State:
-        if byte == ord("0"):
-            return self.zero
-        if chr(byte) in "123456789":
-            return self.integer
-        raise self.wrong(byte, "in numeric literal")
-
-    def integer(self, byte: int) -> State:
-        return self.integer if chr(byte).isdecimal() else self.zero(byte)
-
-    def zero(self, byte: int) -> State:
-        if byte == ord("."):
-            return self.dot
-        return self.exponent if chr(byte) in "eE" else self.after_value(byte)
-
-    def dot(self, byte: int) -> State:
-        if chr(byte) in "0123456789":
-            return self.fraction
-        raise self.wrong(byte, "after decimal point in numeric literal")
-
-    def fraction(self, byte: int) -> State:
-        if chr(byte) in "0123456789":
-            return self.fraction
-        return self.exponent if chr(byte) in "eE" else self.after_value(byte)
-
-    def exponent(self, byte: int) -> State:
-        return self.exponent_sign if chr(byte) in "+-" else self.exponent_sign(byte)
-
-    def exponent_sign(self, byte: int) -> State:
-        if chr(byte) in "0123456789":
-            return self.exponent_digits
-        raise self.wrong(byte, "in exponent of numeric literal")
-
-    def exponent_digits(self, byte: int) -> State:
-        return self.exponent_digits if chr(byte) in "0123456789" else self.after_value(byte)
-
-    def literal(self, word: str, at: int) -> State:
-        def state(byte: int) -> State:
-            if byte != ord(word[at]):
-                raise self.wrong(byte, f"in literal {word} (expecting '{word[at]}')")
-            if at + 1 < len(word):
-                return self.literal(word, at + 1)
-            return self.after_value if self._inside else self.leave_top()
-
-        return state
+    def _number(self) -> None:
+        if self._text[self._at] == ord("-"):
+            self._at += 1
+        if self._text[self._at] == ord("0"):
+            self._at += 1
+        else:
+            self._digits("in numeric literal")
+        if self._text[self._at] == ord("."):
+            self._at += 1
+            self._digits("after decimal point in numeric literal")
+        if self._text[self._at] in b"eE":
+            self._at += 1
+            if self._text[self._at] in b"+-":
+                self._at += 1
+            self._digits("in exponent of numeric literal")

@@ -15,16 +15,16 @@ from konverge.apiserver.go.url import UrlError, parse_url
 
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
 _WORDY_DURATION = re.compile(r"(\d+)\s*([A-Za-zµ]+)", re.ASCII)
-_WORDY_UNITS = (
-    ("ns", "nano"),
-    ("us", "µs", "micro"),
-    ("ms", "milli"),
-    ("s", "sec"),
-    ("m", "min"),
-    ("h", "hr", "hour"),
-    ("d", "day"),
-    ("w", "wk", "week"),
-)
+_WORDY_UNITS = {
+    ("ns", "nano"): 1,
+    ("us", "µs", "micro"): 10**3,
+    ("ms", "milli"): 10**6,
+    ("s", "sec"): 10**9,
+    ("m", "min"): 60 * 10**9,
+    ("h", "hr", "hour"): 3600 * 10**9,
+    ("d", "day"): 86_400 * 10**9,
+    ("w", "wk", "week"): 7 * 86_400 * 10**9,
+}
 _LABEL = r"[^\W_]|[^\w\s!-/:-@\[-`{-~]"  # letters, digits and symbols; no punctuation
 _HOSTNAME = re.compile(
     rf"(?:(?:{_LABEL})(?:-?(?:{_LABEL}){{0,62}})?|(?:(?:{_LABEL})(?:(?:{_LABEL}|-){{0,61}}(?:{_LABEL}))?\.)+[^\W\d_]{{2,63}})"
@@ -61,15 +61,12 @@ def duration_nanoseconds(text: str) -> int | None:
     total, known = 0, False
     for match in _WORDY_DURATION.finditer(text):
         unit = match[2].lower()
-        for variants, scale in zip(_WORDY_UNITS, _WORDY_SCALES, strict=True):
+        for variants, scale in _WORDY_UNITS.items():
             for variant in variants:
                 if variant == unit or (variant == variants[-1] and unit.startswith(variant)):
                     known = True
                     total += int(match[1]) * scale
     return total if known else None
-
-
-_WORDY_SCALES = (1, 10**3, 10**6, 10**9, 60 * 10**9, 3600 * 10**9, 86_400 * 10**9, 7 * 86_400 * 10**9)
 
 
 def _is_uri(text: str) -> bool:
@@ -78,18 +75,6 @@ def _is_uri(text: str) -> bool:
     except UrlError:
         return False
     return True
-
-
-def _is_ipv4(text: str) -> bool:
-    return "." in text and parse_ip_sloppy(text) is not None
-
-
-def _is_ipv6(text: str) -> bool:
-    return ":" in text and parse_ip_sloppy(text) is not None
-
-
-def _is_cidr(text: str) -> bool:
-    return parse_cidr_sloppy(text) is not None
 
 
 def _is_mac(text: str) -> bool:
@@ -150,9 +135,9 @@ FORMATS: dict[str, Callable[[str], bool]] = {
     "uri": _is_uri,
     "email": lambda text: _EMAIL.fullmatch(text) is not None,
     "hostname": _is_hostname,
-    "ipv4": _is_ipv4,
-    "ipv6": _is_ipv6,
-    "cidr": _is_cidr,
+    "ipv4": lambda text: "." in text and parse_ip_sloppy(text) is not None,
+    "ipv6": lambda text: ":" in text and parse_ip_sloppy(text) is not None,
+    "cidr": lambda text: parse_cidr_sloppy(text) is not None,
     "mac": _is_mac,
     "uuid": _pattern(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.I | re.A),
     "uuid3": _pattern(r"[0-9a-f]{8}-?[0-9a-f]{4}-?3[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.I | re.A),
@@ -175,12 +160,11 @@ FORMATS: dict[str, Callable[[str], bool]] = {
 }
 
 
+_NUMBER_FORMATS = {"integer": ("int32", "int64"), "number": ("float", "double")}
+
+
 def effective(schema_type: str, name: str) -> str:
     """The format as far as it is supported for the type; unknown ones mean nothing."""
     if schema_type in ("", "string"):
         return name if name.replace("-", "") in FORMATS else ""
-    if schema_type == "integer":
-        return name if name in ("int32", "int64") else ""
-    if schema_type == "number":
-        return name if name in ("float", "double") else ""
-    return ""
+    return name if name in _NUMBER_FORMATS.get(schema_type, ()) else ""

@@ -85,12 +85,8 @@ def _struct(ref: str) -> TypeNode:
 
 
 def _field(entry: list[Any]) -> Field:
-    name, type_, flags, embedded, strategy, merge_key = entry + ["", "", 0, "", "", ""][len(entry) :]
-    omit = _OMIT[flags & 3]
-    pointer = bool(flags & _POINTER)
-    return Field(
-        name, _type(type_), omit=omit, pointer=pointer, embedded=embedded, strategy=strategy, merge_key=merge_key
-    )
+    name, type_, flags, *rest = entry + ["", "", 0][len(entry) :]
+    return Field(name, _type(type_), _OMIT[flags & 3], bool(flags & _POINTER), *rest)
 
 
 def _type(entry: Any) -> TypeNode:
@@ -117,7 +113,7 @@ def _list(element: Any, relation: str = "atomic", keys: Any = (), defaults: Any 
         atomic=relation == "atomic",
         list_type=cast("Literal['atomic', 'set', 'map']", relation),
         map_keys=tuple(keys),
-        key_defaults=defaults,
+        key_defaults=defaults or {},
     )
 
 

@@ -148,28 +148,25 @@ def _string_list(value: Any) -> Any:
     return value.copy()
 
 
-def _string(value: Any) -> Any:
-    if type(value) is not str:
-        raise Odd
-    return value
+def _of_type(wanted: type) -> Decoder:
+    def decode(value: Any) -> Any:
+        if type(value) is not wanted:
+            raise Odd
+        return value
+
+    return decode
 
 
-def _bool(value: Any) -> Any:
-    if type(value) is not bool:
-        raise Odd
-    return value
+def _integer(limit: int) -> Decoder:
+    def decode(value: Any) -> Any:
+        if type(value) is not int or not -limit <= value < limit:
+            raise Odd
+        return value
+
+    return decode
 
 
-def _int32(value: Any) -> Any:
-    if type(value) is not int or not -INT32 <= value < INT32:
-        raise Odd
-    return value
-
-
-def _int64(value: Any) -> Any:
-    if type(value) is not int or not -INT64 <= value < INT64:
-        raise Odd
-    return value
+_int32 = _integer(INT32)
 
 
 def float64(value: Any) -> Any:
@@ -204,27 +201,21 @@ def _quantity(value: Any) -> Any:
         raise Odd from None
 
 
-def _time(value: Any) -> Any:
+def _time(size: int) -> Decoder:
     """The one usual form; everything else Go can read is left to the exact decoder."""
-    if type(value) is not str or len(value) != 20 or value[19] != "Z" or value[7] != "-" or value[10] != "T":
-        raise Odd
-    return _checked_time(value)
 
+    def decode(value: Any) -> Any:
+        if type(value) is not str or len(value) != size or value[-1] != "Z" or value[7] != "-" or value[10] != "T":
+            raise Odd
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            raise Odd from None
+        if moment.year == 1:
+            raise Odd
+        return value
 
-def _microtime(value: Any) -> Any:
-    if type(value) is not str or len(value) != 27 or value[26] != "Z" or value[7] != "-" or value[10] != "T":
-        raise Odd
-    return _checked_time(value)
-
-
-def _checked_time(value: str) -> str:
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        raise Odd from None
-    if moment.year == 1:
-        raise Odd
-    return value
+    return decode
 
 
 def _int_or_string(value: Any) -> Any:
@@ -244,15 +235,15 @@ def _schema_or_bool(value: Any) -> Any:
 
 
 _SCALARS: dict[str, Decoder] = {
-    "string": _string,
-    "bool": _bool,
+    "string": _of_type(str),
+    "bool": _of_type(bool),
     "int32": _int32,
-    "int64": _int64,
+    "int64": _integer(INT64),
     "float64": float64,
     "bytes": _bytes,
     "quantity": _quantity,
-    "time": _time,
-    "microtime": _microtime,
+    "time": _time(len("2006-01-02T15:04:05Z")),
+    "microtime": _time(len("2006-01-02T15:04:05.000000Z")),
     "intOrString": _int_or_string,
     "rawExtension": _anything,
     "fieldsV1": _anything,

@@ -9,6 +9,7 @@ built; recursive types are recursive objects.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal
 
@@ -35,79 +36,42 @@ _CHECKED_SCALARS = {
 }
 
 
+@dataclass(slots=True, eq=False)
 class Field:
     """A member of a struct."""
 
-    __slots__ = ("embedded", "merge_key", "name", "node", "omit", "pointer", "retain_keys", "strategy")
+    name: str
+    node: TypeNode
+    omit: Literal["", "omitempty", "omitzero"] = "omitempty"
+    pointer: bool = False
+    embedded: str = ""
+    """Names of the Go structs through which the field comes, each followed by a dot, as errors print them."""
+    strategy: str = ""
+    """"merge", "replace" or ""."""
+    merge_key: str = ""
 
-    def __init__(
-        self,
-        name: str,
-        node: TypeNode,
-        *,
-        omit: Literal["", "omitempty", "omitzero"] = "omitempty",
-        pointer: bool = False,
-        embedded: str = "",
-        strategy: str = "",
-        merge_key: str = "",
-    ) -> None:
-        self.name = name
-        self.node = node
-        self.omit = omit
-        self.pointer = pointer
-        self.embedded = embedded
-        """Names of the Go structs through which the field comes, each followed by a dot, as errors print them."""
-        parts = strategy.split(",")
-        self.retain_keys = "retainKeys" in parts
-        self.strategy = next((part for part in parts if part != "retainKeys"), "")
-        """"merge", "replace" or ""."""
-        self.merge_key = merge_key
+    def __post_init__(self) -> None:  # `retainKeys` is for clients: a patch says itself which keys it retains
+        self.strategy = next((part for part in self.strategy.split(",") if part != "retainKeys"), "")
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class TypeNode:
     """A type. `fields` of structs, `element` of lists and maps (and of structs that admit undeclared fields)."""
 
-    __slots__ = (
-        "atomic",
-        "compiled",
-        "element",
-        "fields",
-        "go",
-        "key_defaults",
-        "kind",
-        "list_type",
-        "lister",
-        "map_keys",
-        "scalar",
-    )
-
-    def __init__(
-        self,
-        kind: Kind,
-        *,
-        scalar: str = "",
-        go: str = "",
-        fields: dict[str, Field] | None = None,
-        element: TypeNode | None = None,
-        atomic: bool = False,
-        list_type: ListType = "atomic",
-        map_keys: tuple[str, ...] = (),
-        key_defaults: dict[str, Any] | None = None,
-    ) -> None:
-        self.kind = kind
-        self.scalar = scalar
-        self.go = go
-        self.fields: dict[str, Field] = fields or {}
-        self.element = element
-        self.atomic = atomic
-        """Owned as a whole: an atomic map or struct, a list that is neither set nor map."""
-        self.list_type = list_type
-        self.map_keys = map_keys
-        self.key_defaults = key_defaults or {}
-        self.compiled: Any = None
-        """The decoder compiled for this node; it lives here so that it is shared as the node is."""
-        self.lister: Any = None
-        """The function that lists the paths of a value, compiled likewise (konverge.apiserver.merge.path_listing)."""
+    kind: Kind
+    scalar: str = ""
+    go: str = ""
+    fields: dict[str, Field] = field(default_factory=dict)
+    element: TypeNode | None = None
+    atomic: bool = False
+    """Owned as a whole: an atomic map or struct, a list that is neither set nor map."""
+    list_type: ListType = "atomic"
+    map_keys: tuple[str, ...] = ()
+    key_defaults: dict[str, Any] = field(default_factory=dict)
+    compiled: Any = None
+    """The decoder compiled for this node; it lives here so that it is shared as the node is."""
+    lister: Any = None
+    """The function that lists the paths of a value, compiled likewise (konverge.apiserver.merge.path_listing)."""
 
     @property
     def struct_name(self) -> str:
@@ -120,8 +84,8 @@ class TypeNode:
 
     def child(self, name: str) -> TypeNode | None:
         """The type of the member `name`; None when it is not declared."""
-        field = self.fields.get(name)
-        return self.element if field is None else field.node
+        declared = self.fields.get(name)
+        return self.element if declared is None else declared.node
 
     def __repr__(self) -> str:
         return f"<TypeNode {self.kind.value} {self.go or self.scalar}>"
