@@ -19,7 +19,7 @@ from konverge.objects.codec import to_dict
 from konverge.objects.labels import Selector, from_selector
 from konverge.objects.meta import Object
 from konverge.runtime.context import Caches, Context
-from konverge.runtime.owners import controller_of, controller_reference
+from konverge.runtime.owners import controller_of, controller_reference, is_controlled_by
 from konverge.runtime.result import Request
 
 K = TypeVar("K", bound=Object)
@@ -59,8 +59,7 @@ async def claim(
     owner: Object = ctx.obj
     claimed: list[K] = []
     for obj in await ctx.owned(kind):
-        reference = controller_of(obj)
-        if reference is None or reference.uid != owner.metadata.uid:
+        if not is_controlled_by(obj, owner):
             continue
         if selector.matches(obj.metadata.labels) and member(obj):
             claimed.append(obj)

@@ -31,17 +31,14 @@ class AggregationReconciler(Reconciler[ClusterRole]):
 def aggregated(role: ClusterRole, roles: Any) -> list[PolicyRule]:
     """The rules of the chosen roles, selector by selector, by name, each once."""
     rules: list[PolicyRule] = []
-    by_name = sorted((other for other in roles if other.metadata.name != role.metadata.name), key=_name)
+    others = (other for other in roles if other.metadata.name != role.metadata.name)
+    by_name = sorted(others, key=lambda other: other.metadata.name)
     for selector in role.aggregation_rule.cluster_role_selectors if role.aggregation_rule else ():
         matches = labels.from_selector(selector).matches
         for other in by_name:
             if matches(other.metadata.labels):
                 rules += [rule for rule in other.rules if rule not in rules]
     return rules
-
-
-def _name(role: ClusterRole) -> str:
-    return role.metadata.name
 
 
 def _of_role(changed: ClusterRole, caches: Caches) -> list[Request]:

@@ -23,7 +23,8 @@ from konverge.objects.kinds.apps_v1 import ControllerRevision
 from konverge.objects.kinds.core_v1 import PodTemplateSpec
 from konverge.objects.labels import Selector
 from konverge.objects.meta import ObjectMeta
-from konverge.runtime import Context, TransientError, controller_of, set_controller_reference
+from konverge.runtime import Context, TransientError, set_controller_reference
+from konverge.runtime.owners import is_controlled_by
 
 POD_LABEL = "controller-revision-hash"
 """The label of a pod that names its revision."""
@@ -57,16 +58,11 @@ def ordered(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]
 
 async def history(ctx: Context[Any], selector: Selector) -> list[ControllerRevision]:
     """The revisions of the object, oldest first; matching orphans are adopted."""
-    owned: list[ControllerRevision] = []
+    owned = [
+        revision for revision in await ctx.owned(ControllerRevision)
+        if is_controlled_by(revision, ctx.obj) and selector.matches(revision.metadata.labels)
+    ]  # fmt: skip
     orphaned: list[ControllerRevision] = []
-    for revision in await ctx.owned(ControllerRevision):
-        reference = controller_of(revision)
-        if (
-            reference is not None
-            and reference.uid == ctx.obj.metadata.uid
-            and selector.matches(revision.metadata.labels)
-        ):
-            owned.append(revision)
     if ctx.obj.metadata.deletion_timestamp is None:
         orphaned = [
             revision for revision in ctx.indexed(ControllerRevision, ORPHANS, ctx.request.namespace)
@@ -133,10 +129,8 @@ async def _create(
         except AlreadyExists:
             live = await ctx.client.get(ControllerRevision, desired.metadata.name, ctx.request.namespace)
             if live.data == data:
-                return (
-                    live,
-                    collisions,
-                )  # created before: the cache was behind, or it belongs to a deleted owner of that name
+                # It was created before: the cache was behind, or it belongs to a deleted owner of that name.
+                return live, collisions
             collisions = (collisions or 0) + 1
     raise TransientError(f"no free name for a revision of {ctx.request} after {_MOST_COLLISIONS} collisions")
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from konverge.cache import Change
 from konverge.cache.record import Meta, Record
 from konverge.kube import pods as podlib
 from konverge.objects.kinds.core_v1 import (
@@ -143,24 +142,15 @@ def _has_claims(record: Record) -> bool:
     return b'"persistentVolumeClaim"' in record.raw or b'"ephemeral"' in record.raw
 
 
-def _concerns_claims(change: Change) -> bool:
-    return _has_claims(change.latest)
-
-
-def _claim(volume: _Volume, pod: str) -> str:
+def _claim(volume: _Volume | Volume, pod: str) -> str:
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return f"{pod}-{volume.name}" if volume.ephemeral is not None else ""
 
 
 def _of_pod(pod: Pod) -> list[Request]:
-    requests = []
-    for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            requests.append(Request(pod.metadata.namespace, volume.persistent_volume_claim.claim_name))
-        elif volume.ephemeral is not None:
-            requests.append(Request(pod.metadata.namespace, f"{pod.metadata.name}-{volume.name}"))
-    return requests
+    names = (_claim(volume, pod.metadata.name) for volume in pod.spec.volumes)
+    return [Request(pod.metadata.namespace, name) for name in names if name]
 
 
 def controllers() -> list[Controller[Any]]:
@@ -169,7 +159,7 @@ def controllers() -> list[Controller[Any]]:
             PersistentVolumeClaim,
             ClaimReconciler(),
             name="pvc-protection",
-            watches=[Watch(kind=Pod, requests=_of_pod, predicate=_concerns_claims)],
+            watches=[Watch(kind=Pod, requests=_of_pod, predicate=lambda change: _has_claims(change.latest))],
             indexes={Pod: {BY_CLAIM: by_claim}},
         ),
         Controller(PersistentVolume, VolumeReconciler(), name="pv-protection"),

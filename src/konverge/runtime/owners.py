@@ -23,6 +23,11 @@ def controller_of(obj: Object) -> OwnerReference | None:
     return None
 
 
+def is_controlled_by(obj: Object, owner: Object) -> bool:
+    reference = controller_of(obj)
+    return reference is not None and reference.uid == owner.metadata.uid
+
+
 def controller_reference(owner: Object, *, block_owner_deletion: bool = True) -> OwnerReference:
     """The reference that makes `owner` the controller of the object that carries it."""
     return OwnerReference(

@@ -34,7 +34,8 @@ from konverge.objects.kinds.batch_v1 import CronJob, Job, JobSpec
 from konverge.objects.kinds.core_v1 import ObjectReference
 from konverge.objects.meta import ObjectMeta
 from konverge.objects.times import format_time, parse_time
-from konverge.runtime import Context, Controller, Reconciler, Result, controller_of, set_controller_reference
+from konverge.runtime import Context, Controller, Reconciler, Result, set_controller_reference
+from konverge.runtime.owners import is_controlled_by
 
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
@@ -42,7 +43,7 @@ SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 class CronJobReconciler(Reconciler[CronJob]):
     # upstream: syncCronJob
     async def reconcile(self, ctx: Context[CronJob]) -> Result | None:
-        jobs = [job for job in await ctx.owned(Job) if _is_ours(ctx.obj, job)]
+        jobs = [job for job in await ctx.owned(Job) if is_controlled_by(job, ctx.obj)]
         await _clean_up_finished(ctx, jobs)
         _note_finished(ctx, jobs)
         await _note_missing(ctx, jobs)
@@ -58,11 +59,6 @@ class CronJobReconciler(Reconciler[CronJob]):
             await ctx.save_status()
         wait = (due_start.next - now).total_seconds() + PADDING if due_start.next is not None else 0.0
         return Result(requeue_after=wait)
-
-
-def _is_ours(cronjob: CronJob, job: Job) -> bool:
-    owner = controller_of(job)
-    return owner is not None and owner.uid == cronjob.metadata.uid
 
 
 def _schedule(ctx: Context[CronJob]) -> Schedule | None:
@@ -195,7 +191,7 @@ async def _create(ctx: Context[CronJob], start: datetime) -> Job | None:
         job = await ctx.client.create(desired)
     except AlreadyExists:
         live = await ctx.client.get(Job, desired.metadata.name, ctx.request.namespace)
-        return live if _is_ours(ctx.obj, live) else None
+        return live if is_controlled_by(live, ctx.obj) else None
     except ClientError as error:
         if not (isinstance(error, Forbidden) and error.namespace_terminating):
             ctx.warning("FailedCreate", f"Error creating job: {error}")

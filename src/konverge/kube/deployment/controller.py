@@ -26,6 +26,9 @@ from konverge.runtime import Context, Controller, Reconciler, Request, Result, W
 from konverge.runtime.context import Caches
 from konverge.runtime.predicates import deleted
 
+Sets = tuple[ReplicaSet | None, list[ReplicaSet]]
+"""The new replica set and the old ones."""
+
 
 class DeploymentReconciler(Reconciler[Deployment]):
     # upstream: syncDeployment
@@ -45,22 +48,15 @@ class DeploymentReconciler(Reconciler[Deployment]):
 
 
 # upstream: rolloutRolling
-async def _roll(
-    ctx: Context[Deployment], new: ReplicaSet | None, old: list[ReplicaSet]
-) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
+async def _roll(ctx: Context[Deployment], new: ReplicaSet | None, old: list[ReplicaSet]) -> Sets:
     new = await _ensure_new(ctx, new, old, rolling.first_size(ctx.obj, old))
     if new is None:
         return None, old
-    up = rolling.scale_up(ctx.obj, new, old)
-    if up:
-        return await _resize(ctx, new, old, up)
-    return await _resize(ctx, new, old, rolling.scale_down(ctx.obj, new, old))
+    return await _resize(ctx, new, old, rolling.scale_up(ctx.obj, new, old) or rolling.scale_down(ctx.obj, new, old))
 
 
 # upstream: rolloutRecreate
-async def _recreate(
-    ctx: Context[Deployment], new: ReplicaSet | None, old: list[ReplicaSet]
-) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
+async def _recreate(ctx: Context[Deployment], new: ReplicaSet | None, old: list[ReplicaSet]) -> Sets:
     """All old pods are gone before the first new one is created."""
     down = {rs.metadata.name: 0 for rs in old if replicas_of(rs)}
     if down:
@@ -99,7 +95,7 @@ async def _ensure_new(
 
 async def _resize(
     ctx: Context[Deployment], new: ReplicaSet | None, old: list[ReplicaSet], sizes: rolling.Sizes
-) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
+) -> Sets:
     if new is not None and new.metadata.name in sizes:
         new = await sets.scale_to(ctx, new, sizes[new.metadata.name])
     resized = [await sets.scale_to(ctx, rs, sizes[rs.metadata.name]) if rs.metadata.name in sizes else rs for rs in old]

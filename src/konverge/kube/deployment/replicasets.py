@@ -15,7 +15,8 @@ from konverge.objects.int_or_string import scale
 from konverge.objects.kinds.apps_v1 import Deployment, ReplicaSet, ReplicaSetSpec
 from konverge.objects.kinds.core_v1 import PodTemplateSpec
 from konverge.objects.meta import LabelSelector, ObjectMeta
-from konverge.runtime import Context, controller_of, set_controller_reference
+from konverge.runtime import Context, set_controller_reference
+from konverge.runtime.owners import is_controlled_by
 
 HASH = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
@@ -98,9 +99,8 @@ async def ensure_new(
 
 async def _collided(ctx: Context[Deployment], name: str) -> ReplicaSet | None:
     live = await ctx.client.get(ReplicaSet, name, ctx.request.namespace)
-    owner = controller_of(live)
     same = _bare(live.spec.template) == _bare(ctx.obj.spec.template)
-    if owner is not None and owner.uid == ctx.obj.metadata.uid and same:
+    if is_controlled_by(live, ctx.obj) and same:
         return live  # we created it before, and the cache had not shown it
     ctx.obj.status.collision_count = (ctx.obj.status.collision_count or 0) + 1
     return None

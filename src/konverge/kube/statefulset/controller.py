@@ -9,6 +9,7 @@ Upstream: pkg/controller/statefulset (stateful_set.go, stateful_set_control.go).
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from konverge.client import AlreadyExists, ClientError, MergePatch, NotFound
@@ -103,15 +104,8 @@ class Execution:
         statefulset = self._ctx.obj
         revision = self._current if uses_current_revision(statefulset, ordinal) else self._update
         desired = identity.pod_for(statefulset, revisions.template_of(revision), revision.metadata.name, ordinal)
-        try:
-            created = await self._ctx.client.create(desired)
-        except AlreadyExists:
-            raise  # its predecessor still exists, or the cache is behind: no event is needed
-        except ClientError as error:
-            self._record("Create", desired, error)
-            raise
-        self._record("Create", created)
-        return created
+        with self._recorded("Create", desired):
+            return await self._ctx.client.create(desired)
 
     # upstream: UpdateStatefulPod
     async def _correct(self, pod: Pod) -> None:
@@ -125,35 +119,28 @@ class Execution:
             # The server refuses this for a running pod; the event then says what is wrong with an adopted pod.
             patch["spec"] = {"volumes": [to_dict(volume) for volume in identity.volumes_for(self._ctx.obj, pod)]}
         if patch:
-            await self._update_pod(pod, patch)
-
-    async def _update_pod(self, pod: Pod, patch: dict[str, Any]) -> None:
-        try:
-            await self._ctx.client.patch(Pod, pod.metadata.name, MergePatch(patch), pod.metadata.namespace)
-        except ClientError as error:
-            self._record("Update", pod, error)
-            raise
-        self._record("Update", pod)
+            with self._recorded("Update", pod):
+                await self._ctx.client.patch(Pod, pod.metadata.name, MergePatch(patch), pod.metadata.namespace)
 
     async def _delete(self, pods: list[Pod]) -> None:
         for pod in pods:
-            try:
-                with contextlib.suppress(NotFound):
-                    name, where = pod.metadata.name, pod.metadata.namespace
-                    await self._ctx.client.delete(Pod, name, where, uid=pod.metadata.uid)
-            except ClientError as error:
-                self._record("Delete", pod, error)
-                raise
+            with self._recorded("Delete", pod), contextlib.suppress(NotFound):
+                await self._ctx.client.delete(Pod, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
             self._deleted.add(pod.metadata.uid)
-            self._record("Delete", pod)
 
     # upstream: recordPodEvent
-    def _record(self, verb: str, pod: Pod, error: ClientError | None = None) -> None:
+    @contextlib.contextmanager
+    def _recorded(self, verb: str, pod: Pod) -> Iterator[None]:
+        """An event says that what is done to the pod was successful, or that it failed."""
         what = f"{verb} Pod {pod.metadata.name} in StatefulSet {self._ctx.request.name}"
-        if error is None:
-            self._ctx.event(f"Successful{verb}", f"{what} successful")
-        else:
+        try:
+            yield
+        except AlreadyExists:
+            raise  # its predecessor still exists, or the cache is behind: no event is needed
+        except ClientError as error:
             self._ctx.warning(f"Failed{verb}", f"{what} failed error: {error}")
+            raise
+        self._ctx.event(f"Successful{verb}", f"{what} successful")
 
     async def write_status(self) -> float:
         """Write the status; returns the seconds until a pod becomes available by age alone."""
