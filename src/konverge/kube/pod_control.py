@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from konverge.client import ClientError, Forbidden, NotFound
+from konverge.client import AlreadyExists, ClientError, Forbidden, NotFound
 from konverge.objects.kinds.core_v1 import Pod
 from konverge.runtime import Context
 
@@ -77,3 +77,18 @@ async def delete_pods(ctx: Context[Any], pods: Iterable[Pod]) -> tuple[list[Pod]
     if refusal is not None:
         ctx.warning("FailedDelete", f"Error deleting: {refusal}")
     return deleted, refusal
+
+
+# ------------------------------------------------------------------ anything that may exist already
+
+
+@contextlib.contextmanager
+def creating() -> Iterator[None]:
+    """Ignores that the object exists already, and that its namespace is gone or being deleted."""
+    try:
+        yield
+    except (AlreadyExists, NotFound):
+        return
+    except Forbidden as error:
+        if not error.namespace_terminating:
+            raise

@@ -15,7 +15,7 @@ import contextlib
 from typing import Any
 
 from konverge.client import MergePatch, NotFound
-from konverge.kube.creation import creating
+from konverge.kube.pod_control import creating
 from konverge.objects.kinds.core_v1 import ConfigMap, Namespace, Secret, ServiceAccount
 from konverge.objects.meta import ObjectMeta
 from konverge.runtime import Context, Controller, Reconciler, Request, Watch

@@ -62,12 +62,9 @@ def resource_list(registry: Registry, group: str, version: str) -> Obj | None:
     if group:  # the document of the core group has no apiVersion
         document["apiVersion"] = "v1"
     document["groupVersion"] = f"{group}/{version}" if group else version
-    document["resources"] = [_in_order(entry) for kind in served.values() for entry in kind.entries]
+    entries = [entry for kind in served.values() for entry in kind.entries]
+    document["resources"] = [{key: entry[key] for key in _ENTRY_KEYS if key in entry} for entry in entries]
     return document
-
-
-def _in_order(entry: Obj) -> Obj:
-    return {key: entry[key] for key in _ENTRY_KEYS if key in entry}
 
 
 def aggregated(registry: Registry, groups: Iterable[str]) -> Obj:
@@ -81,20 +78,11 @@ def aggregated(registry: Registry, groups: Iterable[str]) -> Obj:
 
 
 def _aggregated_group(registry: Registry, group: str) -> Obj:
-    versions = [
-        {"version": version, "resources": _aggregated_resources(served.values()), "freshness": "Current"}
-        for version, served in registry.versions(group).items()
-    ]
+    versions = []
+    for version, served in registry.versions(group).items():
+        resources = sorted(map(_aggregated_resource, served.values()), key=lambda resource: str(resource["resource"]))
+        versions.append({"version": version, "resources": resources, "freshness": "Current"})
     return {"metadata": {"name": group} if group else {}, "versions": versions}
-
-
-def _aggregated_resources(served: Iterable[Served]) -> list[Obj]:
-    return sorted(map(_aggregated_resource, served), key=_resource_name)
-
-
-def _resource_name(resource: Obj) -> str:
-    name: str = resource["resource"]
-    return name
 
 
 def _aggregated_resource(served: Served) -> Obj:

@@ -39,7 +39,7 @@ def clauses(header: str) -> list[Clause]:
 
 
 @lru_cache(maxsize=512)
-def negotiate(header: str, *, custom: bool = False, tables: bool = True, streams: bool = False) -> Accepted:
+def negotiate(header: str, *, custom: bool = False, streams: bool = False) -> Accepted:
     """Choose a form, or raise 406. A client that asks for protobuf gets JSON: all such clients read both."""
     if not header:
         return PLAIN_JSON
@@ -48,13 +48,13 @@ def negotiate(header: str, *, custom: bool = False, tables: bool = True, streams
         shown = ", ".join(BUILTIN_TYPES + STREAM_TYPES if streams else BUILTIN_TYPES)
         raise status.not_acceptable(f"406: Not Acceptable\n\nAvailable representations: {shown}", details={})
     for clause in parsed:
-        accepted = _accept(clause, custom, tables)
+        accepted = _accept(clause, custom)
         if accepted is not None:
             return accepted
     raise status.not_acceptable(f"only the following media types are accepted: {', '.join(BUILTIN_TYPES)}")
 
 
-def _accept(clause: Clause, custom: bool, tables: bool) -> Accepted | None:  # upstream: acceptMediaTypeOptions
+def _accept(clause: Clause, custom: bool) -> Accepted | None:  # upstream: acceptMediaTypeOptions
     media = JSON if clause.media in ("*/*", "application/*") else clause.media
     if media not in BUILTIN_TYPES:
         return None
@@ -64,7 +64,7 @@ def _accept(clause: Clause, custom: bool, tables: bool) -> Accepted | None:  # u
         if params.get("g", "") != "meta.k8s.io" or version not in ("v1", "v1beta1"):
             return None
         if form == "Table":
-            if not tables or media == PROTOBUF:
+            if media == PROTOBUF:
                 return None
         elif form not in ("PartialObjectMetadata", "PartialObjectMetadataList"):
             return None

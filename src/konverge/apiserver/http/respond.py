@@ -30,10 +30,9 @@ _CACHE = (b"cache-control", b"no-cache, private")
 _WARNINGS_LIMIT = 4096
 
 
-def settle_form(call: Call, *, custom: bool = False, tables: bool = True, streams: bool = False) -> Accepted:
+def settle_form(call: Call, *, custom: bool = False, streams: bool = False) -> Accepted:
     """Settle the form of the answer: 406 comes before anything is done."""
-    header = call.request.headers.get("accept")
-    accepted = negotiate.negotiate(header, custom=custom, tables=tables, streams=streams)
+    accepted = negotiate.negotiate(call.request.headers.get("accept"), custom=custom, streams=streams)
     call.accepted = accepted._replace(pretty=True) if _pretty(call) else accepted
     return call.accepted
 

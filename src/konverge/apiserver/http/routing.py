@@ -106,13 +106,9 @@ def _builtin(call: Call, served: Served) -> Handler:
     verb = info.verb
     if verb not in methods.get(info.method, ()) or verb not in served.verbs:
         raise status.method_not_allowed()
-    if across and verb not in _ACROSS_NAMESPACES and not _is_cluster_create(served):
+    if across and verb not in _ACROSS_NAMESPACES and served.resource.plural != "bindings":
         raise status.method_not_allowed()
     return _special(call) or load(VERBS[verb])
-
-
-def _is_cluster_create(served: Served) -> bool:
-    return served.resource.plural == "bindings"
 
 
 def _well_formed(info: RequestInfo, served: Served) -> bool:

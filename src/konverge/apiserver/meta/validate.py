@@ -48,8 +48,8 @@ def _common(metadata: Obj, *, namespaced: bool, builtin: bool) -> list[FieldErro
             errors += [invalid("metadata.namespace", namespace, detail) for detail in dns_label_errors(namespace)]
     elif namespace:
         errors.append(forbidden("metadata.namespace", "not allowed on this type"))
-    if metadata.get("generation", 0) < 0:
-        errors.append(_negative(metadata["generation"]))
+    if (generation := metadata.get("generation", 0)) < 0:
+        errors.append(invalid("metadata.generation", generation, "must be greater than or equal to 0"))
     if labels := metadata.get("labels"):
         errors += label_errors(labels, "metadata.labels")
     if annotations := metadata.get("annotations"):
@@ -61,10 +61,6 @@ def _common(metadata: Obj, *, namespaced: bool, builtin: bool) -> list[FieldErro
     if managed := metadata.get("managedFields"):
         errors += managed_field_errors(managed)
     return errors
-
-
-def _negative(value: int) -> FieldError:
-    return invalid("metadata.generation", value, "must be greater than or equal to 0")
 
 
 def on_update(metadata: Obj, old: Obj, *, namespaced: bool, builtin: bool) -> list[FieldError]:

@@ -15,6 +15,7 @@ from konverge.objects.quantity import Quantity
 Cell = Callable[[Obj], Any]
 
 NONE, UNSET, UNKNOWN = "<none>", "<unset>", "<unknown>"
+_SHOWN = 3
 
 
 def at(path: str, default: Any = "") -> Cell:
@@ -129,10 +130,10 @@ def shown(path: str, default: str) -> Cell:
     return lambda obj: str(value_at(obj))
 
 
-def some(shown: Sequence[str], total: int, limit: int = 3, empty: str = UNSET) -> str:
+def some(shown: Sequence[str], empty: str = UNSET) -> str:
     """The first few of a list, and how many more there are. Upstream: listWithMoreString."""
-    joined = ",".join(shown[:limit])
-    return f"{joined} + {total - limit} more..." if total > limit else joined or empty
+    joined = ",".join(shown[:_SHOWN])
+    return f"{joined} + {len(shown) - _SHOWN} more..." if len(shown) > _SHOWN else joined or empty
 
 
 def status_of(obj: Obj) -> Obj:

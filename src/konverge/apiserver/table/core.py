@@ -55,7 +55,7 @@ def endpoints(obj: Obj) -> str:
         addresses = [address.get("ip", "") for address in subset.get("addresses") or ()]
         ports = [port.get("port", 0) for port in subset.get("ports") or ()]
         shown += [_host_port(address, port) for port in ports for address in addresses] if ports else addresses
-    return some(shown, len(shown), empty="")
+    return some(shown, empty="")
 
 
 def _host_port(address: str, port: int) -> str:

@@ -60,10 +60,10 @@ def slice_ports(obj: Obj) -> str:
     shown = [
         str(port["port"]) if port.get("port") is not None else port.get("name", "*") for port in obj.get("ports") or ()
     ]
-    return some(shown, len(shown))
+    return some(shown)
 
 
 def slice_endpoints(obj: Obj) -> str:
     """Upstream: formatDiscoveryEndpoints."""
     shown = [address for endpoint in obj.get("endpoints") or () for address in endpoint.get("addresses") or ()]
-    return some(shown, len(shown))
+    return some(shown)

@@ -19,7 +19,6 @@ from konverge.cache import Change, IndexFunction
 from konverge.cache.record import Meta, Record
 from konverge.client import NotFound, merge_between
 from konverge.kube import pods as podlib
-from konverge.kube.creation import creating
 from konverge.kube.endpoints import mirroring, service_pods, subsets
 from konverge.kube.endpoints.publish import (
     ANNOTATION,
@@ -32,6 +31,7 @@ from konverge.kube.endpoints.publish import (
     delete,
     publish,
 )
+from konverge.kube.pod_control import creating
 from konverge.kube.pod_predicates import by_node, moved
 from konverge.objects.kinds.core_v1 import Endpoints, Node, ObjectReference, Pod, Service
 from konverge.objects.kinds.discovery_v1 import (

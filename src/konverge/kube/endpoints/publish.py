@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 
 from konverge.client import NotFound, merge_between
-from konverge.kube.creation import creating
 from konverge.kube.endpoints.port_order import slice_ports
+from konverge.kube.pod_control import creating
 from konverge.objects.kinds.core_v1 import Pod, Service
 from konverge.objects.kinds.discovery_v1 import Endpoint, EndpointPort, EndpointSlice
 from konverge.objects.meta import ObjectMeta

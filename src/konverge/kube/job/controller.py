@@ -19,8 +19,8 @@ from konverge.client import ClientError
 from konverge.kube import pods as podlib
 from konverge.kube.adoption import ORPHANS, adoptable, adopters, claim, orphans
 from konverge.kube.job import job_pods, plan, tracking, verdict
-from konverge.kube.job.backoff import Streak, Streaks
 from konverge.kube.job.job_pods import TRACKING
+from konverge.kube.job.plan import Streak, Streaks
 from konverge.kube.job.verdict import COMPLETED, Verdict
 from konverge.kube.job.view import View, look_at
 from konverge.kube.pod_control import create_pods, delete_pods

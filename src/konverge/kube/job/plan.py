@@ -6,14 +6,18 @@ Upstream: manageJob (pkg/controller/job/job_controller.go).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
+from konverge import clock
 from konverge.kube import pods as podlib
 from konverge.kube.job import job_pods, policies
-from konverge.kube.job.backoff import Streak, remaining
 from konverge.kube.job.job_pods import FAILURES, IGNORED_FAILURES, finished_at, index_of
 from konverge.kube.job.view import View, failures_of_index
 from konverge.kube.pod_control import BURST
 from konverge.objects.kinds.core_v1 import Pod
+
+FIRST, LONGEST = 10.0, 600.0  # upstream: DefaultJobPodFailureBackOff, MaxJobPodFailureBackOff
+_MOST_JOBS = 10_000  # a bound on memory
 
 
 @dataclass(slots=True)
@@ -72,8 +76,9 @@ def _create(view: View, count: int, streak: Streak) -> Plan:
     pending = _pending_indexes(view, count)
     if not per_index:
         return Plan(create=[job_pods.pod_for(job, index, None) for index in pending])
-    waits = {index: _index_wait(view.last_failed.get(index)) for index in pending}
-    now = [index for index in pending if waits[index] <= 0]
+    failed = {index: view.last_failed[index] for index in pending if index in view.last_failed}
+    waits = {index: remaining(failures_of_index(last) + 1, finished_at(last)) for index, last in failed.items()}
+    now = [index for index in pending if waits.get(index, 0.0) <= 0]
     created = [job_pods.pod_for(job, index, _failures(view, index)) for index in now]
     return Plan(create=created, wait=min((wait for wait in waits.values() if wait > 0), default=0.0))
 
@@ -94,10 +99,6 @@ def _pending_indexes(view: View, count: int) -> list[int]:
     return pending
 
 
-def _index_wait(last: Pod | None) -> float:
-    return 0.0 if last is None else remaining(failures_of_index(last) + 1, finished_at(last))
-
-
 def _failures(view: View, index: int) -> tuple[int, int]:
     """(counted, ignored) failures of an index, including that of the pod being replaced. Upstream:
     getNewIndexFailureCounts.
@@ -109,3 +110,51 @@ def _failures(view: View, index: int) -> tuple[int, int]:
     if policies.rule_on(view.job.spec.pod_failure_policy, last).counts:
         return counted + 1, ignored
     return counted, ignored + 1
+
+
+# ------------------------------------------------------------------ waiting after failures
+
+# A Job waits before it replaces failed pods: 10 s, doubled up to 10 min. The count of failures in a row is kept in
+# memory, as upstream (backoff_utils.go): after a restart of the controller it starts from zero.
+
+
+def remaining(failures: int, last: datetime | None) -> float:
+    """Seconds until the next attempt. Upstream: getRemainingTimeForFailuresCount."""
+    if not failures or last is None:
+        return 0.0
+    delay = min(FIRST * 2.0 ** min(failures - 1, 30), LONGEST)
+    return max(0.0, delay - (clock.utc_now() - last).total_seconds())
+
+
+@dataclass(frozen=True, slots=True)
+class Streak:
+    """Failures since the last success, and when the last of them was."""
+
+    failures: int = 0
+    last: datetime | None = None
+
+    def after(self, succeeded: list[Pod], failed: list[Pod]) -> Streak:
+        times = sorted(finished_at(pod) for pod in failed)
+        if succeeded:
+            success = max(finished_at(pod) for pod in succeeded)
+            later = [time for time in times if time > success]
+            return Streak(len(later), later[-1] if later else None)
+        return Streak(self.failures + len(times), times[-1]) if times else self
+
+
+class Streaks:
+    """By the uid of the Job. Entries of Jobs that were deleted before they finished remain; the oldest are dropped."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Streak] = {}
+
+    def get(self, uid: str) -> Streak:
+        return self._known.get(uid, Streak())
+
+    def put(self, uid: str, streak: Streak) -> None:
+        self._known[uid] = streak
+        while len(self._known) > _MOST_JOBS:
+            del self._known[next(iter(self._known))]
+
+    def forget(self, uid: str) -> None:
+        self._known.pop(uid, None)
