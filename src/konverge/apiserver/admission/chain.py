@@ -9,13 +9,15 @@ Upstream: AllOrderedPlugins (pkg/kubeapiserver/options/plugins.go).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from konverge.apiserver.admission import cluster_plugins, pod_plugins
+from konverge.apiserver.admission import cluster_plugins as cluster
+from konverge.apiserver.admission import pod_plugins as pods
+from konverge.apiserver.admission.cluster_plugins import CERTIFICATES, REQUESTS
 from konverge.apiserver.admission.escalation import Grants
 from konverge.apiserver.admission.limit_ranger import LimitRanger
 from konverge.apiserver.admission.node_restriction import NodeRestriction
-from konverge.apiserver.admission.plugin import Kind, Plugin, Step
+from konverge.apiserver.admission.plugin import Kind, OneStep, Phase, Plugin, Step
 from konverge.apiserver.admission.pod_security import PodSecurity
 from konverge.apiserver.admission.quota import ResourceQuota
 from konverge.apiserver.admission.service_account import ServiceAccount
@@ -83,9 +85,7 @@ class OnDemand:
     table of their configurations is empty, a write passes by at the cost of one look.
     """
 
-    def __init__(
-        self, store: Store, plural: str, phase: Literal["admit", "validate"], make: Callable[[], Plugin]
-    ) -> None:
+    def __init__(self, store: Store, plural: str, phase: Phase, make: Callable[[Phase], Plugin]) -> None:
         self._table = store.table(f"{_GROUP}/{plural}")
         self._phase = phase
         self._make = make
@@ -102,7 +102,7 @@ class OnDemand:
             if not self._table.records:
                 return None
             if self._plugin is None:
-                self._plugin = self._make()
+                self._plugin = self._make(self._phase)
             own_step = self._plugin.admit(kind) if self._phase == "admit" else self._plugin.validate(kind)
             return None if own_step is None else own_step(request)
 
@@ -112,56 +112,47 @@ class OnDemand:
 def chain(server: Backend, authorization: Authorization, webhooks: Callable[[], WebhookClient]) -> Chain:
     """All plugins but those that the configuration disables. `webhooks` makes the client when there is one to call."""
 
-    def mutating_policies() -> Plugin:
-        from konverge.apiserver.admission.mutating_policy import MutatingPolicies
+    def policies(phase: Phase) -> Plugin:
+        if phase == "admit":
+            from konverge.apiserver.admission.mutating_policy import MutatingPolicies
 
-        return MutatingPolicies(server, authorization)
-
-    def validating_policies() -> Plugin:
+            return MutatingPolicies(server, authorization)
         from konverge.apiserver.admission.validating_policy import ValidatingPolicies
 
         return ValidatingPolicies(server, authorization)
 
-    def mutating_webhooks() -> Plugin:
-        from konverge.apiserver.admission.webhooks.plugin import MutatingWebhooks
+    def hooks(phase: Phase) -> Plugin:
+        from konverge.apiserver.admission.webhooks.plugin import MutatingWebhooks, ValidatingWebhooks
 
-        return MutatingWebhooks(server, webhooks(), authorization)
+        kind = MutatingWebhooks if phase == "admit" else ValidatingWebhooks
+        return kind(server, webhooks(), authorization)
 
-    def validating_webhooks() -> Plugin:
-        from konverge.apiserver.admission.webhooks.plugin import ValidatingWebhooks
-
-        return ValidatingWebhooks(server, webhooks(), authorization)
-
-    store = server.store
+    store, claims = server.store, "persistentvolumeclaims"
     plugins: dict[str, Plugin] = {
-        "NamespaceLifecycle": cluster_plugins.NamespaceLifecycle(),
+        "NamespaceLifecycle": cluster.NamespaceLifecycle(),
         "LimitRanger": LimitRanger(),
         "ServiceAccount": ServiceAccount(),
         "NodeRestriction": NodeRestriction(),
-        "TaintNodesByCondition": cluster_plugins.TaintNodesByCondition(),
+        "TaintNodesByCondition": OneStep("admit", cluster.taint_new_node, "", "nodes", "CREATE"),
         "PodSecurity": PodSecurity(),
-        "Priority": pod_plugins.Priority(),
-        "DefaultTolerationSeconds": pod_plugins.DefaultTolerationSeconds(),
-        "DefaultStorageClass": cluster_plugins.DefaultStorageClass(),
-        "StorageObjectInUseProtection": cluster_plugins.StorageObjectInUseProtection(),
-        "PersistentVolumeClaimResize": cluster_plugins.PersistentVolumeClaimResize(),
-        "RuntimeClass": pod_plugins.RuntimeClass(),
-        "CertificateApproval": cluster_plugins.CertificateApproval(authorization),
-        "CertificateSigning": cluster_plugins.CertificateSigning(authorization),
-        "ClusterTrustBundleAttest": cluster_plugins.ClusterTrustBundleAttest(authorization),
-        "CertificateSubjectRestriction": cluster_plugins.CertificateSubjectRestriction(),
-        "DefaultIngressClass": cluster_plugins.DefaultIngressClass(),
-        "PodTopologyLabels": pod_plugins.PodTopologyLabels(),
-        "PodResizeValidator": pod_plugins.PodResizeValidator(),
-        "MutatingAdmissionPolicy": OnDemand(store, "mutatingadmissionpolicybindings", "admit", mutating_policies),
-        "MutatingAdmissionWebhook": OnDemand(store, "mutatingwebhookconfigurations", "admit", mutating_webhooks),
+        "Priority": pods.Priority(),
+        "DefaultTolerationSeconds": OneStep("admit", pods.tolerate_lost_nodes, "", "pods", "CREATE", "UPDATE"),
+        "DefaultStorageClass": OneStep("admit", cluster.set_storage_class, "", claims, "CREATE"),
+        "StorageObjectInUseProtection": cluster.StorageObjectInUseProtection(),
+        "PersistentVolumeClaimResize": OneStep("validate", cluster.check_growth, "", claims, "UPDATE"),
+        "RuntimeClass": pods.RuntimeClass(),
+        "CertificateApproval": cluster.CertificateApproval(authorization),
+        "CertificateSigning": cluster.CertificateSigning(authorization),
+        "ClusterTrustBundleAttest": cluster.ClusterTrustBundleAttest(authorization),
+        "CertificateSubjectRestriction": OneStep("validate", cluster.check_subject, CERTIFICATES, REQUESTS, "CREATE"),
+        "DefaultIngressClass": OneStep("admit", cluster.set_ingress_class, "networking.k8s.io", "ingresses", "CREATE"),
+        "PodTopologyLabels": pods.PodTopologyLabels(),
+        "PodResizeValidator": OneStep("validate", pods.check_resize, "", "pods", "UPDATE", subresource="resize"),
+        "MutatingAdmissionPolicy": OnDemand(store, "mutatingadmissionpolicybindings", "admit", policies),
+        "MutatingAdmissionWebhook": OnDemand(store, "mutatingwebhookconfigurations", "admit", hooks),
         "Grants": Grants(authorization),
-        "ValidatingAdmissionPolicy": OnDemand(
-            store, "validatingadmissionpolicybindings", "validate", validating_policies
-        ),
-        "ValidatingAdmissionWebhook": OnDemand(
-            store, "validatingwebhookconfigurations", "validate", validating_webhooks
-        ),
+        "ValidatingAdmissionPolicy": OnDemand(store, "validatingadmissionpolicybindings", "validate", policies),
+        "ValidatingAdmissionWebhook": OnDemand(store, "validatingwebhookconfigurations", "validate", hooks),
         "ResourceQuota": ResourceQuota(),
     }
     disabled = server.config.disabled_admission

@@ -15,8 +15,8 @@ from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.strategy import Obj
 from konverge.objects.quantity import Quantity
 
-_CERTIFICATES = "certificates.k8s.io"
-_REQUESTS = "certificatesigningrequests"
+CERTIFICATES = "certificates.k8s.io"
+REQUESTS = "certificatesigningrequests"
 _CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
 NOT_READY = "node.kubernetes.io/not-ready"
 _IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
@@ -71,40 +71,22 @@ def _require_namespace(request: AdmissionRequest) -> None:
         raise refusal(request, why, cause=cause)
 
 
-class TaintNodesByCondition(Mutating):
+def taint_new_node(request: AdmissionRequest) -> None:
     """No pod goes to a node before it has reported that it is ready. Upstream: plugin/pkg/admission/nodetaint."""
-
-    def admit(self, kind: Kind) -> Step | None:
-        return _taint if kind.writes("", "nodes", "CREATE") else None
-
-
-def _taint(request: AdmissionRequest) -> None:
     spec = spec_of(request.new)
     taints = spec.get("taints") or []
     if all((taint.get("key"), taint.get("effect")) != (NOT_READY, "NoSchedule") for taint in taints):
         spec["taints"] = [*taints, {"key": NOT_READY, "effect": "NoSchedule"}]
 
 
-class DefaultIngressClass(Mutating):
+def set_ingress_class(request: AdmissionRequest) -> None:
     """Upstream: plugin/pkg/admission/network/defaultingressclass."""
-
-    def admit(self, kind: Kind) -> Step | None:
-        return _set_ingress_class if kind.writes(_NETWORKING, "ingresses", "CREATE") else None
-
-
-def _set_ingress_class(request: AdmissionRequest) -> None:
     classes = request.call.scan(_NETWORKING, "ingressclasses")
     _set_class(request.new, "ingressClassName", _INGRESS_ANNOTATION, classes, _DEFAULT_INGRESS_CLASS)
 
 
-class DefaultStorageClass(Mutating):
+def set_storage_class(request: AdmissionRequest) -> None:
     """Upstream: plugin/pkg/admission/storage/storageclass/setdefault."""
-
-    def admit(self, kind: Kind) -> Step | None:
-        return _set_storage_class if kind.writes("", "persistentvolumeclaims", "CREATE") else None
-
-
-def _set_storage_class(request: AdmissionRequest) -> None:
     classes = request.call.scan(_STORAGE, "storageclasses")
     _set_class(request.new, "storageClassName", _CLASS_ANNOTATION, classes, _DEFAULT_STORAGE_CLASS)
 
@@ -141,14 +123,8 @@ class StorageObjectInUseProtection(Mutating):
         return protect
 
 
-class PersistentVolumeClaimResize(Validating):
+def check_growth(request: AdmissionRequest) -> None:
     """Upstream: plugin/pkg/admission/storage/persistentvolume/resize."""
-
-    def validate(self, kind: Kind) -> Step | None:
-        return _check_growth if kind.writes("", "persistentvolumeclaims", "UPDATE") else None
-
-
-def _check_growth(request: AdmissionRequest) -> None:
     if _size(request.new) <= _size(request.before):
         return
     if (request.before.get("status") or {}).get("phase") != "Bound":
@@ -182,14 +158,14 @@ class _SignerCheck(Validating):
     def _require(self, request: AdmissionRequest, verb: str, signer: str, action: str) -> None:
         """By the signer's name or for its whole domain. Upstream: IsAuthorizedForSignerName (pkg/certauthorization)."""
         names = (signer, f"{signer.partition('/')[0]}/*")
-        all_attrs = (Attributes(verb, _CERTIFICATES, "signers", name=name) for name in names)
+        all_attrs = (Attributes(verb, CERTIFICATES, "signers", name=name) for name in names)
         if not any(self._authorization.allowed(request.user, attrs) for attrs in all_attrs):
             raise refusal(request, f"user not permitted to {action} signerName {quote(signer)}")
 
 
 class CertificateApproval(_SignerCheck):
     def validate(self, kind: Kind) -> Step | None:
-        return self._check if kind.writes(_CERTIFICATES, _REQUESTS, "UPDATE", subresource="approval") else None
+        return self._check if kind.writes(CERTIFICATES, REQUESTS, "UPDATE", subresource="approval") else None
 
     def _check(self, request: AdmissionRequest) -> None:
         self._require(request, "approve", request.before["spec"].get("signerName", ""), "approve requests with")
@@ -197,7 +173,7 @@ class CertificateApproval(_SignerCheck):
 
 class CertificateSigning(_SignerCheck):
     def validate(self, kind: Kind) -> Step | None:
-        return self._check if kind.writes(_CERTIFICATES, _REQUESTS, "UPDATE", subresource="status") else None
+        return self._check if kind.writes(CERTIFICATES, REQUESTS, "UPDATE", subresource="status") else None
 
     def _check(self, request: AdmissionRequest) -> None:
         new, old = request.new.get("status") or {}, request.before.get("status") or {}
@@ -207,7 +183,7 @@ class CertificateSigning(_SignerCheck):
 
 class ClusterTrustBundleAttest(_SignerCheck):
     def validate(self, kind: Kind) -> Step | None:
-        return self._check if kind.writes(_CERTIFICATES, "clustertrustbundles", "CREATE", "UPDATE") else None
+        return self._check if kind.writes(CERTIFICATES, "clustertrustbundles", "CREATE", "UPDATE") else None
 
     def _check(self, request: AdmissionRequest) -> None:
         signer = spec_of(request.new).get("signerName") or ""
@@ -215,14 +191,8 @@ class ClusterTrustBundleAttest(_SignerCheck):
             self._require(request, "attest", signer, "attest for")
 
 
-class CertificateSubjectRestriction(Validating):
+def check_subject(request: AdmissionRequest) -> None:
     """No user becomes a master by a certificate that was asked for."""
-
-    def validate(self, kind: Kind) -> Step | None:
-        return _check_subject if kind.writes(_CERTIFICATES, _REQUESTS, "CREATE") else None
-
-
-def _check_subject(request: AdmissionRequest) -> None:
     spec = spec_of(request.new)
     if spec.get("signerName") == _CLIENT_SIGNER and MASTERS in _organizations(spec.get("request") or ""):
         raise refusal(request, f"use of {_CLIENT_SIGNER} signer with system:masters group is not allowed")

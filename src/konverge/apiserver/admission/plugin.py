@@ -8,7 +8,7 @@ to await where it must wait for others (webhooks).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from konverge.apiserver.request.admission import AdmissionRequest
 
 Step = Callable[["AdmissionRequest"], Awaitable[None] | None]
+Phase = Literal["admit", "validate"]
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -55,6 +56,24 @@ class Validating:
 
     def admit(self, kind: Kind) -> Step | None:
         return None
+
+
+class OneStep:
+    """A plugin that does one thing, in one phase, with some operations on one resource or subresource."""
+
+    def __init__(
+        self, phase: Phase, step: Step, group: str, plural: str, *operations: str, subresource: str = ""
+    ) -> None:
+        self._phase, self._step = phase, step
+        self._concerns: Callable[[Kind], bool] = lambda kind: kind.writes(
+            group, plural, *operations, subresource=subresource
+        )
+
+    def admit(self, kind: Kind) -> Step | None:
+        return self._step if self._phase == "admit" and self._concerns(kind) else None
+
+    def validate(self, kind: Kind) -> Step | None:
+        return self._step if self._phase == "validate" and self._concerns(kind) else None
 
 
 def refusal(request: AdmissionRequest, why: str, *, cause: Obj | None = None) -> status.ApiError:

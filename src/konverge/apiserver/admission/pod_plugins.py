@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from konverge.apiserver.admission.cluster_plugins import NOT_READY
-from konverge.apiserver.admission.plugin import Kind, Mutating, Step, Validating, refusal, spec_of
+from konverge.apiserver.admission.plugin import Kind, Mutating, Step, refusal, spec_of
 from konverge.apiserver.go.strconv import quote
 from konverge.apiserver.request.admission import AdmissionRequest
 from konverge.apiserver.strategy import Context, Obj
@@ -21,14 +21,8 @@ _OVERHEAD_WITHOUT_CLASS = "pod rejected: Pod Overhead set without corresponding 
 _ZERO = Quantity("0")
 
 
-class DefaultTolerationSeconds(Mutating):
+def tolerate_lost_nodes(request: AdmissionRequest) -> None:
     """Pods stay for five minutes on a node that is lost. Upstream: plugin/pkg/admission/defaulttolerationseconds."""
-
-    def admit(self, kind: Kind) -> Step | None:
-        return _tolerate if kind.writes("", "pods", "CREATE", "UPDATE") else None
-
-
-def _tolerate(request: AdmissionRequest) -> None:
     spec = spec_of(request.new)
     tolerations = spec.get("tolerations") or []
     missing = [key for key in (NOT_READY, _UNREACHABLE) if not _tolerates(tolerations, key)]
@@ -203,15 +197,8 @@ def _check_overhead(request: AdmissionRequest) -> None:
         raise refusal(request, _OVERHEAD_MISMATCH)
 
 
-class PodResizeValidator(Validating):
-    """A running pod can only grow as far as its node. Upstream: plugin/pkg/admission/podresize."""
-
-    def validate(self, kind: Kind) -> Step | None:
-        return _check_resize if kind.writes("", "pods", "UPDATE", subresource="resize") else None
-
-
-def _check_resize(request: AdmissionRequest) -> None:
-    """Upstream: validatePodResize."""
+def check_resize(request: AdmissionRequest) -> None:
+    """A running pod can only grow as far as its node. Upstream: validatePodResize (plugin/pkg/admission/podresize)."""
     name = request.new["spec"].get("nodeName")
     if not name or request.new["metadata"].get("generation") == request.before["metadata"].get("generation"):
         return
