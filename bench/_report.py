@@ -1,4 +1,4 @@
-"""What a benchmark says: figures, bars, one headline."""
+"""The report of a benchmark: figures, bars (limits that we must meet), one headline."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Report:
         return f"{self.name}: {'met' if self.met else 'NOT MET'}: {', '.join(parts)}"
 
     def data(self) -> dict[str, Any]:
-        """For machines."""
+        """The report as JSON."""
         return {
             "name": self.name,
             "met": self.met,

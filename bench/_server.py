@@ -20,7 +20,7 @@ def binaries() -> Path | None:
 
 @contextmanager
 def api_server() -> Iterator[tuple[Path, str]]:
-    """A kubeconfig, and what it leads to."""
+    """A kubeconfig, and a description of its server."""
     folder = binaries()
     if folder is None:
         raise SystemExit(f"no API server to measure against: {real_binaries.find()[1]}")

@@ -34,17 +34,17 @@ class Worker:
         self._answer()
 
     def do(self, action: str, **arguments: Any) -> float:
-        """Have it done once; returns the CPU seconds it took."""
+        """Do an action once; returns the CPU seconds it took."""
         self._order(action, **arguments)
         return self.finish()
 
     def start(self, action: str, **arguments: Any) -> None:
-        """Have it begun; returns when the measuring has begun, too."""
+        """Start an action; returns when the measurement has begun."""
         self._order(action, **arguments)
         self._answer()
 
     def finish(self) -> float:
-        """The CPU seconds of what is under way, when it has ended."""
+        """Wait for the end of the action that was started; its CPU seconds."""
         while "cpu" not in (answer := self._answer()):
             pass
         return float(answer["cpu"])

@@ -1,4 +1,4 @@
-"""The workload of the runtime benchmark (bench/peers/WORKLOAD.md): its objects, and how they are made and seen."""
+"""The workload of the runtime benchmark (bench/peers/WORKLOAD.md): its objects, how they are created and watched."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 async def each(items: Iterable[T], at_once: int, work: Callable[[T], Awaitable[None]]) -> None:
-    """Do something for every item, so many at a time."""
+    """Do the work for every item, `at_once` at a time."""
     source = iter(items)
 
     async def worker() -> None:

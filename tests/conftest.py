@@ -63,7 +63,7 @@ class TimedOut(BaseException):
 
 
 class Blocked(AssertionError):
-    """The event loop was held by a call that waits."""
+    """A call that waits blocked the event loop."""
 
 
 def _refuse_blocking(event: str, args: tuple[Any, ...]) -> None:

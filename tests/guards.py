@@ -46,7 +46,7 @@ _heap = Heap()
 
 
 class Guard:
-    """Of one test. `factory` makes its loops; `patient`: its callbacks may take as long as they like."""
+    """Checks one test. `factory` makes its loops; with `patient`, its callbacks may take any time."""
 
     def __init__(self, factory: Callable[[], asyncio.AbstractEventLoop], debug: bool | None, *, patient: bool) -> None:
         self._factory = factory

@@ -1,4 +1,4 @@
-"""A server on a socket says where it is, as the real one does."""
+"""A server on a socket publishes its address, as the real one does."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ async def test_deeply_nested_json_is_refused(api: Api, levels: int, brackets: tu
 
 
 async def test_patches_cannot_nest_an_object_deeper_and_deeper(api: Api) -> None:
-    """Patch by patch, beyond what a single body may have."""
+    """Each patch adds levels, together more than a single body may have."""
     path = await defined(api, {"x-kubernetes-preserve-unknown-fields": True})
     await api.create("s", path, spec={})
     place, codes = "/spec", []

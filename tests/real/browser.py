@@ -39,11 +39,11 @@ def program() -> str:
 
 
 class Refused(AssertionError):
-    """The browser did not do it; the text is its own."""
+    """The browser refused a command; the text is its own."""
 
 
 class Browser:
-    """A running browser and the way to speak with it."""
+    """A running browser, and the commands to it."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
@@ -113,7 +113,7 @@ class Page:
         return reply["result"].get("value")
 
     async def until(self, condition: str) -> Any:
-        """Until an expression is true, looked at whenever the page changes; its value."""
+        """Wait until an expression is true, evaluated whenever the page changes; its value."""
         return await self.run(
             "new Promise((done) => { const look = () => { let value = null; "
             f"try {{ value = {condition}; }} catch (error) {{ value = null; }} "
@@ -123,7 +123,7 @@ class Page:
         )
 
     async def loaded(self, url: str, condition: str) -> None:
-        """Go to a URL and wait there: its document is another one, so the wait begins when it has come."""
+        """Open a URL and wait for a condition in the new document."""
         await self.go(url)
         while True:
             try:

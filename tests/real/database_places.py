@@ -34,7 +34,7 @@ class RealPlace(Place):
         return [line.split("\t") for line in text.split("\n")] if text else []
 
     def run_script(self, script: str) -> None:
-        """As the user whom Nacos connects as, through the engine's own client."""
+        """Run it as the user of Nacos, through the engine's own client."""
         raise AssertionError("of the engine")
 
     def tables(self) -> dict[str, set[str]]:

@@ -61,7 +61,7 @@ class Server:
         )
 
     def new_database(self) -> str:
-        """The name of a database that was not there before."""
+        """Create a database; its name."""
         self.names += 1
         name = f"nacos_{self.names}"
         self.sql(f"CREATE DATABASE {name}")
@@ -122,7 +122,7 @@ def _account(preferred: str) -> Account:
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """A folder with a short path (sockets live in it) that another account can enter."""
+    """A folder with a short path (it contains sockets) that another user can enter."""
     path = Path(tempfile.mkdtemp(prefix="konverge-db-"))
     path.chmod(0o755)
     try:

@@ -44,7 +44,7 @@ management.metrics.export.influx.enabled=false
 def command(
     program: Path, folder: Path, address: str, *, standalone: bool, name: str = "", hosts: str = ""
 ) -> list[str]:
-    """The command line of a server. Its folder has to have been prepared.
+    """The command line of a server; `prepare` writes its folder first.
 
     `name` is how it calls itself when not by its address; `hosts` is a file in which such names are found.
     """
@@ -99,7 +99,7 @@ class RealCluster:
                 self._running[pod] = subprocess.Popen(line, stdout=log, stderr=log, cwd=folder)
 
     def kill(self, *pods: str) -> None:
-        """At once, as a machine that loses its power."""
+        """Kill servers at once, as on a machine that loses its power."""
         for pod in pods:
             process = self._running.pop(pod)
             process.kill()
@@ -122,7 +122,7 @@ class RealCluster:
             return View(pod=pod, address=address, error=str(error))
 
     async def until(self, holds: Callable[[Verdict], bool]) -> Verdict:
-        """The first verdict of which it holds. A server that ended by itself is started again, as kubelets do."""
+        """The first verdict that meets the condition. A server that ended is started again, as kubelets do."""
 
         async def look() -> Verdict:
             for pod in [pod for pod, process in self._running.items() if process.poll() is not None]:
@@ -132,7 +132,7 @@ class RealCluster:
         return await self._poll(look, holds)
 
     async def until_peers(self, pod: str, count: int) -> None:
-        """Until the raft groups of a server are so large, as it says itself."""
+        """Wait until a server reports so many peers in its raft groups."""
 
         async def own() -> int:
             members = await self.servers.nodes(self.addresses[pod], timeout=10)
@@ -150,7 +150,7 @@ class RealCluster:
         return seen
 
     def logs(self) -> str:
-        """The last lines of every server."""
+        """The last lines that each server logged."""
         logs = sorted(self._folder.glob("*/out.log"))
         return "\n".join(f"{log.parent.name}: {log.read_text(errors='replace')[-1500:]}" for log in logs)
 
@@ -164,7 +164,7 @@ class RealCluster:
 
 @contextmanager
 def real_cluster(program: Path, folder: Path, size: int) -> Iterator[RealCluster]:
-    """A cluster that has been started, and has ended afterwards."""
+    """A cluster that runs until the block ends."""
     if sys.platform != "linux":
         pytest.skip("servers need loopback addresses of their own, which only Linux has without being asked")
     cluster = RealCluster(program, folder, size)

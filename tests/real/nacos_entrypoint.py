@@ -1,4 +1,4 @@
-"""What the entrypoint of the official image does, as far as process pods need it: reads the environment, becomes Java.
+"""What the entrypoint of the official image does for process pods: it reads the environment and becomes Java.
 
 python -m tests.real.nacos_entrypoint PROGRAM FOLDER ADDRESS HOSTS
 """
@@ -14,7 +14,7 @@ from tests.real.nacos import command, prepare
 
 
 def main(program: str, folder: str, address: str, hosts: str) -> None:
-    """In place of this process, a server."""
+    """Replace this process by a server."""
     home = Path(folder) / "nacos"
     standalone = os.environ.get("MODE") == "standalone"
     members = [] if standalone else os.environ.get("NACOS_SERVERS", "").split()

@@ -1,4 +1,4 @@
-"""The real server and ours side by side: the same request to both, and what their answers have in common."""
+"""The real server and ours side by side: the same request to both, and the differences of their answers."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ CRD: Obj = {
 
 
 def normal(answer: Any) -> Any:
-    """An answer without what each server makes up."""
+    """An answer without what each server generates."""
     code, body = answer
     if not isinstance(body, dict):
         return answer
@@ -148,7 +148,7 @@ def normal(answer: Any) -> Any:
 
 
 def differences(ours: Any, real: Any, path: str = "") -> list[str]:
-    """Where two answers differ, a line each: a failure is read by people."""
+    """Where two answers differ, a line each, so that a person can read the failure."""
     if isinstance(ours, dict) and isinstance(real, dict):
         return [line for key in {**real, **ours} for line in differences(ours.get(key), real.get(key), f"{path}.{key}")]
     if isinstance(ours, list | tuple) and isinstance(real, list | tuple) and len(ours) == len(real):
@@ -158,7 +158,7 @@ def differences(ours: Any, real: Any, path: str = "") -> list[str]:
 
 
 def thorough(examples: int) -> Callable[[Any], Any]:
-    """So many examples, the same in every run, reported as they are: each costs requests to a real server."""
+    """So many examples, the same in every run, without shrinking: each costs requests to a real server."""
     return settings(
         max_examples=examples,
         deadline=None,

@@ -1,4 +1,4 @@
-"""The real lane's own footing: the real server starts, and knows us."""
+"""The harness of the real lane: the real server starts, and its kubeconfig is an administrator's."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _names = (f"a{number}" for number in itertools.count())
 
 
 def _try(api: Api, cls: type[CustomResource[Any, Any]], spec: Any) -> tuple[int, Any, str]:
-    """What the server says of an object (without keeping it), and what the class says ("" when it is content)."""
+    """The status and the answer of a dry run, and the error of the class ("" when it accepts the object)."""
     resource = cls.resource
     obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": next(_names)}, "spec": spec}
     body = json.dumps(obj).encode()
@@ -201,7 +201,7 @@ specs = st.dictionaries(fields, values, max_size=3)
 
 
 def _server_only(spec: dict[str, Any]) -> bool:
-    """Whether a spec breaks what only the server knows: the CEL rules, and that quantities are no fractions."""
+    """Whether a spec breaks a rule that only the server checks: the CEL rules, and that quantities are no fractions."""
     storages = [part for part in (spec.get("storage"), spec.get("backup")) if isinstance(part, dict)]
     too_big = any(_number(part.get("size", 1)) > _number(part.get("limit", 10)) for part in storages)
     return too_big or 100 < _number(spec.get("count")) <= 1000 or isinstance(spec.get("amount"), float)

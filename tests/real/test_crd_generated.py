@@ -82,7 +82,7 @@ _names = itertools.count()
 
 
 def _struct(types: list[Any]) -> Any:
-    """Every other field is required."""
+    """A class in which every other field is required."""
     fields: dict[str, Any] = {f"f{index}": kind for index, kind in enumerate(types)}
     namespace: dict[str, Any] = {"__module__": __name__, "__annotations__": dict(fields)}
     for name in list(fields)[1::2]:
@@ -124,7 +124,7 @@ def _nullable_enum(kind: Any) -> bool:
 
 
 def _items(model: type[Model]) -> list[Any]:
-    """Types inside of the fields, of which None only means that the field is absent."""
+    """The types of the fields, without the None that only means that a field is absent."""
     types = []
     for info in msgspec.structs.fields(model):
         types += [info.type] if info.required else [part for part in get_args(info.type) if part is not type(None)]
@@ -145,7 +145,7 @@ anything = st.recursive(
 
 
 def _shaped(node: inspect.Type) -> st.SearchStrategy[Any]:
-    """Values that look as if they were of a type: most of what matters is near the border."""
+    """Values that resemble a type: most errors are found near the border."""
     match node:
         case inspect.Metadata(type=inner):
             return _shaped(inner)

@@ -53,7 +53,7 @@ def script(page: Path) -> str:
 
 
 def made(command: str) -> str:
-    """What make would run, once everything is installed; the suites are run by whoever runs this one."""
+    """What make would run, once everything is installed; the suites themselves are not run from here."""
     dry = [*shlex.split(command), "-n", "--no-print-directory"]  # this may itself be run by make
     done = subprocess.run(dry, cwd=ROOT, capture_output=True, text=True, check=True)
     recipe = done.stdout.strip().splitlines()[-1]

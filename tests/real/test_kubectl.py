@@ -1,4 +1,4 @@
-"""The real kubectl against the embedded server: what people do all day."""
+"""The real kubectl on the embedded server: the usual commands."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def test_custom_resources_work_like_built_in_kinds(k: Tool) -> None:
 
 
 def test_a_kind_without_definition_is_refused(k: Tool) -> None:
-    """kubectl looks for it in OpenAPI v3, then in v2 as protobuf, and then says what is wrong."""
+    """kubectl looks for the kind in OpenAPI v3, then in v2 as protobuf, and then reports the error."""
     unknown = COG.replace("machines.example.com", "unknown.example.com")
     assert 'no matches for kind "Cog" in version "unknown.example.com/v1"' in k.fails("apply", "-f", "-", stdin=unknown)
 

@@ -1,4 +1,4 @@
-"""kubectl on a whole cluster: on ours it works, and looks, as on a real one.
+"""kubectl on a whole cluster: it works on ours, and prints the same, as on a real one.
 
 The same commands run on `konverge up` and on kube-apiserver with the real controllers, the real scheduler and kwok's
 nodes; what they print is compared without what differs from run to run (generated names, addresses, ages, and how many
@@ -108,7 +108,7 @@ def outputs(kubectl: Tool) -> list[str]:
 
 
 def plain(text: str, command: str) -> str:
-    """Without what another run of the same would print otherwise."""
+    """The text without what differs from run to run."""
     text = re.sub(r"\b(web|agent|once)-[a-z0-9]{5,10}(-[a-z0-9]{5})?\b", r"\1-<gen>", text)
     text = re.sub(r"pod-template-hash=\w+", "pod-template-hash=<hash>", text)
     text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uid>", text)

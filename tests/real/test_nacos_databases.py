@@ -85,7 +85,7 @@ class TestTls:
 
     @pytest.mark.parametrize("mode", ["require", "verify-ca", "verify-full"])
     async def test_the_connection_is_encrypted(self, place: RealPlace, mode: TlsMode) -> None:
-        """The server insists on it for this user."""
+        """The server requires encryption of this user."""
         if place.target.engine == "mysql":
             place.sql(f"ALTER USER {place.target.username} REQUIRE SSL")
             with_tls(place, "disable")
@@ -127,7 +127,7 @@ async def _encrypted(place: RealPlace, store: object) -> bool:
 
 @pytest.fixture(params=["postgresql", "mariadb"])
 def plain_place(request: pytest.FixtureRequest) -> Iterator[RealPlace]:
-    """On a server that does not speak TLS."""
+    """A database on a server that does not speak TLS."""
     installed = real_packages.postgres_programs() if request.param == "postgresql" else real_packages.mariadb_programs()
     if installed is None:
         pytest.skip(real_packages.advice([request.param]))
@@ -256,7 +256,7 @@ class TestSlowServers:
             await asyncio.to_thread(_until_alone, place)
 
     async def test_a_server_that_stops_half_way_is_a_timeout(self, place: RealPlace) -> None:
-        """Not even an answer to a farewell is to be had."""
+        """The server does not even answer when the client closes the session."""
         async with place.held():
             work = asyncio.create_task(ensure(place, timeout=5), name="ensure")
             await asyncio.to_thread(_until_waiting, place)
@@ -279,7 +279,7 @@ class TestSlowServers:
 
 
 def _sessions(place: RealPlace) -> list[str]:
-    """Those of the operator's user that wait for the lock."""
+    """The sessions of the operator's user that wait for the lock."""
     user = place.target.username
     if place.target.engine == "postgresql":
         query = f"SELECT pid FROM pg_stat_activity WHERE usename = '{user}' AND wait_event = 'advisory'"
@@ -363,7 +363,7 @@ def _description(place: RealPlace) -> list[list[str]]:
 
 
 async def test_the_server_has_the_tables_of_the_packaged_schema(place: RealPlace) -> None:
-    """Every table of the package is one that the server made, with the same columns: our reading of SQL is right."""
+    """Every table of the package is one that the server made, with the same columns: our parser of SQL is right."""
     for line in ("2.4", "3.0"):
         await ensure(place, line)
     known = {statement.table for statement in scripts.schema(place.target.engine, "since-2.5").statements}

@@ -37,7 +37,7 @@ PROBES = {
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Iterator[Path]:
-    """Of a cluster whose Nacos pods are real servers."""
+    """The kubeconfig of a cluster whose Nacos pods are real servers."""
     if sys.platform != "linux":
         pytest.skip("servers need loopback addresses of their own, which only Linux has without being asked")
     entrypoint = [sys.executable, "-m", "tests.real.nacos_entrypoint", str(programs.nacos_home())]
@@ -77,7 +77,7 @@ def _runs(nacos: Nacos) -> bool:
 
 
 async def _shrink(client: Client, servers: HttpNacosServers, name: str) -> None:
-    """From three to two: whoever leaves, a leader perhaps, is taken out of the raft groups first."""
+    """From three to two: the server that leaves, possibly the leader, is removed from the raft groups first."""
     await client.patch(Nacos, name, MergePatch({"spec": {"replicas": 2, "allowSmallClusters": True}}), "default")
     nacos = await _until(client, name, lambda seen: seen.status.replicas == 2 and is_ready(seen))
     address = next(node.instance for node in nacos.status.conditions if node.type == "leader")

@@ -1,4 +1,4 @@
-"""The definition of Nacos on the real API server: accepted, with its columns; samples go in, mistakes do not."""
+"""The definition of Nacos on the real API server, with its columns: samples are accepted, mistakes are refused."""
 
 from __future__ import annotations
 

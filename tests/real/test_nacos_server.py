@@ -80,7 +80,7 @@ async def test_three_servers_lose_and_find_each_other(nacos: Path, tmp_path: Pat
 
 
 async def _take_out_while_it_runs(cluster: RealCluster, leader: str) -> None:
-    """The hardest one: the leader itself. What `peers.py` and the simulation rest on was first seen here."""
+    """The hardest case: the leader itself. `peers.py` and the simulation rely on what was first seen here."""
     peer = f"{cluster.addresses[leader]}:7848"
     asked = next(pod for pod in cluster.addresses if pod != leader)
     await cluster.servers.remove_peer(cluster.addresses[asked], peer=peer, timeout=60)

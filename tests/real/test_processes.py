@@ -1,4 +1,4 @@
-"""The real kubectl on process pods: a small Python HTTP server as the image, started, looked into and killed."""
+"""The real kubectl on process pods: a small Python HTTP server as the image, which is started, inspected and killed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def cluster(kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def pod(k: Tool) -> tuple[str, str]:
-    """The name and address of the one pod."""
+    """The name and the address of the only pod."""
     output = k("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[0].metadata.name} {.items[0].status.podIP}")
     name, address = output.split()
     return name, address
@@ -83,7 +83,7 @@ def page(address: str, port: int = 8080, path: str = "/index.html") -> str:
 
 @contextmanager
 def beside(k: Tool, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A kubectl that goes on."""
+    """A kubectl command that runs until the block ends."""
     environment = {**os.environ, "KUBECONFIG": str(k.kubeconfig), "HOME": str(k.home)}
     command = [str(k.program), *arguments]
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The definitions of Wukong on the real API server: accepted; good resources and samples go in, mistakes do not."""
+"""The definitions of Wukong on the real API server: good resources and samples are accepted, mistakes are refused."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class WebhookServer:
         self.asked: list[tuple[str, Any]] = []
 
     def hook(self, name: str, reply: Reply, **more: Any) -> dict[str, Any]:
-        """A webhook that answers so."""
+        """A webhook whose answer this function gives."""
         self.replies[name] = reply
         return {
             "name": f"{name}.test.io",

@@ -1,4 +1,4 @@
-"""What is booked on a quota, and when."""
+"""What counts against a quota, and when."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def test_a_quota_is_never_exceeded_by_writes_at_the_same_time(api: Api) ->
 
 
 @pytest.mark.spec("S-13")
-async def test_a_dry_run_books_nothing_on_a_quota(api: Api) -> None:
+async def test_a_dry_run_uses_nothing_of_a_quota(api: Api) -> None:
     await _quota(api, {"configmaps": "1"})
     for _ in range(3):
         await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "m"}}, query={"dryRun": "All"})

@@ -40,7 +40,7 @@ async def full() -> AsyncIterator[Api]:
 
 
 async def counted(work: Coroutine[Any, Any, Any]) -> tuple[int, Any]:
-    """How often other tasks had their turn meanwhile, and the result."""
+    """How often other tasks ran meanwhile, and the result."""
     count, ended = 0, False
 
     async def others() -> None:

@@ -18,7 +18,7 @@ META = data(1, data(1, "web"), data(3, "shop"))  # name, namespace
 
 
 def decoded(body: bytes) -> dict[str, Any]:
-    """As what reads it next sees it."""
+    """The decoded body as JSON, as the next reader gets it."""
     result: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(decode(body)))
     return result
 

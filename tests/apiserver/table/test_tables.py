@@ -36,7 +36,7 @@ def test_every_entry_of_the_data_is_of_a_kind() -> None:
 
 @pytest.mark.parametrize("kind", LISTED, ids=lambda kind: f"{kind[0]}/{kind[1]}")
 def test_an_empty_object_has_a_row(kind: tuple[str, str]) -> None:
-    """A server is shown what is stored, which need not be complete."""
+    """A stored object need not be complete, and is shown anyway."""
     bare: Any = {"metadata": {"name": "x"}, "spec": {"names": {}}}
     (row,) = tables._rows(kind[1], [bare], False)
     assert len(json.loads(json.dumps(row))["cells"]) >= 2

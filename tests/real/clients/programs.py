@@ -28,7 +28,7 @@ def cache() -> Path:
 
 
 def _copy(language: str) -> Path:
-    """Builds happen in a copy: nothing is generated in the repository."""
+    """A copy of the sources to build in: nothing is generated in the repository."""
     target = cache() / language
     shutil.copytree(SOURCES / language, target, dirs_exist_ok=True)
     return target
@@ -49,7 +49,7 @@ def require(binaries: Path, name: str) -> Path:
 
 
 def _step(what: str, *command: str, cwd: Path, may_skip: bool, **environment: str) -> None:
-    """One step of a build, with low priority. One that needs the network may fail for want of it, and skips then."""
+    """A step of a build, with low priority. A step that needs the network may fail without it; the tests skip then."""
     gentle = ["nice", "-n", "10"] if shutil.which("nice") else []
     try:
         done = subprocess.run(
