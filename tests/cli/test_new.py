@@ -46,7 +46,7 @@ def test_new_code_is_as_tidy_as_ours(tmp_path: Path) -> None:
 def test_nothing_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine").write_text("precious")
     assert main(["new", "my-operator", "--dir", str(tmp_path)]) == 2
-    assert "is there and not empty" in capsys.readouterr().err
+    assert "exists and is not empty" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
@@ -55,7 +55,7 @@ def test_a_name_that_is_none_is_refused(name: str, capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit) as ended:
         main(["new", "--", name])
     assert ended.value.code == 2
-    assert "is no name for it" in capsys.readouterr().err
+    assert "is not a name for a project" in capsys.readouterr().err
 
 
 def test_a_group_must_be_a_domain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,7 +63,7 @@ async def test_missing_definitions_are_one_line_that_says_what_to_do(tmp_path: P
     assert process.returncode == 1
     assert errors.decode() == (
         "konverge run: the definitions of webapp are not installed: `konverge crd webapp | kubectl apply -f -`, "
-        "or say --install-crds\n"
+        "or add --install-crds\n"
     )
 
 

@@ -131,7 +131,7 @@ def test_up_leaves_it_out(arguments: tuple[str, ...]) -> None:
         (("--tls-cert-file", "c.pem"), "belong together"),
         (("--tls-cert-file", "nowhere.pem", "--tls-private-key-file", "nowhere.key"), "No such file"),
         (("--server", "https://127.0.0.1:6443", "--kubeconfig", "x"), "leave out --kubeconfig"),
-        (("--server", "https://127.0.0.1:6443", "--certificate-authority", "nowhere.crt"), "no such file"),
+        (("--server", "https://127.0.0.1:6443", "--certificate-authority", "nowhere.crt"), "does not exist"),
         (("--certificate-authority", "nowhere.crt"), "belongs to --server"),
         (("--versions", "latest"), "three numbers"),
         (("--versions", "2.4.3", "--default-version", "2.0.4"), "not among"),

@@ -65,8 +65,10 @@ def add_watched(parser: argparse.ArgumentParser, *aliases: str) -> None:
 
 
 def add_logs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info", help="(info)")
-    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="(text)")
+    parser.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), default="info", help="least level to log (info)"
+    )
+    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="form of the log (text)")
 
 
 def add_output(parser: argparse.ArgumentParser, *forms: str) -> None:
@@ -106,5 +108,5 @@ def address(text: str) -> tuple[str, int] | None:
         return None
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no address: use host:port, :port, or 0 for none")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an address: use host:port, :port, or 0 for none")
     return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - :port means all addresses

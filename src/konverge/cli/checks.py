@@ -38,7 +38,7 @@ class Finding(NamedTuple):
 
 
 def machine() -> list[Finding]:
-    """What can be said without a cluster."""
+    """The checks of this machine, which need no cluster."""
     version = ".".join(map(str, sys.version_info[:3]))
     enough = sys.version_info >= (3, 11)
     python = Finding("python", "ok" if enough else "fail", version if enough else f"{version}: 3.11 or newer is needed")
@@ -52,19 +52,19 @@ def machine() -> list[Finding]:
 async def examine(config: Config, operators: Sequence[Operator], namespace: str) -> list[Finding]:
     """All checks of a cluster; without access there is only one."""
     async with Client.connect(config, user_agent="konverge/doctor") as client:
-        findings = [await _told("server", _access(client))]
+        findings = [await _finding("server", _access(client))]
         if findings[0].verdict == "fail":
             return findings
-        findings.append(await _told("clock", _clock(client)))
+        findings.append(await _finding("clock", _clock(client)))
         for operator in operators:
-            findings.append(await _told(f"{operator.name} definitions", _definitions(client, operator)))
-            findings.append(await _told(f"{operator.name} permissions", _permissions(client, operator, namespace)))
-            findings.append(await _told(f"{operator.name} lease", _lease(client, operator, namespace)))
+            findings.append(await _finding(f"{operator.name} definitions", _definitions(client, operator)))
+            findings.append(await _finding(f"{operator.name} permissions", _permissions(client, operator, namespace)))
+            findings.append(await _finding(f"{operator.name} lease", _lease(client, operator, namespace)))
     return findings
 
 
-async def _told(check: str, answer: Coroutine[Any, Any, Answer]) -> Finding:
-    """A check that is refused has failed; what the server says of it is what is wrong."""
+async def _finding(check: str, answer: Coroutine[Any, Any, Answer]) -> Finding:
+    """The finding of a check. A check that the server refuses has failed, with the message of the server."""
     try:
         return Finding(check, *await answer)
     except ClientError as error:
@@ -78,7 +78,10 @@ async def _access(client: Client) -> Answer:
     digits = [str(version.get(part, "")).rstrip("+") for part in ("major", "minor")]
     if all(part.isdecimal() for part in digits) and (int(digits[0]), int(digits[1])) < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        return "warn", f"Kubernetes {name} is older than {oldest}, with which we are tested: upgrade"
+        return (
+            "warn",
+            f"Kubernetes {name} is older than {oldest}, the oldest version that konverge is tested with: upgrade",
+        )
     return "ok", f"Kubernetes {name}"
 
 
@@ -90,7 +93,7 @@ async def _clock(client: Client) -> Answer:
     response = await client.caller.call(Call("get", None, path="/version"))
     date = response.headers.get("date")
     if not date:
-        return "warn", "the server does not say its time (no Date header), so it was not compared"
+        return "warn", "the server sends no Date header, so the clocks were not compared"
     skew = abs(parsedate_to_datetime(date).timestamp() - (before + clock.now()) / 2)
     verdict: Verdict = "fail" if skew >= SKEW_FAILED else "warn" if skew >= SKEW_WARNED else "ok"
     text = f"{skew:.0f} s apart from the server's"
@@ -111,7 +114,7 @@ async def _definitions(client: Client, operator: Operator) -> Answer:
             return "warn", f"served, but we may not read {name} to compare its schema"
         # Whose fields they are does not matter here, so a manager that owns nothing is named.
         if where := first_difference(definition, live, "doctor"):
-            return "warn", f"{name} is not the one of this program (it differs at {where}): {todo}"
+            return "warn", f"{name} is not the definition of this program (it differs at {where}): {todo}"
     return "ok", ", ".join(f"{kind.resource.kind} {kind.resource.version}" for kind in operator.kinds)
 
 
@@ -135,8 +138,8 @@ async def _lease(client: Client, operator: Operator, namespace: str) -> Answer:
         return "ok", f"none in {namespace}: there was no leader yet"
     holder, renewed = lease.spec.holder_identity, lease.spec.renew_time
     if not holder or not renewed:
-        return "ok", "free: who led has given it back"
+        return "ok", "free: the last leader has released it"
     age = clock.now() - parse_time(renewed).timestamp()
     if age > (lease.spec.lease_duration_seconds or 15):
-        return "warn", f"{holder} has not renewed it for {age:.0f} s: its pod is gone or hangs; look at it"
+        return "warn", f"{holder} has not renewed it for {age:.0f} s: its pod is gone or hangs: check it"
     return "ok", f"held by {holder}"

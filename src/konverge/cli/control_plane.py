@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
 
     about = "put executables named kube-apiserver and etcd into a folder, for KUBEBUILDER_ASSETS"
     parser = command(commands, "envtest-assets", about, 'eval "$(konverge envtest-assets bin)" && go test ./...')
-    parser.add_argument("folder", type=Path, metavar="DIR", help="made if it is missing")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder; created if it is missing")
     parser.set_defaults(run=install_assets)
 
 

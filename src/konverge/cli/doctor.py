@@ -18,9 +18,9 @@ def add(commands: Any) -> None:
     parser = command(commands, "doctor", about, "konverge doctor --operator webapp --namespace konverge-system")
     add_cluster(parser)
     parser.add_argument(
-        "--operator", action="append", default=[], choices=[*SUMMARIES], help="also what this operator needs"
+        "--operator", action="append", default=[], choices=[*SUMMARIES], help="also check what this operator needs"
     )
-    parser.add_argument("-n", "--namespace", default="", help="of the Lease (the context's by default)")
+    parser.add_argument("-n", "--namespace", default="", help="namespace of the Lease (the context's by default)")
     add_output(parser, "text", "json")
     parser.set_defaults(run=run)
 

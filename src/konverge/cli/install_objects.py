@@ -31,8 +31,10 @@ async def _established(client: Client, name: str) -> None:
 
     try:
         async with asyncio.timeout(ESTABLISHED_WITHIN):
-            async with aclosing(client.watch(CustomResourceDefinition, field_selector=f"metadata.name={name}")) as news:
-                async for event in news:
+            async with aclosing(
+                client.watch(CustomResourceDefinition, field_selector=f"metadata.name={name}")
+            ) as events:
+                async for event in events:
                     if event.type != "BOOKMARK" and _serves(event.object):
                         return
     except TimeoutError:
@@ -54,7 +56,7 @@ async def check_definitions(client: Client, operators: Iterable[Operator]) -> No
         names = " ".join(missing)
         raise CommandFailed(
             f"the definitions of {names} are not installed: `konverge crd {names} | kubectl apply -f -`, "
-            "or say --install-crds"
+            "or add --install-crds"
         )
 
 

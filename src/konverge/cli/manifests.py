@@ -53,11 +53,15 @@ def _add_manifests(commands: Any) -> None:
     add_operators(parser)
     _add_placement(parser)
     parser.add_argument("--image", default="", help="the container image (konverge of this version)")
-    parser.add_argument("--replicas", type=_replicas, default=2, help="one works, the others stand by (2)")
-    parser.add_argument("--service-monitor", action="store_true", help="also for the Prometheus operator")
+    parser.add_argument(
+        "--replicas", type=_replicas, default=2, help="number of replicas: one works, the others stand by (2)"
+    )
+    parser.add_argument(
+        "--service-monitor", action="store_true", help="also a ServiceMonitor for the Prometheus operator"
+    )
     parser.add_argument("--management", action="store_true", help="also the management service of Nacos")
-    parser.add_argument("--tls-secret", default="", metavar="NAME", help="the Secret of its certificate")
-    parser.add_argument("--behind-proxy", action="store_true", help="or something in front of it speaks TLS")
+    parser.add_argument("--tls-secret", default="", metavar="NAME", help="the Secret with its certificate")
+    parser.add_argument("--behind-proxy", action="store_true", help="a proxy in front of it speaks TLS")
     add_output(parser, "yaml", "json")
     parser.set_defaults(run=print_manifests)
 
@@ -71,7 +75,7 @@ def _add_chart(commands: Any) -> None:
 
 
 def _add_placement(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-n", "--namespace", default=NAMESPACE, help=f"where they run ({NAMESPACE})")
+    parser.add_argument("-n", "--namespace", default=NAMESPACE, help=f"namespace of the operators ({NAMESPACE})")
     add_watched(parser)
 
 
@@ -123,9 +127,11 @@ def _management(arguments: argparse.Namespace, plan: Installation) -> list[dict[
     if not arguments.management:
         return []
     if "nacos" not in arguments.operators:
-        raise UsageError("--management is the service of the Nacos operator: name nacos too")
+        raise UsageError("--management installs the service of the Nacos operator: name nacos too")
     if bool(arguments.tls_secret) == arguments.behind_proxy:
-        raise UsageError("tokens travel to the management service: give --tls-secret, or --behind-proxy, one of them")
+        raise UsageError(
+            "callers send tokens to the management service: give --tls-secret or --behind-proxy, one of them"
+        )
     management = Management(
         operator=plan.name, namespace=plan.namespace, image=plan.image, tls_secret=arguments.tls_secret
     )
@@ -139,7 +145,7 @@ def make_charts(arguments: argparse.Namespace) -> int:
     for operator in chosen_operators(arguments.operators):
         folder: Path = arguments.dir / operator.identity
         if folder.exists() and not (folder / "Chart.yaml").exists() and any(folder.iterdir()):
-            raise UsageError(f"{folder} is there and no chart: give another --dir, or remove it")
+            raise UsageError(f"the folder {folder} exists and is not a chart: give another --dir, or remove it")
         write_folder(folder, chart(operator, konverge_version()))
         print(folder)
     return 0

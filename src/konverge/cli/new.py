@@ -19,16 +19,16 @@ GROUP = "example.com"
 def add(commands: Any) -> None:
     about = "make a project with an operator, a test that passes, a README and a container file"
     parser = command(commands, "new", about, "konverge new my-operator && cd my-operator && python -m pytest")
-    parser.add_argument("name", type=_name, help="of the project: lower-case letters, digits and dashes")
-    parser.add_argument("--dir", type=Path, help="the folder to make (the name by default)")
-    parser.add_argument("--group", default=GROUP, help=f"the API group of its kind: a domain of yours ({GROUP})")
+    parser.add_argument("name", type=_name, help="name of the project: lower-case letters, digits and dashes")
+    parser.add_argument("--dir", type=Path, help="the folder to create (the name by default)")
+    parser.add_argument("--group", default=GROUP, help=f"the API group of its kind: a domain that you own ({GROUP})")
     parser.set_defaults(run=run)
 
 
 def _name(text: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", text) or len(text) > 40:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no name for it: use up to 40 of a-z, 0-9 and dashes: my-operator"
+            f"{text!r} is not a name for a project: use up to 40 of a-z, 0-9 and dashes, such as my-operator"
         )
     return text
 
@@ -38,10 +38,10 @@ def run(arguments: argparse.Namespace) -> int:
     from konverge.objects.names import dns_subdomain_errors
 
     if "." not in arguments.group or dns_subdomain_errors(arguments.group):
-        raise UsageError(f"--group {arguments.group}: must be a domain of yours, such as shop.example.com")
+        raise UsageError(f"--group {arguments.group}: must be a domain that you own, such as shop.example.com")
     folder: Path = arguments.dir or Path(arguments.name)
     if folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is there and not empty: give another --dir, or remove it")
+        raise UsageError(f"the folder {folder} exists and is not empty: give another --dir, or remove it")
     files = project(arguments.name, arguments.group)
     write_folder(folder, files)
     print("\n".join(f"  {folder / path}" for path in files))

@@ -59,7 +59,9 @@ def add_election(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="work only while holding the Lease; others stand by (on)",
     )
-    parser.add_argument("--leader-election-namespace", default="", help="of the Lease (the context's by default)")
+    parser.add_argument(
+        "--leader-election-namespace", default="", help="namespace of the Lease (the context's by default)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -31,15 +31,17 @@ def add(commands: Any) -> None:
     )
     add_cluster(parser)
     parser.add_argument("--server", default="", metavar="URL", help="the API server, without any kubeconfig")
-    parser.add_argument("--certificate-authority", type=Path, metavar="FILE", help="whom its certificate is from (PEM)")
+    parser.add_argument(
+        "--certificate-authority", type=Path, metavar="FILE", help="the CA that signed its certificate (PEM)"
+    )
     parser.add_argument("--bind-address", type=address, default=BIND, help=f"host:port, or :port for all ({BIND})")
     parser.add_argument("--tls-cert-file", type=Path, help="serve https with this certificate (PEM)")
-    parser.add_argument("--tls-private-key-file", type=Path, help="and this key (PEM)")
+    parser.add_argument("--tls-private-key-file", type=Path, help="the private key of the certificate (PEM)")
     parser.add_argument(
-        "--behind-proxy", action="store_true", help="something in front speaks TLS: plain http beyond loopback is meant"
+        "--behind-proxy", action="store_true", help="a proxy in front speaks TLS: allow plain http beyond loopback"
     )
     parser.add_argument("--image-repository", default="", help="where the images of Nacos are (nacos/nacos-server)")
-    parser.add_argument("--versions", default="", metavar="V,V", help="those that are offered (all known releases)")
+    parser.add_argument("--versions", default="", metavar="V,V", help="versions of Nacos to offer (all known releases)")
     parser.add_argument("--default-version", default="", metavar="V", help="the version when none is given (2.4.3)")
     add_logs(parser)
     parser.set_defaults(run=run)
@@ -70,9 +72,9 @@ def _cluster(arguments: argparse.Namespace) -> Config:
             raise UsageError("--certificate-authority belongs to --server; a kubeconfig has its own")
         return cluster_config(arguments)
     if arguments.kubeconfig is not None or arguments.context is not None:
-        raise UsageError("--server stands for itself: leave out --kubeconfig and --context")
+        raise UsageError("--server replaces the kubeconfig: leave out --kubeconfig and --context")
     if authority is not None and not authority.is_file():
-        raise UsageError(f"{authority}: there is no such file")
+        raise UsageError(f"the file {authority} does not exist")
     return Config(server=server, tls=TlsSettings(ca_file=str(authority or "")), source="--server")
 
 
@@ -119,7 +121,7 @@ def _tls(arguments: argparse.Namespace) -> Certificate | None:
     if not _is_loopback(host) and not arguments.behind_proxy:
         raise UsageError(
             f"tokens would travel to {host} in the clear: give --tls-cert-file and --tls-private-key-file, or "
-            "--behind-proxy where something in front speaks TLS"
+            "--behind-proxy where a proxy in front speaks TLS"
         )
     return None
 

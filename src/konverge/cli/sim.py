@@ -11,7 +11,7 @@ from konverge.cli.exit import UsageError
 
 
 def add(commands: Any) -> None:
-    about = "run a simulated cluster with faults by seed, and check that it comes through"
+    about = "run a simulated cluster with faults by seed, and check that it recovers"
     parser = command(commands, "sim", about, "konverge sim --seed 1 --count 20")
     parser.add_argument("--seed", type=int, default=0, help="the seed (of the first run)")
     parser.add_argument("--count", type=int, default=1, help="how many seeds to run, counted up from --seed")

@@ -103,16 +103,19 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--operators", default="all", metavar="NAMES", help="all, none, or some: webapp,… (all)")
     parser.add_argument(
-        "--samples", action=argparse.BooleanOptionalAction, default=True, help="make the operators' sample objects"
+        "--samples", action=argparse.BooleanOptionalAction, default=True, help="create the operators' sample objects"
     )
     parser.add_argument(
         "--console",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="serve the management console and its API on loopback, where there is Nacos",
+        help="serve the management console and its API on loopback, if the operators include Nacos",
     )
     parser.add_argument(
-        "--metrics-bind-address", type=address, default=METRICS, help="of the operators' metrics (any free port)"
+        "--metrics-bind-address",
+        type=address,
+        default=METRICS,
+        help="address of the operators' metrics (any free port)",
     )
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="json: one line, when ready")
     parser.set_defaults(run=run)

@@ -1,7 +1,7 @@
 """What the server serves, as a mapper from the names that people use (`deploy`, `po`) to a `Resource`.
 
 Aggregated discovery (`apidiscovery.k8s.io/v2`) lists everything in two requests; servers without it are asked group by
-group. The result is kept; a word that is not in it makes the mapper look again, because custom kinds come and go, and
+group. The result is kept; a name that is not in it makes the mapper look again, because custom kinds come and go, and
 so does a path that is not served. With the ETag of the last answer, looking again costs the server nothing.
 
     mapper = client.mapper
@@ -56,7 +56,7 @@ class Mapper:
         self._looks = 0
 
     async def find(self, name: str) -> Resource:
-        """The resource of a word; the core group, then the preferred version, win where several have it."""
+        """The resource of a name; the core group, then the preferred version, win where several have it."""
         return (await self.served(name)).resource
 
     async def kind(self, api_version: str, kind: str) -> Resource:
@@ -91,8 +91,8 @@ class Mapper:
     # ------------------------------------------------------------ choosing
 
     def _pick(self, name: str) -> Served | None:
-        word, _, rest = name.lower().partition(".")
-        candidates = (self._by_name or {}).get(word, [])
+        first, _, rest = name.lower().partition(".")
+        candidates = (self._by_name or {}).get(first, [])
         exact = [served for served in candidates if _qualifies(served.resource, rest)]
         return min(exact, key=_rank) if exact else None
 

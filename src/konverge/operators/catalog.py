@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SUMMARIES: dict[str, str] = {
     "nacos": "Nacos servers and clusters on embedded storage, MySQL or PostgreSQL: created, healed, rolled, scaled",
     "wukong": "virtual machines on KubeVirt, CDI, Multus, NMState: one object is a machine with its disks and networks",
-    "webapp": "a Deployment and a Service, kept as a WebApp wishes; the one to read first",
+    "webapp": "a Deployment and a Service for each WebApp; the example to read first",
 }
 """By name. `konverge.operators.NAME.operator.OPERATOR` has the rest."""
 

@@ -1,6 +1,6 @@
 """Listening sockets, and connections that the server owns from their first byte.
 
-The loop's own server would do the TLS handshake before anybody hears of the connection: such connections escape the
+The loop's own server would do the TLS handshake before the server knows of the connection: such connections escape the
 limit on their number, and a server that closes leaves their tasks behind. So sockets are accepted here, and each
 handshake is a task of ours.
 """
@@ -25,7 +25,7 @@ _AT_ONCE = 64
 _ACCEPT_PAUSE = 1.0
 """Seconds to wait when the process has no file descriptors left."""
 _NOT_HERE = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
-"""A name may stand for an address of IPv6 on a machine where that is turned off: the others will do."""
+"""A name may stand for an IPv6 address on a machine where IPv6 is off: its other addresses are used."""
 
 
 async def bind(host: str, port: int, backlog: int) -> list[socket.socket]:

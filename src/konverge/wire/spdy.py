@@ -125,7 +125,7 @@ class Session:
         if kind == GOAWAY:
             return Leaving()
         if kind in (SYN_REPLY, HEADERS):
-            self._headers(body[4:])  # the compressor's state goes on, whether anybody reads them or not
+            self._headers(body[4:])  # read also where they are not used: the compressor's state goes on
         return None  # settings and windows: nothing to do without flow control
 
     def _opened(self, flags: int, body: bytes) -> Opened:
